@@ -1,37 +1,56 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { filesOfGroup, GROUPS } from './test/groups.js';
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-export default defineConfig({
+/** The settings that all suites share. */
+export const base = defineConfig({
   resolve: {
     alias: [
       { find: /^drmas$/, replacement: path('./src/index.ts') },
-      { find: /^drmas\/agents$/, replacement: path('./src/agents/index.ts') },
-      { find: /^drmas\/testing$/, replacement: path('./src/testing/index.ts') },
-      { find: /^(\.\.\/)+(tensor\/)?start-worker\.js$/, replacement: path('./test/support/start-worker.ts') },
+      { find: /^drmas\/agents$/, replacement: path('./src/gateway/agents/index.ts') },
+      { find: /^drmas\/engine$/, replacement: path('./src/engine/library/index.ts') },
+      { find: /^drmas\/advantages$/, replacement: path('./src/public/advantages.ts') },
+      { find: /^drmas\/backends$/, replacement: path('./src/public/backends.ts') },
+      { find: /^drmas\/events$/, replacement: path('./src/public/events.ts') },
+      { find: /^drmas\/losses$/, replacement: path('./src/public/losses.ts') },
+      { find: /^drmas\/recipes\/(.*)$/, replacement: path('./recipes/$1.ts') },
+      { find: /^drmas\/settings$/, replacement: path('./src/public/settings.ts') },
+      { find: /^drmas\/teams$/, replacement: path('./src/public/teams.ts') },
+      { find: /^drmas\/tasks$/, replacement: path('./src/public/tasks.ts') },
+      { find: /^drmas\/testing$/, replacement: path('./src/runs/testing/index.ts') },
+      { find: /^(\.\.?\/)+(platform\/)?start-worker\.js$/, replacement: path('./test/support/start-worker.ts') },
     ],
   },
   test: {
-    include: [
-      'src/**/*.test.ts',
-      'scripts/**/*.test.ts',
-      'test/**/*.test.ts',
-      'recipes/**/*.test.ts',
-      'bench/**/*.test.ts',
-      'findings/**/*.test.ts',
-      'dashboard/**/*.test.ts',
-      'site/**/*.test.ts',
-    ],
+    tags: [{ name: 'verify', description: 'a slow test: `npm run verify` runs it, `npm test` does not' }],
     setupFiles: ['./test/support/no-open-episodes.ts', './test/support/seeded-properties.ts'],
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts', './test/build-dashboard.ts'],
-    // Files share their worker's modules: loading those anew for each file takes half of all processor time. What a
-    // file changes of its process, such as an environment variable, it puts back.
+    // Files share their worker's modules: loading them anew for each file takes half of all processor time. If a file
+    // changes its process, for example an environment variable, it undoes the change.
     isolate: false,
-    // A quarter of a worker's time is waiting: for a process, a disk, a deadline.
+    // A worker waits for a process, a disk or a deadline in a quarter of its time.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },
+});
+
+/** `--mode verify` runs the slow tests, `--mode all` the slow and the daily ones, no mode the daily ones. */
+export default defineConfig(({ mode }) => {
+  const group = GROUPS.find((name) => name === mode) ?? 'all'; // knip reads this file in modes of its own
+  const root = path('.');
+  const daily = new Set(filesOfGroup('test', root));
+  const slowFiles = filesOfGroup('verify', root).filter((file) => !daily.has(file));
+  return {
+    ...base,
+    test: {
+      ...base.test,
+      include: group === 'verify' ? filesOfGroup('verify', root) : ['**/*.test.ts'],
+      exclude: ['**/{node_modules,.git,dist,templates}/**', ...(group === 'test' ? slowFiles : [])],
+      ...(group === 'all' ? {} : { tagsFilter: [group === 'verify' ? 'verify' : '!verify'] }),
+    },
+  };
 });

@@ -1,12 +1,12 @@
 /** The calculator task with one agent, as a recipe: the reinforcement step that the peers repeat in Python. */
 import { z } from 'zod';
-import { tinyDecoder } from '../src/model/model-spec.js';
-import { defineRecipe } from '../src/recipe/define.js';
-import { arithmetic, arithmeticSymbols } from '../src/tasks/generated/arithmetic.js';
-import { gradeMath } from '../src/tasks/grading/math.js';
-import { agent } from '../src/teams/agent.js';
-import { boxed } from '../src/teams/parsers.js';
-import { defineTeam } from '../src/teams/team.js';
+import { tinyDecoder } from '../src/engine/model/model-spec.js';
+import { defineRecipe } from '../src/method/recipe/define.js';
+import { arithmetic, arithmeticSymbols } from '../src/teams/tasks/generated/arithmetic.js';
+import { gradeMath } from '../src/teams/tasks/grading/math.js';
+import { agent } from '../src/teams/team/agent.js';
+import { boxed } from '../src/teams/team/parsers.js';
+import { defineTeam } from '../src/teams/team/team.js';
 
 export const TASKS_PER_STEP = 16;
 export const GROUP_SIZE = 8;

@@ -1,12 +1,12 @@
 /** A checkpoint like those on a hub: tensors in bfloat16, with random numbers. */
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecoderConfig } from '../src/contract/architecture.js';
-import { RandomStream } from '../src/core/random.js';
-import type { Tokenizer } from '../src/core/tokenizer.js';
-import { writeModelDirectory } from '../src/model/formats/hugging-face-directory.js';
-import { expectedTensors } from '../src/model/formats/tensor-names.js';
-import { nodeFiles } from '../src/platform/node-files.js';
+import { RandomStream } from '../src/base/core/random.js';
+import type { Tokenizer } from '../src/base/core/tokenizer.js';
+import { nodeFiles } from '../src/base/platform/node-files.js';
+import type { DecoderConfig } from '../src/engine/contract/architecture.js';
+import { writeModelDirectory } from '../src/engine/model/formats/hugging-face-directory.js';
+import { expectedTensors } from '../src/engine/model/formats/tensor-names.js';
 import { bfloat16Header } from '../test/support/bfloat16-checkpoint.js';
 
 /** The count of different random numbers, which repeat: drawing half a billion would take a minute. */
@@ -25,9 +25,9 @@ export async function writeCheckpoint(directory: string, config: DecoderConfig, 
       const [rows = 1, inputs] = shape;
       // Norms are 1; matrices preserve the size of their inputs.
       const numbers = inputs === undefined ? new Float32Array(rows).fill(1) : drawn.map((x) => x * inputs ** -0.5);
-      const halves = Uint16Array.from(new Uint32Array(numbers.buffer), (bits) => bits >>> 16);
-      for (let left = rows * (inputs ?? 1); left > 0; left -= halves.length)
-        await file.write(new Uint8Array(halves.buffer, 0, 2 * Math.min(left, halves.length)));
+      const bfloat16 = Uint16Array.from(new Uint32Array(numbers.buffer), (bits) => bits >>> 16);
+      for (let left = rows * (inputs ?? 1); left > 0; left -= bfloat16.length)
+        await file.write(new Uint8Array(bfloat16.buffer, 0, 2 * Math.min(left, bfloat16.length)));
     }
   } finally {
     await file.close();

@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Device, Precision } from '../src/contract/architecture.js';
-import { messageOf } from '../src/core/errors.js';
+import { messageOf } from '../src/base/core/errors.js';
+import type { Device, Precision } from '../src/engine/contract/architecture.js';
 import type { Contestant, Schedule, Series } from './measure/interleave.js';
 import { Peer, type PeerCommand } from './peers/peer.js';
 import { amount } from './report.js';
@@ -12,18 +12,18 @@ import { LARGE_MEMORY, largeShapes, type Shape } from './workload.js';
 
 export interface Options {
   readonly threads: readonly number[];
-  /** What training and decoding are measured on. */
+  /** The shapes for training and decoding. */
   readonly device: Device;
   readonly repetitions: number;
   readonly shapes: readonly Shape[];
-  /** The precisions of the products of this package's engine, where training is measured. */
+  /** The precisions of this package's products in measurements of training. */
   readonly precisions: readonly Precision[];
   readonly peers: boolean;
-  /** What the peers compute on; without a GPU for them, `cpu` tries their scripts. */
+  /** The device of the peers; without a GPU for them, `cpu` tries their scripts. */
   readonly peerDevice: Device;
   /** The number of requests that are decoded, in place of the shape's. */
   readonly requests: number | undefined;
-  /** The path of llama.cpp's server, beside which serving is measured. */
+  /** The path of llama.cpp's server, which serving is compared with. */
   readonly llamaServer: string | undefined;
   /** The path of a checkout of the paper's code, for the estimators. */
   readonly drmas: string | undefined;

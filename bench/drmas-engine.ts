@@ -2,16 +2,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedBackend } from '../src/backends/embedded/embedded-backend.js';
-import type { EmbeddedPolicy } from '../src/backends/embedded/embedded-policy.js';
-import { type DecoderConfig, type Device, PROJECTIONS, type Precision } from '../src/contract/architecture.js';
-import type { BaseSpec } from '../src/contract/weights-spec.js';
-import { RandomStream, randomKey } from '../src/core/random.js';
-import type { TrainingSample } from '../src/core/sample.js';
-import type { Tokenizer } from '../src/core/tokenizer.js';
-import type { ForwardBackwardOptions } from '../src/loss/objective/objective-options.js';
-import { createTokenizer } from '../src/model/tokenizers/create-tokenizer.js';
-import { nodeFiles } from '../src/platform/node-files.js';
+import { RandomStream, randomKey } from '../src/base/core/random.js';
+import type { TrainingSample } from '../src/base/core/sample.js';
+import type { Tokenizer } from '../src/base/core/tokenizer.js';
+import { nodeFiles } from '../src/base/platform/node-files.js';
+import { type DecoderConfig, type Device, PROJECTIONS, type Precision } from '../src/engine/contract/architecture.js';
+import type { BaseSpec } from '../src/engine/contract/weights-spec.js';
+import { EmbeddedBackend } from '../src/engine/embedded/embedded-backend.js';
+import type { EmbeddedPolicy } from '../src/engine/embedded/embedded-policy.js';
+import type { ForwardBackwardOptions } from '../src/engine/loss/objective/objective-options.js';
+import { createTokenizer } from '../src/engine/model/tokenizers/create-tokenizer.js';
 import { writeCheckpoint } from './checkpoint.js';
 import { drmasIn } from './results.js';
 import { type DecodeRequest, decoderConfig, type Shape, usefulTokens } from './workload.js';
@@ -67,13 +67,13 @@ export class DrmasEngine {
     return this.#policy.parameters;
   }
 
-  /** What to call it in tables: a GPU by its kernels and name. */
+  /** The name of this engine in tables; a GPU has the name of its kernels too. */
   nameIn(precision: Precision): string {
     const name = drmasIn(precision);
     return this.#backend.hardware.kernels === 'webgpu' ? `${name}, ${this.kernels}` : name;
   }
 
-  /** Does work; of a GPU, with the share of its time in which nobody waited for the GPU, and with what that holds. */
+  /** Does work and times it; for a GPU also the share of time without waits for it, and the memory that it holds. */
   async measured(work: () => Promise<unknown>): Promise<{ seconds: number; details: Record<string, number> }> {
     const before = await this.#backend.deviceCounts();
     const started = performance.now();
@@ -117,7 +117,7 @@ export class DrmasEngine {
     return tokens;
   }
 
-  /** The same, with what the cache holds of earlier prompts. */
+  /** The same, with earlier prompts in the cache. */
   async sample(requests: readonly DecodeRequest[], temperature = 1): Promise<number[][]> {
     const round = this.#decodings++;
     const sampled = await Promise.all(
@@ -166,7 +166,7 @@ async function onCheckpoint<T>(config: DecoderConfig, tokenizer: Tokenizer, use:
   }
 }
 
-/** The seconds of warm-up: beside peers, whose code is compiled ahead, long enough that V8 has compiled everything. */
+/** The seconds of warm-up. Peers are compiled ahead of time, so a comparison waits until V8 has compiled its code. */
 const WARM_SECONDS = { alone: 0.3, peers: 2.5 };
 
 /** Runs some of the work until all buffers are allocated and V8 has compiled the code. */

@@ -2,9 +2,9 @@
  * Each kernel with the arguments of the decoder's calls on a shape, and with the least arithmetic and memory traffic of
  * a call.
  */
-import { ropeTable } from '../src/model/decoder/weights/rotary-table.js';
-import type { Heads, WeightArray } from '../src/tensor/kernel-arguments.js';
-import type { HostKernels } from '../src/tensor/kernels.js';
+import { ropeTable } from '../src/engine/model/decoder/weights/rotary-table.js';
+import type { Heads, WeightArray } from '../src/engine/tensor/kernel-arguments.js';
+import type { HostKernels } from '../src/engine/tensor/kernels.js';
 import { decoderConfig, type Shape } from './workload.js';
 
 export interface KernelCase {
@@ -38,10 +38,10 @@ export function kernelCases(kernels: HostKernels, shape: Shape): KernelCase[] {
     ...linearCases(kernels, 'head', Math.max(16, Math.floor(2 ** 18 / vocabSize)), width, vocabSize),
     linearCase(kernels, 'gate and up, decoding', DECODING, width, 2 * feedForward),
     linearCase(kernels, 'gate and up, few rows', FEW, width, 2 * feedForward),
-    ...narrowCases(kernels, 'qkv', ROWS, width, qkvWidth),
-    ...narrowCases(kernels, 'gate and up', ROWS, width, 2 * feedForward),
-    ...narrowCases(kernels, 'down', ROWS, feedForward, width),
-    ...narrowCases(kernels, 'head', Math.max(16, Math.floor(2 ** 18 / vocabSize)), width, vocabSize),
+    ...bfloat16ProductCases(kernels, 'qkv', ROWS, width, qkvWidth),
+    ...bfloat16ProductCases(kernels, 'gate and up', ROWS, width, 2 * feedForward),
+    ...bfloat16ProductCases(kernels, 'down', ROWS, feedForward, width),
+    ...bfloat16ProductCases(kernels, 'head', Math.max(16, Math.floor(2 ** 18 / vocabSize)), width, vocabSize),
     bfloat16Case(kernels, 'gate and up', ROWS, width, 2 * feedForward),
     bfloat16Case(kernels, 'gate and up, decoding', DECODING, width, 2 * feedForward),
     bfloat16Case(kernels, 'gate and up, few rows', FEW, width, 2 * feedForward),
@@ -70,7 +70,7 @@ function integers(kernels: HostKernels, length: number, at: (i: number) => numbe
 }
 
 /** The numbers of a float32 buffer in bfloat16, rounded towards zero. */
-function narrowed(kernels: HostKernels, floats: Float32Array): Uint16Array {
+function toBfloat16(kernels: HostKernels, floats: Float32Array): Uint16Array {
   const buffer = kernels.allocateBfloat16(floats.length);
   const bits = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
   for (let i = 0; i < buffer.length; i++) buffer[i] = (bits[i] as number) >>> 16;
@@ -78,14 +78,20 @@ function narrowed(kernels: HostKernels, floats: Float32Array): Uint16Array {
 }
 
 function linearCase(kernels: HostKernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
-  const packed = kernels.allocate(kernels.packedSize(inputs, outputs));
-  kernels.pack(packed, filled(kernels, inputs * outputs), inputs, outputs, false);
+  const packed = kernels.allocate(kernels.packedSize({ inputs, outputs }));
+  kernels.pack({ packed, weight: filled(kernels, inputs * outputs), inputs, outputs, transpose: false });
   return productCase(kernels, name, packed, rows, inputs, outputs);
 }
 
 function bfloat16Case(kernels: HostKernels, name: string, rows: number, inputs: number, outputs: number): KernelCase {
-  const packed = kernels.allocateBfloat16(kernels.packedSize(inputs, outputs));
-  kernels.pack(packed, narrowed(kernels, filled(kernels, inputs * outputs)), inputs, outputs, false);
+  const packed = kernels.allocateBfloat16(kernels.packedSize({ inputs, outputs }));
+  kernels.pack({
+    packed,
+    weight: toBfloat16(kernels, filled(kernels, inputs * outputs)),
+    inputs,
+    outputs,
+    transpose: false,
+  });
   return productCase(kernels, `${name}, bfloat16`, packed, rows, inputs, outputs);
 }
 
@@ -103,14 +109,14 @@ function productCase(
     sizes: `${rows} x ${inputs} x ${outputs}`,
     flops: 2 * rows * inputs * outputs,
     bytes: 4 * rows * (inputs + outputs) + packed.BYTES_PER_ELEMENT * inputs * outputs,
-    run: () => kernels.linear(out, x, packed, rows, inputs, outputs, false),
+    run: () => kernels.linear({ out, x, packed, rows, inputs, outputs, accumulate: false }),
   };
 }
 
 function linearCases(kernels: HostKernels, name: string, rows: number, inputs: number, outputs: number): KernelCase[] {
   const [x, dOut] = [filled(kernels, rows * inputs), filled(kernels, rows * outputs)];
   const weight = filled(kernels, inputs * outputs);
-  const packed = kernels.allocate(kernels.packedSize(inputs, outputs));
+  const packed = kernels.allocate(kernels.packedSize({ inputs, outputs }));
   return [
     linearCase(kernels, name, rows, inputs, outputs),
     {
@@ -118,46 +124,52 @@ function linearCases(kernels: HostKernels, name: string, rows: number, inputs: n
       sizes: `${rows} x ${inputs} x ${outputs}`,
       flops: 2 * rows * inputs * outputs,
       bytes: 4 * (rows * inputs + 2 * inputs * outputs + rows * outputs),
-      run: () => kernels.linearWeightGradient(weight, x, dOut, rows, inputs, outputs),
+      run: () => kernels.linearWeightGradient({ dWeight: weight, x, dOut, rows, inputs, outputs }),
     },
     {
       name: `pack (${name})`,
       sizes: `${inputs} x ${outputs}`,
       flops: 0,
       bytes: 8 * inputs * outputs,
-      run: () => kernels.pack(packed, weight, inputs, outputs, false),
+      run: () => kernels.pack({ packed, weight, inputs, outputs, transpose: false }),
     },
   ];
 }
 
 /** Products of operands rounded to bfloat16, against the peak of float32's. */
-function narrowCases(kernels: HostKernels, name: string, rows: number, inputs: number, outputs: number): KernelCase[] {
+function bfloat16ProductCases(
+  kernels: HostKernels,
+  name: string,
+  rows: number,
+  inputs: number,
+  outputs: number,
+): KernelCase[] {
   const [x, dOut] = [filled(kernels, rows * inputs), filled(kernels, rows * outputs)];
   const [out, weight] = [kernels.allocate(rows * outputs), filled(kernels, inputs * outputs)];
-  const packed = kernels.allocateBfloat16(kernels.packedNarrowSize(inputs, outputs));
-  kernels.packNarrow(packed, weight, inputs, outputs, false);
+  const packed = kernels.allocateBfloat16(kernels.bfloat16PackedSize({ inputs, outputs }));
+  kernels.bfloat16Pack({ packed, weight, inputs, outputs, transpose: false });
   const [sizes, flops] = [`${rows} x ${inputs} x ${outputs}`, 2 * rows * inputs * outputs];
   return [
     {
-      name: `linearNarrow (${name})`,
+      name: `bfloat16Linear (${name})`,
       sizes,
       flops,
       bytes: 4 * rows * (inputs + outputs) + 2 * inputs * outputs,
-      run: () => kernels.linearNarrow(out, x, packed, rows, inputs, outputs, false),
+      run: () => kernels.bfloat16Linear({ out, x, packed, rows, inputs, outputs, accumulate: false }),
     },
     {
-      name: `linearNarrowWeightGradient (${name})`,
+      name: `bfloat16LinearWeightGradient (${name})`,
       sizes,
       flops,
       bytes: 4 * (rows * inputs + 2 * inputs * outputs + rows * outputs),
-      run: () => kernels.linearNarrowWeightGradient(weight, x, dOut, rows, inputs, outputs),
+      run: () => kernels.bfloat16LinearWeightGradient({ dWeight: weight, x, dOut, rows, inputs, outputs }),
     },
     {
-      name: `packNarrow (${name})`,
+      name: `bfloat16Pack (${name})`,
       sizes: `${inputs} x ${outputs}`,
       flops: 0,
       bytes: 6 * inputs * outputs,
-      run: () => kernels.packNarrow(packed, weight, inputs, outputs, false),
+      run: () => kernels.bfloat16Pack({ packed, weight, inputs, outputs, transpose: false }),
     },
   ];
 }
@@ -175,12 +187,12 @@ function attentionCases(kernels: HostKernels, shape: Shape, qkvWidth: number): K
   ];
   const [dQkv, dOut] = [kernels.allocate(rows * qkvWidth), filled(kernels, rows * width)];
   const starts = integers(kernels, sequences + 1, (s) => s * sequence);
-  const forward = () => kernels.attention(out, lse, qkv, starts, sequences, shapeOfHeads);
+  const forward = () => kernels.attention({ out, logSumExp: lse, qkv, starts, sequences, heads: shapeOfHeads });
   forward();
   // Pairs of a query and a key, half of the square; two products of headDim forward, five backward, one exponential
   // each.
   const pairs = (rows * heads * (sequence + 1)) / 2;
-  const slot = kernels.cacheSlotSize(CAPACITY, shapeOfHeads);
+  const slot = kernels.cacheSlotSize({ capacity: CAPACITY, heads: shapeOfHeads });
   const [keys, values] = [filled(kernels, DECODING * slot), filled(kernels, DECODING * slot)];
   const slots = integers(kernels, DECODING, (r) => r);
   const positions = integers(kernels, DECODING, () => POSITION);
@@ -197,14 +209,26 @@ function attentionCases(kernels: HostKernels, shape: Shape, qkvWidth: number): K
       sizes: `${sequences} x ${sequence}, ${heads} heads of ${headDim}`,
       flops: pairs * (10 * headDim + EXP),
       bytes: 4 * rows * (2 * qkvWidth + 2 * width),
-      run: () => kernels.attentionBackward(dQkv, dOut, out, lse, qkv, starts, sequences, shapeOfHeads),
+      run: () =>
+        kernels.attentionBackward({ dQkv, dOut, out, logSumExp: lse, qkv, starts, sequences, heads: shapeOfHeads }),
     },
     {
       name: 'attentionCached, decoding',
       sizes: `${DECODING} at position ${POSITION}`,
       flops: DECODING * heads * (POSITION + 1) * (4 * headDim + EXP),
       bytes: 4 * DECODING * (2 * kvHeads * headDim * (POSITION + 1) + qkvWidth + width),
-      run: () => kernels.attentionCached(out, keys, values, qkv, slots, positions, DECODING, CAPACITY, shapeOfHeads),
+      run: () =>
+        kernels.attentionCached({
+          out,
+          keys,
+          values,
+          qkv,
+          slots,
+          positions,
+          rows: DECODING,
+          capacity: CAPACITY,
+          heads: shapeOfHeads,
+        }),
     },
   ];
 }
@@ -215,11 +239,11 @@ function rowCases(kernels: HostKernels, shape: Shape, qkvWidth: number): KernelC
   const size = ROWS * width;
   const [out, x, dOut] = [kernels.allocate(size), filled(kernels, size), filled(kernels, size, 1e-3)];
   const [gain, dGain, inverse] = [filled(kernels, width), kernels.allocate(width), kernels.allocate(ROWS)];
-  kernels.rmsNorm(out, inverse, x, gain, ROWS, width, 1e-6);
+  kernels.rmsNorm({ out, inverse, x, gain, rows: ROWS, width, epsilon: 1e-6 });
   const [gateUp, dGateUp] = [filled(kernels, ROWS * 2 * feedForward), kernels.allocate(ROWS * 2 * feedForward)];
   const activated = filled(kernels, ROWS * feedForward);
   const qkv = filled(kernels, ROWS * qkvWidth);
-  // Numbers that are no cosines and sines would let what `rope` turns shrink call by call, until it is subnormal.
+  // Real cosines and sines: with other numbers `rope` would shrink its values at each call until they are subnormal.
   const rotations = ropeTable(kernels, decoderConfig(shape, 512)) as Float32Array;
   const positions = integers(kernels, ROWS, (r) => r % 512);
   const table = filled(kernels, vocabSize * width);
@@ -231,49 +255,57 @@ function rowCases(kernels: HostKernels, shape: Shape, qkvWidth: number): KernelC
       sizes,
       flops: 4 * size,
       bytes: 8 * size,
-      run: () => kernels.rmsNorm(out, inverse, x, gain, ROWS, width, 1e-6),
+      run: () => kernels.rmsNorm({ out, inverse, x, gain, rows: ROWS, width, epsilon: 1e-6 }),
     },
     {
       name: 'rmsNormBackward',
       sizes,
       flops: 8 * size,
       bytes: 16 * size,
-      run: () => kernels.rmsNormBackward(out, dGain, dOut, x, gain, inverse, ROWS, width),
+      run: () => kernels.rmsNormBackward({ dx: out, dGain, dOut, x, gain, inverse, rows: ROWS, width }),
     },
     {
       name: 'rope',
       sizes: `${ROWS} x ${heads + kvHeads} heads of ${headDim}`,
       flops: 3 * ROWS * (heads + kvHeads) * headDim,
       bytes: 8 * ROWS * (heads + kvHeads) * headDim,
-      run: () => kernels.rope(qkv, rotations, positions, ROWS, { heads, kvHeads, headDim }, false),
+      run: () =>
+        kernels.rope({
+          qkv,
+          table: rotations,
+          positions,
+          rows: ROWS,
+          heads: { heads, kvHeads, headDim },
+          inverse: false,
+        }),
     },
     {
       name: 'swiglu',
       sizes: `${ROWS} x ${feedForward}`,
       flops: (EXP + 4) * ROWS * feedForward,
       bytes: 12 * ROWS * feedForward,
-      run: () => kernels.swiglu(activated, gateUp, ROWS, feedForward),
+      run: () => kernels.swiglu({ out: activated, gateUp, rows: ROWS, feedForward }),
     },
     {
       name: 'swigluBackward',
       sizes: `${ROWS} x ${feedForward}`,
       flops: (EXP + 10) * ROWS * feedForward,
       bytes: 20 * ROWS * feedForward,
-      run: () => kernels.swigluBackward(dGateUp, activated, gateUp, ROWS, feedForward),
+      run: () => kernels.swigluBackward({ dGateUp, dOut: activated, gateUp, rows: ROWS, feedForward }),
     },
     {
       name: 'embed',
       sizes: `${ROWS} of ${vocabSize} x ${width}`,
       flops: 0,
       bytes: 8 * size,
-      run: () => kernels.embed(out, table, tokens, ROWS, width),
+      run: () => kernels.embed({ out, table, tokens, rows: ROWS, width }),
     },
     {
       name: 'embedBackward',
       sizes: `${ROWS} of ${vocabSize} x ${width}`,
       flops: size,
       bytes: 12 * size,
-      run: () => kernels.embedBackward(table, dOut, tokens, ROWS, width),
+      run: () => kernels.embedBackward({ dTable: table, dOut, tokens, rows: ROWS, width }),
     },
   ];
 }
@@ -291,21 +323,49 @@ function headCases(kernels: HostKernels, { vocabSize }: Shape): KernelCase[] {
   const targets = integers(kernels, rows, (r) => (r * 31) % vocabSize);
   const drawn = kernels.allocateIntegers(rows);
   const sizes = `${rows} x ${vocabSize}`;
-  kernels.tokenLogprobs(logprobs, lse, entropy, logits, targets, inverse, rows, vocabSize);
+  kernels.tokenLogprobs({
+    logprobs,
+    logSumExp: lse,
+    entropy,
+    logits,
+    targets,
+    inverseTemperature: inverse,
+    rows,
+    vocabSize,
+  });
   return [
     {
       name: 'tokenLogprobs',
       sizes,
       flops: (EXP + 5) * size,
       bytes: 4 * size,
-      run: () => kernels.tokenLogprobs(logprobs, lse, entropy, logits, targets, inverse, rows, vocabSize),
+      run: () =>
+        kernels.tokenLogprobs({
+          logprobs,
+          logSumExp: lse,
+          entropy,
+          logits,
+          targets,
+          inverseTemperature: inverse,
+          rows,
+          vocabSize,
+        }),
     },
     {
       name: 'tokenLogprobsBackward',
       sizes,
       flops: (EXP + 3) * size,
       bytes: 8 * size,
-      run: () => kernels.tokenLogprobsBackward(gradient, logprobs, lse, targets, inverse, rows, vocabSize),
+      run: () =>
+        kernels.tokenLogprobsBackward({
+          logits: gradient,
+          dLogprobs: logprobs,
+          logSumExp: lse,
+          targets,
+          inverseTemperature: inverse,
+          rows,
+          vocabSize,
+        }),
     },
     {
       name: 'tokenEntropyBackward',
@@ -313,14 +373,35 @@ function headCases(kernels: HostKernels, { vocabSize }: Shape): KernelCase[] {
       flops: (EXP + 5) * size,
       bytes: 8 * size,
       run: () =>
-        kernels.tokenEntropyBackward(gradient, logprobs, entropy, lse, entropy, targets, inverse, rows, vocabSize),
+        kernels.tokenEntropyBackward({
+          logits: gradient,
+          dLogprobs: logprobs,
+          dEntropy: entropy,
+          logSumExp: lse,
+          entropy,
+          targets,
+          inverseTemperature: inverse,
+          rows,
+          vocabSize,
+        }),
     },
     {
       name: 'sampleTokens',
       sizes,
       flops: (EXP + 4) * size,
       bytes: 4 * size,
-      run: () => kernels.sampleTokens(drawn, logprobs, logits, uniforms, inverse, topK, topP, rows, vocabSize),
+      run: () =>
+        kernels.sampleTokens({
+          tokens: drawn,
+          logprobs,
+          logits,
+          uniforms,
+          inverseTemperature: inverse,
+          topK,
+          topP,
+          rows,
+          vocabSize,
+        }),
     },
   ];
 }
@@ -344,21 +425,21 @@ function flatCases(kernels: HostKernels, length: number): KernelCase[] {
       sizes,
       flops: 15 * length,
       bytes: 28 * length,
-      run: () => kernels.adamw(weights, gradient, first, second, length, settings),
+      run: () => kernels.adamw({ weights, gradient, firstMoment: first, secondMoment: second, length, settings }),
     },
     {
       name: 'sumOfSquares',
       sizes,
       flops: 2 * length,
       bytes: 4 * length,
-      run: () => void kernels.sumOfSquares(weights, length),
+      run: () => void kernels.sumOfSquares({ x: weights, length }),
     },
     {
       name: 'add',
       sizes,
       flops: length,
       bytes: 12 * length,
-      run: () => kernels.add(second, gradient, length),
+      run: () => kernels.add({ out: second, x: gradient, length }),
     },
   ];
 }

@@ -2,7 +2,7 @@
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
-import { DEVICES, type Device, PRECISIONS } from '../src/contract/architecture.js';
+import { DEVICES, type Device, PRECISIONS } from '../src/engine/contract/architecture.js';
 import type { Context, Options } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PRECISIONS } from '../src/contract/architecture.js';
+import { PRECISIONS } from '../src/engine/contract/architecture.js';
 import { forShape } from './context.js';
 import { PEAK } from './measure/peak.js';
 import { amount, reportText, table } from './report.js';

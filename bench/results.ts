@@ -1,5 +1,5 @@
 /** The results of the benchmarks as plain data: the tables show them, and `--json` prints them. */
-import type { Precision } from '../src/contract/architecture.js';
+import type { Precision } from '../src/engine/contract/architecture.js';
 import { type Series, type Summary, summarise } from './measure/interleave.js';
 import { PEAK } from './measure/peak.js';
 
@@ -11,7 +11,7 @@ export interface Row extends Summary {
   readonly threads: number;
   /** The unit that median, low and high count a second. */
   readonly unit: string;
-  /** Useful arithmetic as a share of the multiply-add peak of as many threads, where both were measured. */
+  /** Useful arithmetic as a share of the multiply-add peak of as many threads, if both were measured. */
   readonly peakShare?: number;
   /** The peak resident memory of the process from its start up to this measurement. */
   readonly peakResidentBytes?: number;
@@ -19,7 +19,7 @@ export interface Row extends Summary {
   readonly details: Readonly<Record<string, number>>;
 }
 
-/** A ratio between two results, with its target where there is one. */
+/** A ratio between two results, with its target if there is one. */
 export interface Ratio {
   readonly part: string;
   readonly shape: string;

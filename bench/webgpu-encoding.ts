@@ -1,15 +1,16 @@
 /**
- * What the engine takes for a decoding tick and a micro-batch on a GPU that computes in no time, a backend of Dawn's
- * that executes nothing: JavaScript, encoding, and one wait. `npx tsx bench/webgpu-encoding.ts`. The layers are those
- * of Qwen2.5-0.5B with narrow matrices, whose width the host does not see.
+ * The host's time for a decoding step and a micro-batch, on a backend of Dawn's that executes nothing: JavaScript,
+ * encoding, and one wait. `npx tsx bench/webgpu-encoding.ts`. The layers have the shape of Qwen2.5-0.5B, with few
+ * columns, because the host's time does not depend on the width.
  */
-import { type DecoderConfig, PROJECTIONS } from '../src/contract/architecture.js';
-import { randomKey } from '../src/core/random.js';
-import { PolicyModel } from '../src/model/decoder/policy-model.js';
-import { Sampler } from '../src/model/decoder/sampling/decoder-sampler.js';
-import { baseWeights } from '../src/model/decoder/weights/model-weights.js';
-import { findAdapter } from '../src/tensor/webgpu/open-device.js';
-import { createWebgpuKernels } from '../src/tensor/webgpu/webgpu.js';
+
+import { randomKey } from '../src/base/core/random.js';
+import { type DecoderConfig, PROJECTIONS } from '../src/engine/contract/architecture.js';
+import { PolicyModel } from '../src/engine/model/decoder/policy-model.js';
+import { DecoderSampler } from '../src/engine/model/decoder/sampling/decoder-sampler.js';
+import { baseWeights } from '../src/engine/model/decoder/weights/model-weights.js';
+import { findAdapter } from '../src/engine/tensor/webgpu/open-device.js';
+import { createWebgpuKernels } from '../src/engine/tensor/webgpu/webgpu.js';
 
 const config: DecoderConfig = {
   vocabSize: 128,
@@ -37,7 +38,7 @@ const base = baseWeights(kernels, config, 'bfloat16');
 const model = new PolicyModel(kernels, { base, adapter }, { recompute: true });
 model.initialise(1);
 
-/** Runs the work many times and prints what one time takes. */
+/** Runs the work many times and prints the time of one run. */
 async function measure(what: string, once: () => Promise<unknown>): Promise<void> {
   for (let i = 0; i < WARM; i++) await once();
   const warm = kernels.counts;
@@ -65,7 +66,7 @@ async function measure(what: string, once: () => Promise<unknown>): Promise<void
 
 const round = (ms: number) => Math.round(ms * 100) / 100;
 
-const sampler = new Sampler(kernels, base);
+const sampler = new DecoderSampler(kernels, base);
 await sampler.load('policy', model.trained, 1, adapter);
 for (let id = 0; id < REQUESTS; id++)
   sampler.submit({

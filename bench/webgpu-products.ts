@@ -1,13 +1,13 @@
 /**
- * What products reach on this machine's GPU, at the sizes of Qwen2.5-0.5B: `npx tsx bench/webgpu-products.ts`. One line
- * a product, the best of some rounds, each of which waits for the GPU once.
+ * The speed of products on this machine's GPU, at the sizes of Qwen2.5-0.5B: `npx tsx bench/webgpu-products.ts`. One
+ * line a product: the best of some rounds. Each round waits for the GPU once.
  */
-import { messageOf } from '../src/core/errors.js';
-import { RandomStream } from '../src/core/random.js';
-import { narrowed } from '../src/tensor/bfloat16.js';
-import type { DeviceKernels } from '../src/tensor/webgpu/device-kernels.js';
-import type { DeviceFloats, DeviceHalves } from '../src/tensor/webgpu/device-memory.js';
-import { openDeviceKernels } from '../src/tensor/webgpu/open-kernels.js';
+import { messageOf } from '../src/base/core/errors.js';
+import { RandomStream } from '../src/base/core/random.js';
+import { toBfloat16 } from '../src/engine/tensor/bfloat16.js';
+import type { DeviceKernels } from '../src/engine/tensor/webgpu/device-kernels.js';
+import type { DeviceBfloat16s, DeviceFloats } from '../src/engine/tensor/webgpu/device-memory.js';
+import { openDeviceKernels } from '../src/engine/tensor/webgpu/open-kernels.js';
 import { amount } from './report.js';
 
 /** Rows of a small tick, of a usual one and of a micro-batch, by a layer's narrowest and its widest matrix. */
@@ -24,28 +24,28 @@ const MOST = 4;
 const random = new RandomStream('products on a GPU');
 const noise = (length: number) => Float32Array.from({ length }, () => random.word() / 2 ** 31 - 1);
 
-/** Products of one size: how one is encoded, and what is read to wait for it. */
+/** Products of one size: how one is encoded, and the memory to read to wait for it. */
 function productsOf(kernels: DeviceKernels, { rows, inputs, outputs }: Size) {
   const [x, out] = [kernels.allocate(rows * inputs), kernels.allocate(rows * outputs)];
-  const [weight, halves] = [kernels.allocate(inputs * outputs), kernels.allocateBfloat16(inputs * outputs)];
+  const [weight, coarse] = [kernels.allocate(inputs * outputs), kernels.allocateBfloat16(inputs * outputs)];
   const values = noise(inputs * outputs);
   kernels.write(x, noise(rows * inputs));
   kernels.write(out, noise(rows * outputs));
   kernels.write(weight, values);
-  kernels.write(halves, narrowed(values));
-  const linear = (matrix: DeviceFloats | DeviceHalves) => {
-    const factor = kernels.stored(matrix, inputs, outputs, false);
+  kernels.write(coarse, toBfloat16(values));
+  const linear = (matrix: DeviceFloats | DeviceBfloat16s) => {
+    const factor = kernels.stored({ weight: matrix, inputs, outputs, transpose: false });
     return () => {
-      kernels.linear(out, x, factor, rows, inputs, outputs, false);
+      kernels.linear({ out, x, packed: factor, rows, inputs, outputs, accumulate: false });
       return out;
     };
   };
   const gradient = () => {
-    kernels.linearWeightGradient(weight, x, out, rows, inputs, outputs);
+    kernels.linearWeightGradient({ dWeight: weight, x, dOut: out, rows, inputs, outputs });
     return weight;
   };
-  const ways = { float32: linear(weight), bfloat16: linear(halves), 'gradient of the weights': gradient };
-  return { ways, memories: [x, out, weight, halves] };
+  const ways = { float32: linear(weight), bfloat16: linear(coarse), 'gradient of the weights': gradient };
+  return { ways, memories: [x, out, weight, coarse] };
 }
 
 /** The seconds of a number of products and one wait. */

@@ -1,7 +1,8 @@
 /** The work of every engine: the model shapes, the training batch and the decoding requests. */
-import type { DecoderConfig } from '../src/contract/architecture.js';
-import { RandomStream } from '../src/core/random.js';
-import { parameterCount } from '../src/model/decoder/weights/decoder-tensors.js';
+
+import { RandomStream } from '../src/base/core/random.js';
+import type { DecoderConfig } from '../src/engine/contract/architecture.js';
+import { parameterCount } from '../src/engine/model/decoder/weights/decoder-tensors.js';
 
 export interface Shape {
   readonly name: string;

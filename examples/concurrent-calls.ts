@@ -1,6 +1,6 @@
 /**
- * A team with concurrent calls: three drafts are written at once, each is judged as soon as it arrives, and the answer
- * with the most approved drafts wins. Replies arrive in the order of the calls, so the same seed gives the same run.
+ * A team with concurrent calls: it writes three drafts at once, judges each as soon as it arrives, and returns the
+ * answer with the most approved drafts. Replies arrive in the order of the calls, so the same seed gives the same run.
  */
 import { agent, arithmetic, assistant, boxed, defineRecipe, defineTeam, oneOf, tinyDecoder, user } from 'drmas';
 import { z } from 'zod';

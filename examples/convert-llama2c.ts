@@ -33,7 +33,7 @@ function splitHalves(weight: Float32Array): Float32Array {
   return turned;
 }
 
-/** Reads the next tensor of the file, in which the numbers follow one another without names. */
+/** Reads the next tensor of the file, which holds numbers in a fixed order, without names. */
 const tensors = new Map<string, { shape: number[]; data: Float32Array }>();
 let offset = 28;
 function take(name: string, ...shape: number[]): Float32Array {

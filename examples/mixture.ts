@@ -1,11 +1,11 @@
 /**
- * The team of `math` on a mixture of short and long chains, which is tested on each of them. With the weights of the
- * mixture the same team trains on one of them alone, after the same demonstrations:
+ * The team of `math` on a mixture of short and long chains. Evaluations test it on each kind. With the mixture's
+ * weights you can train the same team on one kind alone, after the same demonstrations:
  *
  *     npx drmas ablate examples/mixture.ts --vary 'tasks.train.weights=[1,1],[1,0],[0,1]' --seeds 5
  */
 import { arithmetic, defineRecipe, mix } from 'drmas';
-import math from '../recipes/math.js';
+import math from '../recipes/math/recipe.js';
 
 export default defineRecipe({
   ...math.input,

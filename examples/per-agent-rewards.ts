@@ -1,6 +1,6 @@
 /**
- * A team with individual rewards for its agents. The solver's is for a right answer and, a little, for a short one; the
- * verifier's is for a true verdict, whatever the answer. The team's reward, which evaluations report, is for right
+ * A team with individual rewards for its agents. The solver earns for a right answer and, a little, for a short one.
+ * The verifier earns for a true verdict on any answer. The team's reward, which evaluations report, is for right
  * answers.
  */
 import { agent, arithmetic, assistant, boxed, defineRecipe, defineTeam, oneOf, tinyDecoder, user } from 'drmas';

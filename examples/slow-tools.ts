@@ -6,7 +6,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { defineRecipe } from 'drmas';
-import repair from '../recipes/repair.js';
+import repair from '../recipes/repair/recipe.js';
 
 const MEAN_MS = 200;
 

@@ -1,6 +1,6 @@
 /**
- * An agent that calls a tool itself: a clerk asks for a price, `@price(fig)`, reads it and tells it. In the warm start
- * half of the demonstrations ask for a random price; reinforcement teaches the clerk to ask for the right one.
+ * An agent that calls a tool itself: a clerk requests a price with `@price(fig)`, reads it and reports it. In the warm
+ * start half of the demonstrations request a random price; reinforcement teaches the clerk to request the right one.
  */
 import { agent, assistant, defineRecipe, defineTeam, type Message, tinyDecoder, toolResult, user } from 'drmas';
 import { z } from 'zod';

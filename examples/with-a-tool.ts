@@ -1,9 +1,9 @@
 /**
- * A team with a tool, which is plain code between two calls of agents. A buyer names the price to look up, a cashier
- * writes the sum, a calculator computes it. In the warm start half of the buyers ask for a random price; reinforcement
- * teaches them to ask for the right one. The tasks are defined here too.
+ * A team with a tool: plain code between two calls of agents. A buyer names the price to look up, a cashier writes the
+ * sum, a calculator computes it. Half of the demonstrated buyers request a random price; reinforcement corrects them.
  */
-import { agent, calculate, defineRecipe, defineTeam, tagged, tinyDecoder, user } from 'drmas';
+import { agent, defineRecipe, defineTeam, tagged, tinyDecoder, user } from 'drmas';
+import { calculate } from 'drmas/tasks';
 import { z } from 'zod';
 
 const prices = new Map(Object.entries({ fig: 5, kiwi: 3, lime: 2, pear: 4, plum: 5, date: 3, nut: 2, bean: 4 }));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
-import { duration } from '../src/core/format.js';
+import { duration } from '../src/base/core/format.js';
 import { type Job, jobName, jobsOf, type Part, type Question } from './harness/declaration.js';
 import { figuresOf, fillPage } from './harness/page.js';
 import { root, runJob } from './harness/run-job.js';
@@ -13,7 +13,7 @@ import { differences, type Results, readResults, repeatableCommand, writeResult 
 import { distinct, pending, workThrough } from './harness/work-through.js';
 import { questions, wrongRates } from './questions/index.js';
 
-const RESULTS = join(root, 'docs/findings/results');
+const RESULTS = join(root, 'findings/results');
 const FIGURES = join(root, 'docs/findings/figures');
 const PAGE = join(root, 'docs/findings.md');
 const TEMPLATE = join(root, 'findings/page.template');
@@ -89,7 +89,7 @@ async function main(): Promise<number> {
     });
   } catch (error) {
     if (!signal.aborted) throw error;
-    say('interrupted; the same command goes on');
+    say('interrupted; run the same command again to continue');
     return 130;
   }
   await writePage(await readAll());
@@ -157,7 +157,7 @@ async function checkPage(results: Results): Promise<number> {
   const files = await pageFiles(results);
   const wrong = await leftOver(files);
   for (const [path, text] of files) if (!existsSync(path) || (await readFile(path, 'utf8')) !== text) wrong.push(path);
-  for (const path of wrong) say(`${path} is not what the results say; npm run findings -- --page writes it`);
+  for (const path of wrong) say(`${path} differs from the results; npm run findings -- --page writes it`);
   const rates = wrongRates(results);
   for (const line of rates) say(line);
   return wrong.length + rates.length === 0 ? 0 : 1;

@@ -1,5 +1,5 @@
 // The Node-API face of the kernels: `create(threads, ...)` returns an object with the methods of `Kernels`
-// (src/tensor/kernels.ts). generated/addon.h checks the arguments of every call before a kernel touches memory.
+// (src/engine/tensor/kernels.ts). generated/addon.h checks the arguments of every call before a kernel touches memory.
 #include <node_api.h>
 
 #include <cstdint>
@@ -19,10 +19,10 @@ extern const KernelTable table_avx2;
 #endif
 #ifdef DRMAS_HAVE_AVX512
 extern const KernelTable table_avx512;
-bool narrow_avx512bf16(KernelTable&);
-bool narrow_amx(KernelTable&);
+bool bfloat16_avx512bf16(KernelTable&);
+bool bfloat16_amx(KernelTable&);
 #endif
-bool narrow_amx_emulated(KernelTable&);
+bool bfloat16_amx_emulated(KernelTable&);
 
 namespace {
 
@@ -45,22 +45,22 @@ constexpr const char* kEmulatedAmx = "amx-emulated";
 
 /// Puts the fastest kernels on operands in bfloat16 that this processor can run and `wanted` (empty: any) allows into a
 /// table; false when `wanted` cannot be had. Emulated ones are slow: who does not want them does not get them.
-bool pickNarrow(KernelTable& table, const std::string& wanted) {
+bool pickBfloat16Products(KernelTable& table, const std::string& wanted) {
   const auto take = [&](const char* name, bool (*runs)(), bool (*kernels)(KernelTable&)) {
     if (!(wanted.empty() || wanted == name) || !runs() || !kernels(table)) return false;
-    table.narrowProducts = name;
+    table.bfloat16Products = name;
     return true;
   };
 #ifdef DRMAS_HAVE_AVX512
   // Numbers are rounded for tiles by AVX512-BF16.
   const auto hasPairs = [] { return thisProcessor().avx512Bfloat16; };
   const auto hasAmx = [] { return thisProcessor().avx512Bfloat16 && thisProcessor().amxBfloat16 && permitTiles(); };
-  // Intel's cores multiply pairs at a half of the speed of floats: without tiles they widen, unless they are told to.
+  // Intel's cores multiply pairs at half the speed of floats: without tiles they widen, unless the caller wants pairs.
   const bool pairs = wanted == kPairs || thisProcessor().maker != Maker::Intel;
   if (table.isa == table_avx512.isa)
-    if (take(kAmx, hasAmx, narrow_amx) || (pairs && take(kPairs, hasPairs, narrow_avx512bf16))) return true;
+    if (take(kAmx, hasAmx, bfloat16_amx) || (pairs && take(kPairs, hasPairs, bfloat16_avx512bf16))) return true;
 #endif
-  if (wanted == kEmulatedAmx) return take(kEmulatedAmx, [] { return true; }, narrow_amx_emulated);
+  if (wanted == kEmulatedAmx) return take(kEmulatedAmx, [] { return true; }, bfloat16_amx_emulated);
   return wanted.empty() || wanted == kWidened;
 }
 
@@ -73,9 +73,9 @@ Cores pickCores(const std::string& wanted) {
   return Cores::Any;
 }
 
-/// What runs are told apart by: products in tiles have other bits than all others.
+/// The name of the set, by its bits: products in tiles have other bits than all others.
 std::string nameOfSet(const KernelTable& table) {
-  const bool inTiles = table.narrowProducts == kAmx || table.narrowProducts == kEmulatedAmx;
+  const bool inTiles = table.bfloat16Products == kAmx || table.bfloat16Products == kEmulatedAmx;
   return std::string(table.isa) + (inTiles ? "-amx" : "");
 }
 
@@ -143,7 +143,7 @@ napi_value allocateArray(napi_env env, napi_callback_info info) {
   return array;
 }
 
-/// An argument that is a short string; empty where it is none.
+/// An argument that is a short string; empty if it is none.
 std::string textOf(napi_env env, napi_value value) {
   char text[32] = {0};
   size_t length = 0;
@@ -151,8 +151,8 @@ std::string textOf(napi_env env, napi_value value) {
   return text;
 }
 
-/// create(threads: number, isa?: string, narrow?: string, cores?: string): Kernels, or undefined when this processor
-/// cannot run the wanted sets.
+/// create(threads: number, isa?: string, bfloat16Products?: string, cores?: string): Kernels, or undefined if this
+/// processor cannot run the wanted sets.
 napi_value create(napi_env env, napi_callback_info info) {
   napi_value values[4];
   size_t count = 4;
@@ -165,7 +165,7 @@ napi_value create(napi_env env, napi_callback_info info) {
   const KernelTable* picked = pickTable(count > 1 ? textOf(env, values[1]) : "");
   if (!picked) return nullptr;
   KernelTable table = *picked;
-  if (!pickNarrow(table, count > 2 ? textOf(env, values[2]) : "")) return nullptr;
+  if (!pickBfloat16Products(table, count > 2 ? textOf(env, values[2]) : "")) return nullptr;
 
   const Cores cores = pickCores(count > 3 ? textOf(env, values[3]) : "");
   auto* instance = new Instance{table, new Pool(static_cast<int>(threads), cores)};
@@ -184,8 +184,8 @@ napi_value create(napi_env env, napi_callback_info info) {
   napi_set_named_property(env, object, "name", value);
   napi_create_string_utf8(env, nameOfSet(table).c_str(), NAPI_AUTO_LENGTH, &value);
   napi_set_named_property(env, object, "isa", value);
-  napi_create_string_utf8(env, table.narrowProducts, NAPI_AUTO_LENGTH, &value);
-  napi_set_named_property(env, object, "narrowProducts", value);
+  napi_create_string_utf8(env, table.bfloat16Products, NAPI_AUTO_LENGTH, &value);
+  napi_set_named_property(env, object, "bfloat16Products", value);
   napi_create_double(env, threads, &value);
   napi_set_named_property(env, object, "threads", value);
   // Methods may be detached from the object, so the instance lives as long as the environment.

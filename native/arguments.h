@@ -27,7 +27,7 @@ struct Weights {
   Bfloat16* bfloat16() const { return static_cast<Bfloat16*>(data); }
 };
 
-/// The largest integer up to which JavaScript's numbers hold every one.
+/// The largest integer up to which JavaScript's numbers hold all integers.
 constexpr double kMostSize = 9007199254740991.0;
 constexpr double kMostInt = 2147483647.0;
 
@@ -93,7 +93,7 @@ class Arguments {
   int32_t* integers(size_t i, const char* name, double least) {
     return static_cast<int32_t*>(checked(viewOf(i), name, napi_int32_array, least));
   }
-  /// A matrix in float32 or in bfloat16; of the kind of `like` where that is given.
+  /// A matrix in float32 or in bfloat16; of the kind of `like` if that is given.
   Weights weights(size_t i, const char* name, double least, const Weights* like = nullptr) {
     const View view = viewOf(i);
     const bool isBfloat16 = like ? like->isBfloat16 : view.type == napi_uint16_array;

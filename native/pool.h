@@ -1,8 +1,8 @@
-// A small thread pool. Every thread begins with a share of its own of a call's tasks, in order, and goes on with what
-// others have left. Rows of a batch so meet the same thread in one kernel after the other, and stay in its core's
-// caches; heads of a sequence, which lie in the same cache lines, are not written by two at a time. No kernel's result
-// depends on which thread runs which task. The caller works too and waits only for workers that have joined: one that
-// the system keeps from running, because the machine has other things to do, holds nobody up.
+// A small thread pool. Every thread begins with its own share of a call's tasks, in order, and then takes tasks that
+// others have left. So the same thread meets the same rows of a batch in one kernel after the other, and they stay in
+// its core's caches; two threads do not write heads of one sequence, which are in the same cache lines, at a time. No
+// kernel's result depends on which thread runs which task. The caller works too and waits only for workers that have
+// joined: if the system keeps a worker from running, because the machine is busy, the others do not wait for it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -155,7 +155,7 @@ class Scratch {
 
   /// The same memory for elements of another type, none larger than a float.
   template <class Element>
-  Element* room(size_t count) {
+  Element* take(size_t count) {
     static_assert(sizeof(Element) <= sizeof(float));
     return reinterpret_cast<Element*>(floats(count));
   }

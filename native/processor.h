@@ -1,5 +1,5 @@
-// What this processor and its operating system can run. The compiler's own question for it, __builtin_cpu_supports,
-// needs a part of the compiler's runtime that not every linker brings into a shared library.
+// The abilities of this processor and its operating system. The compilers' own test, __builtin_cpu_supports, needs a
+// part of the compiler's runtime that not every linker brings into a shared library.
 #pragma once
 
 #if defined(__x86_64__)
@@ -54,7 +54,7 @@ inline Processor thisProcessor() {
 }
 
 /// Asks the system that this process may use AMX's tiles, which take 8 KiB of each thread's saved state: Linux grants
-/// it to all threads at once; other systems are not asked. False where there is no permission.
+/// it to all threads at once; other systems need no request. False if there is no permission.
 inline bool permitTiles() {
 #if defined(__linux__)
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA

@@ -1,4 +1,4 @@
-// Memory of JavaScript's buffers: zeroed, aligned to cache lines, and where it is large on large pages, if the system
+// Memory of JavaScript's buffers: zeroed, aligned to cache lines, and on large pages if it is large and the system
 // has them. A key/value cache is read in so many places at once that ordinary pages do not fit the processor's page
 // table cache. Large regions are not touched before they are used.
 #pragma once

@@ -27,7 +27,7 @@ inline void relax() {}
   __builtin_wasm_memory_atomic_wait64(reinterpret_cast<int64_t*>(address), static_cast<int64_t>(value), timeoutNs);
 }
 
-/// Leaves the core to others for a moment: waits for a change that nobody makes.
+/// Leaves the core to other threads for a moment: waits for a change that does not come.
 inline void yieldCore() {
   static uint64_t never = 0;
   waitWhile(&never, 0, 50'000);

@@ -1,4 +1,4 @@
-// What kernels are called with beside numbers and buffers.
+// The structures that kernels take beside numbers and buffers.
 #pragma once
 #include <cstddef>
 #include <cstdint>

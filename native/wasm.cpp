@@ -1,6 +1,6 @@
-// The WebAssembly face of the kernels, beside addon.cpp: one exported function a kernel. src/tensor/wasm checks the
-// arguments and passes addresses. `npm run build:wasm` compiles this file alone, for a 128-bit vector set, without an
-// operating system or a C++ library: wasm/ has the few parts of the standard library that the kernels use.
+// The WebAssembly face of the kernels, beside addon.cpp: one exported function a kernel. src/engine/tensor/wasm checks
+// the arguments and passes addresses. `npm run generate -- wasm` compiles this file alone, for a 128-bit vector set,
+// without an operating system or a C++ library: wasm/ has the few parts of the standard library that the kernels use.
 #include "generated/kernels.h"
 
 #define DRMAS_EXPORT(name) extern "C" __attribute__((export_name(#name)))
@@ -13,7 +13,7 @@ namespace kernels = DRMAS_ISA;
 /// Initialised at compile time: no constructor runs when the module is instantiated.
 [[clang::require_constant_initialization]] Pool pool;
 
-// The threads: one calls the kernels, every other one is in `work` (src/tensor/wasm/thread-work.ts).
+// The threads: one calls the kernels, every other one is in `work` (src/engine/tensor/wasm/thread-work.ts).
 DRMAS_EXPORT(setThreads) void setThreads(int threads) { pool.setThreads(threads); }
 DRMAS_EXPORT(work) void work() { pool.work(); }
 DRMAS_EXPORT(leave) void leave() { pool.leave(); }

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Isa, kernelFlags } from '../src/tensor/native/units.js';
+import { type Isa, kernelFlags } from '../src/engine/tensor/native/units.js';
 import { everyKernelSources } from './support/every-kernel.js';
 
 const ARM = 'aarch64-linux-gnu-g++';
@@ -22,7 +22,7 @@ const runs = (program: string) => {
   }
 };
 
-/** Compiles and runs the program, and returns what it writes: a buffer a line. */
+/** Compiles and runs the program, and returns its output: a buffer a line. */
 function compute(directory: string, compiler: string, isa: Isa, more: readonly string[], emulator: readonly string[]) {
   const program = join(directory, isa);
   const flags = ['-O2', ...kernelFlags(isa), ...more, ...everyKernelSources(), '-o', program];

@@ -20,7 +20,7 @@ import ts from 'typescript';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Compiler settings that users' projects have, each of which the file that `drmas init` writes must pass. */
+/** Compiler settings of users' projects. The file that `drmas init` writes must compile with each of them. */
 const projects: Record<string, ts.CompilerOptions> = {
   'as init writes it': { module: ts.ModuleKind.NodeNext, noEmit: true },
   'a library with declarations': { module: ts.ModuleKind.NodeNext, declaration: true },
@@ -40,12 +40,18 @@ const projects: Record<string, ts.CompilerOptions> = {
   },
 };
 
-/** A value of each kind whose type a user's declarations have to name. */
+/** A value of each kind whose type a user's declarations must be able to name. */
 const EXPORTED_VALUES = `import {
-  ablate, agent, boxed, calculate, checkpoint, evaluate, file, jsonl, lora, oneOf, pipeline, plannerExecutorVerifier,
-  policyLoss, searchTeam, solverVerifier, supportDesk, tinyDecoder, train, valueLoss, entropyBonus, klPenalty,
-  loadPolicy, bootstrapInterval, toolboxSandbox, encyclopediaSearch, estimateAdvantages, filterGroups,
+  ablate, agent, boxed, checkpoint, evaluate, file, jsonl, lora, oneOf, pipeline, plannerExecutorVerifier,
+  policyLoss, searchTeam, solverVerifier, tinyDecoder, train, valueLoss, entropyBonus, klPenalty,
+  loadPolicy, bootstrapInterval, estimateAdvantages, filterGroups,
 } from 'drmas';
+import { lossGradient } from 'drmas/backends';
+import { openEngine, openModel, trainingSample } from 'drmas/engine';
+import { supportDesk } from 'drmas/recipes/desk/team';
+import { toolboxSandbox } from 'drmas/recipes/repair/sandbox';
+import { encyclopediaSearch } from 'drmas/recipes/search/world';
+import { calculate } from 'drmas/tasks';
 import { playScripted, scriptedSampler, trainTiny } from 'drmas/testing';
 
 export const judge = agent({ parse: oneOf('yes', 'no') });
@@ -60,10 +66,11 @@ export const study = (recipe: string) => ablate(recipe, { vary: {} });
 export const losses = { policyLoss, valueLoss, entropyBonus, klPenalty, bootstrapInterval, estimateAdvantages, filterGroups };
 export const load = () => loadPolicy('a');
 export const search = [searchTeam, encyclopediaSearch, calculate, toolboxSandbox];
+export const engine = { openEngine, openModel, trainingSample };
 export const testing = { playScripted, scriptedSampler, trainTiny };
 `;
 
-/** What a compiler says about a project, one line each. */
+/** The compiler's messages about a project, one line each. */
 function complaints(directory: string, files: readonly string[], chosen: ts.CompilerOptions): string[] {
   const options: ts.CompilerOptions = {
     target: ts.ScriptTarget.ES2023,
@@ -135,7 +142,7 @@ try {
   const installed = join(directory, 'node_modules', 'drmas');
   mkdirSync(installed, { recursive: true });
   execFileSync('tar', ['xzf', tarball, '-C', installed, '--strip-components=1'], { cwd: place });
-  // What it depends on is found a folder higher, where this clone's packages are.
+  // The package's dependencies are found in a parent folder, in this clone's packages.
   symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'), 'junction');
   const team = readFileSync(join(installed, 'templates/project/team.ts'), 'utf8');
   writeFileSync(join(directory, 'package.json'), '{ "type": "module" }\n');
@@ -146,11 +153,20 @@ try {
     ...Object.entries(projects).flatMap(([name, options]) =>
       complaints(directory, ['team.ts', 'values.ts'], options).map((line) => `${name}: ${line}`),
     ),
-    ...undocumented(['index.d.ts', 'testing/index.d.ts'].map((file) => join(installed, 'dist/src', file))).map(
-      (setting) => `${setting} shows no documentation in an editor`,
-    ),
-    ...missingSources(installed).map((line) => `a source map points to what does not ship: ${line}`),
-    ...['docs/getting-started.md', 'docs/reference/settings.md', 'recipes/math.ts', 'native/kernels.cpp', 'LICENSE']
+    ...undocumented(
+      ['index.d.ts', 'engine/library/index.d.ts', 'runs/testing/index.d.ts'].map((file) =>
+        join(installed, 'dist/src', file),
+      ),
+    ).map((setting) => `${setting} shows no documentation in an editor`),
+    ...missingSources(installed).map((line) => `a source map points to a file that does not ship: ${line}`),
+    ...[
+      'docs/getting-started.md',
+      'docs/reference/settings.md',
+      'recipes/math/recipe.ts',
+      'recipes/repair/world.ts',
+      'native/kernels.cpp',
+      'LICENSE',
+    ]
       .filter((file) => !existsSync(join(installed, file)))
       .map((file) => `${file} does not ship`),
   ];

@@ -1,8 +1,8 @@
 /**
- * Tests teams of agent frameworks with the packages as they are on npm. Those packages lie in folders of their own, so
- * that `npm ci` of the project stays small: test/frameworks/node20 for the Node that runs this, test/frameworks/node24
- * for frameworks that want a newer one, which comes from npm too. Each is installed by its lockfile when that has
- * changed. What stands behind `--` goes on to vitest.
+ * Tests teams of agent frameworks with the packages as they are on npm. Those packages are installed in separate
+ * folders, so that `npm ci` of the project stays small: test/frameworks/node20 for the Node that runs this,
+ * test/frameworks/node24 for frameworks that need a newer one, which also comes from npm. Each is installed by its
+ * lockfile when that has changed. Arguments behind `--` are passed on to vitest.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

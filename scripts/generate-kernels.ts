@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { addonHeader, kernelsHeader, tableHeader, wasmExports } from './kernels/cpp.js';
 import { kernels } from './kernels/declarations.js';
 import { kernelExamples, nativeExamples } from './kernels/examples.js';
+import { kernelInterface } from './kernels/interface.js';
 import { addonKernels, checkedKernels, referenceKernels } from './kernels/typescript.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -18,9 +19,10 @@ const FILES: Readonly<Record<string, () => string>> = {
   'native/generated/kernels.h': kernelsHeader,
   'native/generated/addon.h': addonHeader,
   'native/generated/wasm-exports.h': wasmExports,
-  'src/tensor/native/addon-kernels.ts': addonKernels,
-  'src/tensor/reference/reference-kernels.ts': referenceKernels,
-  'src/tensor/wasm/checked-kernels.ts': checkedKernels,
+  'src/engine/tensor/kernel-operations.ts': kernelInterface,
+  'src/engine/tensor/native/addon-kernels.ts': addonKernels,
+  'src/engine/tensor/reference/reference-kernels.ts': referenceKernels,
+  'src/engine/tensor/wasm/checked-kernels.ts': checkedKernels,
   'test/native/every-kernel.h': nativeExamples,
   'test/contracts/kernels/every-kernel.ts': kernelExamples,
 };
@@ -32,10 +34,10 @@ function formatted(path: string, text: string): string {
   return execFileSync('npx', biome, { cwd: root, input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'inherit'] });
 }
 
-/** Files that the manifest names and nobody wrote. */
+/** Files that the manifest names and that do not exist. */
 function missing(): string[] {
   return kernels.flatMap(({ name, header, reference }) =>
-    [`native/${header}`, ...(reference === undefined ? [] : [`src/tensor/reference/${reference}`])]
+    [`native/${header}`, ...(reference === undefined ? [] : [`src/engine/tensor/reference/${reference}`])]
       .filter(
         (path) =>
           !existsSync(`${root}${path}`) || !new RegExp(`\\b${name}\\b`).test(readFileSync(`${root}${path}`, 'utf8')),

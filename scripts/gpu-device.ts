@@ -1,6 +1,6 @@
 /**
- * Tries everything on the GPU of this machine and writes one report, to be attached to an issue: what `drmas doctor`
- * sees, the tests of the device, the contract of the kernels, the time to encode, what products reach, and the bench.
+ * Tries everything on the GPU of this machine and writes one report for an issue: the output of `drmas doctor`, the
+ * tests of the device, the contract of the kernels, the time to encode, the speed of products, and the bench.
  */
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -30,7 +30,7 @@ interface Step {
 
 const vitest = (...words: string[]) => ['vitest', 'run', '--config', 'test/gpu/vitest.config.ts', ...words];
 const stepsOf = (shapes: string, peers: boolean): Readonly<Record<string, Step>> => ({
-  doctor: { title: 'What is here', words: ['tsx', 'src/cli/main.ts', 'doctor'], minutes: 5 },
+  doctor: { title: 'This machine', words: ['tsx', 'src/cli/main.ts', 'doctor'], minutes: 5 },
   tests: {
     title: 'The engine on the device',
     words: vitest('--exclude', 'test/gpu/contract.gpu.ts', '--exclude', 'test/gpu/*run.gpu.ts'),
@@ -76,7 +76,7 @@ async function perform(step: Step): Promise<Outcome> {
   return { ...step, code, seconds: (performance.now() - began) / 1e3, output };
 }
 
-/** What is private to a machine is left out. */
+/** Removes private data of the machine. */
 const shareable = (text: string) => text.replaceAll(resolve('.'), '.').replaceAll(homedir(), '~');
 
 const reportOf = (outcomes: readonly Outcome[]): string =>
@@ -118,7 +118,9 @@ async function main(): Promise<number> {
     outcomes.push(await perform(step));
     await writeFile(values.out, reportOf(outcomes));
     if (step === steps.doctor && !values.software && lacksGpu(outcomes)) {
-      process.stdout.write('\nNo GPU of its own computes here; the lines above say why. --software goes on.\n');
+      process.stdout.write(
+        '\nNo GPU of this machine can compute; the lines above give the reason. --software continues without one.\n',
+      );
       break;
     }
   }
@@ -126,7 +128,7 @@ async function main(): Promise<number> {
   return outcomes.length === chosen.length && outcomes.every(({ code }) => code === 0) ? 0 : 1;
 }
 
-/** By what doctor says, whose lines are broken where they are long. */
+/** Reads the output of doctor, whose long lines are broken. */
 const lacksGpu = (outcomes: readonly Outcome[]): boolean =>
   outcomes.some(({ output }) =>
     / gpu none| in software alone |none offers a GPU of its own/.test(output.replaceAll(/\s+/g, ' ')),

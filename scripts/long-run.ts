@@ -1,6 +1,7 @@
 /**
- * `npm run test:long`: thousands of steps of a tiny team. Prints memory, open handles, the time of a step and what it
- * wrote, by quarters, and ends with 1 where the second half grows. It reads /proc, so it runs on Linux alone.
+ * `npm run verify -- long`: thousands of steps of a tiny team. Prints memory, open handles, the time of a step and
+ * the size of its files, by quarters, and exits with 1 if the second half grows. It reads /proc, so it runs only on
+ * Linux.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +11,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { median } from '../src/core/statistics.js';
+import { median } from '../src/base/core/statistics.js';
 import { runProgram, UsageError } from './support/run-program.js';
 
 const MAIN = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url));
@@ -19,10 +20,10 @@ const SETTINGS = [
   ...['training.checkpointEvery=50', 'training.keepCheckpoints=3', 'training.keepEpisodes=10'],
   ...['evaluation.every=500', 'evaluation.tasks=8', 'evaluation.samples=2'],
 ].flatMap((override) => ['--set', override]);
-/** What the resident memory of a run may grow by from its third quarter to its last, in MB. */
+/** The allowed growth of a run's resident memory from its third quarter to its last, in MB. */
 const MOST_GROWTH_MB = 16;
 
-const USAGE = `usage: npm run test:long -- [options]
+const USAGE = `usage: npm run verify -- long [options]
 
   --steps 3000     of the recipe repair, with 2 tasks of 8 episodes each
   --threads 1

@@ -1,22 +1,22 @@
 /**
- * `build [name...]`: compiles the addon for every system that npm packages are installed on, with the cross-compiler of
- * Zig, which PyPI has as `ziglang` (Python 3 with venv, the network once, or `ZIG` naming the program). `check`: what
- * ran here and what did not. An addon that runs on this machine must compute the bits of a local build in every kernel;
- * that of ARM is held to AVX2's under an emulator (qemu-user).
+ * `build [name...]`: compiles the addon for all systems that npm packages are installed on, with the cross-compiler of
+ * Zig. PyPI has it as `ziglang` (it needs Python 3 with venv and the network once, or `ZIG` naming the program).
+ * `check`: prints the addons that ran here and the ones that did not. In each kernel, an addon that runs on this
+ * machine must compute the bits of a local build; the ARM addon is compared with AVX2 under an emulator (qemu-user).
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checksum, shippedSources, sourceHash } from '../src/tensor/native/build.js';
-import { cacheDirectory } from '../src/tensor/native/build-cache.js';
-import { PREBUILT_MANIFEST, type PrebuiltManifest, prebuiltDirectory } from '../src/tensor/native/prebuilt.js';
-import { kernelFlags, nodeHeaders, unitsFor } from '../src/tensor/native/units.js';
+import { cacheDirectory } from '../src/base/platform/cache-directory.js';
+import { checksum, shippedSources, sourceHash } from '../src/engine/tensor/native/build.js';
+import { PREBUILT_MANIFEST, type PrebuiltManifest, prebuiltDirectory } from '../src/engine/tensor/native/prebuilt.js';
+import { kernelFlags, nodeHeaders, unitsFor } from '../src/engine/tensor/native/units.js';
 import { everyKernelSources } from './support/every-kernel.js';
 
 const ZIG_VERSION = '0.17.0';
 
-/** The targets of Zig by the names of the files. glibc 2.17 is that of 2012; macOS 11 the first on ARM. */
+/** Zig's targets by the names of the files. glibc 2.17 dates from 2012; macOS 11 is the first on ARM. */
 const TARGETS: Readonly<Record<string, string>> = {
   'linux-x64-glibc': 'x86_64-linux-gnu.2.17',
   'linux-x64-musl': 'x86_64-linux-musl',
@@ -27,7 +27,7 @@ const TARGETS: Readonly<Record<string, string>> = {
   'win32-x64': 'x86_64-windows-gnu',
 };
 
-/** The command of Zig: `ZIG`, or the one of a Python environment in the cache, which is made where it is missing. */
+/** The command of Zig: `ZIG`, or a program of a Python environment in the cache, which is made if it is missing. */
 function zig(): readonly string[] {
   if (process.env.ZIG) return process.env.ZIG.split(' ');
   const environment = join(cacheDirectory(), `zig-${ZIG_VERSION}`);
@@ -44,7 +44,7 @@ function run([program = '', ...first]: readonly string[], words: readonly string
   execFileSync(program, [...first, ...words], { cwd, stdio: 'inherit' });
 }
 
-/** Compiles and links one addon. Nothing in it names a place or a time, so that it comes out the same elsewhere. */
+/** Compiles and links one addon. It contains no path and no time, so that builds on other machines are equal. */
 function compile(name: string, target: string, directory: string): Uint8Array {
   const [platform = '', architecture = ''] = name.split('-');
   const compiler = [...zig(), 'c++', '-target', target];
@@ -62,7 +62,7 @@ function compile(name: string, target: string, directory: string): Uint8Array {
     const library = join(directory, 'node.lib');
     const definitions = join(directory, 'node.def');
     const { definitions: listed } = nodeHeaders();
-    // Node's list of what node.exe exports is in two files.
+    // Node lists the exports of node.exe in two files.
     const more = readFileSync(listed.replace('node_api', 'js_native_api'), 'utf8').split('\n').slice(2);
     writeFileSync(definitions, [readFileSync(listed, 'utf8').trim(), ...more].join('\n'));
     run(zig(), ['dlltool', '-m', 'i386:x86-64', '-D', 'node.exe', '-d', definitions, '-l', library], directory);
@@ -76,7 +76,7 @@ function compile(name: string, target: string, directory: string): Uint8Array {
 async function build(names: readonly string[]): Promise<void> {
   const chosen = names.length === 0 ? Object.keys(TARGETS) : names;
   const wrong = chosen.find((name) => TARGETS[name] === undefined);
-  if (wrong !== undefined) throw new Error(`${wrong} is none of ${Object.keys(TARGETS).join(', ')}`);
+  if (wrong !== undefined) throw new Error(`${wrong} is unknown; expected one of ${Object.keys(TARGETS).join(', ')}`);
   const place = prebuiltDirectory();
   const sources = await sourceHash(shippedSources());
   const before = noted();
@@ -118,12 +118,12 @@ function computed(directory: string, target: string, isa: 'avx2' | 'portable', e
 
 async function check(): Promise<void> {
   const manifest = noted();
-  if (manifest === undefined) throw new Error('there is no prebuilt/manifest.json: npm run build:prebuilt');
+  if (manifest === undefined) throw new Error('there is no prebuilt/manifest.json: npm run generate -- prebuilt');
   if (manifest.sources !== (await sourceHash(shippedSources())))
-    throw new Error('prebuilt/ is older than its sources: npm run build:prebuilt');
+    throw new Error('prebuilt/ is older than its sources: npm run generate -- prebuilt');
   for (const [file, expected] of Object.entries(manifest.files))
     if (checksum(readFileSync(join(prebuiltDirectory(), file))) !== expected)
-      throw new Error(`prebuilt/${file} is not the file that the manifest notes`);
+      throw new Error(`prebuilt/${file} differs from the file in the manifest`);
   const missing = Object.keys(TARGETS).filter((name) => manifest.files[`${name}.node`] === undefined);
   if (missing.length > 0) throw new Error(`prebuilt/ lacks ${missing.join(', ')}`);
   console.log(`prebuilt/ is whole: ${Object.keys(manifest.files).length} addons by ${manifest.compiler}`);

@@ -1,3 +1,4 @@
+// @module-tag verify
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -78,7 +79,7 @@ describe('a release', () => {
     expect(() => run({ version: '0.2.1' })).toThrow('nothing under Unreleased');
   });
 
-  it('changes nothing in a dry run, and says what it would do', () => {
+  it('changes nothing in a dry run, and prints the steps', () => {
     const before = state();
     const { printed } = run({ dryRun: true, checks: [['false']] });
     expect(state()).toEqual(before);
@@ -106,7 +107,7 @@ describe('a release', () => {
     expect(state()).toEqual(before);
   });
 
-  it('ends where a check fails, or the package is not what it should be, with the tree as it was', () => {
+  it('stops if a check fails or the package is wrong, and leaves the tree unchanged', () => {
     const before = state();
     expect(() => run({ checks: [['false']] })).toThrow('Command failed: false');
     expect(state()).toEqual(before);

@@ -1,10 +1,10 @@
 /**
- * A release, up to the point where others would see it: on a clean main it runs the checks, sets the version, moves
- * what stands under Unreleased in CHANGELOG.md below it, packs, looks at what the package holds, writes the notes to a
- * file, commits and tags. It publishes and pushes nothing: the last lines say how.
+ * Prepares a release, but does not publish it. On a clean main it runs the checks, sets the version, moves the
+ * Unreleased entries of CHANGELOG.md below it, packs, inspects the package, writes the notes to a file, commits and
+ * tags. It publishes and pushes nothing: the last lines of its output explain how.
  *
  *   npm run release -- minor            a version, or major, minor, patch
- *   npm run release -- 0.2.0 --dry-run  says what would be done, and changes nothing
+ *   npm run release -- 0.2.0 --dry-run  prints the steps, and changes nothing
  *   npm run release -- patch --checked  without the checks, which were run by hand
  */
 import { execFileSync } from 'node:child_process';
@@ -18,26 +18,28 @@ export interface ReleaseOptions {
   /** A version, or which number of it rises. */
   readonly version: string;
   readonly dryRun: boolean;
-  /** What has to succeed first, each a program with its words. */
+  /** The commands that must succeed first, each a program with its arguments. */
   readonly checks: readonly (readonly [program: string, ...words: string[]])[];
   /** The day of the release, YYYY-MM-DD. */
   readonly day: string;
   readonly say: (line: string) => void;
 }
 
-/** What a person is told: nothing was changed. */
+/** The message for a person if the release was refused: nothing was changed. */
 export class Refusal extends Error {}
 
 const CHECKS: ReleaseOptions['checks'] = [
   ['npm', 'run', '--silent', 'check'],
   ['npm', 'test'],
-  ['npm', 'run', '--silent', 'check:package'],
+  ['npm', 'run', '--silent', 'verify', '--', 'package'],
 ];
-/** What the package must hold, and what it must not: tests, and what only this repository needs. */
+/**
+ * Files that the package must contain, and files that it must not: tests, and files that only this repository needs.
+ */
 const EXPECTED = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist/src/index.js', 'dist/src/index.d.ts'];
 const UNWANTED = /\.test\.(js|ts|d\.ts)$|^(test|bench|scripts|findings|node_modules|\.ci|\.github)\//;
 
-/** The version that follows. @throws Refusal when it is none, or not above the present one */
+/** The next version. @throws Refusal if it is invalid, or not above the present one */
 export function nextVersion(present: string, wanted: string): string {
   const [major = 0, minor = 0, patch = 0] = present.split('.').map(Number);
   const rising: Readonly<Record<string, string>> = {
@@ -54,7 +56,7 @@ export function nextVersion(present: string, wanted: string): string {
   return next;
 }
 
-/** The changelog with what was unreleased below the version, and that part alone. @throws Refusal when there is none */
+/** The changelog with its unreleased part moved below the version, and that part alone. @throws Refusal without one */
 export function moveUnreleased(changelog: string, version: string, day: string): { text: string; notes: string } {
   const [head, ...sections] = changelog.split(/^## /m);
   const at = sections.findIndex((section) => section.startsWith('Unreleased\n'));
@@ -114,11 +116,11 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
     git('checkout', '--quiet', 'HEAD', '--', ...files.keys());
     throw error;
   }
-  say('to go on: git push --follow-tags && npm publish release/*.tgz');
+  say('to publish: git push --follow-tags && npm publish release/*.tgz');
   return version;
 }
 
-/** Packs, and looks at what is inside. @returns The file's name */
+/** Packs, and inspects the content. @returns The file's name */
 function pack(root: string, folder: string): string {
   const words = ['pack', '--json', '--pack-destination', folder];
   const output = execFileSync('npm', words, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });

@@ -9,16 +9,16 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, isBuilt, planBuild, shippedSources } from '../src/tensor/native/build.js';
-import { writableBuilds } from '../src/tensor/native/build-cache.js';
-import { findCompiler } from '../src/tensor/native/compiler.js';
-import { kernelFlags } from '../src/tensor/native/units.js';
+import { build, isBuilt, planBuild, shippedSources } from '../src/engine/tensor/native/build.js';
+import { writableBuilds } from '../src/engine/tensor/native/build-cache.js';
+import { findCompiler } from '../src/engine/tensor/native/compiler.js';
+import { kernelFlags } from '../src/engine/tensor/native/units.js';
 import { everyKernelSources } from './support/every-kernel.js';
 
 const GXX = 'g++';
 /** A test takes ten times as long with sanitizers, and more where other programs run. */
 const PATIENCE = '--testTimeout=300000';
-const SUITES = ['src/tensor/native/native.test.ts', 'src/model/decoder/decoder-native.test.ts'];
+const SUITES = ['src/engine/tensor/native/native.test.ts', 'src/engine/model/decoder/decoder-native.test.ts'];
 
 /** The path of the sanitizer's library; undefined where the compiler or the library is missing. */
 function runtimeLibrary(): string | undefined {
@@ -50,17 +50,21 @@ async function main(): Promise<number> {
     const complaint = await build(builds, plan, environment, false);
     if (complaint !== undefined) throw new Error(complaint);
   }
-  const { status, signal } = spawnSync('npx', ['vitest', 'run', PATIENCE, ...SUITES, ...process.argv.slice(2)], {
-    stdio: 'inherit',
-    env: {
-      ...environment,
-      LD_PRELOAD: library,
-      // Node leaves much to the system when it ends, which is no leak of ours; a test asks for more memory than there
-      // is.
-      ASAN_OPTIONS: 'detect_leaks=0:allocator_may_return_null=1',
-      UBSAN_OPTIONS: 'print_stacktrace=1',
+  const { status, signal } = spawnSync(
+    'npx',
+    ['vitest', 'run', '--mode', 'all', PATIENCE, ...SUITES, ...process.argv.slice(2)],
+    {
+      stdio: 'inherit',
+      env: {
+        ...environment,
+        LD_PRELOAD: library,
+        // Node leaves much to the system when it ends, which is no leak of ours; a test asks for more memory than there
+        // is.
+        ASAN_OPTIONS: 'detect_leaks=0:allocator_may_return_null=1',
+        UBSAN_OPTIONS: 'print_stacktrace=1',
+      },
     },
-  });
+  );
   if (signal !== null) console.error(`ended by ${signal}`);
   if (status !== 0) return status ?? 1;
   underThreadSanitizer();

@@ -25,7 +25,7 @@ const COMPILE = [
 ];
 const LINK = [
   ...['--no-entry', '--strip-all', '--import-undefined', '--export=__heap_base'],
-  // What a further thread needs: a stack and variables of its own. Data is initialised by the first instance alone.
+  // For further threads: a stack and variables of their own. Data is initialised by the first instance alone.
   ...['--export=__stack_pointer', '--export=__wasm_init_tls', '--export=__tls_size', '--export=__tls_align'],
   ...['--import-memory', '--shared-memory', '--max-memory=4294967296', '--stack-first', '-z', 'stack-size=262144'],
 ];
@@ -55,7 +55,7 @@ function sources(): string {
   );
 }
 
-/** First lines of the versions of compiler and linker; undefined where one does not run. */
+/** First lines of the versions of compiler and linker; undefined if one does not run. */
 function compiler(): string | undefined {
   try {
     return [clang, linker]
@@ -94,7 +94,8 @@ function check(): string {
   const module = readFileSync(MODULE);
   if (sha256(module) !== note.module)
     throw new Error('native/drmas.wasm is not the file that native/drmas.wasm.json notes');
-  if (sources() !== note.sources) throw new Error('native/drmas.wasm is older than its sources: npm run build:wasm');
+  if (sources() !== note.sources)
+    throw new Error('native/drmas.wasm is older than its sources: npm run generate -- wasm');
   const here = compiler();
   if (here === undefined) return 'native/drmas.wasm matches its sources (not rebuilt: no clang and wasm-ld here)';
   if (here !== note.compiler) return `native/drmas.wasm matches its sources (not rebuilt: made by ${note.compiler})`;

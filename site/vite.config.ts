@@ -4,14 +4,19 @@ import { withoutNode } from './without-node.js';
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** A static page that trains in the tab. The recipe and the training loop are those of the command line. */
+/** A static page that trains in the tab. It uses the recipe and the training loop of the command line. */
 export default defineConfig({
   root: path('.'),
   base: './',
   logLevel: 'warn',
-  resolve: { alias: [{ find: /^drmas$/, replacement: path('src/run/drmas.ts') }] },
+  resolve: { alias: [{ find: /^drmas(\/tasks)?$/, replacement: path('src/run/drmas.ts') }] },
   plugins: [withoutNode()],
-  worker: { format: 'es', plugins: () => [withoutNode()] },
+  worker: {
+    format: 'es',
+    plugins: () => [withoutNode()],
+    // A door names modules for Node too. The worker's bundle leaves out each module that it does not use.
+    rolldownOptions: { treeshake: { moduleSideEffects: false } },
+  },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {
     outDir: path('../dist/site'),

@@ -4,8 +4,8 @@ import type { Plugin } from 'vite';
 const PREFIX = '\0without ';
 
 /**
- * Stands in for Node's modules in a page: what calls one of their functions gets an error that names it. A run in a tab
- * calls none; but modules that it needs also hold functions which it does not need.
+ * Replaces Node's modules in a page: a call of one of their functions throws an error that names it. A run in a tab
+ * calls none, but it needs modules that also hold functions for Node.
  */
 export function withoutNode(): Plugin {
   return {
@@ -22,6 +22,7 @@ export function withoutNode(): Plugin {
       return [
         "const absent = (what) => function () { throw new Error('a browser tab has no ' + what); };",
         ...names.filter((each) => each !== 'default').map(absent),
+        'export default {};',
       ].join('\n');
     },
   };

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 
-/** Builds the page of the dashboard, which tests and the report read, where its sources are newer than it. */
+/** Builds the dashboard's page for tests and the report, if its sources are newer than the page. */
 export default async function setup(): Promise<void> {
-  const sources = [...filesBelow(path('dashboard')), ...filesBelow(path('src/report/analysis'))];
+  const sources = [...filesBelow(path('dashboard')), ...filesBelow(path('src/runs/analysis'))];
   if (Math.max(...sources.map(timeOf)) <= timeOf(path('dist/dashboard/page.js'))) return;
   const { build } = await import('vite');
   await build({ configFile: path('dashboard/vite.config.ts') });

@@ -14,9 +14,9 @@ declare module 'vitest' {
 
 const sources = fileURLToPath(new URL('../src', import.meta.url));
 const workers = [
-  'backends/embedded/thread/engine-worker.ts',
-  'tensor/wasm/node-thread.ts',
-  'run/isolation/player-thread.ts',
+  'engine/embedded/thread/engine-worker.ts',
+  'engine/tensor/wasm/node-thread.ts',
+  'runs/run/isolation/player-thread.ts',
 ];
 
 /**
@@ -33,6 +33,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
       outdir,
       outExtension: { '.js': '.mjs' },
       bundle: true,
+      external: ['tsx'], // no thread of a test loads TypeScript
       platform: 'node',
       format: 'esm',
       sourcemap: 'inline',

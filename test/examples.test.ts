@@ -9,9 +9,9 @@ import perAgentRewards from '../examples/per-agent-rewards.js';
 import perTurnRewards from '../examples/per-turn-rewards.js';
 import toolLoop from '../examples/tool-loop.js';
 import withATool from '../examples/with-a-tool.js';
-import type { Episode } from '../src/core/episode.js';
-import type { RecipeDefinition } from '../src/recipe/define.js';
-import { resolveRecipe } from '../src/recipe/resolve.js';
+import type { Episode } from '../src/base/core/episode.js';
+import type { RecipeDefinition } from '../src/method/recipe/define.js';
+import { resolveRecipe } from '../src/runs/composition/resolve-recipe.js';
 import { eventsOf, temporaryRoot, trainTiny } from './support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -113,7 +113,7 @@ describe('what they show', () => {
     for (const { score } of episodes) expect(Object.keys(score.agents)).toEqual(['solver', 'verifier']);
   });
 
-  it('turns that earn for themselves, and name what they see', async () => {
+  it('turns with rewards of their own, which name their observation', async () => {
     const { episodes } = await train(perTurnRewards);
     for (const { turns } of episodes) {
       expect(turns.map(({ stepReward }) => stepReward === undefined)).toEqual(

@@ -1,4 +1,4 @@
-import { loadNativeKernels } from '../src/tensor/native/load-kernels.js';
+import { loadNativeKernels } from '../src/engine/tensor/native/load-kernels.js';
 
 /**
  * Builds the native kernels once, so that test files on a fresh machine need not each compile them at the same time.

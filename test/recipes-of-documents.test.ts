@@ -1,15 +1,15 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { RecipeDefinition } from '../src/recipe/define.js';
-import { resolveRecipe } from '../src/recipe/resolve.js';
+import type { RecipeDefinition } from '../src/method/recipe/define.js';
+import { resolveRecipe } from '../src/runs/composition/resolve-recipe.js';
 
 const documents = join(import.meta.dirname, '../docs');
-// In the clone, whose configuration says what `drmas` is.
+// In the clone, whose configuration resolves `drmas`.
 const directory = mkdtempSync(join(import.meta.dirname, '.recipes-of-documents-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** The whole recipes of the pages, which `check:docs` compiles and never runs, as files. */
+/** The whole recipes of the pages, which `npm run check -- docs` compiles and never runs, as files. */
 const recipes = readdirSync(documents)
   .filter((page) => page.endsWith('.md'))
   .flatMap((page) => {

@@ -3,7 +3,7 @@
  * compare.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { median } from '../../src/core/statistics.js';
+import { median } from '../../src/base/core/statistics.js';
 import { processorTime, type Usage, usageBetween } from './processor-time.js';
 
 export interface Work {
@@ -19,7 +19,7 @@ export interface Contestant {
   readonly threads: number;
   /** The unit of `amount`; rates are in this unit a second. */
   readonly unit: string;
-  /** The process that does the work, where it is not this one. */
+  /** The process that does the work, if it is not this one. */
   readonly pid?: number;
   /** Does the work once. */
   repeat(): Promise<Work>;
@@ -101,8 +101,8 @@ export async function interleave(contestants: readonly Contestant[], schedule: S
 const engineOf = (name: string) => name.split(',')[0];
 
 /**
- * The seconds after which a contestant is abandoned for another variant of its engine; undefined where none is measured
- * yet.
+ * The seconds after which a contestant is abandoned for another variant of its engine; undefined until one was
+ * measured.
  */
 function limitFor(
   { name, abandon }: Contestant,
@@ -148,7 +148,7 @@ export interface Summary {
   readonly clean: boolean | undefined;
 }
 
-/** The summary of the clean repetitions, or of all where none is clean. Undefined when there is no repetition. */
+/** The summary of the clean repetitions, or of all if none is clean. Undefined if there is no repetition. */
 export function summarise({ repetitions }: Series): Summary | undefined {
   if (repetitions.length === 0) return undefined;
   const clean = repetitions.filter((repetition) => repetition.clean !== false);

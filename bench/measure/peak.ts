@@ -1,5 +1,5 @@
 /** The limits of the machine: multiply-adds a second, and bytes a second by the size of the working set. */
-import { loadNativeKernels, type NativeKernels } from '../../src/tensor/native/load-kernels.js';
+import { loadNativeKernels, type NativeKernels } from '../../src/engine/tensor/native/load-kernels.js';
 import type { Contestant } from './interleave.js';
 
 /** The approximate duration of one measurement of the peak. */
@@ -20,9 +20,9 @@ export function peakContestant(kernels: NativeKernels): Contestant {
     threads: kernels.threads,
     unit: 'FLOP',
     async repeat() {
-      const probe = timed(() => kernels.fmaPeak(16 * kernels.threads));
+      const probe = timed(() => kernels.fmaPeak({ tasks: 16 * kernels.threads }));
       const rounds = Math.max(1, Math.ceil(PEAK_SECONDS / probe.seconds));
-      return timed(() => kernels.fmaPeak(16 * kernels.threads * rounds));
+      return timed(() => kernels.fmaPeak({ tasks: 16 * kernels.threads * rounds }));
     },
   };
 }
@@ -64,11 +64,11 @@ export class Bandwidth {
     let best = 0;
     for (let round = 0; round < rounds; round++) {
       const added = timed(() => {
-        this.#kernels.add(a, b, length);
+        this.#kernels.add({ out: a, x: b, length });
         return 12 * length; // reads both, writes one
       });
       const summed = timed(() => {
-        this.#kernels.sumOfSquares(a, length);
+        this.#kernels.sumOfSquares({ x: a, length });
         return 4 * length;
       });
       best = Math.max(best, added.amount / added.seconds, summed.amount / summed.seconds);

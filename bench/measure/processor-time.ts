@@ -7,7 +7,7 @@ const TICKS_PER_SECOND = 100;
 const TOLERATED_CORES = 0.1;
 
 export interface ProcessorTime {
-  /** The seconds that all cores together were busy since the machine started; undefined where that is unknown. */
+  /** The seconds that all cores together were busy since the machine started; undefined if unknown. */
   readonly busy: number | undefined;
   /** The seconds of these that belong to the measured processes. */
   readonly measured: number;
@@ -18,7 +18,7 @@ export interface ProcessorTime {
 export interface Usage {
   readonly ownCores: number;
   readonly otherCores: number | undefined;
-  /** The cores that other processes kept busy; undefined where that is unknown. */
+  /** The cores that other processes kept busy; undefined if unknown. */
   readonly clean: boolean | undefined;
 }
 

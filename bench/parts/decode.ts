@@ -27,7 +27,7 @@ import {
 } from '../workload.js';
 
 const PART = 'decode';
-/** The number of requests beside peers; without peers the shape gives it. */
+/** The number of requests in a comparison with peers. Without peers, the shape determines it. */
 const PEER_REQUESTS = 256;
 /** The seconds for all engines of one shape together. */
 const BUDGET_SECONDS = { alone: 3, peers: 900 };

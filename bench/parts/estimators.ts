@@ -2,9 +2,10 @@
  * Advantages of a million turns: the growth of the time, and a comparison with the paper's code where a checkout is
  * given.
  */
-import { estimateAdvantages } from '../../src/advantage/estimate.js';
-import type { TurnRecord } from '../../src/core/advantage.js';
-import { RandomStream } from '../../src/core/random.js';
+
+import type { TurnRecord } from '../../src/base/core/advantage.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import { estimateAdvantages } from '../../src/method/advantage/estimate.js';
 import { attempt, type Context, noteSkipped, schedule, startPeers } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { ARRAYS, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';

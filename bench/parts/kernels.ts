@@ -2,7 +2,7 @@
  * One line for each kernel and shape: its time against the least that the machine allows. The limit is the larger of
  * its arithmetic over the multiply-add peak and its memory traffic over the bandwidth of a working set of that size.
  */
-import { median } from '../../src/core/statistics.js';
+import { median } from '../../src/base/core/statistics.js';
 import type { Context } from '../context.js';
 import { type KernelCase, kernelCases } from '../kernel-cases.js';
 import { Bandwidth, nativeKernels, peakContestant } from '../measure/peak.js';
@@ -10,7 +10,7 @@ import { processorTime, usageBetween } from '../measure/processor-time.js';
 
 /** The duration of a repetition, which calls the kernel as often as fits. */
 const SECONDS = 0.02;
-/** The number of measurements of a limit, of which the best counts. */
+/** The number of measurements of a limit; the best one counts. */
 const PEAK_REPETITIONS = 5;
 
 export async function benchKernels({ options, results, say }: Context): Promise<void> {

@@ -1,7 +1,7 @@
 /** Loops over tools: the time of a turn, trained and sampled, by how many turns a conversation has. */
-import { RandomStream } from '../../src/core/random.js';
-import type { TrainingSample } from '../../src/core/sample.js';
-import { normalizerOf } from '../../src/loss/objective/merged-samples.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import type { TrainingSample } from '../../src/base/core/sample.js';
+import { normalizerOf } from '../../src/engine/loss/objective/merged-samples.js';
 import { type Context, forShape, noteRows, noteSkipped, schedule } from '../context.js';
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
@@ -12,11 +12,11 @@ const PART = 'loops';
 const TURNS = [1, 4, 16, 64] as const;
 /** The conversations of a step. */
 const LOOPS = 4;
-/** The tokens of a turn: what a tool or a user says, and what the policy writes. */
+/** The tokens of a turn: the text of a tool or a user, and the policy's reply. */
 const TURN = { read: 24, written: 8 };
 const CONTEXT = Math.max(...TURNS) * (TURN.read + TURN.written);
 const SECONDS = 0.4;
-/** The most operations of a repetition; what repeats every prefix soon takes more, and is left out by name. */
+/** The most operations of a repetition. Shapes that repeat each prefix soon need more; they are left out by name. */
 const MOST_OPERATIONS = 1e12;
 /** The seconds for all contestants of one shape and number of turns together. */
 const BUDGET_SECONDS = 20;
@@ -29,7 +29,7 @@ const FORGETFUL = `${DRMAS}, sampled without a cache`;
 /** The detail of a row: processor time, which other work on the machine does not change much. */
 const PROCESSOR = 'processor ms a turn';
 
-/** Measures on the smallest number of threads: what is compared is one number of turns with another. */
+/** Measures on the smallest number of threads: the comparison is between numbers of turns. */
 export async function benchLoops(context: Context): Promise<void> {
   for (const shape of context.options.shapes) await benchShape(forShape(context, PART, shape), shape);
 }
@@ -84,7 +84,7 @@ function note({ results }: Context, shape: string, [one, other]: readonly [strin
   results.ratios.push({ part: PART, shape, what: `time: ${other} / ${one}`, value, clean });
 }
 
-/** Notes the time of a turn of the longest loop measured against that of four turns: 1 where time is linear. */
+/** Notes the time per turn of the longest loop over the time per turn of four turns: 1 if time is linear. */
 function noteGrowth({ results }: Context, { name }: Shape, contestant: string, all: readonly Row[]) {
   const at = (turns: number) =>
     timeOf(
@@ -123,7 +123,7 @@ function train(engine: DrmasEngine, samples: readonly TrainingSample[]): Promise
 }
 
 /**
- * Plays loops in which tools and users say what they say in these, turn by turn, all loops at once.
+ * Plays all loops together, turn by turn. Tools and users reply with the given texts.
  * @param forget Drops keys and values between the turns
  */
 async function sample(engine: DrmasEngine, loops: readonly Int32Array[], turns: number, forget: boolean) {
@@ -138,7 +138,7 @@ async function sample(engine: DrmasEngine, loops: readonly Int32Array[], turns: 
   }
 }
 
-/** Random conversations, none of which begins like another. */
+/** Random conversations that begin differently. */
 function conversations({ vocabSize }: Shape, turns: number): Int32Array[] {
   const random = new RandomStream('bench loops', vocabSize, turns);
   return Array.from({ length: LOOPS }, () =>

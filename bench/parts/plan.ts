@@ -1,14 +1,14 @@
-/** What `drmas plan` forecasts, held against runs: other numbers of episodes at once, tools, a step played ahead. */
+/** Forecasts of `drmas plan` compared with runs: other numbers of episodes at once, tools, a step played ahead. */
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { RunEvent } from '../../src/core/events.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import { defineRecipe, type RecipeDefinition } from '../../src/recipe/define.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { train } from '../../src/run/api.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import { forecastAsItIs } from '../../src/studies/plan/forecast.js';
-import { measureMachine } from '../../src/studies/plan/measure-machine.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { defineRecipe, type RecipeDefinition } from '../../src/method/recipe/define.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { train } from '../../src/runs/run/api.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { forecastAsItIs } from '../../src/runs/studies/plan/forecast.js';
+import { measureMachine } from '../../src/runs/studies/plan/measure-machine.js';
 import { calculatorRecipe } from '../calculator.js';
 import { type Context, withDirectory } from '../context.js';
 
@@ -93,6 +93,6 @@ function withTools({ toolsMs, first, steps }: Kind): RecipeDefinition {
   });
 }
 
-/** Seconds of the compared steps, without what is written and evaluated between them. */
+/** Seconds of the compared steps, without writing and evaluation between them. */
 const stepSeconds = (events: readonly RunEvent[], { first }: Kind): number =>
   events.reduce((sum, event) => sum + (event.type === 'step' && event.step > first ? event.seconds : 0), 0);

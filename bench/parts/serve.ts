@@ -1,12 +1,12 @@
 /** A served agent over HTTP: tokens a second and the time to the first one, by how many clients stream at once. */
 import { join } from 'node:path';
 import OpenAI from 'openai';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import { RandomStream } from '../../src/core/random.js';
-import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
-import { listen } from '../../src/platform/listen.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { modelServer } from '../../src/serve/model-server.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import { listen } from '../../src/base/platform/listen.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
+import { modelServer } from '../../src/serve/models/model-server.js';
 import { attempt, type Context, forShape, noteRows, noteSkipped, schedule, withDirectory } from '../context.js';
 import { type Contestant, interleave, type Work } from '../measure/interleave.js';
 import { processorTime } from '../measure/processor-time.js';
@@ -43,7 +43,7 @@ async function benchShape(context: Context, shape: Shape, directory: string): Pr
   const spec = { type: 'random', config: decoderConfig(shape, CONTEXT), tokenizer, seed: 1 } as const;
   const model = await backend.open(spec, 'policy', 'bench');
   await model.publish();
-  const server = modelServer({ voices: new Map([['bench', { model, agent: undefined }]]), most: 1000 });
+  const server = modelServer({ agentModels: new Map([['bench', { model, agent: undefined }]]), most: 1000 });
   const port = await listen(server.app, { host: '127.0.0.1', port: 0 });
   const ours = chatting(clientOf(`${port.url}/v1`));
   let llama: LlamaServer | undefined;
@@ -83,7 +83,7 @@ async function benchShape(context: Context, shape: Shape, directory: string): Pr
 
 const named = (server: string, streams: number) => `${server}, ${streams} stream${streams === 1 ? '' : 's'}`;
 
-/** Our tokens a second over those of llama.cpp's server. */
+/** Our tokens a second over the tokens a second of llama.cpp's server. */
 function ratioOf(rows: readonly Row[], streams: number): Ratio[] {
   const [ours, theirs] = [DRMAS, LLAMA].map((server) => rows.find(({ engine }) => engine === named(server, streams)));
   if (ours === undefined || theirs === undefined) return [];
@@ -146,7 +146,7 @@ function prompt({ vocabSize }: Shape, seed: number): number[] {
 
 const common = { model: 'bench', stream: true, stream_options: { include_usage: true } } as const;
 
-/** Our server, to which ids are sent as the texts of symbols. */
+/** Our server. It gets ids as the texts of symbols. */
 const chatting =
   (client: OpenAI): Stream =>
   async (ids, temperature, max_tokens) => {
@@ -155,7 +155,7 @@ const chatting =
     return read(client.chat.completions.create(body), ({ delta }) => delta.content ?? '');
   };
 
-/** llama.cpp's server, to which ids are sent as they are, with the end of a user's message that our template adds. */
+/** llama.cpp's server. It gets token ids, with the end of a user's message that our template adds. */
 const completing =
   (client: OpenAI): Stream =>
   async (ids, temperature, max_tokens) => {

@@ -1,9 +1,9 @@
 /** A whole reinforcement step of the calculator task: real runs of the real command, timed by their own event logs. */
 import { join } from 'node:path';
-import type { RunEvent } from '../../src/core/events.js';
-import { median } from '../../src/core/statistics.js';
-import { train } from '../../src/run/api.js';
-import { tasksOfStep } from '../../src/training/step/step-tasks.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import { median } from '../../src/base/core/statistics.js';
+import { tasksOfStep } from '../../src/method/training/play/step-tasks.js';
+import { train } from '../../src/runs/run/api.js';
 import {
   calculatorRecipe,
   calculatorTasks,

@@ -1,5 +1,5 @@
 /** Training: tokens a second of whole steps on each shape, and their share of the machine's multiply-add peak. */
-import type { Precision } from '../../src/contract/architecture.js';
+import type { Precision } from '../../src/engine/contract/architecture.js';
 import {
   attempt,
   type Context,
@@ -30,11 +30,11 @@ const PEER_TARGETS: Readonly<Record<Precision, Readonly<Record<string, number>>>
 };
 /** PyTorch with products in a precision, as the first word of its variants' names. */
 const TORCH: Readonly<Record<Precision, string>> = { float32: 'PyTorch', bfloat16: 'PyTorch autocast' };
-/** What trains an adapter: its base and the products in bfloat16, whatever we are asked for. */
+/** The precision of training an adapter: base and products in bfloat16. The command line does not change it. */
 const TORCH_PEFT = 'PyTorch + PEFT';
 const PEAK_TARGETS: Readonly<Record<string, number>> = { base: 0.6 };
 const THREADS_TARGET = 1.8;
-/** The targets of products in bfloat16 beside those in float32. */
+/** The targets for products in bfloat16, compared with products in float32. */
 const PRECISION_TARGETS: Readonly<Record<string, number>> = { base: 1.5, qwen05: 4 };
 
 export async function benchTrain(context: Context): Promise<void> {
@@ -113,7 +113,7 @@ function trainContestant({ engine, ...named }: NamedEngine, shape: Shape, second
   };
 }
 
-/** PyTorch on the device, with PEFT where we train an adapter: the base in bfloat16, the adapter in float32. */
+/** PyTorch on the device. To train an adapter it uses PEFT, with the base in bfloat16 and the adapter in float32. */
 function torchOnDevice(shape: Shape, { device, peerDevice, threads }: Options, python: string): PeerCommand[] {
   const count = device === 'gpu' ? 1 : Math.max(...threads);
   const settings = { shape, tokens: shape.stepTokens, seconds: SECONDS.peers, device: peerDevice };

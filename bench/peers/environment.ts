@@ -6,16 +6,16 @@ import { spawn, spawnSync } from 'node:child_process';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Device } from '../../src/contract/architecture.js';
-import { contentHash } from '../../src/store/files/content-hash.js';
-import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { contentHash } from '../../src/base/files/content-hash.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import type { Device } from '../../src/engine/contract/architecture.js';
 
 /** The versions for which the targets were set. */
 const TORCH = '2.13.0';
 const GPU_PACKAGES = ['transformers==5.23.0', 'peft==0.21.2', 'accelerate==1.15.0'];
 const PYTHON_PACKAGES = [...GPU_PACKAGES, 'trl==1.16.0', 'datasets==5.2.0'];
 const VLLM = 'vllm==0.33.0';
-/** The packages that the paper's estimator needs beside PyTorch. */
+/** The packages that the paper's estimator needs in addition to PyTorch. */
 export const ARRAYS = ['numpy==2.4.6'];
 const LLAMA = '3.22.1';
 const CPU_WHEELS = 'https://download.pytorch.org/whl/cpu';
@@ -57,7 +57,7 @@ export async function pythonEnvironment(
     await run('python3', ['-m', 'venv', place]);
     const pip = (...args: string[]) =>
       run(join(place, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args]);
-    // The wheels without CUDA where they are available, else those of the default registry.
+    // The wheels without CUDA if they are available, else the ones of the default registry.
     const small = () =>
       pip(`torch==${TORCH}+cpu`, '--extra-index-url', CPU_WHEELS, '--retries', '0', '--timeout', '15');
     if (device === 'gpu') await pip(`torch==${TORCH}`);
@@ -67,7 +67,7 @@ export async function pythonEnvironment(
   return join(directory, 'bin', 'python');
 }
 
-/** What the peers of a bench compute on. */
+/** The device of the peers of a bench. */
 interface PeerOptions {
   readonly device: Device;
   readonly peerDevice: Device;
@@ -75,7 +75,7 @@ interface PeerOptions {
 
 /**
  * The interpreter for peers beside this engine on a device; on a GPU with PEFT, and with PyTorch as it comes for the
- * system. @throws where there is no GPU that PyTorch computes on, or with the installer's last words
+ * system. @throws if PyTorch computes on no GPU here, or with the last lines of the installer's output
  */
 export async function pythonFor({ device, peerDevice }: PeerOptions, say: (message: string) => void): Promise<string> {
   if (device === 'cpu') return pythonEnvironment(say);
@@ -83,7 +83,7 @@ export async function pythonFor({ device, peerDevice }: PeerOptions, say: (messa
   return pythonEnvironment(say, GPU_PACKAGES, peerDevice);
 }
 
-/** The interpreter for vLLM, which brings its own PyTorch. @throws as `pythonFor` does, and where vLLM has no wheels */
+/** The interpreter for vLLM, which brings its own PyTorch. @throws as `pythonFor` does, and if vLLM has no wheels */
 export async function vllmFor({ peerDevice }: PeerOptions, say: (message: string) => void): Promise<string> {
   if (peerDevice === 'cpu') throw new Error('it is tried on a GPU alone');
   requireTorchGpu();

@@ -6,7 +6,7 @@ import { RunsPage } from './pages/runs-page.js';
 import { addressOf, go, type Route, useRoute } from './routes.js';
 import { useSource } from './run-store.js';
 
-/** The whole page: where one is, whether the source answers, and what the address asks to see. */
+/** The whole page: the address bar's route, the state of the connection, and the page for the route. */
 export function App() {
   const route = useRoute();
   const { live } = useSource();

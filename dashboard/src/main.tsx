@@ -1,5 +1,5 @@
 import { render } from 'preact';
-import { EMBEDDED_ID, type EmbeddedReport } from '../../src/report/analysis/embedded.js';
+import { EMBEDDED_ID, type EmbeddedReport } from '../../src/runs/analysis.js';
 import { App } from './app.js';
 import { SourceContext } from './run-store.js';
 import { embeddedSource } from './source/embedded-source.js';

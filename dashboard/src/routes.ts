@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 export const tabs = ['overview', 'agents', 'episodes', 'talk', 'tables', 'recipe'] as const;
 export type Tab = (typeof tabs)[number];
 
-/** What the address asks to see. */
+/** The view that the address names. */
 export type Route =
   | { readonly page: 'runs' }
   | { readonly page: 'run'; readonly name: string; readonly tab: Tab; readonly query: Readonly<Record<string, string>> }
@@ -30,7 +30,7 @@ export function addressOf(route: Route): string {
 export const runAddress = (name: string, tab: Tab = 'overview', query: Readonly<Record<string, string>> = {}) =>
   addressOf({ page: 'run', name, tab, query });
 
-/** The route of an address; the list of runs where it names nothing that there is. */
+/** The route of an address; the list of runs if the address is unknown. */
 function routeOf(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
   const [page, ...rest] = path.split('/');

@@ -1,7 +1,7 @@
 import { createContext } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
-import type { EpisodeFile, FeedMessage, FeedMessages, ListedRun, ShownRecord } from '../../src/report/analysis/feed.js';
-import { emptyLog, extendLog, type RunLog } from '../../src/report/analysis/run-log.js';
+import type { EpisodeFile, FeedMessage, FeedMessages, ListedRun, ShownRecord } from '../../src/runs/analysis.js';
+import { type EventsByKind, emptyLog, extendLog } from '../../src/runs/analysis.js';
 import type { Source } from './source/source.js';
 
 /** A run as far as the page has heard of it. */
@@ -9,13 +9,13 @@ export interface HeardRun {
   readonly name: string;
   readonly listed: ListedRun | undefined;
   readonly record: ShownRecord | null;
-  readonly log: RunLog;
+  readonly log: EventsByKind;
   readonly files: readonly EpisodeFile[];
   /** True once all events that were there have come. */
   readonly complete: boolean;
 }
 
-/** What the page has heard. */
+/** The data that the page has received. */
 export interface Heard {
   readonly list: FeedMessages['list'] | undefined;
   readonly runs: ReadonlyMap<string, HeardRun>;
@@ -43,7 +43,7 @@ const silent = (name: string): HeardRun => ({
   complete: false,
 });
 
-/** What is heard after a further message. */
+/** The data after a further message. */
 function after(heard: Heard, message: FeedMessage): Heard {
   if (message.type === 'list') return { ...heard, list: message.data, problem: undefined };
   if (message.type === 'failed') return { ...heard, problem: message.data.message };
@@ -60,7 +60,7 @@ function runAfter(run: HeardRun, message: Exclude<FeedMessage, { type: 'list' | 
   return { ...run, log: extendLog(reset ? emptyLog : run.log, events), complete: !more };
 }
 
-/** Follows what the folder holds (no names) or some runs. */
+/** Follows the folder's list of runs (no names) or some runs. */
 export function useHeard(names: readonly string[], onLink: (answers: boolean) => void): Heard {
   const source = useSource();
   const [heard, setHeard] = useState(NOTHING);

@@ -6,7 +6,7 @@ import { gateway, stepCountIs, ToolLoopAgent, tool } from 'ai';
 import { trainable } from 'drmas/agents';
 import { z } from 'zod';
 
-/** The model before there is a trained one; it reads AI_GATEWAY_API_KEY when it is called. */
+/** The model before you have a trained one; it reads AI_GATEWAY_API_KEY when it is called. */
 const production = gateway('openai/gpt-5-mini');
 
 export const prices: Readonly<Record<string, number>> = {
@@ -38,7 +38,7 @@ const cashier = new ToolLoopAgent({
   instructions: 'Write count*price.',
 });
 
-/** What an order such as `3 fig` costs; undefined where the agents do not find out. */
+/** The price of an order such as `3 fig`; undefined if the agents do not find it. */
 export async function total(order: string, abortSignal?: AbortSignal): Promise<number | undefined> {
   const options = abortSignal === undefined ? {} : { abortSignal };
   const { text: cost } = await buyer.generate({ prompt: order, ...options });

@@ -1,8 +1,8 @@
 /**
- * Credit for single turns by playing them again (C3). Four drivers take one car from place to place, each of them one
- * stretch; all earn 1 if it ends at its goal. Who was right is hidden in the one reward that they share. The estimator
- * `counterfactual` plays each turn again with everything before it as it was, and a turn earns what the episode was
- * worth more than its other ends. The drivers are tables of choices, so that a run takes seconds.
+ * Credit for single turns by playing them again (C3). Four drivers take one car from place to place, one stretch each.
+ * All earn 1 if it ends at its goal, so their shared reward hides who was right. The estimator `counterfactual` plays
+ * each turn again with the same turns before it. A turn earns the episode's reward minus the mean reward of the other
+ * endings. The drivers are tables of choices, so that a run takes seconds.
  *
  *     npx drmas ablate examples/counterfactual/recipe.ts --variant drmas=training.groupSize=7 \
  *       --variant counterfactual=advantage.type=counterfactual,training.groupSize=2 --seeds 5
@@ -17,7 +17,7 @@ const roads = ['by the coast', 'over the hill', 'through the wood'] as const;
 const lengths = { 'by the coast': 1, 'over the hill': 2, 'through the wood': 4 };
 const after = (place: Place, road: (typeof roads)[number]): Place =>
   places[(places.indexOf(place) + lengths[road]) % places.length] ?? place;
-/** What a driver knows: where the car is and where it is to go. */
+/** A driver's observation: the car's place and its goal. */
 const leg = (at: Place, to: Place) => `${at} to ${to}`;
 
 const driver = () => agent({ parse: oneOf(...roads), sampling: { maxTokens: 1 } });

@@ -1,8 +1,8 @@
 /**
- * A team whose communication graph is learnt (Graph-GRPO, AdaptOrch). Three experts each have a book that answers one
- * kind of question, and whoever is asked costs something. Before a question the agent `graph` opens or shuts the edge
- * to each expert. It is no language model: its policy is a table with two logits for every pair of kind and expert,
- * sampled, recorded and trained like any other. The groups of a task are groups of sampled graphs.
+ * A team that learns its communication graph (Graph-GRPO, AdaptOrch). Each of three experts has a book that answers one
+ * kind of question, and each call of an expert has a cost. Before a question the agent `graph` opens or closes the edge
+ * to each expert. The agent is not a language model: its policy is a table with two logits for each pair of kind and
+ * expert, sampled, recorded and trained like any other policy. The groups of a task are groups of sampled graphs.
  *
  *     npx drmas ablate examples/learnt-graph/recipe.ts --vary tasks.train.graph=learnt,full --seeds 5
  */
@@ -17,7 +17,7 @@ const words: Record<Kind, readonly [string, ...string[]]> = {
   pet: ['cat', 'dog', 'fish', 'bird'],
 };
 const names = ['Ada', 'Bob', 'Cid', 'Dan', 'Eve', 'Fay', 'Gus', 'Hal'] as const;
-/** What the expert's book says of a name. */
+/** The entry for a name in the expert's book. */
 const entry = (kind: Kind, name: (typeof names)[number]) => {
   const [index, of] = [names.indexOf(name), words[kind]];
   return of[(index * 3 + Math.floor(index / 4) + kinds.indexOf(kind)) % of.length] ?? '';
@@ -53,7 +53,7 @@ export const team = defineTeam({
 
 type Data = z.infer<typeof team.task>;
 
-/** Every question is seen in training: what is learnt is whom to ask. */
+/** All questions occur in training: the team learns which expert to ask. */
 const tasks = ({ graph }: Pick<Data, 'graph'>) => ({
   name: 'books',
   settings: { graph },

@@ -1,9 +1,9 @@
 /**
- * Learned messages (HAMMER, arXiv 2102.00824): a hub sees everything and says a word; two local agents see their own
- * room alone and have to name what is in the other one. The demonstrations show locals who take words for hints, each
- * in its own way and not reliably, and a hub that says anything. The hub has to find out what to tell whom: a word for
- * each (`private`), or one for both (`shared`), which is enough since each knows one of the rooms. Without words
- * (`none`) a local agent can only guess:
+ * Learned messages (HAMMER, arXiv 2102.00824). A hub sees two rooms and sends a word; each of two local agents sees
+ * only its own room and must name the object in the other room. In the demonstrations the local agents use words as
+ * hints, each in its own, unreliable way, and the hub sends random words. The hub must learn which word to send to
+ * which agent: one word each (`private`), or one word for both (`shared`), which suffices since each agent knows one of
+ * the rooms. Without words (`none`) a local agent can only guess:
  *
  *     npx drmas ablate examples/messages/recipe.ts --vary tasks.train.message=private,shared,none --seeds 5
  */
@@ -37,7 +37,7 @@ export const team = defineTeam({
   success: ({ outcome: { left, right } }) => (Number(left) + Number(right)) / 2,
 });
 
-/** What a local agent takes a word for: so many things on from its own, or back. */
+/** A local agent's reading of a word: an offset from its own object. */
 export function hinted(name: 'left' | 'right', thing: (typeof things)[number], word: (typeof words)[number]): string {
   const steps = words.indexOf(word) * (name === 'left' ? 1 : -1);
   return things[(things.indexOf(thing) + steps + things.length) % things.length] ?? '';
@@ -45,7 +45,7 @@ export function hinted(name: 'left' | 'right', thing: (typeof things)[number], w
 
 type Kind = (typeof kinds)[number];
 
-/** All pairs of rooms are seen in training; what is held out are the words of an evaluation. */
+/** All pairs of rooms occur in training; the evaluation samples new words. */
 const tasks = ({ message }: { readonly message: Kind }) => ({
   name: 'rooms',
   settings: { message },

@@ -3,12 +3,12 @@
  * on a server that speaks the Tinker protocol. docs/real-models.md says how to have one, and where the two files come
  * from.
  *
- *     drmas train examples/real-model/recipe.ts --dry-run
+ *     drmas plan examples/real-model/recipe.ts
  *     drmas train examples/real-model/recipe.ts --set backend.url=http://127.0.0.1:8000
  */
 import { checkpoint, defineRecipe, file, lora, solverVerifier, tinker } from 'drmas';
 
-/** Qwen3 thinks aloud for thousands of tokens unless it is told not to. */
+/** Qwen3 thinks for thousands of tokens by default; this system prompt switches that off. */
 const briefly = '/no_think';
 
 export default defineRecipe({

@@ -1,9 +1,9 @@
 /**
- * Training against an adversary. A scout sees the weather and tells the captain, who also has two instruments that are
- * right four times out of five. With a probability the adversary rewrites one of the three messages before the captain
- * reads them; it earns what the team loses, and learns at a rate of its own. A captain that never met it believes the
- * scout; one that did believes two who agree. Half of the held-out tasks are attacked: the scout's message is turned
- * round, whatever the adversary has learnt.
+ * Training against an adversary. A scout sees the weather and reports it to the captain, who also has two instruments
+ * that are right four times out of five. With a given probability the adversary rewrites one of the three messages
+ * before the captain reads them. The adversary earns the team's loss and has its own learning rate. A captain trained
+ * without it believes the scout; a captain trained with it believes two sources that agree. Half of the held-out tasks
+ * are attacked: there the scout's message is always reversed, for any skill of the adversary.
  *
  *     npx drmas ablate examples/red-team/recipe.ts --vary tasks.train.attack=0,0.5 --seeds 5
  */
@@ -16,7 +16,7 @@ const turned = (sky: Sky): Sky => (sky === 'sun' ? 'rain' : 'sun');
 const rewrites = ['nothing', 'the scout', 'the first', 'the second'] as const;
 const RIGHT = 0.8;
 
-/** What the captain reads: the scout's word and those of the instruments. */
+/** The captain's prompt: the words of the scout and of the instruments. */
 const reports = (scout: Sky, first: Sky, second: Sky) => `${scout}, ${first}, ${second}`;
 const everyReport = skies.flatMap((a) => skies.flatMap((b) => skies.map((c) => reports(a, b, c))));
 

@@ -1,8 +1,8 @@
 /**
- * A retrospective agent (Retroformer, arXiv 2308.02151): the actor is frozen; after a trial that was not all right the
- * coach, who trains, writes a reflection, and the actor tries again with it. A reflection earns what the next trial is
- * better than the last. The actor does what it is told and knows nothing of the locks; the coach has to find out how
- * each is opened, from trials alone.
+ * A retrospective agent (Retroformer, arXiv 2308.02151). The actor is frozen. After a trial with an error the coach,
+ * who trains, writes a reflection, and the actor tries again with it. A reflection earns the next trial's score minus
+ * the last one's. The actor follows the reflection and knows nothing of the locks; the coach must learn from trials
+ * alone how each lock opens.
  *
  * With the reward `outcome` a reflection earns the next trial's score in place of the improvement, as a comparison:
  *
@@ -21,7 +21,7 @@ const TRIALS = 3;
 /** The share of wheels that are right. */
 const score = (lock: string, tried: readonly string[]) =>
   (locks.get(lock) ?? []).filter((setting, w) => tried[w] === setting).length / wheels.length;
-/** Three settings, one of each wheel in its place. */
+/** Three settings, one for each wheel. */
 const attempt = (text: string) => {
   const tried = text.match(/[a-z]+\d/g) ?? [];
   return tried.length === wheels.length && tried.every((setting, w) => wheels[w]?.includes(setting))
@@ -64,7 +64,7 @@ export const team = defineTeam({
 
 type Data = z.infer<typeof team.task>;
 
-/** Every lock is seen in training: what is held out are the actor's trials. */
+/** All locks occur in training; the evaluation samples new trials of the actor. */
 const tasks = ({ reward }: Pick<Data, 'reward'>) => ({
   name: 'locks',
   settings: { reward },

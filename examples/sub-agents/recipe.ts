@@ -1,10 +1,10 @@
 /**
- * A main agent with sub-agents, each of which has a loop over tools: the lead names a place, and the scout of its side
- * of town looks for the way there, one door a turn. Who is called how often, and for how many turns, depends on how the
- * episode goes. The demonstrations of the warm start know what doors are called, not which one leads where.
+ * A main agent with sub-agents, each with a loop over tools: the lead names a place, and the scout for that side of
+ * town looks for the way there, one door a turn. The course of the episode decides how often each agent is called, and
+ * for how many turns. The warm start teaches the names of the doors, but not where each door leads.
  *
- * One invocation of a scout, its whole loop, is one chain. `advantage.unit` says what counts once in the statistics,
- * and `loss.aggregate` in the loss, as in M-GRPO (arXiv 2511.13288):
+ * One invocation of a scout, its whole loop, is one chain. As in M-GRPO (arXiv 2511.13288), `advantage.unit` makes a
+ * chain count once in the statistics, and `loss.aggregate` makes it count once in the loss:
  *
  *     npx drmas train examples/sub-agents/recipe.ts --set advantage.unit=chain --set loss.aggregate=chain-mean
  */
@@ -12,7 +12,7 @@ import { agent, assistant, defineRecipe, defineTeam, type Message, oneOf, tinyDe
 import { z } from 'zod';
 
 const doors = ['left', 'right', 'up', 'down'] as const;
-/** The doors that lead to each place, one after the other: what the scouts have to find out. */
+/** The doors that lead to each place, one after another; the scouts must learn them. */
 const ways = {
   mill: ['up'],
   dock: ['left', 'down'],
@@ -53,7 +53,7 @@ export const team = defineTeam({
     }
     return { done: errands.filter((place) => reached.has(place)).length / errands.length, invocations };
   },
-  // The lead and the team earn what was done; a scout earns what its invocation came to, the same in each of its turns.
+  // The lead and the team earn the finished part; a scout earns its invocation's result, the same in each of its turns.
   reward: ({ outcome: { done, invocations } }) => ({
     team: done,
     agents: { north: 0, south: 0 },
@@ -68,7 +68,7 @@ export const team = defineTeam({
 
 type Scout = (messages: readonly Message[]) => Promise<{ value: unknown; text: string; turn: number }>;
 
-/** One invocation of a scout: a loop that ends at the place, or after so many doors. */
+/** One invocation of a scout: a loop that ends at the place, or after a fixed number of doors. */
 async function find(place: Place, scout: Scout) {
   const way = ways[place];
   const talk: Message[] = [user(place)];
@@ -108,7 +108,7 @@ export default defineRecipe({
     trace(random, split) {
       const errands = random.pick(listsOf(split) as [Place[], ...Place[][]]);
       if (random.chance(0.5)) {
-        // A lead that goes through its list, and asks again or goes on where a scout was lost.
+        // A lead that works through its list, and repeats or skips a place if the scout got lost.
         const talk: Message[] = [user(errands.join(' '))];
         let next = 0;
         for (const stop = random.integer(0, 3); talk.length < 2 * stop && next < errands.length; ) {

@@ -1,13 +1,14 @@
 /**
- * Trust and split, a game whose players have opposing incentives. In each round two players are dealt different hands
- * of rock, paper, scissors; ten coins are worth 1 in all to the one whose hand wins, and a tenth of it to the other.
- * Each sees its own hand alone and names one, true or not; then both say at once how many coins they keep. What adds up
- * to more than ten is divided in proportion. It is best for both together that a player with the losing hand keeps
- * nothing, and best for that player that it keeps all; what the other did in the round before is all it can answer.
+ * Trust and split, a game whose players have opposing incentives. In each round two players get different hands of
+ * rock, paper, scissors. Ten coins are worth 1 in all to the player with the winning hand, and a tenth of it to the
+ * other. Each player sees only its own hand and names a hand, true or not; then both say at once how many coins they
+ * keep. If the sum exceeds ten, the coins are divided in proportion. The pair earns most if the player with the losing
+ * hand keeps nothing; that player earns most if it keeps all. It can only respond to the other's move a round earlier.
  *
- * The demonstrations tell the truth, keep all with the winning hand, and split by chance with the losing one, but for
- * three times in ten after a round that they won: then they do as they were done by. Without that small memory nothing
- * is there to be reinforced, and the players end as if each learnt for itself, which they do with a weight of 0:
+ * In the demonstrations players tell the truth, keep all with the winning hand, and split at random with the losing
+ * one. In three of ten cases after a round that they won they repeat the other's last split instead. Without that small
+ * memory reinforcement has nothing to reinforce, and the players end as if each learnt only for itself. The weight 0
+ * trains such players:
  *
  *     npx drmas ablate examples/trust-and-split/recipe.ts --vary advantage.weight=0,4 --seeds 5
  */
@@ -57,14 +58,14 @@ export const team = defineTeam({
         kept: isAlices ? kept : [kept[1], kept[0]],
         truths: (Number(fromAlice === a) + Number(fromBob === b)) / 2,
       });
-      // What a player remembers: whether its own hand won, and what the other kept.
+      // A player remembers whether its own hand won, and the number of coins that the other kept.
       const [alices, bobs] = isAlices ? ['<won>', '<lost>'] : ['<lost>', '<won>'];
       last = [`${alices}${kept[1]}`, `${bobs}${kept[0]}`];
     }
     return { rounds };
   },
   reward: ({ outcome: { rounds } }) => ({
-    // Nobody learns from what they earn together.
+    // No agent learns from their joint reward.
     team: mean(rounds.map(({ values: [a, b] }) => a + b)),
     agents: { alice: 0, bob: 0 },
     turns: rounds.flatMap(({ turns, values }) => turns.map((turn, i) => ({ turn, value: values[i] ?? 0 }))),
@@ -97,7 +98,7 @@ interface Random {
   chance(share: number): boolean;
 }
 
-/** What a demonstration keeps with the losing hand: at times what the other kept in the last round, else anything. */
+/** The split in a demonstration with the losing hand: sometimes the other's last split, else a random one. */
 function answered(random: Random, last: string) {
   const kept = /<won>(\d+)/.exec(last)?.[1];
   return kept !== undefined && random.chance(0.3) ? kept : random.pick(keeps);

@@ -16,7 +16,7 @@ import { fakePart, fakeResults } from './fake-results.js';
 import type { Results } from './stored-result.js';
 
 describe('compare', () => {
-  it('claims a difference from ten pairs on, where the interval leaves out 0', () => {
+  it('claims a difference from ten pairs on, if the interval excludes 0', () => {
     const gains = (n: number, centre: number) =>
       Array.from({ length: n }, (_, i) => centre + (i % 2 === 0 ? 0.01 : -0.01));
     expect(compare(gains(9, 0.2)).verdict).toBe('so far');
@@ -46,7 +46,7 @@ describe('the highest variant', () => {
 describe('slope and correlation', () => {
   const numbers = fc.array(fc.double({ min: -3, max: 3, noNaN: true }), { minLength: 3, maxLength: 12 });
 
-  it('are those of the line that the points lie on', () => {
+  it('equal the parameters of the line through the points', () => {
     fc.assert(
       fc.property(numbers, fc.double({ min: 0.1, max: 5, noNaN: true }), (xs, slope) => {
         const points = xs.map((x) => ({ x, y: 1 - slope * x }));
@@ -57,7 +57,7 @@ describe('slope and correlation', () => {
     );
   });
 
-  it('are not there where nothing spreads', () => {
+  it('are undefined if the points do not spread', () => {
     expect(
       slopeOf([
         { x: 1, y: 0 },
@@ -93,7 +93,7 @@ describe('the response to a dose', () => {
     expect(byShare.slope.mean).toBeCloseTo(slope.mean, 6); // here every doubling of the one halves the other
   });
 
-  it('is a rule where doses above the threshold gain', () => {
+  it('is a rule if doses above the threshold gain', () => {
     const doses = dosesOf(new PartResults(part, results), drmas);
     expect(doses.map(({ predicted }) => predicted.inflation)).toEqual([1, 2, 4]);
     expect(ruleOf(doses, 'inflation')).toEqual({ hinted: { gained: 1, doses: 1 }, silent: { gained: 1, doses: 2 } });

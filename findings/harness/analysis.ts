@@ -1,6 +1,7 @@
-/** Comparisons of variants in pairs, and gains against what the probe predicts. */
-import { mean, standardDeviation } from '../../src/core/statistics.js';
-import { type PairedInterval, pairedInterval } from '../../src/report/analysis/paired-interval.js';
+/** Comparisons of variants in pairs, and gains against the probe's predictions. */
+
+import { mean, standardDeviation } from '../../src/base/core/statistics.js';
+import { type PairedInterval, pairedInterval } from '../../src/runs/analysis/paired-interval.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime, type Variant } from './declaration.js';
 import type { ProbeResult, Results, TrainResult } from './stored-result.js';
 
@@ -28,7 +29,7 @@ export class PartResults {
     return this.variant(this.part.baseline);
   }
 
-  /** @throws Error where the part has no such variant */
+  /** @throws Error if the part has no such variant */
   variant(id: string): Variant {
     const variant = this.part.variants.find((one) => one.id === id);
     if (variant === undefined) throw new Error(`${this.part.id} has no variant ${id}`);
@@ -40,7 +41,7 @@ export class PartResults {
     return this.part.seeds.flatMap((seed) => this.train(regime, variant, seed) ?? []);
   }
 
-  /** The gain of each pair of which both runs are there: variant minus baseline, by default of the last score. */
+  /** The gain of each pair with both runs present: variant minus baseline, by default of the last score. */
   gains(regime: Regime, variant: Variant, score = lastScore): Pair[] {
     return this.part.seeds.flatMap((seed) => {
       const [run, other] = [this.train(regime, variant, seed), this.train(regime, this.baseline, seed)];
@@ -78,7 +79,7 @@ export const earned = (_: Regime, { reward }: TrainResult): number => reward;
 export const curveScore = (regime: Regime, { curve }: TrainResult): number =>
   mean(curve.slice(1).map((point) => scoreAt(regime, point)));
 
-/** How far a run's last score lies below its highest. */
+/** The difference between a run's highest score and its last. */
 export const fall = (regime: Regime, run: TrainResult): number =>
   Math.max(...run.curve.map((point) => scoreAt(regime, point))) - lastScore(regime, run);
 
@@ -89,7 +90,7 @@ export interface Comparison extends PairedInterval {
   readonly verdict: 'higher' | 'lower' | 'no difference shown' | 'so far';
 }
 
-/** A difference is claimed where the 95 % t interval over at least ten pairs leaves out 0. */
+/** A difference is claimed if the 95 % t interval over at least ten pairs excludes 0. */
 export function compare(gains: readonly number[]): Comparison {
   const interval = pairedInterval(gains);
   const [low, high] = [interval.interval?.low ?? Number.NaN, interval.interval?.high ?? Number.NaN];
@@ -103,8 +104,8 @@ export function compare(gains: readonly number[]): Comparison {
 }
 
 /**
- * The variant whose runs end highest on average; undefined unless every seed of all of them is there. Of equal ones the
- * earlier.
+ * The variant whose runs end highest on average; undefined unless all seeds of all variants are present. If several are
+ * equal, the earliest.
  */
 export function highest(results: PartResults, regime: Regime, variants: readonly Variant[]): Variant | undefined {
   const scored = variants.map((variant) => ({ variant, runs: results.runs(regime, variant) }));
@@ -113,11 +114,11 @@ export function highest(results: PartResults, regime: Regime, variants: readonly
   return variants[scores.indexOf(Math.max(...scores))];
 }
 
-/** What a probe predicts of an agent. */
+/** The prediction of a probe for an agent. */
 export interface Prediction {
   /** The inflation of its gradient's second moment under shared statistics (Lemma 4.2). */
   readonly inflation: number;
-  /** How much of what shared statistics feed it follows its own rewards, 0..1. */
+  /** The share (0..1) of its learning signal under shared statistics that comes from its own rewards. */
   readonly ownShare: number;
 }
 
@@ -126,7 +127,7 @@ function predictionOf(agent: string, { agents }: ProbeResult): Prediction {
   return { inflation: inflation ?? Number.NaN, ownShare: ownShare ?? Number.NaN };
 }
 
-/** A regime of a part as a dose: what was predicted before, what was gained. */
+/** A regime of a part as a dose: the prediction before, and the gain after. */
 export interface Dose {
   readonly regime: Regime;
   /** Means over the seeds that were probed. */
@@ -149,9 +150,9 @@ export function dosesOf(results: PartResults, variant: Variant): Dose[] {
   });
 }
 
-/** How well a hint of the probe tells where a gain was shown. */
+/** How well a hint of the probe predicts a shown gain. */
 export interface Rule {
-  /** Doses whose gain is claimed (`higher`), and all doses with enough pairs, where it hints and where it does not. */
+  /** Doses with a claimed gain (`higher`), and all doses with enough pairs: those with the hint, and the others. */
   readonly hinted: { readonly gained: number; readonly doses: number };
   readonly silent: { readonly gained: number; readonly doses: number };
 }
@@ -214,14 +215,14 @@ interface Point {
   readonly y: number;
 }
 
-/** The least-squares slope; undefined where the points do not spread. */
+/** The least-squares slope; undefined if all points have the same x. */
 export function slopeOf(points: readonly Point[]): number | undefined {
   const [x, y] = [mean(points.map((point) => point.x)), mean(points.map((point) => point.y))];
   const squares = points.reduce((sum, point) => sum + (point.x - x) ** 2, 0);
   return squares < 1e-12 ? undefined : points.reduce((sum, point) => sum + (point.x - x) * (point.y - y), 0) / squares;
 }
 
-/** Pearson's correlation; not a number for fewer than three points, or where one side does not spread. */
+/** Pearson's correlation; NaN for fewer than three points, or if one side is constant. */
 export function correlation(points: readonly Point[]): number {
   if (points.length < 3) return Number.NaN;
   const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)];

@@ -8,14 +8,14 @@ export interface Regime {
   readonly recipe: string;
   /** Overrides as on the command line. */
   readonly set: readonly string[];
-  /** The policies whose learning rate is set; none where the recipe's are kept. */
+  /** The policies whose learning rate is set; empty to keep the recipe's rates. */
   readonly policies: readonly string[];
   readonly learningRate?: number;
   /** The agent whose inflation, norms and invalid outputs the tables show. */
   readonly agent: string;
   /** The score: the team's avg@k, or the agent's reward in the same evaluation. */
   readonly score: 'team' | 'agent';
-  /** What is varied between the regimes of a part, for its tables. */
+  /** The setting that differs between the regimes of a part, for its tables. */
   readonly dose?: { readonly label: string; readonly value: number };
 }
 
@@ -27,7 +27,7 @@ export interface Variant {
   readonly set: readonly string[];
   /** In place of the regime's. */
   readonly learningRate?: number;
-  /** In place of the regime's, where the variant assigns policies otherwise. */
+  /** Replaces the regime's assignment, if the variant assigns policies differently. */
   readonly policies?: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export interface Part {
   readonly seeds: readonly number[];
   /** The figure: gain against predicted inflation, scores of single runs, or curves of evaluations. */
   readonly figure: 'dose' | 'scores' | 'curves';
-  /** Whether `drmas probe` is asked beforehand, with the baseline's estimator. */
+  /** Whether `drmas probe` runs before, with the baseline's estimator. */
   readonly probe?: true;
   /** Whether the reward of the regime's agent is compared beside the score. */
   readonly ownReward?: true;
@@ -61,7 +61,7 @@ export const PAIRS_FOR_A_CLAIM = 10;
 /** Ten pairs, of seeds that neither the making of a regime nor the choice of a learning rate has seen. */
 export const PAIRS: readonly number[] = Array.from({ length: PAIRS_FOR_A_CLAIM }, (_, i) => i + 11);
 
-/** One execution: a training run, or a probe of the policies with which runs begin. */
+/** One execution: a training run, or a probe of the initial policies. */
 export interface Job {
   readonly kind: 'train' | 'probe';
   readonly regime: Regime;
@@ -69,7 +69,7 @@ export interface Job {
   readonly seed: number;
 }
 
-/** The name of a probe's folder beside those of the variants. */
+/** The name of a probe's folder beside the variants' folders. */
 const PROBE = 'probe';
 
 export const jobName = ({ kind, regime, variant, seed }: Job): string =>
@@ -99,7 +99,7 @@ function overridesOf({ regime, variant, seed }: Job): string[] {
   ];
 }
 
-/** The arguments of `drmas` for a job; whoever gives them gets its bits. */
+/** The arguments of `drmas` for a job; they determine its result bit for bit. */
 export const commandOf = (job: Job): string[] => [
   job.kind,
   job.regime.recipe,

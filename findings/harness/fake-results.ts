@@ -1,4 +1,4 @@
-/** Made-up results, for the tests of what is done with them. */
+/** Made-up results, for the tests of their analysis. */
 import { type Job, jobName, jobsOf, PAIRS, type Part } from './declaration.js';
 import {
   type ProbeResult,

@@ -1,6 +1,6 @@
-/** docs/findings.md: a text in which every number is filled in from the results. */
+/** docs/findings.md: a text whose numbers come from the results. */
 
-import { mean } from '../../src/core/statistics.js';
+import { mean } from '../../src/base/core/statistics.js';
 import {
   dosesOf,
   earned,
@@ -20,19 +20,19 @@ import { distinct } from './work-through.js';
 
 /**
  * Fills a text's tokens:
- * - `{{progress}}`: how many runs are there, by question;
+ * - `{{progress}}`: the number of finished runs, by question;
  * - `{{part:ID}}`: figure, commands and table of a part;
- * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` behind it
- *   to that variant, as in the three that follow;
- * - `{{reward:PART/REGIME/VARIANT}}`: the same of the reward of the regime's agent in the last evaluation;
- * - `{{earned:PART/REGIME/VARIANT}}`: the same of the team's reward over all training steps;
- * - `{{fall:PART/REGIME/VARIANT}}`: the same of how far the last score lies below the highest;
+ * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` added, the
+ *   difference to that variant, as in the next three;
+ * - `{{reward:PART/REGIME/VARIANT}}`: the same for the reward of the regime's agent in the last evaluation;
+ * - `{{earned:PART/REGIME/VARIANT}}`: the same for the team's reward over all training steps;
+ * - `{{fall:PART/REGIME/VARIANT}}`: the same for the difference between highest and last score;
  * - `{{score:PART/REGIME/VARIANT}}`: the mean of the last scores, in per cent;
- * - `{{calls:PART/REGIME/VARIANT/AGENT/OTHER}}`: turns of an agent for one of another, over all training steps;
- * - `{{predicted:PART/REGIME/inflation}}` (or `ownShare`): what the probe said of the regime's agent;
- * - `{{response:PART+PART/VARIANT/inflation}}` (or `ownShare`): how the gain responds to what the probe said.
- * - `{{rule:PART+PART/VARIANT/inflation}}` (or `ownShare`): how well the probe's hint tells where a gain was shown.
- * @throws Error naming a token that means nothing
+ * - `{{calls:PART/REGIME/VARIANT/AGENT/OTHER}}`: turns of an agent for each turn of another, over all training steps;
+ * - `{{predicted:PART/REGIME/inflation}}` (or `ownShare`): the probe's value for the regime's agent;
+ * - `{{response:PART+PART/VARIANT/inflation}}` (or `ownShare`): how the gain depends on the probe's value.
+ * - `{{rule:PART+PART/VARIANT/inflation}}` (or `ownShare`): how well the probe's hint predicts a shown gain.
+ * @throws Error naming an unknown token
  */
 export function fillPage(template: string, questions: readonly Question[], results: Results): string {
   const parts = new Map(questions.flatMap((question) => question.parts.map((part) => [part.id, part] as const)));
@@ -108,7 +108,7 @@ export function fillPage(template: string, questions: readonly Question[], resul
 }
 
 const predictor = (name: string): keyof Prediction => {
-  if (name !== 'inflation' && name !== 'ownShare') throw new Error(`there is not a predictor ${name}`);
+  if (name !== 'inflation' && name !== 'ownShare') throw new Error(`there is no predictor ${name}`);
   return name;
 };
 
@@ -119,7 +119,7 @@ const regimeOf = (part: Part, id: string) =>
   );
 
 function known<Value>(value: Value | undefined, what: string): Value {
-  if (value === undefined) throw new Error(`there is not ${what}`);
+  if (value === undefined) throw new Error(`unknown: ${what}`);
   return value;
 }
 

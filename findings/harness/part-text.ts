@@ -1,6 +1,6 @@
 /** A part of the page: its figure, its table and the command that makes both. */
-import { percent } from '../../src/core/format.js';
-import { mean } from '../../src/core/statistics.js';
+import { percent } from '../../src/base/core/format.js';
+import { mean } from '../../src/base/core/statistics.js';
 import { type Comparison, curveScore, dosesOf, fall, lastReward, lastScore, PartResults, scoreAt } from './analysis.js';
 import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
@@ -29,14 +29,14 @@ export const slopeText = (slope: Comparison): string => gainText(slope).replace(
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** The mean; not a number where there is nothing to average. */
+/** The mean; NaN for an empty list. */
 const average = (values: readonly number[]) => (values.length === 0 ? Number.NaN : mean(values));
 
 const ownText = (share = Number.NaN) => (Number.isNaN(share) ? '-' : percent(share, 0));
 
 const scoresOf = (regime: Regime, runs: readonly TrainResult[]) => runs.map((run) => lastScore(regime, run));
 
-/** One row for every regime: what the probe predicted, and what every variant gained. */
+/** One row a regime: the probe's prediction, and the gain of each variant. */
 function doseTable(results: PartResults): string {
   const { part, baseline } = results;
   const others = part.variants.filter((variant) => variant !== baseline);
@@ -86,7 +86,7 @@ function fallTable(results: PartResults, regime: Regime): string {
   return table(['variant', 'peak', 'end', 'fall', `fall, minus \`${results.baseline.id}\``], rows);
 }
 
-/** One row for every variant: its pairs, its difference and what became of the agent. */
+/** One row a variant: its pairs, its difference, and the results of the agent. */
 function variantTable(results: PartResults, regime: Regime): string {
   const { part, baseline } = results;
   const rows = part.variants.map((variant) => {
@@ -177,7 +177,7 @@ function curvesFigure(results: PartResults): Figure {
 
 const figures = { dose: doseFigure, scores: scoresFigure, curves: curvesFigure };
 
-/** The name of a part's figure, beside those of the others. */
+/** The name of a part's figure, beside the other parts' figures. */
 export const figureName = ({ id }: Part): string => `${id}.svg`;
 
 export function partFigure(part: Part, results: Results): string {

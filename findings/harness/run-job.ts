@@ -1,11 +1,11 @@
-/** Runs one job as the command line would, in a process of its own, and makes its result of what that wrote. */
+/** Runs one job as the command line would, in a separate process, and makes its result from the output files. */
 import { execFileSync, spawn } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { EvaluationEvent, RunEvent, RunStarted } from '../../src/core/events.js';
-import { summariseRun } from '../../src/report/analysis/ablation-summary.js';
+import type { EvaluationEvent, RunEvent, RunStarted } from '../../src/base/core/events.js';
+import { summariseRun } from '../../src/runs/analysis/ablation-summary.js';
 import { commandOf, type Job, jobName } from './declaration.js';
 import { type ProbeResult, repeatableCommand, type StoredResult, type TrainResult } from './stored-result.js';
 
@@ -17,13 +17,13 @@ const WRONG_REQUEST = 2;
 /** The events that may come before a run's warm start is in the cache. */
 const BEFORE_REINFORCEMENT: readonly string[] = ['run.started', 'warning', 'warmup'];
 
-/** What a job asks for is not there yet. */
+/** A job's requirement is not present yet. */
 export class MissingPiece extends Error {}
 
 export interface RunOptions {
   /** The folder of run directories, outside the repository. */
   readonly runs: string;
-  /** Leaves run directories where they are. */
+  /** Keeps run directories in their place. */
   readonly keep: boolean;
   readonly signal: AbortSignal;
   /** Called once the job's warm start is in the cache. */
@@ -59,7 +59,7 @@ async function execute(
     env: { ...process.env, DRMAS_KERNELS: 'native-avx2' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const stop = () => child.kill('SIGKILL'); // nothing of an unfinished job is used
+  const stop = () => child.kill('SIGKILL'); // results of an unfinished job are not used
   signal.addEventListener('abort', stop);
   const lines: Line[] = [];
   let complaint = '';
@@ -113,7 +113,7 @@ function trainResult(job: Job, events: readonly RunEvent[], seconds: number): Tr
   };
 }
 
-/** The part of what `drmas probe --json` prints that is kept. */
+/** The fields of the output of `drmas probe --json` that are kept. */
 interface ProbeLine {
   readonly success: { readonly mean: number };
   readonly agents: Readonly<
@@ -127,7 +127,7 @@ interface Predicted {
   readonly ownShare: number | null;
 }
 
-/** The result of a probe; the recipe's estimator comes first in what it prints. */
+/** The result of a probe; the recipe's estimator comes first in its output. */
 function probeResult(job: Job, line: ProbeLine, seconds: number): ProbeResult {
   const [predicted = {}] = Object.values(line.estimators);
   return {
@@ -159,10 +159,10 @@ const originOf = (drmas: string, seconds: number) => ({
 
 let known: string | undefined;
 
-/** What decides the bits of a run; the declarations of questions do not. */
+/** The files that decide the bits of a run; the declarations of questions do not. */
 const DECISIVE = ['src', 'native', 'recipes', 'findings/regimes', 'package-lock.json'];
 
-/** The last commit of what decides a run, with `+` where it has changed since. */
+/** The last commit of the files that decide a run, with `+` if they have changed since. */
 function commit(): string {
   if (known !== undefined) return known;
   const git = (...words: string[]) =>

@@ -1,7 +1,10 @@
-/** The results: one small JSON file each, in docs/findings/results. Figures, tables and claims are made of them. */
+/**
+ * The results: JSON lines in findings/results, one file a regime, one line a run. A script makes the figures, tables
+ * and claims of the page from them.
+ */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { commandOf, type Job, jobName, shellText } from './declaration.js';
 
@@ -20,7 +23,7 @@ const agentSchema = z.strictObject({
 });
 
 const originSchema = z.strictObject({
-  /** The last commit of what decides a run's bits; with `+` where that had changed since. */
+  /** The last commit of the files that decide a run's bits; with `+` if they had changed since. */
   commit: z.string(),
   drmas: z.string(),
   node: z.string(),
@@ -56,12 +59,12 @@ const probeSchema = z.strictObject({
     z.string(),
     z.strictObject({
       callsPerEpisode: z.number(),
-      /** The mean reward of its turns: its success where the reward is the team's. */
+      /** The mean reward of its turns: its success if the reward is the team's. */
       reward: z.number(),
       rewardStd: z.number(),
-      /** The predicted inflation under the baseline's estimator; null where nothing can be judged. */
+      /** The predicted inflation under the baseline's estimator; null if there are too few data. */
       inflation: z.number().nullable(),
-      /** How much of what shared statistics feed it follows its own rewards; null where that cannot be said. */
+      /** The share of its learning signal under shared statistics that comes from its own rewards; null if unknown. */
       ownShare: z.number().nullable(),
     }),
   ),
@@ -75,28 +78,46 @@ export type StoredResult = z.output<typeof resultSchema>;
 
 /** The results of a folder, by the names of their jobs. */
 export interface Results {
-  /** The result of a job as it is declared now; undefined where it is missing or was made with other settings. */
+  /** The result of a job as it is declared now; undefined if it is missing or was made with other settings. */
   of(job: Job): StoredResult | undefined;
-  /** Whether there is a result of this name that was made with other settings. */
+  /** Whether a result of this name was made with other settings. */
   isStale(job: Job): boolean;
 }
 
-const resultPath = (root: string, job: Job) => join(root, `${jobName(job)}.json`);
+const resultsPath = (root: string, regime: string) => join(root, `${regime}.jsonl`);
 
-/** The command by which anybody repeats a job. */
+const lineSchema = z.looseObject({ job: z.string() });
+
+/**
+ * The lines of a regime's file by the names of their jobs; none if there is no file.
+ * @throws Error naming the file and an invalid line
+ */
+async function readLines(path: string): Promise<Map<string, StoredResult>> {
+  const results = new Map<string, StoredResult>();
+  if (!existsSync(path)) return results;
+  const lines = (await readFile(path, 'utf8')).split('\n');
+  for (const [i, line] of lines.entries()) {
+    if (line === '') continue;
+    try {
+      const { job, ...result } = lineSchema.parse(JSON.parse(line));
+      results.set(job, resultSchema.parse(result));
+    } catch (error) {
+      const why = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
+      throw new Error(`${path}:${i + 1} is not a result: ${why}`);
+    }
+  }
+  return results;
+}
+
+/** The command that repeats a job. */
 export const repeatableCommand = (job: Job): string =>
   `DRMAS_KERNELS=native-avx2 ${shellText(['drmas', ...commandOf(job)])}`;
 
-/** Reads the results of these jobs. @throws Error naming a file that is not a result */
+/** Reads the results of these jobs. @throws Error naming a file and an invalid line */
 export async function readResults(root: string, jobs: readonly Job[]): Promise<Results> {
-  const read = new Map<string, StoredResult>();
-  for (const job of jobs) {
-    const path = resultPath(root, job);
-    if (read.has(jobName(job)) || !existsSync(path)) continue;
-    const parsed = resultSchema.safeParse(JSON.parse(await readFile(path, 'utf8')));
-    if (!parsed.success) throw new Error(`${path} is no result: ${z.prettifyError(parsed.error)}`);
-    read.set(jobName(job), parsed.data);
-  }
+  const regimes = [...new Set(jobs.map(({ regime }) => regime.id))];
+  const files = await Promise.all(regimes.map((regime) => readLines(resultsPath(root, regime))));
+  const read = new Map(files.flatMap((file) => [...file]));
   const isCurrent = (job: Job) => read.get(jobName(job))?.command === repeatableCommand(job);
   return {
     of: (job) => (isCurrent(job) ? read.get(jobName(job)) : undefined),
@@ -104,16 +125,35 @@ export async function readResults(root: string, jobs: readonly Job[]): Promise<R
   };
 }
 
-/** Writes a result, so that whoever is killed leaves a whole file or none. */
-export async function writeResult(root: string, job: Job, result: StoredResult): Promise<void> {
-  const path = resultPath(root, job);
-  await mkdir(dirname(path), { recursive: true });
-  const fields = Object.entries(result).map(([key, value]) => `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`);
-  await writeFile(`${path}.part`, `{\n${fields.join(',\n')}\n}\n`);
+let lastWrite: Promise<void> = Promise.resolve();
+
+/**
+ * Writes a result into its regime's file, in place of an older one of the same job. It writes a new file and renames
+ * it, one result after the other, so a killed process leaves a complete file.
+ */
+export function writeResult(root: string, job: Job, result: StoredResult): Promise<void> {
+  const written = lastWrite.then(() => replaceLine(root, job, result));
+  lastWrite = written.catch(() => {});
+  return written;
+}
+
+async function replaceLine(root: string, job: Job, result: StoredResult): Promise<void> {
+  const path = resultsPath(root, job.regime.id);
+  await mkdir(root, { recursive: true });
+  const results = (await readLines(path)).set(jobName(job), result);
+  const lines = [...results].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, each]) => lineOf(name, each));
+  await writeFile(`${path}.part`, `${lines.join('\n')}\n`);
   await rename(`${path}.part`, path);
 }
 
-/** The fields in which two results of one job differ, where and by whom they were made aside. */
+function lineOf(job: string, result: StoredResult): string {
+  const fields = Object.entries({ job, ...result }).map(
+    ([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`,
+  );
+  return `{${fields.join(', ')}}`;
+}
+
+/** The fields in which two results of one job differ, except where and by whom they were made. */
 export function differences(a: StoredResult, b: StoredResult): string[] {
   const flat = (value: unknown, path: string): [string, string][] =>
     typeof value === 'object' && value !== null

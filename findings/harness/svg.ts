@@ -43,10 +43,10 @@ const RIGHT = 16;
 const TOP = 16;
 const BOTTOM = 46;
 const LEGEND_LINE = 18;
-/** More names than this stand in two rows. */
+/** More names than this are set in two rows. */
 const MOST_NAMES_A_ROW = 4;
 
-/** Colours that a colour-blind reader tells apart, on white as on black (Okabe and Ito 2008, darkened a little). */
+/** Colours that colour-blind readers can distinguish, on white and on black (Okabe and Ito 2008, a little darker). */
 const STYLE = `
 svg { font: 12px system-ui, sans-serif; fill: #444; stroke: none }
 .grid { stroke: #888; stroke-opacity: .25 } .reference { stroke: #888; stroke-dasharray: 4 3 }

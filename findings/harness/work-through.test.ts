@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Work that notes what it runs; `run` may fail. */
+/** Work that records the jobs that it runs; `run` may fail. */
 function noting(root: string, changes: Partial<Work> = {}) {
   const ran: string[] = [];
   const missing: string[] = [];
@@ -40,7 +40,7 @@ function noting(root: string, changes: Partial<Work> = {}) {
 }
 
 describe('working through jobs', () => {
-  it('goes on where it was interrupted, and runs nothing that is finished again', async () => {
+  it('continues after an interruption, and does not repeat finished jobs', async () => {
     const root = join(folder, 'interrupted');
     const controller = new AbortController();
     let count = 0;
@@ -62,7 +62,7 @@ describe('working through jobs', () => {
     expect(pending(jobs, await readResults(root, jobs))).toEqual([]);
   });
 
-  it('runs again what was made with other settings', async () => {
+  it('repeats jobs whose results have other settings', async () => {
     const root = join(folder, 'stale');
     const [first] = jobs;
     if (first === undefined) throw new Error('the part has jobs');
@@ -73,7 +73,7 @@ describe('working through jobs', () => {
     expect(results.isStale(changed[0] ?? first)).toBe(true);
   });
 
-  it('says once what is not there yet, leaves out what fails, and goes on', async () => {
+  it('reports a missing requirement once, leaves out failures, and continues', async () => {
     const root = join(folder, 'missing');
     const { work, missing, failed } = noting(root, {
       run: async (job) => {
@@ -103,9 +103,21 @@ describe('stored results', () => {
     if (job === undefined) throw new Error('the part has jobs');
     await writeResult(root, job, resultOf(job));
     expect((await readResults(root, [job])).of(job)).toEqual(resultOf(job));
-    const path = join(root, `${jobName(job)}.json`);
+    const path = join(root, `${job.regime.id}.jsonl`);
     await writeFile(path, (await readFile(path, 'utf8')).replace('"success"', '"succes"'));
-    await expect(readResults(root, [job])).rejects.toThrow(/seed-11\.json is no result/);
+    await expect(readResults(root, [job])).rejects.toThrow(`${path}:1 is not a result`);
+  });
+
+  it('of one regime share a file, a line each, and a newer one takes the place of the older', async () => {
+    const root = join(folder, 'shared');
+    const few = jobs.slice(0, 3);
+    await Promise.all(few.map((job) => writeResult(root, job, resultOf(job))));
+    await Promise.all(few.map((job) => writeResult(root, job, resultOf(job))));
+    const results = await readResults(root, few);
+    expect(few.map((job) => results.of(job))).toEqual(few.map(resultOf));
+    const regimes = new Set(few.map(({ regime }) => regime.id));
+    const texts = await Promise.all([...regimes].map((regime) => readFile(join(root, `${regime}.jsonl`), 'utf8')));
+    expect(texts.join('').trim().split('\n')).toHaveLength(3);
   });
 
   it('differ by the fields that differ, not by who made them', () => {

@@ -1,5 +1,5 @@
 /** Works through the jobs that have no result yet. */
-import { runQueue } from '../../src/studies/ablation/ablation-queue.js';
+import { runQueue } from '../../src/runs/studies/ablation/ablation-queue.js';
 import { type Job, jobName } from './declaration.js';
 import { MissingPiece, type RunOptions } from './run-job.js';
 import type { Results, StoredResult } from './stored-result.js';
@@ -31,8 +31,8 @@ export interface Work {
 }
 
 /**
- * Runs the jobs, `jobs` at once; those that share a warm start wait until the first has put it into the cache. A job
- * that fails is named and leaves no result, so that it is run again another time; the others go on.
+ * Runs the jobs, `jobs` at once. Jobs that share a warm start wait until the first has put it into the cache. A job
+ * that fails is named and leaves no result, so that a later call runs it again; the others continue.
  * @throws the signal's reason when interrupted
  */
 export async function workThrough(todo: readonly Job[], work: Work): Promise<void> {

@@ -246,7 +246,7 @@ const cliffs: Question = {
   ],
 };
 
-/** The sweeps by which learning rates are chosen, and the rate in use: of its side, the one that ended highest. */
+/** The sweeps that choose learning rates, and the rate in use: the rate that ended highest on its side. */
 const CHOSEN = [
   { rate: RATES.escalation, sweep: 'sweep', type: 'grpo', optimiser: '' },
   { rate: RATES.sgd.grpo, sweep: 'optimiser-sweep-400', type: 'grpo', optimiser: '-sgd-' },
@@ -255,7 +255,7 @@ const CHOSEN = [
   { rate: RATES.nigt.drmas, sweep: 'optimiser-sweep-400', type: 'drmas', optimiser: '-nigt-' },
 ] as const;
 
-/** What is wrong with the learning rates in use, as far as their sweeps are there. */
+/** Errors in the learning rates in use, as far as their sweeps are present. */
 export function wrongRates(results: Results): string[] {
   const parts = questions.flatMap((question) => question.parts);
   return CHOSEN.flatMap(({ rate, sweep, type, optimiser }) => {

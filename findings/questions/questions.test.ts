@@ -6,7 +6,7 @@ import { SWEEP_SEEDS } from './regimes.js';
 const parts = questions.flatMap((question) => question.parts);
 
 describe('the questions', () => {
-  it('compare with a variant that they have, and have names of their own', () => {
+  it('compare with an existing variant, and have different names', () => {
     for (const { variants, baseline } of parts) expect(variants.map(({ id }) => id)).toContain(baseline);
     const names = [...questions, ...parts].map(({ id }) => id);
     expect(new Set(names).size).toBe(names.length);

@@ -3,7 +3,7 @@ import type { Regime } from '../harness/declaration.js';
 
 const ESCALATION = 'findings/regimes/escalation';
 
-/** A step's tasks bring about so many calls of an expert, however rare they are: doses differ in nothing else. */
+/** The expert is called equally often per step for any frequency of its calls; the number of tasks differs instead. */
 const EXPERT_CALLS_A_STEP = 64;
 const GROUP_SIZE = 16;
 
@@ -27,8 +27,8 @@ const escalationPolicies = (experts: number) => [
 ];
 
 /**
- * An escalation regime (`findings/regimes/escalation.ts`). It is evaluated on tickets all of which are rare, so that
- * the score is the experts' success itself, whatever share of the training episodes calls them.
+ * An escalation regime (`findings/regimes/escalation.ts`). Its evaluation tickets are all rare, so the score is the
+ * experts' success itself, for any share of training episodes that call them.
  */
 export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regime['dose']): Regime {
   const { rare = 0.25, groupSize = GROUP_SIZE, experts = 1, scale = 0, tries = 1, common = 1 } = knobs;
@@ -55,9 +55,9 @@ export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regim
 }
 
 /**
- * Learning rates, chosen on seeds 901 to 903, which nothing else uses: with AdamW that at which `grpo`, the baseline,
- * ends highest; with SGD and N-PG-IGT, where `grpo` learns nothing at any rate, each side has its own best one.
- * `npm run check:findings` holds them to the results of the sweeps as soon as those are there.
+ * Learning rates, chosen on seeds 901 to 903, which nothing else uses. With AdamW: the rate at which `grpo`, the
+ * baseline, ends highest. With SGD and N-PG-IGT `grpo` learns nothing at any rate, so each side has its own best rate.
+ * `npm run check -- findings` compares them with the results of the sweeps as soon as these are present.
  */
 export const RATES = {
   escalation: 1e-3,

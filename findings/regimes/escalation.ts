@@ -1,20 +1,20 @@
 /**
- * A team made to be measured: a worker answers every ticket; in a share of the episodes that nobody can foresee the
- * usual remedy fails, and the expert of the ticket's product is called. How often that happens, how the other episodes
- * end, how often an expert may try and what it earns are settings of the tasks, so that one of them can be varied while
- * all others stay. Imitation teaches the worker its trade and the experts only the form of an answer.
+ * A team made for measurements: a worker answers each ticket. In a random share of the episodes the usual remedy fails,
+ * and the expert of the ticket's product is called. Settings of the tasks control how often that happens, how the other
+ * episodes end, how often an expert may try and earns, so that one of them can vary while the others stay. The
+ * warm start teaches the worker its trade, and the experts only the form of an answer.
  */
 import {
   type Agent,
   agent,
   defineRecipe,
   defineTeam,
-  RandomStream,
   type RecipeDefinition,
   type TaskSource,
   tinyDecoder,
   user,
 } from 'drmas';
+import { RandomStream } from 'drmas/tasks';
 import { z } from 'zod';
 
 const MOST_EXPERTS = 8;
@@ -32,7 +32,7 @@ const knobs = z.strictObject({
   common: share.default(1),
   /** The most calls of the expert in an episode; it is called again while it is wrong. */
   tries: z.int().min(1).max(4).default(1),
-  /** What an expert earns for a right code, in place of the team's reward; 0: it shares the team's reward. */
+  /** An expert's reward for a right code, in place of the team's reward; 0: it shares the team's reward. */
   scale: z.number().min(0).default(0),
 });
 type Knobs = z.output<typeof knobs>;
@@ -41,7 +41,7 @@ const ticketSchema = knobs.extend({ owner: z.string(), product: z.enum(products)
 type Ticket = z.output<typeof ticketSchema>;
 
 const remedyOf = ({ fault }: Ticket) => remedies[faults.indexOf(fault)] ?? '';
-/** What mends the rare case: another permutation of the codes for each product. */
+/** The codes that repair the rare case: another permutation of the codes for each product. */
 const codeOf = ({ product, fault }: Ticket) =>
   codes[(faults.indexOf(fault) * 3 + products.indexOf(product) * 2 + 1) % codes.length] ?? '';
 

@@ -55,48 +55,48 @@ inline void linearWeightGradient(Arguments& a) {
   a.table().linearWeightGradient(a.pool(), dWeight, x, dOut, long(rows), long(inputs), long(outputs));
 }
 
-inline double packedNarrowSize(Arguments& a) {
-  const double inputs = a.size(0, "packedNarrowSize(inputs)");
-  const double outputs = a.size(1, "packedNarrowSize(outputs)");
-  a.atMost("packedNarrowSize", (inputs + 31) * (outputs + 31), kMostSize);
+inline double bfloat16PackedSize(Arguments& a) {
+  const double inputs = a.size(0, "bfloat16PackedSize(inputs)");
+  const double outputs = a.size(1, "bfloat16PackedSize(outputs)");
+  a.atMost("bfloat16PackedSize", (inputs + 31) * (outputs + 31), kMostSize);
   if (!a.ok()) return 0;
-  return double(a.table().packedNarrowSize(long(inputs), long(outputs)));
+  return double(a.table().bfloat16PackedSize(long(inputs), long(outputs)));
 }
 
-inline void packNarrow(Arguments& a) {
-  const double inputs = a.size(2, "packNarrow(inputs)");
-  const double outputs = a.size(3, "packNarrow(outputs)");
-  const bool transpose = a.flag(4, "packNarrow(transpose)");
-  Bfloat16* packed = a.bfloat16(0, "packNarrow(packed)", double(a.table().packedNarrowSize(inputs, outputs)));
-  const Weights weight = a.weights(1, "packNarrow(weight)", inputs * outputs);
+inline void bfloat16Pack(Arguments& a) {
+  const double inputs = a.size(2, "bfloat16Pack(inputs)");
+  const double outputs = a.size(3, "bfloat16Pack(outputs)");
+  const bool transpose = a.flag(4, "bfloat16Pack(transpose)");
+  Bfloat16* packed = a.bfloat16(0, "bfloat16Pack(packed)", double(a.table().bfloat16PackedSize(inputs, outputs)));
+  const Weights weight = a.weights(1, "bfloat16Pack(weight)", inputs * outputs);
   if (!a.fit()) return;
   if (weight.isBfloat16)
-    a.table().packNarrowBfloat16(a.pool(), packed, weight.bfloat16(), long(inputs), long(outputs), transpose);
+    a.table().bfloat16PackBfloat16(a.pool(), packed, weight.bfloat16(), long(inputs), long(outputs), transpose);
   else
-    a.table().packNarrow(a.pool(), packed, weight.floats(), long(inputs), long(outputs), transpose);
+    a.table().bfloat16Pack(a.pool(), packed, weight.floats(), long(inputs), long(outputs), transpose);
 }
 
-inline void linearNarrow(Arguments& a) {
-  const double rows = a.size(3, "linearNarrow(rows)");
-  const double inputs = a.size(4, "linearNarrow(inputs)");
-  const double outputs = a.size(5, "linearNarrow(outputs)");
-  const bool accumulate = a.flag(6, "linearNarrow(accumulate)");
-  float* out = a.floats(0, "linearNarrow(out)", rows * outputs);
-  const float* x = a.floats(1, "linearNarrow(x)", rows * inputs);
-  const Bfloat16* packed = a.bfloat16(2, "linearNarrow(packed)", double(a.table().packedNarrowSize(inputs, outputs)));
+inline void bfloat16Linear(Arguments& a) {
+  const double rows = a.size(3, "bfloat16Linear(rows)");
+  const double inputs = a.size(4, "bfloat16Linear(inputs)");
+  const double outputs = a.size(5, "bfloat16Linear(outputs)");
+  const bool accumulate = a.flag(6, "bfloat16Linear(accumulate)");
+  float* out = a.floats(0, "bfloat16Linear(out)", rows * outputs);
+  const float* x = a.floats(1, "bfloat16Linear(x)", rows * inputs);
+  const Bfloat16* packed = a.bfloat16(2, "bfloat16Linear(packed)", double(a.table().bfloat16PackedSize(inputs, outputs)));
   if (!a.fit()) return;
-  a.table().linearNarrow(a.pool(), out, x, packed, long(rows), long(inputs), long(outputs), accumulate);
+  a.table().bfloat16Linear(a.pool(), out, x, packed, long(rows), long(inputs), long(outputs), accumulate);
 }
 
-inline void linearNarrowWeightGradient(Arguments& a) {
-  const double rows = a.size(3, "linearNarrowWeightGradient(rows)");
-  const double inputs = a.size(4, "linearNarrowWeightGradient(inputs)");
-  const double outputs = a.size(5, "linearNarrowWeightGradient(outputs)");
-  float* dWeight = a.floats(0, "linearNarrowWeightGradient(dWeight)", inputs * outputs);
-  const float* x = a.floats(1, "linearNarrowWeightGradient(x)", rows * inputs);
-  const float* dOut = a.floats(2, "linearNarrowWeightGradient(dOut)", rows * outputs);
+inline void bfloat16LinearWeightGradient(Arguments& a) {
+  const double rows = a.size(3, "bfloat16LinearWeightGradient(rows)");
+  const double inputs = a.size(4, "bfloat16LinearWeightGradient(inputs)");
+  const double outputs = a.size(5, "bfloat16LinearWeightGradient(outputs)");
+  float* dWeight = a.floats(0, "bfloat16LinearWeightGradient(dWeight)", inputs * outputs);
+  const float* x = a.floats(1, "bfloat16LinearWeightGradient(x)", rows * inputs);
+  const float* dOut = a.floats(2, "bfloat16LinearWeightGradient(dOut)", rows * outputs);
   if (!a.fit()) return;
-  a.table().linearNarrowWeightGradient(a.pool(), dWeight, x, dOut, long(rows), long(inputs), long(outputs));
+  a.table().bfloat16LinearWeightGradient(a.pool(), dWeight, x, dOut, long(rows), long(inputs), long(outputs));
 }
 
 inline void rmsNorm(Arguments& a) {
@@ -361,10 +361,10 @@ constexpr Method kKernelMethods[] = {
     {"pack", method<methods::pack>},
     {"linear", method<methods::linear>},
     {"linearWeightGradient", method<methods::linearWeightGradient>},
-    {"packedNarrowSize", method<methods::packedNarrowSize>},
-    {"packNarrow", method<methods::packNarrow>},
-    {"linearNarrow", method<methods::linearNarrow>},
-    {"linearNarrowWeightGradient", method<methods::linearNarrowWeightGradient>},
+    {"bfloat16PackedSize", method<methods::bfloat16PackedSize>},
+    {"bfloat16Pack", method<methods::bfloat16Pack>},
+    {"bfloat16Linear", method<methods::bfloat16Linear>},
+    {"bfloat16LinearWeightGradient", method<methods::bfloat16LinearWeightGradient>},
     {"rmsNorm", method<methods::rmsNorm>},
     {"rmsNormBackward", method<methods::rmsNormBackward>},
     {"headNorm", method<methods::headNorm>},

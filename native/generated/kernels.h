@@ -9,8 +9,8 @@
 #include "../kernels/norm.h"
 #include "../kernels/optimizer.h"
 #include "../kernels/peak.h"
+#include "../kernels/products/bfloat16.h"
 #include "../kernels/products/linear.h"
-#include "../kernels/products/narrow.h"
 #include "../kernels/products/weight-gradient.h"
 #include "table.h"
 
@@ -27,11 +27,11 @@ constexpr KernelTable tableNamed(const char* isa) {
       linear<float>,
       linear<Bfloat16>,
       linearWeightGradient,
-      packedNarrowSize,
-      packNarrow<float>,
-      packNarrow<Bfloat16>,
-      linearNarrow,
-      linearNarrowWeightGradient,
+      bfloat16PackedSize,
+      bfloat16Pack<float>,
+      bfloat16Pack<Bfloat16>,
+      bfloat16Linear,
+      bfloat16LinearWeightGradient,
       rmsNorm,
       rmsNormBackward,
       headNorm,

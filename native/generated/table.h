@@ -10,7 +10,7 @@ namespace drmas {
 
 struct KernelTable {
   const char* isa;
-  const char* narrowProducts;  // how `linearNarrow` multiplies
+  const char* bfloat16Products;  // how `bfloat16Linear` multiplies
   size_t (*packedSize)(long inputs, long outputs);
   void (*pack)(Pool&, float* packed, const float* weight, long inputs, long outputs, bool transpose);
   void (*packBfloat16)(Pool&, Bfloat16* packed, const Bfloat16* weight, long inputs, long outputs, bool transpose);
@@ -20,14 +20,14 @@ struct KernelTable {
                          long outputs, bool accumulate);
   void (*linearWeightGradient)(Pool&, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
                                long outputs);
-  size_t (*packedNarrowSize)(long inputs, long outputs);
-  void (*packNarrow)(Pool&, Bfloat16* packed, const float* weight, long inputs, long outputs, bool transpose);
-  void (*packNarrowBfloat16)(Pool&, Bfloat16* packed, const Bfloat16* weight, long inputs, long outputs,
-                             bool transpose);
-  void (*linearNarrow)(Pool&, float* out, const float* x, const Bfloat16* packed, long rows, long inputs, long outputs,
-                       bool accumulate);
-  void (*linearNarrowWeightGradient)(Pool&, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
-                                     long outputs);
+  size_t (*bfloat16PackedSize)(long inputs, long outputs);
+  void (*bfloat16Pack)(Pool&, Bfloat16* packed, const float* weight, long inputs, long outputs, bool transpose);
+  void (*bfloat16PackBfloat16)(Pool&, Bfloat16* packed, const Bfloat16* weight, long inputs, long outputs,
+                               bool transpose);
+  void (*bfloat16Linear)(Pool&, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
+                         long outputs, bool accumulate);
+  void (*bfloat16LinearWeightGradient)(Pool&, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
+                                       long outputs);
   void (*rmsNorm)(Pool&, float* out, float* inverse, const float* x, const float* gain, long rows, long width,
                   float epsilon);
   void (*rmsNormBackward)(Pool&, float* dx, float* dGain, const float* dOut, const float* x, const float* gain,

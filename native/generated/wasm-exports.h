@@ -32,31 +32,31 @@ void linearWeightGradient(float* dWeight, const float* x, const float* dOut, lon
   kernels::linearWeightGradient(pool, dWeight, x, dOut, rows, inputs, outputs);
 }
 
-DRMAS_EXPORT(packedNarrowSize)
-size_t packedNarrowSize(long inputs, long outputs) {
-  return kernels::packedNarrowSize(inputs, outputs);
+DRMAS_EXPORT(bfloat16PackedSize)
+size_t bfloat16PackedSize(long inputs, long outputs) {
+  return kernels::bfloat16PackedSize(inputs, outputs);
 }
 
-DRMAS_EXPORT(packNarrow)
-void packNarrow(Bfloat16* packed, const float* weight, long inputs, long outputs, bool transpose) {
-  kernels::packNarrow(pool, packed, weight, inputs, outputs, transpose);
+DRMAS_EXPORT(bfloat16Pack)
+void bfloat16Pack(Bfloat16* packed, const float* weight, long inputs, long outputs, bool transpose) {
+  kernels::bfloat16Pack(pool, packed, weight, inputs, outputs, transpose);
 }
 
-DRMAS_EXPORT(packNarrowBfloat16)
-void packNarrowBfloat16(Bfloat16* packed, const Bfloat16* weight, long inputs, long outputs, bool transpose) {
-  kernels::packNarrow(pool, packed, weight, inputs, outputs, transpose);
+DRMAS_EXPORT(bfloat16PackBfloat16)
+void bfloat16PackBfloat16(Bfloat16* packed, const Bfloat16* weight, long inputs, long outputs, bool transpose) {
+  kernels::bfloat16Pack(pool, packed, weight, inputs, outputs, transpose);
 }
 
-DRMAS_EXPORT(linearNarrow)
-void linearNarrow(float* out, const float* x, const Bfloat16* packed, long rows, long inputs, long outputs,
-                  bool accumulate) {
-  kernels::linearNarrow(pool, out, x, packed, rows, inputs, outputs, accumulate);
+DRMAS_EXPORT(bfloat16Linear)
+void bfloat16Linear(float* out, const float* x, const Bfloat16* packed, long rows, long inputs, long outputs,
+                    bool accumulate) {
+  kernels::bfloat16Linear(pool, out, x, packed, rows, inputs, outputs, accumulate);
 }
 
-DRMAS_EXPORT(linearNarrowWeightGradient)
-void linearNarrowWeightGradient(float* dWeight, const float* x, const float* dOut, long rows, long inputs,
-                                long outputs) {
-  kernels::linearNarrowWeightGradient(pool, dWeight, x, dOut, rows, inputs, outputs);
+DRMAS_EXPORT(bfloat16LinearWeightGradient)
+void bfloat16LinearWeightGradient(float* dWeight, const float* x, const float* dOut, long rows, long inputs,
+                                  long outputs) {
+  kernels::bfloat16LinearWeightGradient(pool, dWeight, x, dOut, rows, inputs, outputs);
 }
 
 DRMAS_EXPORT(rmsNorm)

@@ -17,10 +17,10 @@ struct BackwardHead {
   int headDim;
   float scale;
   long length, stride, outStride, heads;
-  long room;                                              // of a row of p and ds
+  long pitch;                                             // of a row of p and ds
   const float *keyColumns, *valueColumns, *keyRows;       // panels
   float *queryRows, *upstreamRows;                        // panels of the block
-  float *p, *ds;                                          // [kBlock][room]
+  float *p, *ds;                                          // [kBlock][pitch]
   float *dKeys, *dValues;                                 // [length][headDim]
 
   /// Queries begin..begin + count - 1 of one head; the pointers are to the first one's row.
@@ -36,7 +36,7 @@ struct BackwardHead {
     for (long q = 0; q < b.count; q += kTileRows) {
       const int count = static_cast<int>(std::min<long>(kTileRows, b.count - q));
       scores(b, q, count);
-      panelProduct<Steps::AlongRows>(b.dQueries + q * stride, stride, count, headDim, ds + q * room, room, keyRows,
+      panelProduct<Steps::AlongRows>(b.dQueries + q * stride, stride, count, headDim, ds + q * pitch, pitch, keyRows,
                                      length * kPanel, b.begin + q + count, Write::Overwrite);
     }
     for (long j = 0; j < b.begin + b.count; j += kTileRows) {
@@ -50,9 +50,9 @@ struct BackwardHead {
   void scores(const Block& b, long q, int count) const {
     const long end = b.begin + q + count, panelSize = static_cast<long>(headDim) * kPanel;
     const float *upstream = b.upstream + q * outStride, *result = b.result + q * outStride;
-    panelProduct<Steps::AlongRows>(p + q * room, room, count, end, b.queries + q * stride, stride, keyColumns,
+    panelProduct<Steps::AlongRows>(p + q * pitch, pitch, count, end, b.queries + q * stride, stride, keyColumns,
                                    panelSize, headDim, Write::Overwrite);
-    panelProduct<Steps::AlongRows>(ds + q * room, room, count, end, upstream, outStride, valueColumns, panelSize,
+    panelProduct<Steps::AlongRows>(ds + q * pitch, pitch, count, end, upstream, outStride, valueColumns, panelSize,
                                    headDim, Write::Overwrite);
     const F16 factor = broadcast(scale);
     F16 d[kTileRows], lse[kTileRows];
@@ -66,7 +66,7 @@ struct BackwardHead {
       lse[r] = broadcast(b.logSumExp[(q + row) * heads]);
     }
     const auto both = [&](long j, int r, auto keep) {
-      float *pAt = p + (q + r) * room + j, *dsAt = ds + (q + r) * room + j;
+      float *pAt = p + (q + r) * pitch + j, *dsAt = ds + (q + r) * pitch + j;
       const F16 probability = keep(exp(load(pAt) * factor - lse[r]));
       store(pAt, probability);
       store(dsAt, keep(probability * (load(dsAt) - d[r]) * factor));
@@ -80,7 +80,7 @@ struct BackwardHead {
   void addToKeys(const Block& b, float* to, long j, const float* factors, const float* rows) const {
     const int count = static_cast<int>(std::min<long>(kTileRows, b.begin + b.count - j));
     const long q = std::max(0L, j - b.begin);
-    panelProduct<Steps::RowsAlong>(to + j * headDim, headDim, count, headDim, factors + q * room + j, room,
+    panelProduct<Steps::RowsAlong>(to + j * headDim, headDim, count, headDim, factors + q * pitch + j, pitch,
                                    rows + q * kPanel, b.count * kPanel, b.count - q, Write::Continue);
   }
 };
@@ -99,20 +99,20 @@ inline void attentionBackward(Pool& pool, float* dQkv, const float* dOut, const 
     float* dBase = dQkv + first * stride;
 
     const long columns = static_cast<long>(packedSize(h.headDim, length)), gradients = length * h.headDim;
-    const long blockRows = static_cast<long>(packedSize(kBlock, h.headDim)), room = scoreRoom(length);
+    const long blockRows = static_cast<long>(packedSize(kBlock, h.headDim)), pitch = scorePitch(length);
     float* keyColumns = panelScratch.floats(2 * columns + packedSize(length, h.headDim));
     float *valueColumns = keyColumns + columns, *keyRows = valueColumns + columns;
     float* queryRows = blockScratch.floats(static_cast<size_t>(2 * blockRows));
-    float* p = scoreScratch.floats(static_cast<size_t>(2 * kBlock * room));
+    float* p = scoreScratch.floats(static_cast<size_t>(2 * kBlock * pitch));
     float* dKeys = gradientScratch.floats(static_cast<size_t>(2 * gradients));
     packColumns(keyColumns, base + keyOffset, stride, length, h.headDim);
     packColumns(valueColumns, base + valueOffset, stride, length, h.headDim);
     packRows(keyRows, base + keyOffset, stride, length, h.headDim);
     std::fill_n(dKeys, 2 * gradients, 0.f);
     const float scale = 1.f / std::sqrt(static_cast<float>(h.headDim));
-    const BackwardHead backward{h.headDim, scale, length, stride, outStride, h.heads, room,
+    const BackwardHead backward{h.headDim, scale, length, stride, outStride, h.heads, pitch,
                                 keyColumns, valueColumns, keyRows, queryRows, queryRows + blockRows,
-                                p, p + kBlock * room, dKeys, dKeys + gradients};
+                                p, p + kBlock * pitch, dKeys, dKeys + gradients};
     for (long head = static_cast<long>(kvHead) * h.group(); head < (kvHead + 1L) * h.group(); head++)
       for (long begin = 0; begin < length; begin += kBlock) {
         const long query = begin * stride + head * h.headDim;

@@ -72,22 +72,22 @@ inline Softmax softmaxScores(float* row, long count, float scale) {
   return {largest, sumLanes(sum)};
 }
 
-/// The softmax of the kTileRows rows of a tile, `room` apart, of which row r sees `first + r` keys; the others up to
-/// `end` become 0. All rows go through a block of keys together: their sums are independent, which hides how long
-/// each takes.
-inline void softmaxTile(Softmax* result, float* rows, long room, long first, long end, float scale) {
+/// The softmax of the kTileRows rows of a tile, which are `pitch` floats apart. Row r sees `first + r` keys; the others
+/// up to `end` become 0. All rows go through a block of keys together: their sums are independent, which hides the
+/// latency of each.
+inline void softmaxTile(Softmax* result, float* rows, long pitch, long first, long end, float scale) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   const F16 factor = broadcast(scale);
   F16 folded[kTileRows];
   const auto scaled = [&](long j, int r) {
-    float* at = rows + r * room + j;
+    float* at = rows + r * pitch + j;
     const F16 s = load(at) * factor;
     store(at, s);
     return s;
   };
-  const auto raised = [&](long j, int r) { return exp(load(rows + r * room + j) - broadcast(result[r].largest)); };
+  const auto raised = [&](long j, int r) { return exp(load(rows + r * pitch + j) - broadcast(result[r].largest)); };
   const auto add = [&](long j, int r, F16 e) {
-    store(rows + r * room + j, e);
+    store(rows + r * pitch + j, e);
     folded[r] = folded[r] + e;
   };
   for (int r = 0; r < kTileRows; r++) folded[r] = broadcast(kLowest);
@@ -146,7 +146,7 @@ inline void panelProduct(float* out, long outStride, int rows, long columns, con
 
 /// Room for the scores of a query of a sequence: whole panels and a cache line more, so that rows do not lie a power
 /// of two apart, where they would compete for the same places of the cache.
-inline long scoreRoom(long length) { return panelsOf(length) * kPanel + kLanes; }
+inline long scorePitch(long length) { return panelsOf(length) * kPanel + kLanes; }
 
 inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv, const int32_t* starts, long sequences,
                       Heads h) {
@@ -159,10 +159,10 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
     const float* base = qkv + first * stride;
     const float* keys = base + static_cast<long>(h.heads + kvHead) * h.headDim;
     const float* values = keys + static_cast<long>(h.kvHeads) * h.headDim;
-    const long room = scoreRoom(length);
+    const long pitch = scorePitch(length);
     float* keyColumns = keyScratch.floats(packedSize(h.headDim, length));
     float* valueRows = valueScratch.floats(packedSize(length, h.headDim));
-    float* scores = scoreScratch.floats(static_cast<size_t>(room) * kTileRows);
+    float* scores = scoreScratch.floats(static_cast<size_t>(pitch) * kTileRows);
     packColumns(keyColumns, keys, stride, length, h.headDim);
     packRows(valueRows, values, stride, length, h.headDim);
     for (int head = kvHead * h.group(); head < (kvHead + 1) * h.group(); head++)
@@ -171,13 +171,13 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
         const long end = t + count;
         const float* queries = base + t * stride + static_cast<long>(head) * h.headDim;
         float* to = out + (first + t) * outStride + static_cast<long>(head) * h.headDim;
-        panelProduct<Steps::AlongRows>(scores, room, count, end, queries, stride, keyColumns, h.headDim * kPanel,
+        panelProduct<Steps::AlongRows>(scores, pitch, count, end, queries, stride, keyColumns, h.headDim * kPanel,
                                        h.headDim, Write::Overwrite);
         Softmax softmax[kTileRows];
-        softmaxTile(softmax, scores, room, t + 1, end, scale);
+        softmaxTile(softmax, scores, pitch, t + 1, end, scale);
         for (int r = 0; r < count; r++)
           logSumExp[(first + t + r) * h.heads + head] = softmax[r].largest + std::log(softmax[r].total);
-        panelProduct<Steps::AlongRows>(to, outStride, count, h.headDim, scores, room, valueRows, length * kPanel, end,
+        panelProduct<Steps::AlongRows>(to, outStride, count, h.headDim, scores, pitch, valueRows, length * kPanel, end,
                                        Write::Overwrite);
         for (int r = 0; r < count; r++) {
           float* row = to + r * outStride;

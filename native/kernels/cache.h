@@ -1,5 +1,5 @@
 // Causal attention through a cache of keys and values, for prompts and decoding. Scores, sums and their order are
-// those of attention.h, so that both give the same bits.
+// as in attention.h, so that both give the same bits.
 //
 // Keys are held transposed in blocks of 16 positions, [block][headDim][16], so that one vector holds the scores of 16
 // keys.
@@ -107,10 +107,9 @@ inline void weighValues(float* const* out, const float* scores, long scoreStride
     }
 }
 
-/// kRows queries with counts[r] keys each, of one head (kShared: keys and values of all rows are those of row 0) or of
+/// kRows queries with counts[r] keys each, of one head (kShared: all rows have the keys and values of row 0) or of
 /// several. `scores` has room for kRows rows of scoreStride floats. While a block of 16 positions is computed, the same
-/// block of what comes next is called for: of the values while it is keys' turn, then of nextKeys (kRows of them, or
-/// null).
+/// block of the next operand is prefetched: first of the values, then of nextKeys (kRows of them, or null).
 template <int kRows, bool kShared>
 inline void attendRows(float* const* out, const float* const* q, const long* counts, const float* const* keyBlocks,
                        const float* const* values, const float* const* nextKeys, int headDim, float scale,
@@ -176,7 +175,7 @@ inline void attentionCached(Pool& pool, float* out, float* keys, float* values, 
     static thread_local Scratch scoreScratch;
     const long end = std::min(rows, (task + 1) * kRowsTogether);
     for (long r = task * kRowsTogether; r < end;) {
-      // Positions of one slot one after another, of a prompt, share what is read of the cache.
+      // Neighbouring positions of one slot, of a prompt, share the reads of the cache.
       long together = 1;
       while (together < kQueries && r + together < end && slots[r + together] == slots[r] &&
              positions[r + together] == positions[r] + together)

@@ -19,7 +19,7 @@ struct RowSum {
   float logSumExp() const { return largest + std::log(sum); }
 };
 
-/// Writes e^(z − max) to `weights` where that is not null.
+/// Writes e^(z − max) to `weights` unless that is null.
 inline RowSum softmaxRow(const float* logits, float inverseTemperature, long vocabSize, float* weights) {
   const F16 factor = broadcast(inverseTemperature);
   const float lowest = -std::numeric_limits<float>::infinity();

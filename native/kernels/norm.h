@@ -126,7 +126,7 @@ inline void headNorm(Pool& pool, float* qkv, float* queryInverse, float* keyInve
   });
 }
 
-/// dQkv becomes the gradient of what headNorm read. Before that, dGain[c] += Σ_r Σ_h dQkv · qkv · inverse: rows in
+/// dQkv becomes the gradient of headNorm's input. Before that, dGain[c] += Σ_r Σ_h dQkv · qkv · inverse: rows in
 /// order, and in each row its heads.
 inline void headNormBackward(Pool& pool, float* dQkv, float* dQueryGain, float* dKeyGain, const float* qkv,
                              const float* queryGain, const float* keyGain, const float* queryInverse,

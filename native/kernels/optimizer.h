@@ -71,7 +71,7 @@ inline void adamw(Pool& pool, float* weights, const float* gradient, float* firs
     forVectors(
         count,
         [&](long i) {
-          // The processor's prefetcher alone brings too little of four arrays, three of which are written too.
+          // The processor's prefetcher alone is too slow for four arrays; three of them are written too.
           __builtin_prefetch(w + i + kAhead, 1);
           __builtin_prefetch(m + i + kAhead, 1);
           __builtin_prefetch(v + i + kAhead, 1);

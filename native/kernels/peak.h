@@ -1,5 +1,4 @@
-// What the processor can do at most: multiply-adds on registers alone, no memory touched. bench/ measures every kernel
-// against it.
+// The peak of the processor: multiply-adds on registers alone, no memory touched. bench/ compares each kernel with it.
 #pragma once
 #include "products/linear.h"
 

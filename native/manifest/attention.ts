@@ -6,6 +6,8 @@ export const attentionKernels = {
     header: 'kernels/elementwise.h',
     reference: 'rotary.ts',
     computes: 'every query and key turned by its position, or back, in place',
+    details:
+      'Rotary position embedding (Su et al. 2021), half-split layout. For i < headDim / 2 the pair (a, b) = (head[i], head[i + headDim/2]) becomes (a·cos − b·sin, b·cos + a·sin), with cos = table[position, i] and sin = table[position, headDim/2 + i]. `inverse` rotates back, which is the backward pass.',
     parameters: [
       'qkv: f32[rows * qkvWidth(heads)]',
       'table: const f32[indexed(positions) * heads.headDim]',
@@ -20,6 +22,8 @@ export const attentionKernels = {
     header: 'kernels/attention.h',
     reference: 'attention.ts',
     computes: 'causal softmax attention over packed sequences, grouped heads',
+    details:
+      'The scale of scores is 1/sqrt(headDim). Rows of `qkv` hold queries, keys and values side by side. Sequence s is rows starts[s] to starts[s + 1] − 1. `logSumExp` of the scaled scores is for the backward pass. No rows × rows matrix is kept.',
     sums: 'scores: one lane a key, over headDim in order; exponentials: 16 lanes over blocks of 16 keys, which begin at absolute positions, then the tree; values: one lane a column, over the keys in order',
     parameters: [
       'out: f32[last(starts) * heads.heads * heads.headDim]',
@@ -35,6 +39,7 @@ export const attentionKernels = {
     header: 'kernels/attention-backward.h',
     reference: 'attention.ts',
     computes: 'the gradient of `attention`; scores are computed again',
+    details: '`dQkv` has the layout of `qkv` and is overwritten.',
     sums: 'gradients of queries: the keys in order; of keys and values: the heads in order, and in each the queries',
     parameters: [
       'dQkv: f32[last(starts) * qkvWidth(heads)]',
@@ -59,6 +64,8 @@ export const attentionKernels = {
     header: 'kernels/cache.h',
     reference: 'attention.ts',
     computes: 'stores the keys and values of rows in the cache, then `attention` of each row to its slot',
+    details:
+      'First every row’s key and value is stored at (slots[r], positions[r]). Then row r attends to positions 0 to positions[r] of its slot. Serves prefill (many rows of one slot) and decoding (one row a slot). The layout of `keys` and `values` is private.',
     sums: 'as `attention`, with the same bits',
     parameters: [
       'out: f32[rows * heads.heads * heads.headDim]',
@@ -84,6 +91,7 @@ export const attentionKernels = {
     header: 'kernels/cache.h',
     reference: 'attention.ts',
     computes: 'the first positions of one slot, copied to another',
+    details: 'Copies positions 0 to length − 1. Siblings of a group share the prefill of their prompt this way.',
     parameters: [
       'keys: private f32[(max(from, to) + 1) * cacheSlotSize(capacity, heads)]',
       'values: private f32[(max(from, to) + 1) * cacheSlotSize(capacity, heads)]',

@@ -19,6 +19,7 @@ export const embeddingKernels = {
     header: 'kernels/elementwise.h',
     reference: 'embedding.ts',
     computes: 'dTable[token] += dOut',
+    details: '`dTable` is added to.',
     sums: 'the rows in order; threads share the columns',
     parameters: [
       'dTable: f32[indexed(tokens) * width]',

@@ -6,6 +6,7 @@ export const feedForwardKernels = {
     header: 'kernels/elementwise.h',
     reference: 'swiglu.ts',
     computes: 'silu(gate) · up',
+    details: 'The gate of the feed-forward layer (Shazeer 2020). Rows of `gateUp` hold the gate, then up.',
     parameters: [
       'out: f32[rows * feedForward]',
       'gateUp: const f32[rows * 2 * feedForward]',
@@ -18,6 +19,7 @@ export const feedForwardKernels = {
     header: 'kernels/elementwise.h',
     reference: 'swiglu.ts',
     computes: 'the gradient of `swiglu`',
+    details: '`dGateUp` is overwritten.',
     parameters: [
       'dGateUp: f32[rows * 2 * feedForward]',
       'dOut: const f32[rows * feedForward]',

@@ -6,6 +6,8 @@ export const outputHeadKernels = {
     header: 'kernels/head.h',
     reference: 'head.ts',
     computes: 'log-prob of the target, log-sum-exp and entropy of each row of logits at its temperature',
+    details:
+      'With z = logits · inverseTemperature[r]: logSumExp = log Σ exp z, logprobs = z[target] − logSumExp, entropy = −Σ p log p (nats).',
     sums: 'over the vocabulary: 16 lanes, then the tree',
     parameters: [
       'logprobs: f32[rows]',
@@ -22,7 +24,8 @@ export const outputHeadKernels = {
   tokenLogprobsBackward: {
     header: 'kernels/head.h',
     reference: 'head.ts',
-    computes: 'logits become their gradient under that of the log-probs',
+    computes: 'replaces logits by the gradient of the loss, given the gradient of the log-probs',
+    details: 'In place: logits become dLogprobs[r] · inverseTemperature[r] · (1{v = target} − p_v).',
     parameters: [
       'logits: f32[rows * vocabSize]',
       'dLogprobs: const f32[rows]',
@@ -37,7 +40,9 @@ export const outputHeadKernels = {
   tokenEntropyBackward: {
     header: 'kernels/head.h',
     reference: 'head.ts',
-    computes: 'the same where the entropies have a gradient too',
+    computes: '`tokenLogprobsBackward` for a loss that also has a gradient on the entropies',
+    details:
+      'In place: logits become inverseTemperature[r] · (dLogprobs[r] · (1{v = target} − p_v) − dEntropy[r] · p_v (log p_v + entropy[r])). Rows with dEntropy 0 have the bits of `tokenLogprobsBackward`.',
     parameters: [
       'logits: f32[rows * vocabSize]',
       'dLogprobs: const f32[rows]',
@@ -60,6 +65,8 @@ export const outputHeadKernels = {
     header: 'kernels/head.h',
     reference: 'head.ts',
     computes: 'one token a row: the cumulative distribution inverted at a uniform number, after top-k and top-p',
+    details:
+      'Inverts the cumulative distribution of softmax(logits · inverseTemperature) at uniforms[r], in order of token id, after keeping the topK most probable tokens (0: all; ties go to the lower id) and of those the smallest set, at least one token, that reaches the share topP of their probability (1: all). A row with inverseTemperature 0 takes the most probable token (ties: the lower id) and its log-prob under softmax(logits). `logprobs` are over the full vocabulary.',
     sums: 'log-probs: as `tokenLogprobs`, with the same bits; cumulative distribution: in double precision, in order of id',
     parameters: [
       'tokens: i32[rows]',

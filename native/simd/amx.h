@@ -1,5 +1,5 @@
-// The tile registers of a processor's core, by AMX's instructions: the only lines of the products in tiles that do not
-// run where these are emulated. Not by the compilers' intrinsics: those of GCC do not say that a tile's load reads
+// The tile registers of a processor's core, by AMX's instructions: the only code of the products in tiles that does not
+// run on emulated tiles. It does not use the compilers' intrinsics: in GCC's, a tile's load does not say that it reads
 // memory.
 #pragma once
 #include "tiles.h"

@@ -1,4 +1,4 @@
-// What the vectors and tiles of all instruction sets share.
+// The parts that the vectors and tiles of all instruction sets share.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -21,7 +21,7 @@ inline F16 fma(Pairs16 a, Pairs16 b, F16 c) {
   return {_mm512_dpbf16_ps(c.v, reinterpret_cast<__m512bh>(a.v), reinterpret_cast<__m512bh>(b.v))};
 }
 
-/// 32 neighbours as 16 pairs, and 16 pairs of a number of one vector and that of the other in the same lane; rounded to
+/// 32 neighbours as 16 pairs, and 16 pairs that hold the numbers of two vectors in the same lane; rounded to
 /// the nearest, ties to even, subnormal numbers to 0. Pairs are moved as floats, whose bits stay as they are.
 inline F16 roundedNeighbours(F16 low, F16 high) {
   return {_mm512_castsi512_ps(reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.v, low.v)))};

@@ -1,4 +1,4 @@
-// A vector of 16 floats as four of the compiler's vector type, which it turns into those of the target: SSE2, NEON.
+// A vector of 16 floats as four of the compiler's vector type, which becomes the target's own: SSE2, NEON.
 #pragma once
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -44,7 +44,7 @@ inline F16 fma(F16 x, F16 y, F16 z) {
 #else
 inline F16 fma(F16 x, F16 y, F16 z) { return x * y + z; }
 #endif
-// Like those of x86, they give y where one is not a number.
+// As on x86, they give y if one of the two is not a number.
 inline F16 max(F16 x, F16 y) {
   return {x.a > y.a ? x.a : y.a, x.b > y.b ? x.b : y.b, x.c > y.c ? x.c : y.c, x.d > y.d ? x.d : y.d};
 }

@@ -1,7 +1,8 @@
 // One logical vector of 16 floats on every instruction set: a 512-bit register, two 256-bit ones, four 128-bit ones in
 // WebAssembly, or four of the compiler's vectors for any other target (a header each beside this one). Since lanes
 // and their order are the same everywhere and multiply-add is fused on AVX-512, AVX2 and ARM, those give the same
-// bits (`npm run test:arm`). WebAssembly has no fused multiply-add that all engines offer: it rounds the product too.
+// bits (`npm run verify -- arm`). WebAssembly has no fused multiply-add that all engines offer: it rounds the product
+// too.
 #pragma once
 #if defined(__AVX512F__)
 #include "avx512.h"
@@ -72,7 +73,7 @@ inline F16 loadOrZero(const Element* p, long n) {
   return n >= kLanes ? load(p) : n > 0 ? loadPartial(p, static_cast<int>(n)) : zero();
 }
 
-/// lines[i] becomes column i of the first 16 rows of a matrix, of which `rows` x `columns` numbers are left; 0 beyond.
+/// lines[i] becomes column i of the first 16 rows of a matrix that still has `rows` x `columns` numbers; 0 beyond.
 template <class Element>
 inline void loadColumns(F16* lines, const Element* from, long width, long rows, long columns) {
   for (int r = 0; r < kLanes; r++) lines[r] = r < rows ? loadOrZero(from + r * width, columns) : zero();
@@ -115,7 +116,7 @@ inline float maxLane(F16 a) {
 /// Cody-Waite reduction x = n ln 2 + r with |r| <= ln(2)/2, then the degree-6 minimax polynomial of Cephes' expf.
 inline F16 exp(F16 exponent) {
   const F16 lowest = broadcast(-87.f);
-  // max and min give their second operand where one is not a number.
+  // max and min give their second operand if one of the two is not a number.
   const F16 x = min(broadcast(88.f), max(lowest, exponent));
   const F16 n = roundToEven(x * broadcast(1.44269504088896341f));
   F16 r = fma(n, broadcast(-0.693359375f), x);

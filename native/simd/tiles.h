@@ -1,11 +1,11 @@
-// The tile registers that narrow-tiles.h computes with: AMX's or, with -DDRMAS_EMULATED_TILES, the same emulated (a
+// The tile registers that bfloat16-tiles.h computes with: AMX's or, with -DDRMAS_EMULATED_TILES, emulated ones (a
 // header each beside this one).
 //
 // Eight registers of 16 rows, each row 16 floats or 16 pairs of bfloat16 numbers. `multiply` is TDPBF16PS, "Dot Product
-// of BF16 Tiles" in Intel's Software Developer's Manual, volume 2: for each row m of one tile and column n of another,
-// the products of the pairs' first numbers are summed from 0 over the 16 pairs in order, and so are those of the second
-// ones, by fused multiply-adds in float32; both sums are added, and then added to what the sum's register holds. It
-// rounds to the nearest, ties to even; subnormal numbers count as 0, whether read or computed.
+// of BF16 Tiles" in Intel's Software Developer's Manual, volume 2. For each row m of one tile and column n of another,
+// the products of the pairs' first numbers are summed from 0 over the 16 pairs in order, and the products of the second
+// numbers likewise, by fused multiply-adds in float32. Both sums are added, and the result is added to the sum's
+// register. It rounds to the nearest, ties to even; subnormal numbers count as 0, whether read or computed.
 #pragma once
 #include <type_traits>
 

@@ -68,7 +68,7 @@ inline F16 operator/(F16 x, F16 y) {
   return {wasm_f32x4_div(x.a, y.a), wasm_f32x4_div(x.b, y.b), wasm_f32x4_div(x.c, y.c), wasm_f32x4_div(x.d, y.d)};
 }
 inline F16 fma(F16 x, F16 y, F16 z) { return x * y + z; }
-// Pseudo-maximum and -minimum, operands swapped: like those of x86, they give y where one is not a number.
+// Pseudo-maximum and -minimum, operands swapped: as on x86, they give y if one of the two is not a number.
 inline F16 max(F16 x, F16 y) {
   return {wasm_f32x4_pmax(y.a, x.a), wasm_f32x4_pmax(y.b, x.b), wasm_f32x4_pmax(y.c, x.c), wasm_f32x4_pmax(y.d, x.d)};
 }

@@ -1,6 +1,6 @@
 /**
- * Types that are written by hand, because rooms below the recipe's need them: their doc comments say what the schema
- * says.
+ * Types that are written by hand, because rooms below the recipe's room need them. Their doc comments must equal the
+ * descriptions in the schema.
  */
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -23,18 +23,18 @@ function member(node: Node, type: string): Node {
 function documented(): Documented[] {
   const settings = settingsNode();
   return [
-    { file: 'src/recipe/define.ts', type: 'RecipeInput', node: settings },
-    { file: 'src/model/model-spec.ts', type: 'TinyDecoderInput', node: member(modelNode(), 'tiny-decoder') },
-    { file: 'src/model/model-spec.ts', type: 'CheckpointSpec', node: member(modelNode(), 'checkpoint') },
-    { file: 'src/model/model-spec.ts', type: 'LoraInput', node: member(modelNode(), 'lora') },
-    { file: 'src/backends/endpoint/endpoint-spec.ts', type: 'EndpointOptions', node: member(frozenNode(), 'endpoint') },
+    { file: 'src/method/recipe/define.ts', type: 'RecipeInput', node: settings },
+    { file: 'src/engine/model/model-spec.ts', type: 'TinyDecoderInput', node: member(modelNode(), 'tiny-decoder') },
+    { file: 'src/engine/model/model-spec.ts', type: 'CheckpointSpec', node: member(modelNode(), 'checkpoint') },
+    { file: 'src/engine/model/model-spec.ts', type: 'LoraInput', node: member(modelNode(), 'lora') },
+    { file: 'src/engine/endpoint/endpoint-spec.ts', type: 'EndpointOptions', node: member(frozenNode(), 'endpoint') },
     {
-      file: 'src/backends/tinker/tinker-spec.ts',
+      file: 'src/tinker/client/tinker-spec.ts',
       type: 'TinkerInput',
       node: member(settings.properties?.backend ?? {}, 'tinker'),
     },
     {
-      file: 'src/backends/samplers/sampler-spec.ts',
+      file: 'src/engine/samplers/sampler-spec.ts',
       type: 'SamplerInput',
       node: settings.properties?.sampler ?? {},
     },
@@ -54,7 +54,9 @@ export function disagreements(program: ts.Program): string[] {
       const described = node.properties?.[property.name]?.description;
       const written = ts.displayPartsToString(property.getDocumentationComment(checker)).replaceAll(/\s+/g, ' ');
       if (described === undefined || described === written) return [];
-      return [`${file}: ${type}.${property.name} says "${written}"; expected, as in its schema: "${described}"`];
+      return [
+        `${file}: ${type}.${property.name} has the comment "${written}"; expected, as in its schema: "${described}"`,
+      ];
     });
   });
 }

@@ -1,41 +1,40 @@
-/** docs/reference/api.md: what `import ... from 'drmas'` offers, from the doc comments, by TypeDoc. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+/** docs/reference/api.md: the names of `drmas` and its subpaths, from the declarations and doc comments. */
 import { join } from 'node:path';
 import { Application, Logger, LogLevel, type ProjectReflection, type TypeDocOptions } from 'typedoc';
-import type { PluginOptions } from 'typedoc-plugin-markdown';
-import { headingsOf } from './links.js';
+import { type Entry, entriesOf } from './api-entries.js';
 import { type GeneratedFile, root } from './pages.js';
 
 const HEAD = `# The API
 
-What \`import { ... } from 'drmas'\` offers. \`npm run docs\` writes this page from the doc comments of the sources.
+The exports of \`drmas\` and of its subpaths. \`npm run docs\` writes this page from the doc comments of the sources. An
+editor shows the whole comment of each name and of each setting.
 
 `;
 
-const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
-  entryPoints: [join(root, 'src/index.ts')],
+/** The entry point of each import path, in the order of the page. Each has one section. */
+const ENTRIES = {
+  drmas: 'src/index.ts',
+  'drmas/teams': 'src/public/teams.ts',
+  'drmas/tasks': 'src/public/tasks.ts',
+  'drmas/agents': 'src/gateway/agents/index.ts',
+  'drmas/events': 'src/public/events.ts',
+  'drmas/settings': 'src/public/settings.ts',
+  'drmas/advantages': 'src/public/advantages.ts',
+  'drmas/losses': 'src/public/losses.ts',
+  'drmas/backends': 'src/public/backends.ts',
+  'drmas/engine': 'src/engine/library/index.ts',
+  'drmas/testing': 'src/runs/testing/index.ts',
+};
+
+const OPTIONS: Partial<TypeDocOptions> = {
+  entryPoints: Object.values(ENTRIES).map((file) => join(root, file)),
   tsconfig: join(root, 'tsconfig.json'),
-  plugin: ['typedoc-plugin-markdown'],
-  outputFileStrategy: 'modules',
   logLevel: 'Error',
-  skipErrorChecking: true, // `npm run check:types` has looked at them, in a third of the time
+  skipErrorChecking: true, // `npm run check -- types` has looked at them, in a third of the time
   readme: 'none',
-  name: 'drmas',
-  disableSources: true,
   excludeExternals: true,
   excludeInternal: true,
   excludePrivate: true,
-  hideBreadcrumbs: true,
-  hidePageHeader: true,
-  hidePageTitle: true,
-  parametersFormat: 'table',
-  interfacePropertiesFormat: 'table',
-  classPropertiesFormat: 'table',
-  typeDeclarationFormat: 'table',
-  propertyMembersFormat: 'table',
-  sort: ['alphabetical'],
-  groupOrder: ['Functions', 'Variables', 'Classes', 'Interfaces', 'Type Aliases'],
   validation: {
     notExported: true,
     invalidLink: false,
@@ -43,15 +42,28 @@ const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
     notDocumented: false,
     unusedMergeModuleWith: false,
   },
-  // Schemas of which types are made, and steps of inference: a declaration file never has to name them.
   intentionallyNotExported: [
-    'Declared',
+    'DeclaredLoss',
     'pipelineTask',
     'searchTask',
     'PROJECTIONS',
     'Rewarded',
-    'ValueOf',
+    'AgentValue',
     'settingsSchema',
+    'lossSchema',
+    'DEVICES',
+    'PRECISIONS',
+    'Choice',
+    'PolicySettings',
+    'LossDefinition',
+    'SettingsOf',
+    'LossSettings',
+    'BackendShape',
+    'schema',
+    'ChoiceOf',
+    'StandardEstimator',
+    'EstimatorDefinition',
+    'optimizers',
   ],
 };
 
@@ -64,43 +76,61 @@ class Warnings extends Logger {
   }
 }
 
-/** @throws Error where the sources cannot be read, or a type that the API mentions cannot be imported */
+/** @throws Error if the sources cannot be read, or a type that the API mentions cannot be imported */
 export async function apiPage(): Promise<GeneratedFile> {
-  const out = mkdtempSync(join(tmpdir(), 'drmas-api-'));
-  try {
-    const typedoc = await Application.bootstrapWithPlugins(OPTIONS);
-    const project = await typedoc.convert();
-    if (project === undefined) throw new Error('TypeDoc could not read the sources; run npm run check:types');
-    requireExported(typedoc, project);
-    await typedoc.outputs.writeOutput({ name: 'markdown', path: out }, project);
-    return { path: 'docs/reference/api.md', text: linked(HEAD + readFileSync(join(out, 'README.md'), 'utf8')) };
-  } finally {
-    rmSync(out, { recursive: true, force: true });
-  }
+  const typedoc = await Application.bootstrapWithPlugins(OPTIONS);
+  const project = await typedoc.convert();
+  if (project === undefined) throw new Error('TypeDoc could not read the sources; run npm run check -- types');
+  requireExported(typedoc, project);
+  const shown = new Set<string>();
+  const sections = entriesOf(ENTRIES).map(({ path, entries }) => {
+    const isNew = ({ key }: Entry) => !shown.has(key);
+    const [own, others] = [entries.filter(isNew), entries.filter((entry) => !isNew(entry))];
+    for (const { key } of own) shown.add(key);
+    return section(path, own, others);
+  });
+  return { path: 'docs/reference/api.md', text: HEAD + sections.join('\n') };
 }
+
+/** The section of an import path: its functions and values, then its types, then the names of earlier sections. */
+function section(path: string, own: readonly Entry[], others: readonly Entry[]): string {
+  const values = own.filter(({ isType }) => !isType).map(valueText);
+  const types = own.filter(({ isType }) => isType).map(typeText);
+  const names = others.map(({ name }) => `\`${name}\``).join(', ');
+  return [
+    `## \`${path}\`\n`,
+    ...values,
+    ...(types.length === 0 ? [] : [`### Types of \`${path}\`\n\n${types.join('\n')}\n`]),
+    ...(names === '' ? [] : [`Further names, which a section above describes: ${names}.\n`]),
+  ].join('\n');
+}
+
+/** A function, a class or another value: its declaration, the first paragraph of its comment, its errors, examples. */
+function valueText({ name, declaration, summary, throws, examples }: Entry): string {
+  const parts = [
+    `### \`${name}\``,
+    `\`\`\`typescript\n${declaration}\n\`\`\``,
+    summary,
+    throws.map((text) => `**Throws** ${text}`).join('\n\n'),
+    ...examples,
+  ];
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
+}
+
+/** A type in one line, and a line for each documented setting. */
+const typeText = ({ name, summary, members }: Entry): string =>
+  [
+    `- \`${name}\`${summary === '' ? '' : `: ${summary}`}`,
+    ...members.map((member) => `  - \`${member.name}\`: ${member.summary}`),
+  ].join('\n');
 
 /**
  * A program whose declarations are emitted must be able to name the types that it infers (TS2883).
- * @throws Error naming the types that a public signature mentions and `src/index.ts` lacks
+ * @throws Error naming the types that a public signature mentions and that no entry point exports
  */
 function requireExported(typedoc: Application, project: ProjectReflection): void {
   const warnings = new Warnings();
   typedoc.logger = warnings;
   typedoc.validate(project);
-  if (warnings.texts.length > 0) throw new Error(`src/index.ts lacks types:\n${warnings.texts.join('\n')}`);
-}
-
-/**
- * The page with its links to types as GitHub counts anchors: TypeDoc takes names that differ in case alone for
- * different.
- */
-function linked(page: string): string {
-  const types = headingsOf(page).filter(({ level, title }) => level === 3 && !title.includes('('));
-  const anchors = new Map(
-    types.map(({ title, anchor }) => [title.replace('`abstract` ', '').replace(/\\?<.*$/, ''), anchor]),
-  );
-  return page.replaceAll(/\[`(\w+)`\]\(#[\w-]+\)/g, (link, name: string) => {
-    const anchor = anchors.get(name);
-    return anchor === undefined ? link : `[\`${name}\`](#${anchor})`;
-  });
+  if (warnings.texts.length > 0) throw new Error(`the entry points lack types:\n${warnings.texts.join('\n')}`);
 }

@@ -8,13 +8,13 @@ import ts from 'typescript';
 import { markdownPages, readPage, root } from './pages.js';
 
 interface Block {
-  /** The page or source that the block stands in, and the line of its first line there. */
+  /** The page or source that contains the block, and the line of the block's first line there. */
   readonly page: string;
   readonly line: number;
   readonly code: string;
 }
 
-/** The sources of the package, and what the compiler says about the blocks: one line each, with page and line. */
+/** The sources of the package, and the compiler's messages about the blocks: one line each, with page and line. */
 export function compiled(): { readonly program: ts.Program; readonly errors: string[] } {
   const blocks = [...markdownPages().flatMap(markdownBlocks), ...sourceFiles().flatMap(exampleBlocks)];
   const byFile = new Map(blocks.map((block, i) => [join(root, `docs-block-${i}.ts`), block]));
@@ -74,7 +74,6 @@ function options(): ts.CompilerOptions {
   return {
     ...written,
     ...ours,
-    paths: { drmas: [join(root, 'src/index.ts')], 'drmas/testing': [join(root, 'src/testing/index.ts')] },
   };
 }
 

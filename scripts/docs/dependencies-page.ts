@@ -11,7 +11,7 @@ interface Locked {
   readonly hasInstallScript?: boolean;
 }
 
-/** Licences that ask of a distributor nothing but their own text. */
+/** Licences that require a distributor only to include their text. */
 const LICENCES = ['MIT', 'Apache-2.0', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD'];
 /** Packages that run a script when they are installed: esbuild checks that it runs on this machine. */
 const SCRIPTS = ['esbuild'];
@@ -25,7 +25,7 @@ as a bill of materials in those formats; \`npm audit\` asks the registry about k
 
 What is needed to work on drmas itself (\`devDependencies\`) is not part of the package and not listed.`;
 
-/** The licences of a package that stands under several at once: `(Apache-2.0 AND BSD-3-Clause)`. */
+/** The licences of a package with several at once: `(Apache-2.0 AND BSD-3-Clause)`. */
 const partsOf = (license: string) => license.replace(/^\((.*)\)$/, '$1').split(' AND ');
 
 /** @throws Error naming a package that has no hash, another licence, or a script */

@@ -1,4 +1,4 @@
-/** What a setting accepts, read from its schema: the part of JSON Schema that zod writes for recipes. */
+/** The values that a setting accepts, read from its schema: the part of JSON Schema that zod writes for recipes. */
 import { z } from 'zod';
 
 export interface Node {
@@ -28,16 +28,16 @@ export function inputNode(schema: z.ZodType): Node {
   return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Node;
 }
 
-/** The members of a union; a value that is no union is its only member. */
+/** The members of a union; a value that is not a union is its only member. */
 export const members = (node: Node): readonly Node[] => node.oneOf ?? node.anyOf ?? [node];
 
-/** The value of a member's `type` in a union that is told apart by it. */
+/** The value of a member's `type`, if `type` distinguishes the members of the union. */
 export function typeOf(node: Node): string | undefined {
   const type = node.properties?.type?.const;
   return typeof type === 'string' ? type : undefined;
 }
 
-/** Whether the members of a union are told apart by their `type`. */
+/** Whether `type` distinguishes the members of a union. */
 export const isUnionByType = (node: Node) =>
   members(node).length > 1 && members(node).every((member) => typeOf(member));
 
@@ -71,15 +71,15 @@ export function rangeText(node: Node): string {
 
 function bounds({ minimum, exclusiveMinimum, maximum, exclusiveMaximum }: Node): string[] {
   const low = exclusiveMinimum !== undefined ? `> ${exclusiveMinimum}` : minimum !== undefined ? `>= ${minimum}` : '';
-  // Zod writes the largest safe integer where an integer has no other limit.
+  // Zod writes the largest safe integer if an integer has no other limit.
   const top = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
   const high = exclusiveMaximum !== undefined ? `< ${exclusiveMaximum}` : top !== undefined ? `<= ${top}` : '';
   return [[low, high].filter((bound) => bound !== '').join(', ')];
 }
 
 /**
- * A default as a user would write it, of a union by its `type`; empty where there is none, or where the keys below have
- * theirs.
+ * A default as a user would write it; for a union, its `type`. Empty if there is none, or if the keys below have
+ * defaults.
  */
 export function defaultText({ default: value }: Node): string {
   if (value === undefined) return '';

@@ -1,13 +1,13 @@
 /**
- * Links of the Markdown pages: each leads to a file that is committed, a heading that is there, and a file that ships.
- * Paths that stand in code, such as `src/index.ts`, lead somewhere too.
+ * Links of the Markdown pages: each leads to a committed file, an existing heading, and a file that ships. Paths in
+ * code, such as `src/index.ts`, must exist too.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { markdownPages, readPage, root } from './pages.js';
 
-/** What is wrong with the links of all pages, one line each. */
+/** The broken links of all pages, one line each. */
 export function deadLinks(): string[] {
   const shipped = packedFiles();
   return markdownPages().flatMap((page) => [
@@ -37,7 +37,7 @@ function* linksOf(text: string): Generator<string> {
   for (const [, target = ''] of withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)) yield target;
 }
 
-/** The paths below the folders of the repository that stand in code within a line. */
+/** The paths in code within a line that begin with a folder of the repository. */
 function* pathsOf(text: string): Generator<string> {
   const folders = 'src|docs|native|test|recipes|examples|scripts|bench|templates';
   for (const [, path = ''] of text.matchAll(new RegExp(`\`((?:${folders})/[\\w./-]+)\``, 'g'))) yield path;
@@ -45,16 +45,14 @@ function* pathsOf(text: string): Generator<string> {
 
 const withoutCode = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`\n]*`/g, '`');
 
-/** The anchors of a page: those of its headings, and those that it names itself. */
+/** The anchors of a page: its headings, and anchors that it declares itself. */
 function anchorsOf(text: string): ReadonlySet<string> {
   const named = [...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id);
   return new Set([...named, ...headingsOf(text).map(({ anchor }) => anchor)]);
 }
 
 /** The headings of a page, each with the anchor that GitHub gives it. */
-export function headingsOf(
-  text: string,
-): { readonly level: number; readonly title: string; readonly anchor: string }[] {
+function headingsOf(text: string): { readonly level: number; readonly title: string; readonly anchor: string }[] {
   const anchors = new Set<string>();
   const withoutBlocks = text.replaceAll(/^```[\s\S]*?^```$/gm, '');
   return [...withoutBlocks.matchAll(/^(#{1,6}) +(.+?) *$/gm)].map(([, marks = '', title = '']) => {

@@ -1,12 +1,12 @@
 /**
  * `generate`: writes the generated pages, the generated parts of hand-written pages and the documented input types.
- * `check`: fails where one of them differs from what is committed, where a key of a recipe has no description, where a
- * TypeScript block of a page or a doc comment does not compile, where a link is dead, where a fence or a table is
- * broken, and where a page names a command or a flag that does not exist.
+ * `check`: fails if a generated text differs from the committed one, if a key of a recipe has no description, if a
+ * TypeScript block of a page or a doc comment does not compile, if a link is dead, if a fence or a table is broken, or
+ * if a page names a command or a flag that does not exist.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { testVectorsText } from '../../src/advantage/analysis/test-vectors.js';
+import { testVectorsText } from '../../src/method/advantage/analysis/test-vectors.js';
 import { disagreements } from './agreement.js';
 import { apiPage } from './api-page.js';
 import { compiled } from './code-blocks.js';
@@ -65,7 +65,7 @@ async function check(): Promise<void> {
   process.exitCode = problems.length === 0 ? 0 : 1;
 }
 
-const [command] = process.argv.slice(2);
+const [command = 'generate'] = process.argv.slice(2);
 if (command === 'generate') await generate();
 else if (command === 'check') await check();
 else throw new Error(`expected generate or check, got ${command}`);

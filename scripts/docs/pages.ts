@@ -12,7 +12,7 @@ export interface GeneratedFile {
   readonly text: string;
 }
 
-/** A part of hand-written pages that is generated: what stands between its two marks. */
+/** A generated part of hand-written pages: the text between two marks. */
 export interface Region {
   /** The name in the mark `<!-- generated: NAME -->`. */
   readonly name: string;
@@ -33,8 +33,8 @@ export function markdownPages(): string[] {
 const MARK = /^<!-- generated: (\S+) -->$([\s\S]*?)^<!-- \/generated -->$/gm;
 
 /**
- * Every page with a marked region, with its regions as they should be.
- * @throws Error for a mark whose region nobody generates, and for a region that has no mark
+ * All pages with a marked region, with the regions' correct content.
+ * @throws Error for a mark without a generated region, and for a region without a mark
  */
 export async function withRegions(regions: readonly Region[]): Promise<GeneratedFile[]> {
   const rendered = new Map<string, string>();

@@ -1,16 +1,13 @@
 /**
- * docs/reference/settings.md: every key of a recipe with what it accepts, its default and what it means, from the
- * schemas.
+ * docs/reference/settings.md: all keys of a recipe with accepted values, default and meaning, from the schemas.
  */
-import { modelSchema } from '../../src/recipe/choices.js';
-import { frozenSchema } from '../../src/recipe/frozen.js';
-import { settingsSchema } from '../../src/recipe/recipe-schema.js';
-import { fileSettings, jsonlSettings } from '../../src/tasks/files/file-source.js';
-import { arithmeticSettings } from '../../src/tasks/generated/arithmetic.js';
-import { encyclopediaSettings } from '../../src/tasks/generated/encyclopedia.js';
-import { ordersSettings } from '../../src/tasks/generated/orders.js';
-import { ticketsSettings } from '../../src/tasks/generated/tickets.js';
-import { toolboxSettings } from '../../src/tasks/generated/toolbox.js';
+
+import { frozenSchema } from '../../src/method/recipe/frozen.js';
+import { settingsSchema } from '../../src/method/recipe/recipe-schema.js';
+import { modelSchema } from '../../src/method/recipe/sections/model-section.js';
+import { standard } from '../../src/runs/composition/standard.js';
+import { fileSettings, jsonlSettings } from '../../src/teams/tasks/files/file-source.js';
+import { arithmeticSettings } from '../../src/teams/tasks/generated/arithmetic.js';
 import {
   defaultText,
   inputNode,
@@ -27,23 +24,23 @@ import { type GeneratedFile, table } from './pages.js';
 const ANY = '<name>';
 
 /** The plain part of a recipe, with one agent and one policy. */
-export const settingsNode = () => inputNode(settingsSchema([ANY], [ANY], {}));
+export const settingsNode = () => inputNode(settingsSchema(standard, [ANY], [ANY], {}));
 
 export const modelNode = () => inputNode(modelSchema);
 
-/** What `frozen(...)` makes. */
+/** A result of `frozen(...)`. */
 export const frozenNode = () => inputNode(frozenSchema);
 
 interface Row {
   readonly key: string;
-  /** The `type` that the section above must have for the key to be there; undefined where it always is. */
+  /** The `type` of the section above under which the key exists; undefined if it always does. */
   readonly of?: string | undefined;
   readonly node: Node;
 }
 
 /**
- * The keys below a section, nested ones with dots; the members of a union one after another. Keys below those in
- * `closed` are left out: they have a section of their own.
+ * The keys below a section, nested ones with dots; the members of a union one after another. Keys below a section in
+ * `closed` are left out: they are listed in a section of their own.
  */
 function rowsBelow(section: Node, closed: readonly string[] = [], prefix = ''): Row[] {
   return members(section).flatMap((member) => {
@@ -57,7 +54,7 @@ function rowsBelow(section: Node, closed: readonly string[] = [], prefix = ''): 
   });
 }
 
-/** Rows that differ in nothing but the `type` they belong to are one. */
+/** Merges rows that differ only in the `type` they belong to. */
 function merged(rows: readonly Row[]): { readonly key: string; readonly of: readonly string[]; readonly node: Node }[] {
   const byText = new Map<string, { key: string; of: string[]; node: Node }>();
   for (const { key, of, node } of rows) {
@@ -101,16 +98,17 @@ Every setting of a recipe: its key, what it accepts, its default and what it mea
 the schemas that check recipes, so it cannot differ from what the program does. [recipes.md](../recipes.md) says how the
 settings work together.
 
-\`--set path.to.key=value\` sets any of them. \`drmas recipes show <recipe>\` prints a recipe with every default filled in.
+\`--set path.to.key=value\` sets any of them. \`drmas recipes show <recipe>\` prints a recipe with every default filled in, with the settings of its own world too
+(\`recipes/<recipe>/world.ts\` describes them).
 `;
 
 interface Section {
   readonly title: string;
   readonly text: string;
   readonly node: Node;
-  /** Keys whose own keys stand in another section. */
+  /** Keys whose own keys are listed in another section. */
   readonly closed?: readonly string[];
-  /** Whether what is left out comes from elsewhere, so that no key is required. */
+  /** Whether missing keys are filled in from elsewhere, so that no key is required. */
   readonly inherits?: boolean;
 }
 
@@ -124,12 +122,8 @@ export function sectionNode(name: string): Node {
 /** The options of the task sources that ship. */
 export const taskNodes = () => ({
   arithmetic: inputNode(arithmeticSettings),
-  encyclopedia: inputNode(encyclopediaSettings),
   file: inputNode(fileSettings),
   jsonl: inputNode(jsonlSettings),
-  orders: inputNode(ordersSettings),
-  tickets: inputNode(ticketsSettings),
-  toolbox: inputNode(toolboxSettings),
 });
 
 /** The sections of a recipe in the order of the page. */
@@ -159,13 +153,13 @@ function sections(): Section[] {
     },
     {
       title: '`agents.<name>`',
-      text: 'What is set for each agent, by its name.',
+      text: 'Settings of each agent, by its name.',
       node: sectionNode('agents'),
       inherits: true,
     },
     {
       title: '`assign.<agent>`',
-      text: 'What `frozen(...)` makes: an agent that plays and never trains.',
+      text: 'The result of `frozen(...)`: an agent that plays and never trains.',
       node: frozenNode(),
       closed: ['model'],
     },
@@ -193,31 +187,11 @@ function sections(): Section[] {
       node: tasks.arithmetic,
     },
     {
-      title: '`tasks`: `encyclopedia({ ... })`',
-      text: 'Questions over generated encyclopedias, for a search team.',
-      node: tasks.encyclopedia,
-    },
-    {
-      title: '`tasks`: `toolbox({ ... })`',
-      text: 'Requests for a toolbox of file commands, for a coder and a fixer.',
-      node: tasks.toolbox,
-    },
-    {
-      title: '`tasks`: `tickets({ ... })`',
-      text: 'Tickets of a support desk, for a team with specialists.',
-      node: tasks.tickets,
-    },
-    {
-      title: '`tasks`: `orders({ ... })`',
-      text: 'Orders of a shop, for a planner, an executor and a verifier.',
-      node: tasks.orders,
-    },
-    {
       title: '`tasks`: `file(path, { ... })`',
       text: 'Tasks from a file. `jsonl(path, { ... })` has the same keys but `format` and `delimiter`.',
       node: tasks.file,
     },
-    { title: '`backend`', text: 'What holds the models and computes.', node: sectionNode('backend') },
+    { title: '`backend`', text: 'The backend holds the models and computes.', node: sectionNode('backend') },
   ];
 }
 

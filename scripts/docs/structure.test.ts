@@ -43,22 +43,27 @@ describe('the blocks of a page', () => {
 });
 
 describe('the commands of a page', () => {
-  const scripts = new Set(['bench']);
+  const scripts = new Set(['bench', 'verify']);
 
   it('exist, with their flags', () => {
     const text =
-      'Type `npx drmas train\nmath --seed 2`, `drmas recipes show math --set a=1` or `npm run bench -- kernels`.';
+      'Type `npx drmas train\nmath --seed 2`, `drmas recipes show math --set a=1`, `drmas doctor cache --json`, `npm run bench -- kernels` or `npm run verify -- s3`.';
     expect(commandFaults('page.md', text, scripts)).toEqual([]);
+    expect(commandFaults('page.md', '`drmas train math --go-on` or `drmas verify x`', scripts)).toEqual([
+      'page.md: drmas train has no --go-on',
+      'page.md: there is no command drmas verify',
+    ]);
     expect(commandFaults('page.md', '```sh\nnpx drmas doctor # drmas --nothing\n```\n', scripts)).toEqual([]);
   });
 
   it('do not exist', () => {
     const text =
-      'Say `npm run bnech`.\n```sh\ncd x && npx drmas trian math\nnpx drmas train math --sed=2 && ls --all\n```\n';
+      'Say `npm run bnech` and `npm run verify -- quue`.\n```sh\ncd x && npx drmas trian math\nnpx drmas train math --sed=2 && ls --all\n```\n';
     expect(commandFaults('page.md', text, scripts)).toEqual([
       'page.md: there is no command drmas trian',
       'page.md: drmas train has no --sed',
       'page.md: there is no npm run bnech',
+      "page.md: npm run verify has no check 'quue'",
     ]);
   });
 });

@@ -1,22 +1,22 @@
 /**
- * The blocks of the Markdown pages: fences that stand alone on their lines and are closed, tables whose rows have as
- * many cells as their heads, headings that go down one level at a time. Rewrapped prose breaks these, and a page that
- * is broken so still reads well as text.
+ * The blocks of the Markdown pages: fences must be alone on their lines and closed, tables must have as many cells in
+ * each row as in the head, headings must go down one level at a time. Rewrapping prose breaks these, and a broken page
+ * still reads well as text.
  */
 import { markdownPages, readPage } from './pages.js';
 
-/** What is wrong with the blocks of all pages, one line each. */
+/** The broken blocks of all pages, one line each. */
 export const brokenBlocks = (): string[] => markdownPages().flatMap((page) => blockFaults(page, readPage(page)));
 
 const FENCE = /^\s*```/;
-/** What may follow the marks: nothing, a language, or a language and the reason why its code is not compiled. */
+/** The text that may follow the marks: none, a language, or a language and the reason why its code is not compiled. */
 const OPENING = /^\s*```([\w-]+( ignore: \S.*)?)?$/;
 const CLOSING = /^\s*```$/;
 const HEADING = /^(#{1,6}) /;
 const ROW = /^\s*\|/;
 const DELIMITERS = /^\s*\|(\s*:?-+:?\s*\|)+\s*$/;
 
-/** What is wrong with the blocks of a page, one line each, with page and line. */
+/** The broken blocks of a page, one line each, with page and line. */
 export function blockFaults(page: string, text: string): string[] {
   const faults: string[] = [];
   const say = (index: number, message: string) => faults.push(`${page}:${index + 1}: ${message}`);
@@ -56,7 +56,10 @@ export function blockFaults(page: string, text: string): string[] {
   return faults;
 }
 
-/** The cells of a row, with or without a mark at its end. A mark after a backslash separates nothing, in code too. */
+/**
+ * The cells of a row, with or without a mark at its end. A mark after a backslash does not separate cells, even in
+ * code.
+ */
 function cellsOf(row: string): number {
   const marks = row.trim().match(/(?<!\\)\|/g)?.length ?? 0;
   return /(?<!\\)\|$/.test(row.trim()) ? marks - 1 : marks;

@@ -1,21 +1,32 @@
 /** The commands that pages tell readers to type: scripts of npm and commands of drmas, with their flags. */
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { commands } from '../../src/cli/commands/index.js';
-import { type Command, flagName } from '../../src/cli/define-command.js';
+import { type Command, currentFlags, flagName } from '../../src/cli/define-command.js';
 import { newManifest } from '../../src/cli/init/project-manifest.js';
+import { checks } from '../verify.js';
 import { markdownPages, readPage, root } from './pages.js';
 
-/** Pages that tell what was so once, and whose commands need not work any more. */
-const HISTORY = /^(CHANGELOG\.md|docs\/lab-notes\.md|docs\/decisions\/)/;
+/** Pages about the past, whose commands need not work any more. */
+const HISTORY = /^(CHANGELOG\.md|docs\/lab-notes\/|docs\/decisions\/)/;
 
-/** The commands of all pages that do not exist, one line each. */
+/** Commands, flags and npm scripts in pages that do not exist, one line each. */
 export function unknownCommands(): string[] {
   const { scripts } = JSON.parse(readPage('package.json')) as { readonly scripts: object };
   const names = new Set([...Object.keys(scripts), ...Object.keys(newManifest(join(root, 'templates')).scripts)]);
-  return markdownPages()
-    .filter((page) => !HISTORY.test(page))
-    .flatMap((page) => commandFaults(page, readPage(page), names));
+  const pages = markdownPages().filter((page) => !HISTORY.test(page));
+  return [
+    ...pages.flatMap((page) => commandFaults(page, readPage(page), names)),
+    ...programs().flatMap((file) => unknownScripts(readPage(file), names).map((fault) => `${file}: ${fault}`)),
+  ];
 }
+
+/** Sources and scripts, which may name scripts of npm in code and comments. Tests of this file name wrong ones. */
+const programs = (): string[] =>
+  execFileSync('git', ['ls-files', '.ci', '.github', '*.ts', '*.tsx', '*.mjs'], { cwd: root })
+    .toString()
+    .split('\n')
+    .filter((file) => file !== '' && !file.endsWith('structure.test.ts'));
 
 /** The commands of a page that do not exist, one line each. */
 export const commandFaults = (page: string, text: string, scripts: ReadonlySet<string>): string[] =>
@@ -31,19 +42,24 @@ function codeOf(text: string): string[] {
   return [...blocks.map((line) => line.replace(/(^|\s)# .*$/, '')), ...spans];
 }
 
-function unknownScripts(line: string, scripts: ReadonlySet<string>): string[] {
-  const named = [...line.matchAll(/\bnpm run (?:--silent )?([a-z][\w:-]*)/g)].map(([, name = '']) => name);
-  return named.filter((name) => !scripts.has(name)).map((name) => `there is no npm run ${name}`);
+/** Scripts of npm, and checks of `npm run verify`, that do not exist. */
+function unknownScripts(text: string, scripts: ReadonlySet<string>): string[] {
+  const named = [...text.matchAll(/\bnpm run (?:--silent )?([a-z][\w:-]*)(?: -- ([a-z][\w-]*))?/g)];
+  return named.flatMap(([, script = '', check]) => {
+    if (!scripts.has(script)) return [`there is no npm run ${script}`];
+    const isUnknown = script === 'verify' && check !== undefined && checks[check] === undefined;
+    return isUnknown ? [`npm run verify has no check '${check}'`] : [];
+  });
 }
 
-/** What is wrong where a line calls drmas: first in it, or behind npx or another command. */
+/** The errors of a line that calls drmas, at its beginning or behind npx or another command. */
 function wrongUses(line: string): string[] {
   return [...line.matchAll(/(?:^|npx |&& |; )drmas ([a-z]+)((?: (?!&&|\||;)\S+)*)/g)].flatMap(
     ([, name = '', rest = '']) => {
       const command = commands.find((each) => each.name === name);
       if (command === undefined) return [`there is no command drmas ${name}`];
       const words = rest.trim().split(/\s+/);
-      const known = flagsOf(command, words[0]);
+      const known = flagsOf(command, words);
       return words
         .flatMap((word) => /^--[a-z][a-z-]*/.exec(word) ?? [])
         .filter((flag) => !known.has(flag))
@@ -52,11 +68,9 @@ function wrongUses(line: string): string[] {
   );
 }
 
-/** The flags of a command, and those of its subcommand of this name. */
-function flagsOf(command: Command, subcommand: string | undefined): ReadonlySet<string> {
-  const below = command.subcommands?.find(({ name }) => name === subcommand);
-  return new Set([
-    '--help',
-    ...[command, ...(below === undefined ? [] : [below])].flatMap((each) => Object.keys(each.flags).map(flagName)),
-  ]);
+/** The flags of a command and of the subcommands that the words name, without flags of the previous version. */
+function flagsOf(command: Command, [first, ...others]: readonly string[]): ReadonlySet<string> {
+  const below = command.subcommands?.find(({ name }) => name === first);
+  const flags = currentFlags(command).map(([key]) => flagName(key));
+  return new Set(['--help', ...flags, ...(below === undefined ? [] : flagsOf(below, others))]);
 }

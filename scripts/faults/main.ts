@@ -1,8 +1,8 @@
 /**
- * Runs of the command line under faults, each compared with an undisturbed one bit for bit: signals and kills at random
- * moments, a kill and a full disk at single calls, a small disk, files that vanish. Prints a table, ends with 1 when a
- * run was lost or differs. `--short` takes a sample, `--seed` chooses others, `--only WORDS` takes the faults that have
- * these words in their names.
+ * Runs the command line under faults and compares each run with an undisturbed one bit for bit: signals and kills at
+ * random moments, a kill and a full disk at single calls, a small disk, files that vanish. Prints a table, and exits
+ * with 1 if a run was lost or differs. `--short` takes a sample, `--seed` chooses others, `--only WORDS` takes the
+ * faults with these words in their names.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { RandomStream } from '../../src/core/random.js';
+import { RandomStream } from '../../src/base/core/random.js';
 import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
 
 const { values } = parseArgs({
@@ -25,7 +25,7 @@ const root = mkdtempSync(join(tmpdir(), 'drmas-faults-'));
 const environment: Environment = { DRMAS_CACHE: process.env.DRMAS_CACHE ?? join(root, 'cache') };
 const random = new RandomStream('faults', Number(values.seed));
 
-/** A test: how often it is tried, in full and in short, and one trial, which throws where something was lost. */
+/** A test: its number of trials, in full and in short, and one trial, which throws if something was lost. */
 interface Test {
   readonly name: string;
   readonly trials: readonly [full: number, short: number];
@@ -36,15 +36,15 @@ let expected = '';
 let seconds = 0;
 let calls = 0;
 
-/** Ends what was begun, undisturbed, and compares. */
+/** Finishes a started run without faults, and compares it. */
 async function expectWhole(run: string): Promise<void> {
   for (let attempt = 0; !isComplete(run); attempt++) {
     const end = await ended(start(run, environment));
-    if (attempt > 1 || end.code !== 0) throw new Error(`does not go on: ${end.code ?? end.signal} ${end.err.trim()}`);
+    if (attempt > 1 || end.code !== 0) throw new Error(`does not resume: ${end.code ?? end.signal} ${end.err.trim()}`);
   }
   if (fingerprint(run) !== expected) throw new Error('differs from an undisturbed run');
-  const verified = await ended(drmas(['verify', run], environment));
-  if (verified.code !== 0) throw new Error('drmas verify finds damage');
+  const verified = await ended(drmas(['doctor', 'verify', run], environment));
+  if (verified.code !== 0) throw new Error('drmas doctor verify finds damage');
 }
 
 /** Up to three times a signal at a random moment, then undisturbed to the end. */
@@ -75,7 +75,7 @@ const injected = (kind: 'kill' | 'full') => async (run: string) => {
 
 function requireMessage({ code, err }: Ended, message: RegExp): void {
   if (code !== 1 && code !== 2) throw new Error(`ended with ${code}`);
-  if (!message.test(err)) throw new Error(`says ${JSON.stringify(err.slice(-200))}`);
+  if (!message.test(err)) throw new Error(`wrong message: ${JSON.stringify(err.slice(-200))}`);
 }
 
 /** Waits until a run has written its first checkpoint. */
@@ -88,7 +88,7 @@ async function untilCheckpoint(run: string): Promise<void> {
     }
     await wait(10);
   }
-  throw new Error('no checkpoint came');
+  throw new Error('no checkpoint was written');
 }
 
 async function smallDisk(run: string, number: number): Promise<string | undefined> {
@@ -135,7 +135,7 @@ const tests: readonly Test[] = [
     name: 'an event log that is deleted while it is written',
     trials: [4, 1],
     async trial(run) {
-      // So many steps that the run cannot be over, however late this program is told of the first checkpoint.
+      // Enough steps that the run cannot be over when this program hears of the first checkpoint.
       const end = ended(start(run, environment, false, ['--set', 'training.steps=10000']));
       await untilCheckpoint(run);
       rmSync(join(run, 'events.jsonl'));
@@ -167,7 +167,7 @@ async function main(): Promise<number> {
   const whole = join(root, 'whole');
   const count = join(root, 'calls');
   for (const run of [join(root, 'cached'), whole]) {
-    // The first fills the caches; the second is what the others are compared with.
+    // The first run fills the caches; the others are compared with the second.
     const end = await ended(start(run, { ...environment, DRMAS_FAULT_BELOW: run, DRMAS_FAULT_COUNT: count }, true));
     if (end.code !== 0) throw new Error(`an undisturbed run ends with ${end.code}: ${end.err}`);
     seconds = end.seconds;

@@ -1,4 +1,4 @@
-/** A short run of the command line, and what it is compared by. */
+/** A short run of the command line, and the parts of it that are compared. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ export interface Ended {
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Whatever lies at the path: a run begins, or goes on. `more` are further words for one that begins. */
+/** Starts or resumes the run at the path. `more` are further arguments for a start. */
 export function start(
   run: string,
   environment: Environment,

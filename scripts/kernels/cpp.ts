@@ -90,7 +90,7 @@ export function tableHeader(): string {
     '',
     'struct KernelTable {',
     '  const char* isa;',
-    '  const char* narrowProducts;  // how `linearNarrow` multiplies',
+    '  const char* bfloat16Products;  // how `bfloat16Linear` multiplies',
     ...members,
     '};',
     '',
@@ -288,7 +288,7 @@ function bounds(kernel: Kernel): string[] {
   return [...sizes, `  a.atMost("${kernel.name}", ${cppExpression(kernel, kernel.most)}, kMostSize);`];
 }
 
-/** native/generated/addon.h: every kernel as a method of the addon, which checks what it is called with. */
+/** native/generated/addon.h: every kernel as a method of the addon, which checks its arguments. */
 export function addonHeader(): string {
   return file([
     '// Every kernel as a method of the addon: kinds, lengths and indices of its arguments are checked, then it runs.',

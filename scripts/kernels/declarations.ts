@@ -1,27 +1,39 @@
-import type { KernelEntry, KernelName } from '../../native/manifest/entry.js';
-import { KERNELS } from '../../native/manifest/kernels.js';
+import type { Declaration, KernelEntry, StructKind } from '../../native/manifest/entry.js';
+import { FAMILIES } from '../../native/manifest/kernels.js';
 
 /** A parameter of a kernel, read from its declaration in the manifest. */
-export type Parameter =
-  | BufferParameter
+export type AnyParameter =
+  | BufferParameter<'f32' | 'f64' | 'bf16' | 'i32' | 'offsets' | 'weights'>
   | { readonly kind: 'size'; readonly name: string; readonly most: string | undefined }
-  | { readonly kind: 'f32' | 'bool' | 'heads' | 'adamw'; readonly name: string };
+  | { readonly kind: 'f32' | 'bool'; readonly name: string }
+  | { readonly kind: StructKind; readonly name: string; readonly optional: boolean };
 
-export interface BufferParameter {
+/** A parameter of a kernel in C++. */
+export type Parameter =
+  | Exclude<AnyParameter, { kind: 'buffer' | StructKind }>
+  | BufferParameter
+  | { readonly kind: 'heads' | 'adamw'; readonly name: string; readonly optional: boolean };
+
+/** A buffer; `weights` are in float32 or in bfloat16. */
+export interface BufferParameter<Element = 'f32' | 'bf16' | 'i32' | 'offsets' | 'weights'> {
   readonly kind: 'buffer';
   readonly name: string;
-  readonly element: 'f32' | 'bf16' | 'i32' | 'offsets' | 'weights';
-  /** Elements that it holds at least; one more of offsets. */
+  readonly element: Element;
+  /** The least number of elements; offsets have one more. */
   readonly length: string;
-  /** The limit that indices stay below, or `none` where they need only be at least 0; undefined for other buffers. */
+  /** The limit that indices stay below, or `none` if they need only be at least 0; undefined for other buffers. */
   readonly below: string | 'none' | undefined;
   readonly readOnly: boolean;
   readonly private: boolean;
+  readonly optional: boolean;
 }
 
-export interface Kernel extends Omit<KernelEntry, 'parameters' | 'returns'> {
-  readonly name: KernelName;
-  readonly parameters: readonly Parameter[];
+/** A kernel, with or without C++. */
+export interface AnyKernel extends Omit<KernelEntry, 'parameters' | 'returns'> {
+  readonly name: string;
+  /** The heading of its family. */
+  readonly family: string;
+  readonly parameters: readonly AnyParameter[];
   readonly returns: 'size' | 'number' | 'nothing';
   /** An upper bound of the size that it returns. */
   readonly most: string | undefined;
@@ -29,12 +41,24 @@ export interface Kernel extends Omit<KernelEntry, 'parameters' | 'returns'> {
   readonly hasBfloat16: boolean;
 }
 
-const BUFFER = /^(const )?(private )?(f32|bf16|i32|offsets|weights)\[(.+)\](?: (?:< (.+)|>= 0))?$/;
+/** A kernel with a C++ implementation. */
+export interface Kernel extends AnyKernel {
+  readonly header: string;
+  readonly parameters: readonly Parameter[];
+}
 
-/** @throws when the declaration is none. */
-function readParameter(kernel: string, declaration: string): Parameter {
-  const [name = '', kind = ''] = declaration.split(': ');
-  if (kind === 'f32' || kind === 'bool' || kind === 'heads' || kind === 'adamw') return { kind, name };
+const STRUCTS: readonly string[] = ['heads', 'adamw', 'sgd', 'nigt', 'before', 'share'] satisfies StructKind[];
+const isStruct = (kind: string): kind is StructKind => STRUCTS.includes(kind);
+
+const BUFFER = /^(const )?(private )?(f32|f64|bf16|i32|offsets|weights)\[(.+)\](?: (?:< (.+)|>= 0))?$/;
+
+/** @throws Error if the declaration cannot be read */
+function readParameter(kernel: string, declaration: Declaration): AnyParameter {
+  const [label = '', kind = ''] = declaration.split(': ');
+  const name = label.replace('?', '');
+  const optional = label !== name;
+  if (isStruct(kind)) return { kind, name, optional };
+  if (kind === 'f32' || kind === 'bool') return { kind, name };
   if (kind === 'size' || kind.startsWith('size <= ')) return { kind: 'size', name, most: kind.slice(8) || undefined };
   const [, readOnly, layout, element, length, below] = BUFFER.exec(kind) ?? [];
   if (element === undefined || length === undefined)
@@ -47,15 +71,17 @@ function readParameter(kernel: string, declaration: string): Parameter {
     below: below ?? (kind.endsWith('>= 0') ? 'none' : undefined),
     readOnly: readOnly !== undefined,
     private: layout !== undefined,
+    optional,
   };
 }
 
-function readKernel(name: KernelName, entry: KernelEntry): Kernel {
+function readKernel(family: string, name: string, entry: KernelEntry): AnyKernel {
   const parameters = entry.parameters.map((declaration) => readParameter(name, declaration));
   const { returns } = entry;
   return {
     ...entry,
     name,
+    family,
     parameters,
     returns: returns === undefined ? 'nothing' : returns === 'number' ? 'number' : 'size',
     most: returns?.startsWith('size <= ') ? returns.slice(8) : undefined,
@@ -64,12 +90,15 @@ function readKernel(name: KernelName, entry: KernelEntry): Kernel {
 }
 
 /** All kernels, in the manifest's order. */
-export const kernels: readonly Kernel[] = Object.entries(KERNELS).map(([name, entry]) =>
-  readKernel(name as KernelName, entry),
+export const allKernels: readonly AnyKernel[] = Object.entries(FAMILIES).flatMap(([family, entries]) =>
+  Object.entries<KernelEntry>(entries).map(([name, entry]) => readKernel(family, name, entry)),
 );
 
-/** Those of `HostKernels`, which every implementation has. */
-export const everyKernel = kernels.filter(({ nativeOnly }) => !nativeOnly);
+/** The kernels that have a C++ implementation. */
+export const kernels: readonly Kernel[] = allKernels.filter((kernel): kernel is Kernel => 'header' in kernel);
+
+/** The kernels in C++ that every set of kernels has. */
+export const everyKernel = kernels.filter(({ only }) => only === undefined);
 
 export const buffersOf = ({ parameters }: Kernel): BufferParameter[] =>
   parameters.filter((each) => each.kind === 'buffer');
@@ -90,6 +119,14 @@ export function rewriteCalls(expression: string, rewrite: (name: string, values:
 }
 
 export const isSizeFunction = (name: string): boolean => sizeFunctions.some((each) => each === name);
+
+/** The object that a kernel which returns a size takes in TypeScript, from its arguments by position. */
+export function objectOf(name: string, values: string): string {
+  const parameters = kernels.find((each) => each.name === name)?.parameters ?? [];
+  const given = values.split(',').map((value) => value.trim());
+  const members = parameters.map((each, i) => (each.name === given[i] ? each.name : `${each.name}: ${given[i]}`));
+  return `{ ${members.join(', ')} }`;
+}
 
 /** The number of elements that `indexed` and `last` read of a buffer. */
 export function countOf(kernel: Kernel, buffer: string): string {

@@ -8,6 +8,7 @@ import {
   holdsIndices,
   isSizeFunction,
   type Kernel,
+  objectOf,
   type Parameter,
   rewriteCalls,
   versionsOf,
@@ -18,7 +19,7 @@ const SIZES = ['rows', 'inputs', 'outputs', 'width', 'feedForward', 'vocabSize',
 
 const file = (lines: readonly string[]) => `// ${GENERATED}\n${lines.join('\n')}\n`;
 
-/** The value of a size. @throws where none is declared. */
+/** The value of a size. @throws if none is declared */
 function sizeOf(kernel: Kernel, name: string): string {
   const example = kernel.examples?.[name];
   if (example !== undefined) return example;
@@ -54,7 +55,7 @@ const isPacked = ({ element, readOnly, ...rest }: BufferParameter) =>
 
 /** The function that makes such a matrix. */
 const packing = ({ element }: BufferParameter, version: string): string =>
-  element === 'bf16' ? 'packedNarrowMatrix' : `packedMatrix${version.endsWith('Bfloat16') ? 'Bfloat16' : ''}`;
+  element === 'bf16' ? 'bfloat16PackedMatrix' : `packedMatrix${version.endsWith('Bfloat16') ? 'Bfloat16' : ''}`;
 
 const isCoarse = ({ element }: BufferParameter, version: string): boolean =>
   element === 'bf16' || (element === 'weights' && version.endsWith('Bfloat16'));
@@ -94,7 +95,7 @@ function cppArgument(kernel: Kernel, parameter: Parameter, version: string, inde
   return [wrapped(`${indent}${readOnly ? 'const ' : ''}${type} ${name} = filled<${type}>(`, [length, body], '')];
 }
 
-/** Scalars first, those of examples last of them; then indices, then buffers whose lengths depend on all of these. */
+/** Scalars first, the ones with examples last; then indices, then buffers whose lengths depend on all of these. */
 const ordered = ({ parameters, examples = {} }: Kernel) => [
   ...parameters.filter(({ kind, name }) => kind !== 'buffer' && examples[name] === undefined),
   ...parameters.filter(({ kind, name }) => kind !== 'buffer' && examples[name] !== undefined),
@@ -152,7 +153,7 @@ export function nativeExamples(): string {
 
 const expressionOf = (kernel: Kernel, expression: string): string =>
   rewriteCalls(expression, (name, values) => {
-    if (isSizeFunction(name)) return `kernels.${name}(${values})`;
+    if (isSizeFunction(name)) return `kernels.${name}(${objectOf(name, values)})`;
     if (name === 'max') return `Math.max(${values})`;
     if (name === 'last') return `(${values}[${countOf(kernel, values)}] as number)`;
     return `${['indexed', 'qkvWidth'].includes(name) ? '' : 'e.'}${name}(${values})`;
@@ -175,9 +176,9 @@ function argumentOf(kernel: Kernel, parameter: Parameter, version: string): stri
 function runOf(kernel: Kernel, version: string): string {
   const flags = flagsOf(kernel);
   const values = kernel.parameters.map(({ kind, name }) =>
-    kind === 'f32' ? '1e-5' : kind === 'adamw' ? 'SETTINGS' : name,
+    kind === 'f32' ? `${name}: 1e-5` : kind === 'adamw' ? `${name}: SETTINGS` : name,
   );
-  const call = `kernels.${kernel.name}(${values.join(', ')})`;
+  const call = `kernels.${kernel.name}({ ${values.join(', ')} })`;
   const suffix = flags.map((flag) => `, \${${flag} ? '' : 'no '}${flag}`).join('');
   const label = (name: string) => (suffix === '' ? `'${version}(${name})'` : `\`${version}(${name})${suffix}\``);
   return [

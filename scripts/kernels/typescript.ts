@@ -4,6 +4,8 @@ import {
   holdsIndices,
   isSizeFunction,
   type Kernel,
+  kernels,
+  objectOf,
   type Parameter,
   rewriteCalls,
   versionsOf,
@@ -14,8 +16,6 @@ const file = (lines: readonly string[]) => `// ${GENERATED}\n${lines.join('\n')}
 const HEADS = ['heads', 'kvHeads', 'headDim'];
 const ADAMW = ['learningRate', 'beta1', 'beta2', 'epsilon', 'weightDecay', 'step', 'gradientScale'];
 
-const hasStruct = ({ parameters }: Kernel) => parameters.some(({ kind }) => kind === 'heads' || kind === 'adamw');
-
 /** An argument as the addon and the module take it: structs number by number. */
 function flattened({ kind, name }: Parameter): string {
   const fields = kind === 'heads' ? HEADS : kind === 'adamw' ? ADAMW : undefined;
@@ -24,30 +24,31 @@ function flattened({ kind, name }: Parameter): string {
 
 const names = (parameters: readonly Parameter[]) => parameters.map(({ name }) => name).join(', ');
 
-/** src/tensor/native/addon-kernels.ts: the addon's kernels with the parameters of `HostKernels`. */
+/** The parameter of a function that takes a kernel's arguments as one object. */
+const destructured = (parameters: readonly Parameter[]) => `({ ${names(parameters)} })`;
+
+/**
+ * src/engine/tensor/native/addon-kernels.ts: the kernels over the addon's functions, whose arguments have positions.
+ */
 export function addonKernels(): string {
-  const structured = everyKernel.filter(hasStruct);
   return file([
-    "import type { WeightArray } from '../kernel-arguments.js';",
-    "import type { HostKernels } from '../kernels.js';",
-    "import type { MemoryKernels } from '../memory-kernels.js';",
+    "import type { HostMemoryKinds, WeightArray } from '../kernel-arguments.js';",
+    "import type { KernelOperations, NativeOperations } from '../kernel-operations.js';",
     '',
-    `type Structured = ${structured.map(({ name }) => `'${name}'`).join(' | ')};`,
+    `type Name = ${kernels.map(({ name }) => `'${name}'`).join(' | ')};`,
     '',
-    '/** A kernel of the addon, which takes structs number by number. */',
-    'type FlatKernel = (...values: (WeightArray | Int32Array | number | boolean)[]) => number;',
+    '/** A function of the addon: arguments by position, structures number by number. */',
+    'type AddonKernel = (...values: (WeightArray | Int32Array | number | boolean)[]) => number;',
     '',
     '/** The kernels as the addon has them. */',
-    'export type AddonKernels = Omit<HostKernels, Structured | keyof MemoryKernels<never, never, never>> & {',
-    '  readonly [name in Structured]: FlatKernel;',
-    '};',
+    'export type AddonKernels = { readonly [name in Name]: AddonKernel };',
     '',
-    '/** The kernels that take structs, over those that take numbers. */',
-    'export function structuredKernels(addon: AddonKernels): Pick<HostKernels, Structured> {',
+    '/** The kernels over the functions of the addon. */',
+    'export function addonKernels(addon: AddonKernels): Pick<KernelOperations<HostMemoryKinds> & NativeOperations, Name> {',
     '  return {',
-    ...structured.map(({ name, parameters, returns }) => {
+    ...kernels.map(({ name, parameters, returns }) => {
       const call = `addon.${name}(${parameters.map(flattened).join(', ')})`;
-      return `    ${name}: (${names(parameters)}) => ${returns === 'nothing' ? `void ${call}` : call},`;
+      return `    ${name}: ${destructured(parameters)} => ${returns === 'nothing' ? `void ${call}` : call},`;
     }),
     '  };',
     '}',
@@ -57,7 +58,7 @@ export function addonKernels(): string {
 /** Without regard to case, as the linter sorts names. */
 const alphabetically = (a: string, b: string) => a.localeCompare(b, 'en');
 
-/** src/tensor/reference/reference-kernels.ts: all kernels of the reference, from their modules. */
+/** src/engine/tensor/reference/reference-kernels.ts: all kernels of the reference, from their modules. */
 export function referenceKernels(): string {
   const modules = [...new Set(everyKernel.flatMap(({ reference }) => reference ?? []))].sort();
   const listed = (module: string) =>
@@ -78,7 +79,8 @@ export function referenceKernels(): string {
 /** A length of the manifest as TypeScript computes it. */
 const expressionOf = (kernel: Kernel, expression: string): string =>
   rewriteCalls(expression, (name, values) => {
-    if (isSizeFunction(name) || name === 'qkvWidth') return `${name}(${values})`;
+    if (isSizeFunction(name)) return `${name}(${objectOf(name, values)})`;
+    if (name === 'qkvWidth') return `${name}(${values})`;
     if (name === 'max') return `Math.max(${values})`;
     // Both are computed when the buffer is checked.
     if (name === 'indexed' || name === 'last') return `${values}${name === 'last' ? 'Last' : 'Indexed'}`;
@@ -159,7 +161,7 @@ function checkedBody(kernel: Kernel): string[] {
   ];
 }
 
-/** src/tensor/wasm/checked-kernels.ts: every kernel, which checks what it is called with and passes addresses. */
+/** src/engine/tensor/wasm/checked-kernels.ts: every kernel, which checks its arguments and passes addresses. */
 export function checkedKernels(): string {
   const versions = everyKernel.flatMap(versionsOf).map((name) => `'${name}'`);
   const sizes = everyKernel.filter(({ returns }) => returns === 'size');
@@ -174,17 +176,17 @@ export function checkedKernels(): string {
     `export type ModuleKernels = { readonly [name in ${versions.join(' | ')}]: ModuleKernel };`,
     'export type ModuleKernel = (...values: (number | boolean)[]) => number;',
     '',
-    '/** The kernels over the functions of the module: each checks what it is called with and passes addresses. */',
+    '/** The kernels on the functions of the module. Each kernel checks its arguments and passes their addresses. */',
     'export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKernels, Name> {',
     ...sizes.map(
       (kernel) =>
-        `const ${kernel.name}: HostKernels['${kernel.name}'] = (${names(kernel.parameters)}) => {\n${checkedBody(kernel).join('\n')}\n};\n`,
+        `const ${kernel.name}: HostKernels['${kernel.name}'] = ${destructured(kernel.parameters)} => {\n${checkedBody(kernel).join('\n')}\n};\n`,
     ),
     'return {',
     ...everyKernel.map((kernel) =>
       kernel.returns === 'size'
         ? `${kernel.name},`
-        : `${kernel.name}: (${names(kernel.parameters)}) => {\n${checkedBody(kernel).join('\n')}\n},`,
+        : `${kernel.name}: ${destructured(kernel.parameters)} => {\n${checkedBody(kernel).join('\n')}\n},`,
     ),
     '};',
     '}',

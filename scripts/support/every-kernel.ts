@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { shippedSources } from '../../src/tensor/native/build.js';
+import { shippedSources } from '../../src/engine/tensor/native/build.js';
 
 const beside = (name: string) => fileURLToPath(new URL(`../../test/native/${name}`, import.meta.url));
 
-/** What is compiled, with the flags of one instruction set, to the program that runs every kernel of it. */
+/** The sources that are compiled, with the flags of one instruction set, to the program that runs all its kernels. */
 export const everyKernelSources = (): string[] => [
   join(shippedSources(), 'kernels.cpp'),
   beside('every-kernel.cpp'),

@@ -1,12 +1,12 @@
-/** What the project's own programs (`npm run bench`, `npm run findings`) do with what goes wrong. */
-import { messageOf } from '../../src/core/errors.js';
+/** Error handling of the project's own programs (`npm run bench`, `npm run findings`). */
+import { messageOf } from '../../src/base/core/errors.js';
 
 /** Raised when a program is called with wrong arguments. */
 export class UsageError extends Error {}
 
 /**
- * Runs a program to its exit code, which `main` may return. Wrong arguments, `parseArgs`'s complaints
- * among them, show the usage and end with 2; anything else that is thrown shows its stack and ends with 1.
+ * Runs a program to its exit code, which `main` may return. After wrong arguments, including errors of `parseArgs`, it
+ * prints the usage and exits with 2; after other errors it prints the stack and exits with 1.
  */
 export async function runProgram(usage: string, main: () => Promise<number> | Promise<void>): Promise<void> {
   try {

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evaluation, finished, started, step, warmup } from '../../test/fixtures/run-events.js';
 import { keyboardOf } from '../../test/support/command-line.js';
-import { HubError, TaskError, TrainingError } from '../core/errors.js';
+import { HubError, TaskError, TrainingError } from '../base/core/errors.js';
+import type { RunPlace } from '../runs/run/start-run.js';
 import { runCommandLine } from './command-line.js';
-import type { Work } from './wiring.js';
 
 const recipeText = `
 const agent = () => ({ system: undefined, parse: (text) => text, sampling: {}, invalidPenalty: 0 });
@@ -15,8 +15,8 @@ export default {
   type: 'recipe',
   input: {
     team: { name: 'pair', agents: { solver: agent(), verifier: agent() }, play: async () => 0, reward: () => 0 },
-    tasks: { name: 'sums', load: async () => ({ name: 'sums', size: 0, at: () => ({}) }) },
-    model: { type: 'tiny-decoder', width: 8, layers: 1, heads: 1, feedForward: 8, context: 8, tokenizer: { type: 'bytes' } },
+    tasks: { name: 'sums', load: async () => ({ name: 'sums', size: 1, at: () => ({ id: '1', data: null }) }) },
+    model: { type: 'tiny-decoder', width: 8, layers: 1, heads: 1, feedForward: 8, context: 1024, tokenizer: { type: 'bytes' } },
     training: { steps: 3 },
   },
 };`;
@@ -32,12 +32,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true }));
 
-/** Work that emits the events of a short run, and a checkpoint. */
-const short: Work = {
-  prepareTasks: async () => {
-    const none = { name: 'sums', size: 1, at: () => ({ id: '', data: null }) };
-    return { train: none, test: none };
-  },
+/** Emits the events of a short run, and a checkpoint. */
+const short: RunPlace = {
   requireKernels: async () => {},
   async executeRun(_recipe, run, { notify }, { checkpoint } = {}) {
     notify('a notice');
@@ -50,13 +46,8 @@ const short: Work = {
     event: { ...evaluation(1, 0.5), samples },
     episodes: [],
   }),
-  planRun: () => Promise.reject(new Error('nothing to plan')),
-  forecastRun: () => Promise.reject(new Error('nothing to forecast')),
-  probeRecipe: () => Promise.reject(new Error('nothing to probe')),
-  improvePrompts: () => Promise.reject(new Error('nothing to improve')),
-  openDashboard: () => () => {},
 };
-const complete: Work = {
+const complete: RunPlace = {
   ...short,
   async executeRun(...request) {
     const [, run] = request;
@@ -65,7 +56,7 @@ const complete: Work = {
   },
 };
 
-async function drmas(words: readonly string[], work: Partial<Work> = {}, signal = new AbortController().signal) {
+async function drmas(words: readonly string[], place: Partial<RunPlace> = {}, signal = new AbortController().signal) {
   let [out, err] = ['', ''];
   const context = {
     stdout: { write: (text: string) => (out += text) },
@@ -74,7 +65,10 @@ async function drmas(words: readonly string[], work: Partial<Work> = {}, signal 
     signal,
     stdin: () => keyboardOf(''),
     protect: <Result>(perform: () => Promise<Result>) => perform(),
-    work: { ...short, ...work },
+    place: { ...short, ...place },
+    forecastRun: () => Promise.reject(new Error('nothing to forecast')),
+    improvePrompts: () => Promise.reject(new Error('nothing to improve')),
+    openDashboard: () => () => {},
   };
   return { code: await runCommandLine(context, words), out, err };
 }
@@ -99,14 +93,43 @@ describe('words', () => {
   });
 });
 
+describe('names of the previous version', () => {
+  beforeEach(async () => {
+    await drmas(['train', file, '--run', run]);
+  });
+
+  it.each([
+    [['resume', 'RUN', '--from', '1'], '--from is now --checkpoint'],
+    [['train', 'FILE', '--run', 'RUN', '--go-on'], '--go-on is now --resume'],
+    [['verify', 'RUN'], 'drmas verify is now drmas doctor verify'],
+    [['cache', '--json'], 'drmas cache is now drmas doctor cache'],
+    [['cache', 'clear'], 'drmas cache clear is now drmas doctor cache clear'],
+  ])('%j still works, with a notice', async (words, notice) => {
+    const { code, err } = await drmas(words.map((word) => ({ RUN: run, FILE: file })[word] ?? word));
+    expect({ code, err }).toEqual({ code: 0, err: `${notice}; the old name works in this version only\n` });
+  });
+
+  it('give way to the new names, and are no part of the help', async () => {
+    const both = await drmas(['resume', run, '--checkpoint', '1', '--from', '7']);
+    expect(both).toMatchObject({ code: 0, err: expect.stringContaining('--from is now --checkpoint') });
+    expect(await drmas(['resume', run, '--from', '7'])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/--from is now --checkpoint[\s\S]*has no checkpoint '7'/),
+    });
+    const help = `${(await drmas(['--help'])).out}${(await drmas(['resume', '--help'])).out}`;
+    expect(help).toContain('--checkpoint');
+    expect(help).not.toMatch(/--from|^ {2}(probe|verify|cache)/m);
+  });
+});
+
 describe('train', () => {
-  it('keeps the recipe, its overrides and its events, and tells a person', async () => {
+  it('keeps the recipe, its overrides and its events, and prints a report for people', async () => {
     const { code, out, err } = await drmas(
       ['train', file, '--run', run, '--seed', '7', '--set', 'training.steps=5'],
       complete,
     );
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toMatch(/a notice[\s\S]*step 1\/5[\s\S]*the run lies in/);
+    expect(out).toMatch(/a notice[\s\S]*step 1\/5[\s\S]*the run is in/);
     const record = JSON.parse(await readFile(join(run, 'recipe.json'), 'utf8'));
     expect(record.recipe).toMatchObject({ source: file, overrides: ['training.steps=5', 'seed=7'] });
     expect(record.resolved).toMatchObject({ name: 'mine', seed: 7, training: { steps: 5, groupSize: 8 } });
@@ -138,10 +161,11 @@ describe('train', () => {
   });
 
   it('creates nothing either when the tasks are bad', async () => {
-    const prepareTasks = async () => {
-      throw new TaskError('expected JSON', { file: 'tasks.jsonl', line: 3 });
-    };
-    const { code, err } = await drmas(['train', file, '--run', run], { prepareTasks });
+    const error = new TaskError('expected JSON', { file: 'tasks.jsonl', line: 3 });
+    await writeFile(file, recipeText.replace(/load: .*\}\)/, 'load: () => Promise.reject(globalThis.badTasks)'));
+    Object.assign(globalThis, { badTasks: error });
+    const { code, err } = await drmas(['train', file, '--run', run]);
+    Object.assign(globalThis, { badTasks: undefined });
     expect({ code, err }).toEqual({ code: 2, err: 'error: tasks.jsonl:3: expected JSON\n' });
     expect(await readdir(root)).toEqual(['mine.ts']);
   });
@@ -161,8 +185,8 @@ describe('train', () => {
     expect({ code, err }).toEqual({ code: 1, err: 'error: three steps in a row were not a number\n' });
   });
 
-  it('says how to go on with a run that failed after a checkpoint', async () => {
-    const executeRun: Work['executeRun'] = async (_recipe, log) => {
+  it('prints how to resume a run that failed after a checkpoint', async () => {
+    const executeRun: RunPlace['executeRun'] = async (_recipe, log) => {
       log.emit(started);
       log.emit({ type: 'checkpoint', step: 2, path: 'checkpoints/step-000002' });
       throw new TrainingError('the disk is full');
@@ -170,13 +194,13 @@ describe('train', () => {
     const { code, out, err } = await drmas(['train', file, '--run', run, '--threads', '1'], { executeRun });
     expect({ code, err }).toEqual({ code: 1, err: 'error: the disk is full\n' });
     expect(out).toMatch(
-      /failed; once its cause is gone, go on from the checkpoint of step 2 with:\n {2}npx drmas resume \S+ --threads 1\n/,
+      /failed; remove the cause, then resume from the checkpoint of step 2 with:\n {2}npx drmas resume \S+ --threads 1\n/,
     );
   });
 
-  it('ends with 130 when interrupted, and says how to go on', async () => {
+  it('ends with 130 when interrupted, and prints how to resume', async () => {
     const controller = new AbortController();
-    const interrupted: Work['executeRun'] = async (_recipe, log) => {
+    const interrupted: RunPlace['executeRun'] = async (_recipe, log) => {
       log.emit(started);
       log.emit(warmup(1));
       controller.abort();
@@ -185,20 +209,20 @@ describe('train', () => {
     const request = ['train', file, '--run', run, '--threads', '1', '--track', 'tensorboard'];
     const { code, out } = await drmas(request, { executeRun: interrupted }, controller.signal);
     expect(code).toBe(130);
-    expect(out).toMatch(/interrupted; go on with: npx drmas resume \S+ --threads 1 --track tensorboard\n/);
-    expect(out).toMatch(/The warm start was not over: it begins again/);
+    expect(out).toMatch(/interrupted; resume with: npx drmas resume \S+ --threads 1 --track tensorboard\n/);
+    expect(out).toMatch(/The warm start had not ended. It starts again/);
   });
 
-  it('leaves no directory behind where nothing was begun, and says so', async () => {
+  it('leaves no directory if nothing was started, and prints that', async () => {
     const controller = new AbortController();
-    const early: Work['executeRun'] = async () => {
+    const early: RunPlace['executeRun'] = async () => {
       controller.abort();
       throw controller.signal.reason;
     };
     const stopped = await drmas(['train', file, '--run', run], { executeRun: early }, controller.signal);
     expect(stopped.code).toBe(130);
-    expect(stopped.out).toMatch(/interrupted before the run began: .* type the same command again/);
-    const failing: Work['executeRun'] = async (_recipe, log) => {
+    expect(stopped.out).toMatch(/interrupted before the run began; .* start the same command again/);
+    const failing: RunPlace['executeRun'] = async (_recipe, log) => {
       log.emit({ type: 'run.finished', reason: 'failed', steps: 0, seconds: 0 });
       throw new HubError('missing', 'org/name has no model.safetensors');
     };
@@ -209,7 +233,7 @@ describe('train', () => {
 
   it('ends with 0 when Ctrl-C comes after the last step', async () => {
     const controller = new AbortController();
-    const late: Work['executeRun'] = async (...all) => {
+    const late: RunPlace['executeRun'] = async (...all) => {
       await short.executeRun(...all);
       controller.abort();
     };
@@ -222,9 +246,9 @@ describe('resume', () => {
     await drmas(['train', file, '--run', run, '--seed', '7']);
   });
 
-  it('goes on from the last checkpoint with the same recipe', async () => {
+  it('resumes from the last checkpoint with the same recipe', async () => {
     let seed = 0;
-    const executeRun: Work['executeRun'] = (recipe, ...rest) => {
+    const executeRun: RunPlace['executeRun'] = (recipe, ...rest) => {
       seed = recipe.seed;
       return short.executeRun(recipe, ...rest);
     };
@@ -233,7 +257,7 @@ describe('resume', () => {
     expect(await readdir(join(run, 'checkpoints'))).toEqual(['step-000001', 'step-000002']);
   });
 
-  it('refuses changed code unless told otherwise, and records that', async () => {
+  it('refuses changed code unless it is accepted, and records that', async () => {
     await writeFile(file, recipeText.replace('steps: 3', 'steps: 4'));
     const refused = await drmas(['resume', run]);
     expect(refused).toMatchObject({
@@ -251,7 +275,7 @@ describe('resume', () => {
     expect((await drmas(['resume', run])).code).toBe(0);
   });
 
-  it('refuses a run that is complete and what is no run', async () => {
+  it('refuses a complete run and a directory without a run', async () => {
     expect((await drmas(['resume', run], complete)).code).toBe(0);
     expect(await drmas(['resume', run])).toMatchObject({ code: 2, err: expect.stringMatching(/is complete/) });
     expect(await drmas(['resume', root])).toMatchObject({ code: 2, err: expect.stringMatching(/is not a run/) });
@@ -275,7 +299,7 @@ describe('evaluate', () => {
     });
   });
 
-  it('says the scores where the episodes cannot be kept', async () => {
+  it('prints the scores if the episodes cannot be stored', async () => {
     await drmas(['train', file, '--run', run]);
     const episodes = join(run, 'episodes');
     await rm(episodes, { recursive: true });
@@ -283,7 +307,7 @@ describe('evaluate', () => {
     expect(await drmas(['evaluate', run, '--samples', '2'])).toMatchObject({
       code: 0,
       out: expect.stringMatching(/50\.0 % .*pass@2/),
-      err: expect.stringMatching(/^the episodes are not kept: ENOTDIR/),
+      err: expect.stringMatching(/^cannot store the episodes: ENOTDIR/),
     });
   });
 
@@ -299,7 +323,7 @@ it('recipes show prints the resolved whole', async () => {
   expect(JSON.parse(out)).toMatchObject({ name: 'mine', seed: 3, evaluation: { every: 20 } });
 });
 
-it('doctor says what is in use', async () => {
+it('doctor prints the kernels in use', async () => {
   const { code, out } = await drmas(['doctor', '--json']);
   expect(code).toBe(0);
   expect(JSON.parse(out)).toMatchObject({ kernels: 'reference', node: process.versions.node, cacheWritable: true });

@@ -1,18 +1,19 @@
 import { CommanderError, Option, Command as Program } from 'commander';
-import { backendKeyVariables } from '../backends/registry.js';
-import { DrmasError, messageOf } from '../core/errors.js';
-import { Secret } from '../core/secret.js';
-import { packageVersion } from '../platform/package-version.js';
+import { DrmasError, messageOf } from '../base/errors.js';
+import { Secret } from '../base/host.js';
+import { packageVersion } from '../base/platform.js';
+import { keyVariablesOf } from '../method/recipe.js';
+import { standard } from '../runs/composition.js';
 import type { CommandContext } from './command-context.js';
-import { commands } from './commands/index.js';
+import { commands, formerCommands } from './commands/index.js';
 import { argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
 import { guardedStream } from './reporter/screen.js';
 
-/** The variables of the environment that hold keys. */
-const KEY_VARIABLES = [...backendKeyVariables, 'OPENAI_API_KEY', 'HF_TOKEN'];
+/** Environment variables that hold keys. */
+const KEY_VARIABLES = [...keyVariablesOf(standard), 'OPENAI_API_KEY', 'HF_TOKEN'];
 
-/** Runs one command. Returns the exit code; everything that goes wrong is one message on stderr. */
+/** Runs one command. Returns the exit code; an error is one message on stderr. */
 export async function runCommandLine(surroundings: CommandContext, words: readonly string[]): Promise<number> {
   const context = guarded(surroundings);
   let exitCode = 0;
@@ -24,14 +25,14 @@ export async function runCommandLine(surroundings: CommandContext, words: readon
     else await program.parseAsync([...words], { from: 'user' });
     return exitCode;
   } catch (error) {
-    // Commander has written what was wrong with the words; help and version are no errors.
+    // Commander has already printed the message. Help and version are no errors.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     context.stderr.write(`error: ${context.environment.DRMAS_DEBUG === '1' ? stackOf(error) : messageOf(error)}\n`);
     return error instanceof DrmasError ? error.exitCode : 1;
   }
 }
 
-/** The context with streams that no text of whatever origin can misuse, and that show no key of the environment. */
+/** The context with streams that escape control characters and hide the keys of the environment. */
 function guarded(context: CommandContext): CommandContext {
   const secrets = KEY_VARIABLES.flatMap((name) => context.environment[name] ?? []).map((key) => new Secret(key.trim()));
   const { stdout, stderr } = context;
@@ -53,25 +54,57 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
       writeErr: (words) => void context.stderr.write(words),
     })
     .exitOverride()
-    .showHelpAfterError('(drmas --help shows what there is)')
+    .enablePositionalOptions() // a subcommand may have a flag of its parent's name
+    .showHelpAfterError('(drmas --help lists the commands)')
     .addHelpText(
       'after',
       examplesText(['drmas train math', 'drmas train my-team.ts --set training.steps=20', 'drmas doctor']),
     );
-  const add = (parent: Program, command: Command) => {
-    const { arguments: args, examples, subcommands = [] } = command;
-    const child = parent.command(command.name).description(command.description);
+  const add = (parent: Program, command: Command, path = 'drmas') => {
+    const { arguments: args, examples, subcommands = [], replacedBy } = command;
+    const child = parent.command(command.name, { hidden: replacedBy !== undefined }).description(command.description);
     for (const one of args) child.argument(argumentText(one), one.description);
-    for (const [key, flag] of Object.entries(command.flags)) child.addOption(optionOf(key, flag));
+    for (const [key, flag] of Object.entries(command.flags)) addFlag(child, key, flag);
     if (examples.length > 0) child.addHelpText('after', examplesText(examples));
-    child.action(async (...words: (string | string[])[]) =>
-      ended(await command.run(context, words.slice(0, args.length), child.opts())),
-    );
-    for (const subcommand of subcommands) add(child, subcommand);
+    child.action(async (...words: (string | string[])[]) => {
+      const flags = renamedFlags(context, command, child);
+      if (replacedBy !== undefined) noteRenamed(context, `${path} ${command.name}`, replacedBy);
+      ended(await command.run(context, words.slice(0, args.length), flags));
+    });
+    if (subcommands.length > 0) child.enablePositionalOptions();
+    for (const subcommand of subcommands) {
+      const below = replacedBy === undefined ? {} : { replacedBy: `${replacedBy} ${subcommand.name}` };
+      add(child, { ...subcommand, ...below }, `${path} ${command.name}`);
+    }
   };
-  for (const command of commands) add(program, command);
+  for (const command of [...commands, ...formerCommands]) add(program, command);
   return program;
 }
+
+function addFlag(program: Program, key: string, flag: Flag): void {
+  const option = optionOf(key, flag);
+  program.addOption(flag.replacedBy === undefined ? option : option.hideHelp());
+  if (flag.formerKey !== undefined) program.addOption(optionOf(flag.formerKey, flag).hideHelp());
+}
+
+/** The values of the flags by their keys of this version, with a notice for each former name that was typed. */
+function renamedFlags(context: CommandContext, { flags }: Command, program: Program): Record<string, unknown> {
+  const values: Record<string, unknown> = { ...program.opts() };
+  const isTyped = (key: string) => program.getOptionValueSource(key) === 'cli';
+  for (const [key, { formerKey, replacedBy }] of Object.entries(flags)) {
+    if (replacedBy !== undefined && isTyped(key)) noteRenamed(context, flagName(key), replacedBy);
+    if (formerKey === undefined) continue;
+    if (isTyped(formerKey)) {
+      noteRenamed(context, flagName(formerKey), flagName(key));
+      if (!isTyped(key)) values[key] = values[formerKey];
+    }
+    delete values[formerKey];
+  }
+  return values;
+}
+
+const noteRenamed = ({ stderr }: CommandContext, before: string, now: string) =>
+  void stderr.write(`${before} is now ${now}; the old name works in this version only\n`);
 
 function optionOf(key: string, { value, description, required, choices, byDefault, parse }: Flag): Option {
   const option = new Option(`${flagName(key)}${value === undefined ? '' : ` <${value}>`}`, description);

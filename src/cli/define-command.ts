@@ -1,14 +1,14 @@
-/** The declaration of a command: all that the command line, its help and the documents know about it. */
+/** The declaration of a command. The command line, its help and the documents are made from it. */
 import type { CommandContext } from './command-context.js';
 import type { Flag, ValuesOfFlags } from './flags.js';
 
-/** An argument: what a person types after the name of a command. */
+/** An argument: a word after the name of a command. */
 export interface Argument<Value = unknown> {
   readonly name: string;
   readonly description: string;
-  /** How many words it takes. */
+  /** The number of words. */
   readonly words: 'one' | 'none or one' | 'any number';
-  /** The type of its value; the property is never set. */
+  /** Carries the type of the value; the property is never set. */
   readonly value?: Value;
 }
 
@@ -30,11 +30,11 @@ type ValuesOfArguments<Arguments extends readonly Argument[]> = {
   readonly [I in keyof Arguments]: Arguments[I] extends Argument<infer Value> ? Value : never;
 };
 
-interface Declaration<Arguments extends readonly Argument[], Flags extends Readonly<Record<string, Flag>>> {
+interface CommandDefinition<Arguments extends readonly Argument[], Flags extends Readonly<Record<string, Flag>>> {
   readonly name: string;
-  /** A line for the help. */
+  /** A line for the help: lower case, imperative. */
   readonly description: string;
-  /** A sentence or two for a page of the documents. */
+  /** One to three sentences for the reference page. */
   readonly details: string;
   readonly arguments: Arguments;
   /** The flags by their names in camel case: `warmStartSeed` is `--warm-start-seed`. */
@@ -44,28 +44,34 @@ interface Declaration<Arguments extends readonly Argument[], Flags extends Reado
   /** Returns the exit code; throws a DrmasError when the request was wrong or the work failed. */
   run(context: CommandContext, args: ValuesOfArguments<Arguments>, flags: ValuesOfFlags<Flags>): Promise<number>;
   readonly subcommands?: readonly Command[];
+  /** The replacement of a command of the previous version, as a person types it. Help leaves such a command out. */
+  readonly replacedBy?: string;
 }
 
-/** A command whose arguments and flags are read as its declaration says. */
-export type Command = Declaration<readonly Argument[], Readonly<Record<string, Flag>>>;
+/** A command with any arguments and flags. */
+export type Command = CommandDefinition<readonly Argument[], Readonly<Record<string, Flag>>>;
 
 export function defineCommand<
   const Arguments extends readonly Argument[],
   Flags extends Readonly<Record<string, Flag>>,
->(declaration: Declaration<Arguments, Flags>): Command {
+>(declaration: CommandDefinition<Arguments, Flags>): Command {
   return declaration as unknown as Command;
 }
 
 /** A flag as it is typed: `--warm-start-seed`. */
 export const flagName = (key: string) => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-/** An argument as help and documents write it: `<run>`, `[folder]`, `[run...]`. */
+/** An argument in help and documents: `<run>`, `[folder]`, `[run...]`. */
 export function argumentText({ name, words }: Argument): string {
   if (words === 'none or one') return `[${name}]`;
   return words === 'one' ? `<${name}>` : `[${name}...]`;
 }
 
-/** A command with its arguments and the flags that it cannot do without. */
+/** The flags of a command by key, without former ones. */
+export const currentFlags = ({ flags }: Command): [string, Flag][] =>
+  Object.entries(flags).filter(([, { replacedBy }]) => replacedBy === undefined);
+
+/** A command with its arguments and its required flags. */
 export function usageOf({ name, arguments: args, flags }: Command): string {
   const needed = Object.entries(flags).filter(([, { required }]) => required === true);
   return [

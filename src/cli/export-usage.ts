@@ -1,26 +1,27 @@
-/** How an exported policy is loaded, served and asked, as code that works where it is pasted. */
-import type { ExportFormat } from '../backends/backend-declaration.js';
-import type { Message } from '../core/message.js';
-import type { AgentProfile } from '../model/agent-profile.js';
+/** Code and commands that load, serve and call an exported policy. They work as printed. */
+
+import type { Message } from '../base/nouns.js';
+import type { ExportFormat } from '../engine/backends.js';
+import type { AgentProfile } from '../engine/model.js';
 
 export interface ExportedPolicy {
   readonly agent: string;
-  /** The directory, as it was named. */
+  /** The directory as the person typed it. */
   readonly to: string;
   readonly format: ExportFormat;
   /** The names of its files. */
   readonly files: readonly string[];
-  /** The model that an adapter adapts. */
+  /** The adapter's base model. */
   readonly base?: string;
   readonly profile: AgentProfile | undefined;
-  /** A conversation that the agent had in its run, without its system prompt. */
+  /** A conversation of the agent in its run, without its system prompt. */
   readonly example: readonly Message[];
 }
 
-/** Lines that say how to use what was exported. */
+/** The lines that show how to use an exported policy. */
 export function howToUse(exported: ExportedPolicy): string[] {
   if (exported.format === 'gguf') return withLlama(exported);
-  const isTiny = exported.files.includes('drmas_tokenizer.json'); // too small for the kernels of servers
+  const isTiny = exported.files.includes('drmas_tokenizer.json'); // servers have no kernels for a model this small
   const whole = isTiny ? [withTransformers(exported)] : [withTransformers(exported), served(exported)];
   const blocks = exported.format === 'peft' ? [withPeft(exported)] : whole;
   return [...blocks, ...withDrmas(exported)].flatMap((block) => [...block, '']).slice(0, -1);
@@ -34,7 +35,7 @@ function withTransformers({ to, files, profile, example }: ExportedPolicy): stri
     `  from transformers import AutoModelForCausalLM${hasTokenizer ? ', AutoTokenizer' : ''}`,
     `  model = AutoModelForCausalLM.from_pretrained(${path})`,
   ];
-  if (!hasTokenizer) return [...load, '  # its tokenizer is one of drmas (drmas_tokenizer.json): feed token ids'];
+  if (!hasTokenizer) return [...load, '  # only drmas has this tokenizer (drmas_tokenizer.json): pass token ids'];
   const system: Message[] = profile?.system === undefined ? [] : [{ role: 'system', content: profile.system }];
   return [
     ...load,
@@ -47,8 +48,8 @@ function withTransformers({ to, files, profile, example }: ExportedPolicy): stri
 }
 
 function served({ to, profile }: ExportedPolicy): string[] {
-  const same = profile?.system === undefined ? '' : '; conversations begin with the same system prompt';
-  return [`served with the protocol of OpenAI${same}`, `  vllm serve ${JSON.stringify(to)}`];
+  const same = profile?.system === undefined ? '' : '; start conversations with the same system prompt';
+  return [`an OpenAI-compatible server${same}`, `  vllm serve ${JSON.stringify(to)}`];
 }
 
 function withPeft({ to, base = '', agent }: ExportedPolicy): string[] {
@@ -60,12 +61,12 @@ function withPeft({ to, base = '', agent }: ExportedPolicy): string[] {
     `  base = AutoModelForCausalLM.from_pretrained(${whole})`,
     `  model = PeftModel.from_pretrained(base, ${path})`,
     '',
-    'served with the protocol of OpenAI',
+    'an OpenAI-compatible server',
     `  vllm serve ${whole} --enable-lora --lora-modules ${agent}=${path}`,
   ];
 }
 
-/** In floating point, with the sampling that the agent was evaluated with: the programs' own defaults are others. */
+/** llama.cpp and Ollama with the agent's evaluation sampling, in place of their own defaults. */
 function withLlama({ to, profile, agent, example }: ExportedPolicy): string[] {
   const model = JSON.stringify(`${to}/model.gguf`);
   const { temperature = 1, topP = 1, topK = 0, maxTokens } = profile?.sampling ?? {};
@@ -74,7 +75,7 @@ function withLlama({ to, profile, agent, example }: ExportedPolicy): string[] {
   const prompt: Message[] = profile?.system === undefined ? [] : [{ role: 'system', content: profile.system }];
   const body = JSON.stringify({ messages: [...prompt, ...example] }).replaceAll("'", "'\\''");
   return [
-    'with llama.cpp, and what asks it as in training',
+    'with llama.cpp, and a request as in training',
     `  llama-server -m ${model} --jinja ${flags}`,
     `  curl -s localhost:8080/v1/chat/completions -H 'content-type: application/json' -d '${body}'`,
     '',
@@ -86,7 +87,7 @@ function withLlama({ to, profile, agent, example }: ExportedPolicy): string[] {
   ];
 }
 
-/** What Ollama reads beside the model: the agent's system prompt and its sampling. */
+/** Ollama's Modelfile with the agent's system prompt and sampling. */
 export function modelfile(profile: AgentProfile | undefined): string {
   const lines = ['FROM ./model.gguf'];
   if (profile !== undefined) {
@@ -96,14 +97,14 @@ export function modelfile(profile: AgentProfile | undefined): string {
     const { system } = profile;
     const isQuotable = system === undefined || !/"""|"$/.test(system);
     if (system !== undefined)
-      lines.push(isQuotable ? `SYSTEM """${system}"""` : '# SYSTEM: its quotes have no form here');
+      lines.push(isQuotable ? `SYSTEM """${system}"""` : '# SYSTEM is missing: a Modelfile cannot quote this prompt');
   }
   return `${lines.join('\n')}\n`;
 }
 
 function withDrmas({ to, profile, example }: ExportedPolicy): string[][] {
   const sampling = profile === undefined ? 'maxTokens: 64, temperature: 1, seed: 1' : 'seed: 1';
-  const prompt = profile?.system === undefined ? '' : ', which puts the system prompt in front';
+  const prompt = profile?.system === undefined ? '' : ', which adds the system prompt';
   const [first, ...more] = example;
   const conversation = first?.role === 'user' && more.length === 0 ? JSON.stringify(first.content) : literal(example);
   return [
@@ -116,14 +117,14 @@ function withDrmas({ to, profile, example }: ExportedPolicy): string[][] {
       '  await policy.dispose();',
     ],
     [
-      'in a terminal, and as a server that clients of OpenAI talk to',
+      'in a terminal, and as an OpenAI-compatible server',
       `  drmas chat ${JSON.stringify(to)}`,
       `  drmas serve ${JSON.stringify(to)}`,
     ],
   ];
 }
 
-/** Messages as JavaScript and Python write them. */
+/** Messages as a literal of JavaScript and Python. */
 function literal(messages: readonly Message[]): string {
   const written = messages.map(({ role, content }) => `{"role": "${role}", "content": ${JSON.stringify(content)}}`);
   return `[${written.join(', ')}]`;

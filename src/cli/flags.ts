@@ -1,23 +1,27 @@
 /** The kinds of flags that a command may have, each with the type of its value. */
 import { InvalidArgumentError } from 'commander';
-import { DEVICES, type Device } from '../contract/architecture.js';
-import { overridesOf } from '../recipe/overrides.js';
+import { DEVICES, type Device } from '../engine/contract.js';
+import { overridesOf } from '../method/recipe-files.js';
 
 export interface Flag<Value = unknown> {
   readonly description: string;
-  /** The name of the value that follows the flag; a flag without a value is typed or not. */
+  /** The name of the value that follows the flag. Undefined for a flag without a value. */
   readonly value?: string;
   readonly required?: true;
   readonly choices?: readonly string[];
   readonly byDefault?: Value;
-  /** Reads the value, given those of the same flag before it. @throws InvalidArgumentError */
+  /** Reads the value; `previous` is the value so far if the flag may be repeated. @throws InvalidArgumentError */
   readonly parse?: (text: string, previous: unknown) => unknown;
+  /** The flag's key in the previous version. That name still works, with a notice on stderr. */
+  readonly formerKey?: string;
+  /** The replacement of a flag of the previous version, as a person types it. Help and documents leave the flag out. */
+  readonly replacedBy?: string;
 }
 
 type ValueOf<F> = F extends Flag<infer Value> ? Value : never;
 type Optional<Flags> = { [K in keyof Flags]: undefined extends ValueOf<Flags[K]> ? K : never }[keyof Flags];
 
-/** The values of flags as a command gets them: a flag that was not typed and has no default is left out. */
+/** The values of the flags that a command gets. A flag that was not typed and has no default is absent. */
 export type ValuesOfFlags<Flags> = {
   readonly [K in Exclude<keyof Flags, Optional<Flags>>]: ValueOf<Flags[K]>;
 } & { readonly [K in Optional<Flags>]?: Exclude<ValueOf<Flags[K]>, undefined> };
@@ -38,11 +42,27 @@ export const integer = (low: number, description: string): Flag<number | undefin
   parse: atLeast(low),
 });
 
-/** Words with commas between them. */
+/** Words separated by commas. */
 export const list = (value: string, description: string): Flag<readonly string[] | undefined> => ({
   value,
   description,
   parse: (words) => words.split(',').map((word) => word.trim()),
+});
+
+/** Integers of a range, separated by commas. */
+export const numbers = (
+  value: string,
+  [low, high]: readonly [number, number],
+  description: string,
+): Flag<readonly number[] | undefined> => ({
+  value,
+  description,
+  parse: (words) =>
+    words.split(',').map((word) => {
+      const number = Number(word);
+      if (word.trim() !== '' && Number.isSafeInteger(number) && number >= low && number <= high) return number;
+      throw new InvalidArgumentError(`expected integers from ${low} to ${high}, such as 1,16,256, got '${words}'`);
+    }),
 });
 
 /** A flag that may be typed several times. */
@@ -68,24 +88,38 @@ function atLeast(low: number) {
   };
 }
 
+/** A flag that had another name in the previous version. */
+export const formerly = <Value>(formerKey: string, flag: Flag<Value>): Flag<Value> => ({ ...flag, formerKey });
+
+/** A flag of the previous version, without a value, that another command or flag replaces. */
+export const replaced = (replacedBy: string): Flag<boolean | undefined> => ({
+  description: `now ${replacedBy}`,
+  replacedBy,
+});
+
 // Flags of several commands.
-export const json = toggle('print machine-readable events on stdout, and nothing else there');
+export const json = toggle('print events as JSON lines on stdout, and nothing else');
 export const threads = integer(1, 'threads of the kernels (default: all cores)');
+/** A checkpoint by its step or by the name of its directory. */
+export const checkpoint = text('step', 'checkpoint of this step, such as 40 (default: the last)');
 export const device: Flag<Device | undefined> = {
   value: 'device',
-  description: 'what computes; the GPU is experimental (default: as the recipe says, else cpu)',
+  description: 'compute on the CPU or the GPU; the GPU is experimental (default: the recipe, else cpu)',
   choices: DEVICES,
 };
 export const track = repeated(
   'tracker',
-  'also tell a tracker: tensorboard, mlflow=URL, trackio=URL, otel; may be repeated',
+  'also send metrics to tensorboard, mlflow=URL, trackio=URL or otel; may be repeated',
 );
 export const set: Flag<readonly string[]> = {
-  ...repeated('key=value', 'override a leaf of the recipe, or those of a JSON file: @settings.json; may be repeated'),
+  ...repeated(
+    'key=value',
+    'override a setting of the recipe, or the settings in a JSON file: @settings.json; may be repeated',
+  ),
   parse: (word, previous) => [...(previous as readonly string[]), ...overridesAt(word)],
 };
 
-/** Flags with the device among the overrides of the recipe, so that a run which is made of it keeps it. */
+/** Moves the device to the overrides of the recipe, so that `recipe.json` of the run records it. */
 export function withDevice<Flags extends { readonly set: readonly string[]; readonly device?: Device }>({
   device: wanted,
   ...flags

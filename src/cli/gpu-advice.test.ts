@@ -2,8 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryRoot } from '../../test/support/tiny-run.js';
-import { findVulkan } from '../platform/vulkan-drivers.js';
-import type { GpuReport } from '../tensor/webgpu/inspect-gpu.js';
+import { findVulkan } from '../base/platform/vulkan-drivers.js';
+import type { GpuReport } from '../engine/tensor/webgpu/inspect-gpu.js';
 import { gpuAdvice, gpuLines } from './gpu-advice.js';
 
 const root = temporaryRoot();
@@ -20,19 +20,24 @@ it('GPUs are named with limits and features, the one that computes first', () =>
   const check = { gap: 1.2e-6, rowsKeepBits: true };
   const others = [{ ...facts, name: 'small', features: [] }];
   expect(gpuLines({ adapter: { ...facts, name: 'large' }, check, others })).toEqual([
-    'large: buffers of 4096 MiB, bindings of 128 MiB, shader-f16, kernels within 1e-6 of the plain ones, ' +
-      'rows keep their bits',
-    'not computed on: small: buffers of 4096 MiB, bindings of 128 MiB',
+    'large: buffers of 4096 MiB, bindings of 128 MiB, shader-f16, kernels within 1e-6 of the reference, ' +
+      'results do not depend on the batch',
+    'not in use: small: buffers of 4096 MiB, bindings of 128 MiB',
   ]);
   expect(gpuLines(none)).toEqual(['none: no driver offers a GPU']);
 });
 
 describe('what is missing before a GPU computes', () => {
   it.each<[string, GpuReport, Parameters<typeof gpuAdvice>[1], RegExp]>([
-    ['the package', { reason: 'it needs `npm install webgpu`' }, { loader, drivers: [] }, /install the package/],
+    ['the package', { reason: 'it needs `npm install webgpu`' }, { loader, drivers: [] }, /install that package/],
     ['the loader', none, { loader: undefined, drivers: [] }, /libvulkan\.so\.1 .*apt install libvulkan1/],
     ['a driver', none, { loader, drivers: [] }, /no driver: .*NVIDIA.*mesa-vulkan-drivers/],
-    ['a driver for a GPU', adapter(true), { loader, drivers: ['/etc/vulkan/icd.d/lvp_icd.json'] }, /in software alone/],
+    [
+      'a driver for a GPU',
+      adapter(true),
+      { loader, drivers: ['/etc/vulkan/icd.d/lvp_icd.json'] },
+      /the only driver \(.*\) computes on the CPU/,
+    ],
     ['the device', none, { loader, drivers: ['/etc/vulkan/icd.d/nvidia_icd.json'] }, /nvidia_icd\.json.*\/dev\/nvidia/],
   ])('%s', (_, gpu, vulkan, expected) => {
     expect(gpuAdvice(gpu, vulkan, 'linux')).toMatch(expected);

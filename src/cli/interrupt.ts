@@ -1,22 +1,22 @@
-import type { Host } from '../core/host.js';
+import type { Host } from '../base/host.js';
 import { INTERRUPTED } from './command-context.js';
 import { writeError } from './process-guard.js';
 
-/** An interrupted run is ended after this long, unless protected work is under way. */
+/** The process ends this long after an interruption, unless protected work runs. */
 const PATIENCE_MS = 4500;
 
 const IMPATIENT =
-  `interrupted; what was under way did not end within ${PATIENCE_MS / 1000} s and was left, ` +
-  'npx drmas resume goes on with a run from its last checkpoint\n';
+  `interrupted; the work in progress did not stop within ${PATIENCE_MS / 1000} s. ` +
+  'Resume a run from its last checkpoint with npx drmas resume\n';
 
 /** The parts of a host that an interruption concerns. */
 export type Interruption = Pick<Host, 'signal' | 'protect'>;
 
 /**
- * Ctrl-C, termination and a terminal that is closed. The first one fires the signal, so that the run stops and writes a
- * checkpoint. A second one ends the process; so does running out of patience, which waits for protected work, such as a
- * checkpoint that is being written, and then starts anew; that is said. A reader that goes away (`drmas train math |
- * head`) counts as the first.
+ * Handles Ctrl-C, termination and a closed terminal. The first one fires the signal, so that the run stops and writes a
+ * checkpoint. A second one ends the process. After a timeout the process ends too, with a message; the timeout restarts
+ * after protected work, such as writing a checkpoint. A closed pipe (`drmas train math | head`) counts as the first
+ * one.
  */
 export function interruption(process: NodeJS.Process, write: (text: string) => void = writeError): Interruption {
   const controller = new AbortController();

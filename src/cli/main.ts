@@ -1,9 +1,11 @@
 #!/usr/bin/env node
-import { enableWatchdog } from '../rollout/watchdog/watchdog.js';
+import { thisProcess } from '../runs/index.js';
+import { forecastRun, improvePrompts } from '../runs/studies.js';
+import { enableWatchdog } from '../teams/watchdog.js';
 import { runCommandLine } from './command-line.js';
 import { interruption } from './interrupt.js';
+import { openDashboard } from './open-dashboard.js';
 import { guardExit, reserveStdout } from './process-guard.js';
-import { work } from './wiring.js';
 
 const { stderr, env: environment, argv } = process;
 const words = argv.slice(2);
@@ -11,5 +13,9 @@ const stdout = words.includes('--json') ? reserveStdout(process) : process.stdou
 const ended = guardExit(process);
 void enableWatchdog();
 const stdin = () => ({ input: process.stdin, output: process.stdout });
-process.exitCode = await runCommandLine({ stdin, stdout, stderr, environment, work, ...interruption(process) }, words);
+const replaceable = { place: thisProcess, forecastRun, improvePrompts, openDashboard };
+process.exitCode = await runCommandLine(
+  { stdin, stdout, stderr, environment, ...replaceable, ...interruption(process) },
+  words,
+);
 ended();

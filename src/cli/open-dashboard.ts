@@ -7,10 +7,10 @@ const ownExtension = extname(fileURLToPath(import.meta.url));
 const main = fileURLToPath(new URL(`./main${ownExtension}`, import.meta.url));
 
 /**
- * Serves the dashboard of a run from a process of its own, so that nobody who looks takes time from the training. It
- * ends with this process, however that ends.
- * @param say Receives where it can be opened, or why it cannot
- * @returns A function that ends it
+ * Serves the dashboard of a run in a separate process, so that it takes no time from the training. The process ends
+ * when this one ends.
+ * @param say Receives the dashboard's address, or an error
+ * @returns A function that stops the dashboard
  */
 export function openDashboard(run: string, say: (message: string) => void): () => void {
   const child = spawn(process.execPath, [...process.execArgv, main, 'watch', run], {

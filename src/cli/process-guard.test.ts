@@ -18,7 +18,7 @@ describe('the end of a process', () => {
     const { exitCode, shown } = exitWith(0);
     expect(exitCode).toBe(1);
     expect(shown).toMatch(
-      /^error: the process was ended before its command, with exit code 0\n.*process-guard\.test\.ts/,
+      /^error: the code of the recipe ended the process before the command was done, with exit code 0\n.*process-guard\.test\.ts/,
     );
   });
 

@@ -1,4 +1,4 @@
-/** Keeps the exit code and the output of a command honest, whatever the code of a recipe does to the process. */
+/** Protects the exit code and stdout of a command from the code of a recipe. */
 import { writeSync } from 'node:fs';
 import { INTERRUPTED } from './command-context.js';
 
@@ -6,16 +6,17 @@ import { INTERRUPTED } from './command-context.js';
 type Guarded = Pick<NodeJS.Process, 'on' | 'exitCode'>;
 
 /**
- * Notices an end of the process that is not the command's: `process.exit` in a team's code would pass for success. It
- * is said with its place, and the exit code is 1.
- * @returns a function to call when the command has ended
+ * Reports a `process.exit` in a recipe's code, with its place, and sets the exit code to 1.
+ * @returns A function to call when the command has ended
  */
 export function guardExit(process: Guarded, write: (text: string) => void = writeError): () => void {
   let ended = false;
   process.on('exit', (code) => {
     if (ended || code === INTERRUPTED) return;
     const place = (new Error().stack ?? '').split('\n').filter((line) => /^\s+at /.test(line) && !IGNORED.test(line));
-    write(`error: the process was ended before its command, with exit code ${code}\n${place.join('\n')}\n`);
+    write(
+      `error: the code of the recipe ended the process before the command was done, with exit code ${code}\n${place.join('\n')}\n`,
+    );
     process.exitCode = 1;
   });
   return () => {
@@ -24,12 +25,12 @@ export function guardExit(process: Guarded, write: (text: string) => void = writ
 }
 
 const IGNORED = /[( ]node:|[\\/]process-guard\.[jt]s:/;
-/** Writes at once, also where the process ends next. */
+/** Writes synchronously, because the process may exit next. */
 export const writeError = (text: string) => void writeSync(2, text);
 
 /**
- * Reserves stdout for the command, whose lines a program reads: what `console.log` and others write goes to stderr.
- * @returns the stream for the command
+ * Reserves stdout for the command's JSON lines: output of `console.log` and others goes to stderr.
+ * @returns The stream for the command
  */
 export function reserveStdout({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>) {
   const { isTTY, columns } = stdout;

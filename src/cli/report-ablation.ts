@@ -1,20 +1,20 @@
-import { RecipeError } from '../core/errors.js';
-import { type AblationRecord, readAblation } from '../store/ablation-record.js';
-import { type AblateOptions, type AblationResult, ablateWith } from '../studies/ablation/ablate.js';
+import { RecipeError } from '../base/errors.js';
+import { type AblationRecord, readAblation } from '../method/store.js';
+import { type AblateOptions, type AblationResult, ablateIn } from '../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from './command-context.js';
 import { nearPath } from './reporter/text-layout.js';
 
-/** What a person sees of an ablation: callbacks while it goes on, and lines at its end. */
+/** The output of an ablation for a person: callbacks during the runs, and lines at the end. */
 export interface AblationView extends Pick<AblateOptions, 'onStart' | 'onBegin' | 'onEvent' | 'onProgress' | 'onEnd'> {
-  /** Says something that is no event. */
+  /** Prints a message that is not an event. */
   notify(message: string): void;
-  /** @param directory As a person would type it */
+  /** @param directory The path as a person types it */
   finish(result: AblationResult, directory: string): void;
-  /** @param next How to go on */
+  /** @param next A sentence with the command that resumes the ablation */
   interrupted(next: string): void;
 }
 
-/** The flags of a command that makes runs to compare. */
+/** The flags of `ablate` and `compare`. */
 export interface AblationFlags
   extends Pick<
     AblateOptions,
@@ -26,20 +26,17 @@ export interface AblationFlags
   readonly json?: boolean;
 }
 
-/** What tells commands that make ablations apart. */
+/** The differences between `ablate` and `compare`. */
 export interface AblationKind {
-  /** The command to type to go on. */
+  /** The command that resumes it. */
   readonly command: string;
-  /** The type of the last JSON line, which holds the result. */
+  /** The type of the last JSON line, the result. */
   readonly type: string;
-  /** Fills in what a new ablation needs where it is not given. */
+  /** Adds the command's defaults to the flags of a new ablation. */
   readonly completed: (flags: AblationFlags) => AblationFlags;
 }
 
-/**
- * Makes an ablation, or goes on with the one whose directory `source` is, and tells what happens: a program through
- * JSON lines, a person through a view.
- */
+/** Runs an ablation, or resumes it if `source` is its directory. Reports as JSON lines or through a view. */
 export async function reportAblation(
   context: CommandContext,
   { command, type, completed }: AblationKind,
@@ -52,7 +49,7 @@ export async function reportAblation(
     begun === undefined ? { recipe: source, ...completed(flags) } : continuation(source, begun, flags);
   const { signal, protect } = context;
   const print = (value: unknown) => void context.stdout.write(`${jsonText(value)}\n`);
-  const notices = new Set<string>(); // every run has the same compiler and the same cache
+  const notices = new Set<string>(); // all runs have the same compiler and cache, and so the same notices
   const onNotice = (message: string) => {
     if (notices.has(message)) return;
     notices.add(message);
@@ -73,18 +70,18 @@ export async function reportAblation(
         onEnd: (run) => view.onEnd?.(run),
       };
   try {
-    const result = await ablateWith(context.work, recipe, { ...request, signal, protect, onNotice, ...listeners });
+    const result = await ablateIn(context.place, recipe, { ...request, signal, protect, onNotice, ...listeners });
     if (json) print({ type, ...result });
     else view.finish(result, directory);
     return result.runs.some(({ status }) => status === 'failed') ? 1 : 0;
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (!json && directory !== '') view.interrupted(`interrupted; go on with: npx drmas ${command} ${directory}`);
+    if (!json && directory !== '') view.interrupted(`interrupted; resume with: npx drmas ${command} ${directory}`);
     return INTERRUPTED;
   }
 }
 
-/** The request of an ablation that was begun before: more seeds and another baseline may be asked for, nothing else. */
+/** The request to resume an ablation. Only its number of seeds and its baseline may change. @throws RecipeError */
 function continuation(directory: string, record: AblationRecord, flags: AblationFlags) {
   const { vary, variants = [], set, firstSeed, warmStartSeed, run } = flags;
   if (
@@ -92,7 +89,7 @@ function continuation(directory: string, record: AblationRecord, flags: Ablation
     [firstSeed, warmStartSeed, run].some((value) => value !== undefined)
   )
     throw new RecipeError(
-      `${directory} is an ablation: it goes on as it was begun, --vary, --variant, --seed, --set and --run do not apply`,
+      `${directory} is an ablation: it resumes with its own settings; --vary, --variant, --seed, --set and --run do not apply`,
     );
   return {
     ...flags,

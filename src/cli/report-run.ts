@@ -1,6 +1,6 @@
-import { shellWord } from '../core/format.js';
-import type { ResumeOptions, RunStart, TrainOptions, TrainResult } from '../run/api.js';
-import { RunDirectory } from '../store/run-directory.js';
+import { shellWord } from '../base/host.js';
+import { RunDirectory } from '../method/store.js';
+import type { ResumeOptions, RunStart, TrainOptions, TrainResult } from '../runs/index.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js';
 import { screenOf } from './reporter/screen.js';
 import { TerminalReporter } from './reporter/terminal-reporter.js';
@@ -8,10 +8,9 @@ import { TerminalReporter } from './reporter/terminal-reporter.js';
 export type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onProgress' | 'onStart' | 'signal' | 'protect'>;
 
 /**
- * Trains and tells what happens: a program through JSON lines, a person through a reporter, with the report or the way
- * to go on at the end.
- * @param requestOf what to type for the same recipe
- * @param flags what to type again where the run goes on
+ * Trains and reports as JSON lines to a program, or through a reporter to a person.
+ * @param requestOf The words that request the same recipe
+ * @param flags Flags to repeat in the command that resumes the run
  */
 export async function reportRun(
   context: CommandContext,
@@ -54,16 +53,13 @@ export async function reportRun(
   }
 }
 
-/**
- * A recipe with its overrides as they are typed, less those that a similar request would not repeat: seed and
- * estimator.
- */
+/** A recipe with its overrides as a person types them, without seed and estimator. */
 export function typedRequest(source: string, overrides: readonly string[]): string {
   const repeated = overrides.filter((override) => !/^(seed|advantage\b)/.test(override));
   return [source, ...repeated.map((override) => `--set ${shellWord(override)}`)].join(' ');
 }
 
-/** The flags of a run that are no part of its recipe, as they are typed. */
+/** The flags of a run that are not part of its recipe, as a person types them. */
 function repeatedFlags({ device, threads, track = [] }: Pick<ResumeOptions, 'device' | 'threads' | 'track'>): string[] {
   return [
     ...(device === undefined ? [] : [`--device ${device}`]),

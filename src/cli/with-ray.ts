@@ -1,14 +1,17 @@
-/** Commands whose runs are made on a Ray cluster where `--ray` says so. */
+/** The flag `--ray` of commands: it trains on a Ray cluster. */
 import { createInterface } from 'node:readline/promises';
-import { RecipeError } from '../core/errors.js';
-import { RayRuns } from '../studies/ray/ray-runs.js';
+import { RecipeError } from '../base/errors.js';
+import { RayRuns } from '../cluster/ray.js';
 import { type CommandContext, INTERRUPTED } from './command-context.js';
 import { text } from './flags.js';
 
 export const onRay = {
-  ray: text('url', "make runs as jobs of a Ray cluster; the address of the head's dashboard, http://HOST:8265"),
-  store: text('place', 'with --ray: a folder that all nodes share, or s3://bucket/prefix, where the runs lie'),
-  rayCommand: text('line', 'with --ray: what starts drmas on the nodes (default: npm ci by the lockfile, or npx)'),
+  ray: text('url', "train as jobs of a Ray cluster; the address of its head's dashboard, http://HOST:8265"),
+  store: text('place', 'with --ray: folder that all nodes share, or s3://bucket/prefix, for the runs'),
+  rayCommand: text(
+    'line',
+    'with --ray: command that starts drmas on a node (default: npm ci with the lockfile, or npx)',
+  ),
 };
 
 export interface RayFlags {
@@ -20,9 +23,9 @@ export interface RayFlags {
 }
 
 /**
- * Does work whose runs are made on the cluster. Interrupted, it asks whether to stop the jobs; where nobody can be
- * asked they go on, and the same command finds them again.
- * @throws RunError when there is no Ray; RecipeError for flags that mean nothing without it
+ * Does work whose runs train on the cluster. On an interruption it asks on a terminal whether to stop the jobs.
+ * Otherwise the jobs continue, and the same command finds them again.
+ * @throws RunError when Ray cannot be reached; RecipeError for flags that need --ray
  */
 export async function withRay(
   context: CommandContext,
@@ -30,19 +33,19 @@ export async function withRay(
   work: (there: CommandContext) => Promise<number>,
 ): Promise<number> {
   if (url === undefined) {
-    if (store !== undefined || command !== undefined)
-      throw new RecipeError('--store and --ray-command say how runs are made on a cluster: they need --ray');
+    if (store !== undefined || command !== undefined) throw new RecipeError('--store and --ray-command need --ray');
     return work(context);
   }
   const runs = new RayRuns({ url, store, command, cpus });
   await runs.check();
-  // What computes there is looked at there.
-  const there = { ...context.work, requireKernels: async () => {}, executeRun: runs.executeRun };
-  const code = await work({ ...context, work: there });
+  // The nodes check their own kernels.
+  const place = { ...context.place, requireKernels: async () => {}, executeRun: runs.executeRun };
+  const code = await work({ ...context, place });
   if (code !== INTERRUPTED || runs.active.length === 0) return code;
   await context.protect(async () => {
     const count = runs.active.length;
-    const [jobs, go, them] = count === 1 ? ['its job', 'goes', 'it'] : [`its ${count} jobs`, 'go', 'them'];
+    const [jobs, continues, them] =
+      count === 1 ? ['its job', 'continues', 'it'] : [`its ${count} jobs`, 'continue', 'them'];
     const { input, output } = context.stdin();
     let stop = false;
     if (input.isTTY === true) {
@@ -53,7 +56,7 @@ export async function withRay(
     if (stop) await runs.stop();
     const outcome = stop
       ? `stopped ${jobs} on Ray`
-      : `${jobs} on Ray ${go} on; who goes on with --ray ${url} finds ${them}`;
+      : `${jobs} on Ray ${continues}; the same command with --ray ${url} finds ${them} again`;
     context.stderr.write(`${outcome}\n`);
   });
   return code;

@@ -5,19 +5,19 @@ import recipe, { team } from './team.js';
 
 const task = { question: '3 or 7', answer: '7' };
 
-test('a right answer that the checker lets pass', async () => {
+test('the checker accepts a right answer', async () => {
   const { outcome, score } = await playScripted(team, task, { answerer: ['7'], checker: ['<yes>'] });
   assert.equal(outcome.answer, 7);
   assert.deepEqual([score.team, score.agents.checker], [1, 1]);
 });
 
-test('a no buys a second answer', async () => {
+test('the answerer answers again after a no', async () => {
   const { outcome, score } = await playScripted(team, task, { answerer: ['3', '7'], checker: ['<no>'] });
   assert.deepEqual([outcome.first, outcome.answer], [3, 7]);
   assert.deepEqual([score.team, score.agents.checker], [1, 1]);
 });
 
-test('what cannot be read is no verdict', async () => {
+test('an unreadable answer is no verdict', async () => {
   const { outcome, score, turns } = await playScripted(team, task, { answerer: ['3'], checker: ['perhaps'] });
   assert.equal(outcome.verdict, undefined);
   assert.deepEqual([score.team, score.agents.checker], [0, 0]);

@@ -1,6 +1,7 @@
 /**
- * Two agents and their recipe. The answerer says which of two numbers is larger, the checker whether that is right; a
- * "no" buys a second answer. Demonstrations teach them the form of an answer; what is right they learn from the reward.
+ * Two agents and their recipe. The answerer names the larger of two numbers, and the checker says whether that is
+ * right. After a "no" the answerer answers again. Demonstrations teach the form of an answer, the reward teaches right
+ * answers.
  */
 import { join } from 'node:path';
 import {
@@ -20,7 +21,7 @@ import { z } from 'zod';
 
 export const team = defineTeam({
   name: 'larger-number',
-  // What a line of the task files must hold.
+  // The fields of a line in the task files.
   task: z.object({ question: z.string(), answer: z.string() }),
   agents: {
     answerer: agent({ system: '<answer>', parse: integer, sampling: { maxTokens: 1 }, invalidPenalty: 0.1 }),
@@ -31,7 +32,7 @@ export const team = defineTeam({
       invalidPenalty: 0.1,
     }),
   },
-  // One episode. `value` is undefined where the output was invalid.
+  // One episode. `value` is undefined if the output is invalid.
   async play({ task, agents: { answerer, checker } }) {
     const first = await answerer(task.question);
     const asked = [user(task.question), assistant(first.text)];
@@ -39,7 +40,7 @@ export const team = defineTeam({
     const last = verdict.value === '<no>' ? await answerer([...asked, user('<no>')]) : first;
     return { first: first.value, answer: last.value, verdict: verdict.value };
   },
-  // What it is worth: the team earns a right answer, the checker a right verdict.
+  // The reward: the team gets 1 for a right answer, the checker for a right verdict.
   reward({ outcome: { first, answer, verdict }, task }) {
     const right = String(first) === task.answer;
     return {
@@ -59,14 +60,14 @@ const trace: TaskSource['trace'] = (random): Trace => {
   return { agent: 'checker', messages, response: random.pick(['<yes>', '<no>']) };
 };
 
-// Each line of a file is a task. A model that can answer already, such as a checkpoint, needs no trace and no
+// Each line of a file is a task. A model that can already answer, such as a checkpoint, needs neither trace nor
 // warmStart.
 const tasks = (file: string) => ({ ...jsonl(join(import.meta.dirname, 'tasks', file)), trace });
 
 export default defineRecipe({
   team,
   tasks: { train: tasks('train.jsonl'), test: tasks('test.jsonl') },
-  // A toy that knows these symbols and nothing else. For a language model of your own: checkpoint('path/to/model').
+  // A toy model that knows only these symbols. For a language model use checkpoint('path/to/model').
   model: tinyDecoder({
     width: 32,
     layers: 2,

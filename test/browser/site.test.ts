@@ -1,4 +1,4 @@
-/** The page that trains a team in the tab, in headless Chromium; skipped where there is none. */
+/** The page that trains a team in the tab, in headless Chromium. Skipped without Chromium. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltSite, serveBuiltSite } from '../support/built-site.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
@@ -45,7 +45,7 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
     const paused = await verdict();
     await new Promise((resolve) => setTimeout(resolve, 2000));
     expect(await verdict()).toBe(paused);
-    await page.click('button', 'go on');
+    await page.click('button', 'continue');
     await page.until(`document.querySelector('[data-verdict]').textContent !== ${JSON.stringify(paused)}`, 60);
     expect(page.problems).toEqual([]);
   }, 500_000);
@@ -68,7 +68,7 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
     expect(page.problems).toEqual([]);
   }, 60_000);
 
-  it('says what is wrong with a link', async () => {
+  it('names the fault of a link', async () => {
     await open(['training.stepz=1']);
     await page.says(/training\.stepz/);
     expect(page.problems).toEqual([]);

@@ -1,8 +1,8 @@
-/** Talking to an agent in headless Chromium, and the tokens of a run that was trained; skipped where there is none. */
+/** Talking to an agent in headless Chromium, and the tokens of a trained run. Skipped without Chromium. */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startWatching, type WatchServer } from '../../src/watch/watch-server.js';
+import { startWatching, type WatchServer } from '../../src/dashboard/watch/watch-server.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
@@ -53,7 +53,7 @@ describe.skipIf(chromium === undefined)('talking in a browser (skipped where no 
     expect(await page.evaluate("document.title + document.querySelectorAll('main img').length")).toBe('tiny - drmas0');
   }, 60_000);
 
-  it('asks an agent again what a turn of an episode was asked', async () => {
+  it('asks an agent the prompt of an earlier turn again', async () => {
     await page.click('nav.tabs a', 'episodes');
     await page.click('.turn a', 'ask it again');
     await page.until("document.querySelectorAll('.asking > .message').length >= 2");
@@ -64,7 +64,7 @@ describe.skipIf(chromium === undefined)('talking in a browser (skipped where no 
     expect(page.problems).toEqual([]);
   }, 60_000);
 
-  it('shows of every token what the update made of it, and the tables what all of it took', async () => {
+  it('shows the effect of the update on every token, and the totals in tables', async () => {
     await page.click('nav.tabs a', 'episodes');
     await page.until("document.querySelectorAll('.turn button').length > 4");
     await page.evaluate("document.querySelectorAll('.turn .more button').forEach((button) => button.click())");
@@ -77,7 +77,7 @@ describe.skipIf(chromium === undefined)('talking in a browser (skipped where no 
     await page.click('.token.clipped');
     await page.says(/log-prob −?-?\d[\d.]* \(p [\d.]+\), ratio [\d.]+, clipped, advantage/);
     await page.click('nav.tabs a', 'tables');
-    await page.says(/What it took[\s\S]*all steps\s+[\d,]+\s+[\d,]+\s+[\d,]+\s+\d+\s+\d/);
+    await page.says(/Costs[\s\S]*all steps\s+[\d,]+\s+[\d,]+\s+[\d,]+\s+\d+\s+\d/);
     expect(page.problems).toEqual([]);
   }, 60_000);
 });

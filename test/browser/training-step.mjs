@@ -1,7 +1,7 @@
 /**
  * One training step in a worker of headless Chromium, on a page that is not isolated from other origins and on one that
- * is, where it has two threads, must give the losses that it gives in Node. Run after `npm run build`; skipped, and
- * said so, where there is no Chromium (`CHROMIUM` names another one).
+ * is, where it has two threads, must give the losses that it gives in Node. Run after `npm run build`. Skipped, and
+ * reported as skipped, without Chromium (`CHROMIUM` names another one).
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -28,10 +28,10 @@ if (browser === undefined) {
   process.exit(0);
 }
 
-/** What makes a page isolated. */
+/** The response headers that isolate a page from other origins. */
 const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
 
-/** What the page posts. */
+/** The result that the page posts. */
 function inBrowser(headers) {
   return new Promise((resolve, reject) => {
     const server = createServer((request, response) => {

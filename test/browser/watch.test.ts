@@ -1,11 +1,11 @@
-/** The dashboard in headless Chromium, on a run that grows; skipped, visibly, where there is none. */
+/** The dashboard in headless Chromium, on a run that grows. Skipped, and reported as skipped, without Chromium. */
 import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Step } from '../../src/core/events.js';
-import { writeAblation } from '../../src/store/ablation-record.js';
-import { startWatching, type WatchServer } from '../../src/watch/watch-server.js';
+import type { Step } from '../../src/base/core/events.js';
+import { startWatching, type WatchServer } from '../../src/dashboard/watch/watch-server.js';
+import { writeAblation } from '../../src/method/store/ablation-record.js';
 import { evaluation, stamped, step } from '../fixtures/run-events.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
 import { hostile, madeUpEpisode, recordRun } from '../support/recorded-run.js';
@@ -63,7 +63,7 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
     for (const name of ['first', 'second']) await page.click('input[type=checkbox]', name);
     await page.click('button', 'compare 2 runs');
     await page.until("document.querySelectorAll('.chart canvas').length > 5");
-    await page.says(/Where their settings differ[\s\S]*seed\s+1\s+2/);
+    await page.says(/Different settings[\s\S]*seed\s+1\s+2/);
     await page.click('header a', 'runs');
   }, 60_000);
 
@@ -74,7 +74,7 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
     await page.click('header a', 'runs');
   }, 60_000);
 
-  it('shows a run, and what is added to it while one looks', async () => {
+  it('shows a run, and its new events while the page is open', async () => {
     await page.click('table.runs a', 'first');
     await page.until("document.querySelector('.tile b')");
     await page.until("document.body.innerText.includes('2/') || document.body.innerText.includes('steps')");
@@ -117,7 +117,7 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
     await page.type('input[type=search]', '');
   }, 60_000);
 
-  it('never runs what a model or a task wrote', async () => {
+  it('never runs the text of a model or a task', async () => {
     for (const tab of ['overview', 'agents', 'episodes', 'talk', 'tables', 'recipe']) {
       await page.click('nav.tabs a', tab);
       await page.until(`document.querySelector('nav.tabs [aria-current]').textContent === '${tab}'`);

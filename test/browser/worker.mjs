@@ -1,5 +1,5 @@
 /**
- * In a worker of the page: the step, on two threads where the page is isolated, and its result posted to the server.
+ * In a worker of the page: runs the step, on two threads if the page is isolated, and posts the result to the server.
  */
 const post = (result) => fetch('/result', { method: 'POST', body: JSON.stringify(result) });
 try {

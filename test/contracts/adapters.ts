@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
-import { RandomStream, randomKey } from '../../src/core/random.js';
-import type { DecoderOptions } from '../../src/model/decoder/decoder.js';
-import type { Sequence } from '../../src/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/model/decoder/policy-model.js';
-import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampling/decoder-sampler.js';
-import { adapterTensors, mergeAdapter } from '../../src/model/decoder/weights/adapter-tensors.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
+import { RandomStream, randomKey } from '../../src/base/core/random.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import type { DecoderOptions } from '../../src/engine/model/decoder/decoder.js';
+import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import { DecoderSampler, type SamplerRequest } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
+import { adapterTensors, mergeAdapter } from '../../src/engine/model/decoder/weights/adapter-tensors.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 import { countAllocations } from '../support/count-allocations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
@@ -27,7 +27,8 @@ const cases: Readonly<Record<string, { config: DecoderConfig; adapter: AdapterSe
 };
 
 /**
- * What every kernel set must give adapters: right gradients, the base's bits where they change nothing, no second base.
+ * The contract of adapters on every kernel set: right gradients, the bits of the base while they change nothing, and no
+ * second base.
  */
 export function adapterContract(name: string, create: () => Kernels): void {
   const counted = countAllocations(create());
@@ -134,12 +135,12 @@ export function adapterContract(name: string, create: () => Kernels): void {
         const options = { maxTokens: 3 + id, temperature: id % 3 ? 0.7 : 1, topK: 0, topP: 1, stopTokens: [] };
         return { id, policy: id % 2 ? 'one' : 'two', prompt, ...options, key: randomKey('adapter', id >> 1) };
       });
-      const together = new Sampler(kernels, base);
+      const together = new DecoderSampler(kernels, base);
       for (const [policy, model] of Object.entries(models)) together.load(policy, model.trained, 1, adapter);
       const results = await generate(together, requests, [5, 1]);
       expect(await generate(together, [...requests].reverse(), [14])).toEqual(results); // the cache keeps them apart
       for (const [policy, model] of Object.entries(models)) {
-        const alone = new Sampler(kernels, base);
+        const alone = new DecoderSampler(kernels, base);
         alone.load(policy, model.trained, 1, adapter);
         const ofPolicy = requests.filter((request) => request.policy === policy);
         expect(await generate(alone, ofPolicy, [3])).toEqual(
@@ -211,7 +212,7 @@ export function adapterContract(name: string, create: () => Kernels): void {
         model.initialise(1);
         for (let i = 0; i < 2; i++) await model.accumulate([short], () => [new Float32Array(tokens.length).fill(1)]);
         await model.optimStep({ optimizer: plainAdamW(1e-3), clipNorm: 1 });
-        const sampler = new Sampler(kernels, shared);
+        const sampler = new DecoderSampler(kernels, shared);
         sampler.load('policy', model.trained, 1, adapter);
         const request = {
           id: 0,
@@ -226,7 +227,7 @@ export function adapterContract(name: string, create: () => Kernels): void {
         await generate(sampler, [{ ...request, key: randomKey('memory') }], [1]);
       };
       await use(); // packs the base
-      const cache = 256 * kernels.cacheSlotSize(large.context, large);
+      const cache = 256 * kernels.cacheSlotSize({ capacity: large.context, heads: large });
       const sizes = (await counted.during(use)).filter((size) => size !== cache);
       expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(parameterCount(large));
     });

@@ -1,19 +1,19 @@
 /** Bases in bfloat16: every result has the bits that the same numbers in float32 give. */
 import { describe, expect, it } from 'vitest';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
-import { ArgumentError } from '../../src/core/errors.js';
-import { RandomStream, randomKey } from '../../src/core/random.js';
-import type { Sequence } from '../../src/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/model/decoder/policy-model.js';
-import { Sampler, type SamplerRequest } from '../../src/model/decoder/sampling/decoder-sampler.js';
+import { ArgumentError } from '../../src/base/core/errors.js';
+import { RandomStream, randomKey } from '../../src/base/core/random.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import { DecoderSampler, type SamplerRequest } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
 import {
   type DecoderTensors,
   flatCopy,
   initialise,
   tensorsInOrder,
-} from '../../src/model/decoder/weights/decoder-tensors.js';
-import { type BaseWeights, baseWeights, DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
+} from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import { type BaseWeights, baseWeights, DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
 import { expectSameBits } from '../support/same-bits.js';
@@ -44,7 +44,7 @@ export function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' 
   return { coarse, fine };
 }
 
-/** What every kernel set must make of bases in bfloat16. */
+/** The contract of bases in bfloat16 on every kernel set. */
 export function baseContract(name: string, create: () => Kernels): void {
   const kernels = create();
   describe.each(Object.entries({ plain, rich }))(`bases in bfloat16 on ${name} kernels, %s`, (_, config) => {
@@ -102,7 +102,7 @@ export function baseContract(name: string, create: () => Kernels): void {
         return { id, policy: id % 2 ? 'adapted' : 'plain', prompt, ...options, key: randomKey('base', id >> 1) };
       });
       const play = (base: BaseWeights, order: readonly string[]) => {
-        const sampler = new Sampler(kernels, base);
+        const sampler = new DecoderSampler(kernels, base);
         for (const policy of order)
           if (policy === 'plain') sampler.load(policy, undefined, 1);
           else sampler.load(policy, weights, 1, adapter);
@@ -130,7 +130,7 @@ export function baseContract(name: string, create: () => Kernels): void {
         expect(model.parameters).toBe(before.length);
       }
       const copy = await flatCopy(kernels, coarse.tensors);
-      expect(() => new Sampler(kernels, coarse).load('plain', copy, 1)).toThrow(ArgumentError);
+      expect(() => new DecoderSampler(kernels, coarse).load('plain', copy, 1)).toThrow(ArgumentError);
     });
   });
 }

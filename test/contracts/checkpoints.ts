@@ -1,16 +1,16 @@
 /** Checkpoints of Hugging Face against transformers' own numbers: logits, choices, log-probs, gradients, AdamW. */
 import { describe, expect, it } from 'vitest';
-import type { Sequence } from '../../src/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/model/decoder/policy-model.js';
-import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
-import { decoderPlaces, fromHuggingFace } from '../../src/model/formats/decoder-layout.js';
-import { openModelDirectory } from '../../src/model/formats/hugging-face-directory.js';
-import { openSafetensors, readTensor } from '../../src/model/formats/safetensors.js';
-import { takeTensor } from '../../src/model/formats/tensor-place.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
+import { decoderTensors } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import { decoderPlaces, fromHuggingFace } from '../../src/engine/model/formats/decoder-layout.js';
+import { openModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
+import { openSafetensors, readTensor } from '../../src/engine/model/formats/safetensors.js';
+import { takeTensor } from '../../src/engine/model/formats/tensor-place.js';
+import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { golden, goldenModels, goldenPath } from '../goldens.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
 
@@ -67,7 +67,7 @@ async function load(kernels: Kernels, name: string) {
   };
 }
 
-/** What every set of kernels must make of the checkpoints among the goldens. */
+/** The contract of the golden checkpoints on every kernel set. */
 export function checkpointContract(name: string, create: () => Kernels): void {
   describe.each(goldenModels)(`%s on ${name} kernels`, (checkpoint) => {
     const loaded = load(create(), checkpoint);
@@ -84,7 +84,7 @@ export function checkpointContract(name: string, create: () => Kernels): void {
       const { policy, config, expected } = await subject();
       const { prompt, generated } = expected.greedy;
       const kernels = create();
-      const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
+      const sampler = new DecoderSampler(kernels, new DecoderWeights(kernels, config));
       sampler.load('policy', policy.trained, 0);
       const sampling = { temperature: 0, topK: 0, topP: 1, maxTokens: generated.length };
       sampler.submit({ id: 0, policy: 'policy', prompt, ...sampling, stopTokens: [], key: [0, 0] });
@@ -112,7 +112,7 @@ export function checkpointContract(name: string, create: () => Kernels): void {
       const { policy, expected, tensor, named } = await subject();
       const { batch, loss, targetTokens, globalGradNorm } = expected.crossEntropy;
       const sequences = batch.map(({ ids, lossMask }): Sequence => {
-        // Nothing predicts the first token, whatever its mask says.
+        // The first token is never predicted, even if its mask is 1.
         const mask = Uint8Array.from(lossMask, (written, t) => (t === 0 ? 0 : written));
         return { tokens: Int32Array.from(ids), mask, temperature: 1 };
       });
@@ -135,7 +135,7 @@ export function checkpointContract(name: string, create: () => Kernels): void {
       const { lr, beta1, beta2, eps, weightDecay, clipGradNorm, losses } = expected.adamw;
       const optimizer = { type: 'adamw', learningRate: lr, beta1, beta2, epsilon: eps, weightDecay } as const;
       const settings = { optimizer, clipNorm: clipGradNorm ?? 0 };
-      // The originals' norms are those of the weights that give the last loss.
+      // The norms of the originals belong to the weights that give the last loss.
       const measured = [loss];
       while (measured.length < losses.length) {
         expect((await policy.optimStep(settings)).applied).toBe(true);

@@ -1,13 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { DecoderConfig } from '../../src/contract/architecture.js';
-import { RandomStream, randomKey } from '../../src/core/random.js';
-import type { DecoderOptions } from '../../src/model/decoder/decoder.js';
-import type { Sequence } from '../../src/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/model/decoder/policy-model.js';
-import { Sampler, type SamplerRequest, type SamplerResult } from '../../src/model/decoder/sampling/decoder-sampler.js';
-import type { DecoderTensors } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
+import { RandomStream, randomKey } from '../../src/base/core/random.js';
+import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
+import type { DecoderOptions } from '../../src/engine/model/decoder/decoder.js';
+import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import {
+  DecoderSampler,
+  type SamplerRequest,
+  type SamplerResult,
+} from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
+import type { DecoderTensors } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
 import { expectSameBits } from '../support/same-bits.js';
@@ -69,7 +73,7 @@ export function randomSequence(random: RandomStream, length: number, temperature
 
 /** Runs requests to their end, submitting them in waves of the given sizes. */
 export async function generate(
-  sampler: Sampler,
+  sampler: DecoderSampler,
   requests: readonly SamplerRequest[],
   waves: readonly number[],
 ): Promise<SamplerResult[]> {
@@ -85,7 +89,7 @@ export async function generate(
   return results.sort((a, b) => a.id - b.id);
 }
 
-/** What every kernel set must give the decoder: right gradients, and bits that do not depend on batching. */
+/** The contract of the decoder on every kernel set: right gradients, and bits that do not depend on batching. */
 export function decoderContract(name: string, create: () => Kernels): void {
   const kernels = create();
   describe.each(Object.entries(configs))(`decoder on ${name} kernels, %s`, (_, config) => {
@@ -237,7 +241,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
     });
 
     it('samples the same tokens with the same log-probs in any order of batching, and those the trainer computes', async () => {
-      const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
+      const sampler = new DecoderSampler(kernels, new DecoderWeights(kernels, config));
       sampler.load('policy', model.trained, 1);
       const prompts = [[1, 2, 3, 4], [1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1], [7, 7], [1, 2, 3, 4, 5, 6, 7, 8]];
       const requests = Array.from(
@@ -270,7 +274,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
     });
 
     it('draws tokens with the frequencies of the softmax', async () => {
-      const sampler = new Sampler(kernels, new DecoderWeights(kernels, config));
+      const sampler = new DecoderSampler(kernels, new DecoderWeights(kernels, config));
       sampler.load('policy', model.trained, 1);
       const draws = 2000;
       const base = {

@@ -1,11 +1,11 @@
-/** What every wire dialect promises to clients, asked through the app that serves them all. */
+/** The contract of every wire dialect with its clients, tested through the app that serves all of them. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DialectError, EpisodeOverError } from '../../src/core/errors.js';
-import type { Message } from '../../src/core/message.js';
-import type { ModelAnswer, ModelDelta, ModelRequest } from '../../src/dialects/dialect.js';
-import { type ModelCall, modelApp } from '../../src/dialects/model-app.js';
+import { DialectError, EpisodeOverError } from '../../src/base/core/errors.js';
+import type { Message } from '../../src/base/core/message.js';
+import type { ModelAnswer, ModelDelta, ModelRequest } from '../../src/gateway/dialects/dialect.js';
+import { modelApp, type ServedCall } from '../../src/gateway/dialects/model-app.js';
 
-/** What a client of a dialect reads in an answer. */
+/** A reply as a client of a dialect reads it. */
 interface ClientView {
   readonly text: string;
   readonly reasoning: string;
@@ -27,11 +27,11 @@ export interface DialectCase {
   /** Reads an answer as a client does: a body, or a stream's events. */
   readBody(body: unknown): ClientView;
   readStream(events: readonly { event?: string; data: unknown }[]): ClientView;
-  /** The message of a refusal; throws where the body is not shaped as the dialect has it. */
+  /** The message of a refusal. Throws if the body does not have the dialect's form. */
   readError(body: unknown): string;
 }
 
-/** What every conversation is read as. */
+/** The messages that every dialect must read. */
 const spoken: readonly Message[] = [
   { role: 'system', content: 'Be brief.' },
   { role: 'user', content: 'What is in a and b?' },
@@ -73,7 +73,7 @@ const calling: ModelAnswer = {
   finishReason: 'tool_calls',
 };
 
-type Complete = (request: ModelRequest, call: ModelCall<string>) => Promise<ModelAnswer> | AsyncIterable<ModelDelta>;
+type Complete = (request: ModelRequest, call: ServedCall<string>) => Promise<ModelAnswer> | AsyncIterable<ModelDelta>;
 
 /** Runs the suite on one dialect. */
 export function dialectContract(name: string, dialect: DialectCase): void {
@@ -152,7 +152,7 @@ export function dialectContract(name: string, dialect: DialectCase): void {
       expect(dialect.readStream(eventsOf(await stream.text()))).toEqual(expected);
     });
 
-    it('streams pieces as they come, and what they left out at the end', async () => {
+    it('streams pieces as they come, and the rest at the end', async () => {
       let release = () => {};
       const held = new Promise<void>((resolve) => {
         release = resolve;

@@ -1,26 +1,26 @@
 /**
  * The contract of `HostKernels`, held against every implementation: each operation against a float64 formula written
- * here, and the promises of src/tensor/kernels.ts (row invariance, determinism, equal bits of cached and plain
+ * here, and the promises of src/engine/tensor/kernels.ts (row invariance, determinism, equal bits of cached and plain
  * attention, of sampled and trained log-probs) bit for bit.
  */
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import type { HostKernels } from '../../src/tensor/kernels.js';
+import type { HostKernels } from '../../src/engine/tensor/kernels.js';
 import { attentionContract, cacheContract } from './kernels/attention.js';
 import { bfloat16Contract } from './kernels/bfloat16.js';
+import { bfloat16ProductsContract } from './kernels/bfloat16-products.js';
 import { RUNS } from './kernels/every-kernel.js';
 import { Examples, type KernelOutputs } from './kernels/examples.js';
 import { logprobContract } from './kernels/head.js';
 import { linearContract } from './kernels/linear.js';
 import { memoryContract } from './kernels/memory.js';
-import { narrowContract } from './kernels/narrow.js';
 import { optimiserContract } from './kernels/optimiser.js';
 import { embeddingContract, gateContract, headNormContract, normContract, ropeContract } from './kernels/rows.js';
 import { samplingContract } from './kernels/sampling.js';
 import { close, sameBits } from './kernels/support.js';
 
 /**
- * Runs the whole contract on the kernels that `create` makes; `wgsl` leaves out what WGSL promises nobody: subnormal
- * numbers in products, and sums in double precision.
+ * Runs the whole contract on the kernels that `create` makes. `wgsl` leaves out the properties that WGSL does not
+ * promise: subnormal numbers in products, and sums in double precision.
  */
 export function kernelsContract(name: string, create: () => HostKernels, { wgsl = false } = {}): void {
   describe(`kernels: ${name}`, () => {
@@ -33,7 +33,7 @@ export function kernelsContract(name: string, create: () => HostKernels, { wgsl 
 
     linearContract(subject);
     bfloat16Contract(subject, { subnormals: !wgsl });
-    narrowContract(subject);
+    bfloat16ProductsContract(subject);
     normContract(subject);
     headNormContract(subject);
     ropeContract(subject);
@@ -52,7 +52,7 @@ export function kernelsContract(name: string, create: () => HostKernels, { wgsl 
   });
 }
 
-/** Runs every kernel on examples of its arguments, which depend on nothing, and returns what was written. */
+/** Runs every kernel on fixed examples of its arguments, and returns the outputs. */
 function everyKernel(kernels: HostKernels): KernelOutputs {
   const outputs: KernelOutputs = { shared: new Map(), private: new Map() };
   for (const [i, run] of RUNS.entries()) run(new Examples(kernels, `example ${i}`, outputs));
@@ -68,8 +68,8 @@ export function kernelsEqual(a: HostKernels, b: HostKernels): void {
 
 /**
  * @throws unless |a − b| <= tolerance (1 + |b|) for every number that either writes, on inputs of about unit size,
- * and both sample the same tokens. Packed matrices and caches are private, so they show in what is computed from
- * them.
+ * and both sample the same tokens. Packed matrices and caches are private, so they show in the results of the kernels
+ * that read them.
  */
 export function kernelsAgree(a: HostKernels, b: HostKernels, tolerance: number): void {
   const expected = everyKernel(b).shared;

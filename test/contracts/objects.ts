@@ -1,19 +1,23 @@
-/** What every object store does, and what copies of runs in it promise whenever their writer dies. */
+/** The contract of object stores and of the copies of runs in them. The writer may die at any call. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { StoreError } from '../../src/core/errors.js';
-import { RandomStream } from '../../src/core/random.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { writeSealedDirectory } from '../../src/store/files/digests.js';
-import { checkObjects, type ObjectStore } from '../../src/store/objects/object-store.js';
-import { hasCopy, RunCopy, takeCopy } from '../../src/store/objects/run-copies.js';
-import { SealedCopies } from '../../src/store/objects/sealed-copies.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
+import { afterAll, beforeAll, describe, expect, it, type TestOptions } from 'vitest';
+import { StoreError } from '../../src/base/core/errors.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import { writeSealedDirectory } from '../../src/base/files/digests.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { checkObjects, type ObjectStore } from '../../src/cluster/objects/object-store.js';
+import { hasCopy, RunCopy, takeCopy } from '../../src/cluster/objects/run-copies.js';
+import { SealedCopies } from '../../src/cluster/objects/sealed-copies.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
 
-/** @param open A store that is empty, whenever it is called */
-export function objectStoreContract(name: string, open: () => Promise<ObjectStore>): void {
+/**
+ * @param open returns an empty store at each call
+ * @param crashes the options of the two tests that stop a writer after each of its calls
+ */
+export function objectStoreContract(name: string, open: () => Promise<ObjectStore>, crashes: TestOptions = {}): void {
+  const patient = { timeout: 120_000, ...crashes };
   describe(`${name} as an object store`, () => {
     let root: string;
     beforeAll(async () => {
@@ -30,7 +34,7 @@ export function objectStoreContract(name: string, open: () => Promise<ObjectStor
       return readFile(join(root, 'got'));
     };
 
-    it('gives back what was stored, whatever its size and name', async () => {
+    it('gives back stored files of any size and name', async () => {
       const objects = await open();
       const large = Uint8Array.from({ length: 11_000_001 }, (_, i) => (i * 31) % 251);
       const files = { 'a/empty': '', 'a/b c+d&e=ü%.json': 'text', 'a/large': large };
@@ -51,7 +55,7 @@ export function objectStoreContract(name: string, open: () => Promise<ObjectStor
       expect(await objects.list('nothing/')).toEqual([]);
     });
 
-    it('removes, also what is not there, and says what is missing', async () => {
+    it('removes files, also missing ones, and names a missing file', async () => {
       const objects = await open();
       await put(objects, 'a', 'one');
       await objects.remove('a');
@@ -83,7 +87,7 @@ export function objectStoreContract(name: string, open: () => Promise<ObjectStor
       expect(await readFile(join(into, 'inner', 'weights'), 'utf8')).toBe('bytes');
     });
 
-    it('has the last whole checkpoint of a run, whenever its writer dies, and never loses one', async () => {
+    it('has the last whole checkpoint of a run, whenever its writer dies, and never loses one', patient, async () => {
       const objects = await open();
       let died = true;
       for (let after = 0; died; after++) {
@@ -103,7 +107,7 @@ export function objectStoreContract(name: string, open: () => Promise<ObjectStor
         expect(await taken.rewind(checkpoint)).toEqual([]); // compares log, episodes and weights with their digests
         await taken.close();
       }
-    }, 120_000);
+    });
 
     it('takes the copy that has come furthest, and lets each writer write its own', async () => {
       const objects = await open();
@@ -129,27 +133,31 @@ export function objectStoreContract(name: string, open: () => Promise<ObjectStor
       expect(await taken.rewind(await taken.latestCheckpoint())).toEqual([]);
       await taken.close();
     });
-    it('has the checkpoints that the run has and no older ones, whenever a writer dies, and never loses one', async () => {
-      const objects = await open();
-      const random = new RandomStream('lives');
-      let died = true;
-      for (let after = 0; died; after += random.integer(1, 6)) {
-        const name = `lives-${after}`;
-        const life = async (directory: string, store: ObjectStore, steps: readonly number[]) => {
-          const path = join(root, directory, name);
-          expect(await takeCopy(objects, path)).toBe(true);
-          return { path, died: await goOnUntilDeath(path, store, steps) };
-        };
-        await trainUntilDeath(join(root, 'life-1', name), objects);
-        const dying = mortal(objects, after);
-        ({ died } = await life('life-2', dying, [4]));
-        const newest = Math.max(3, ...dying.seals);
-        const { path } = await life('life-3', objects, [newest + 1, newest + 2]);
-        const run = await RunDirectory.open(path);
-        const steps = (await run.checkpoints()).map(({ step }) => step);
-        expect(await storedSteps(objects, name)).toEqual(steps);
-      }
-    }, 120_000);
+    it(
+      'has the checkpoints that the run has and no older ones, whenever a writer dies, and never loses one',
+      patient,
+      async () => {
+        const objects = await open();
+        const random = new RandomStream('lives');
+        let died = true;
+        for (let after = 0; died; after += random.integer(1, 6)) {
+          const name = `lives-${after}`;
+          const life = async (directory: string, store: ObjectStore, steps: readonly number[]) => {
+            const path = join(root, directory, name);
+            expect(await takeCopy(objects, path)).toBe(true);
+            return { path, died: await goOnUntilDeath(path, store, steps) };
+          };
+          await trainUntilDeath(join(root, 'life-1', name), objects);
+          const dying = mortal(objects, after);
+          ({ died } = await life('life-2', dying, [4]));
+          const newest = Math.max(3, ...dying.seals);
+          const { path } = await life('life-3', objects, [newest + 1, newest + 2]);
+          const run = await RunDirectory.open(path);
+          const steps = (await run.checkpoints()).map(({ step }) => step);
+          expect(await storedSteps(objects, name)).toEqual(steps);
+        }
+      },
+    );
 
     it('leaves a writer that was taken for dead all that it needs to come furthest', async () => {
       const objects = await open();
@@ -207,7 +215,10 @@ function mortal(objects: ObjectStore, writes: number): ObjectStore & { readonly 
   };
 }
 
-/** Writes a run of three steps with a checkpoint each, of which the last two stay. Says whether the store ended it. */
+/**
+ * Writes a run of three steps with a checkpoint each; the last two checkpoints stay. Returns whether the store ended
+ * the run.
+ */
 async function trainUntilDeath(path: string, objects: ObjectStore): Promise<boolean> {
   const copy = new RunCopy(objects, path);
   const record = { version: 1, recipe: { source: 'mine', overrides: [], codeHash: '' }, resolved: {} } as const;
@@ -257,7 +268,7 @@ async function writeCheckpoint(run: RunDirectory, step: number): Promise<void> {
   await run.writeCheckpoint(step, fill, { keep: 2 });
 }
 
-/** The steps of all checkpoints of which a store has a file, in the copies of all writers. */
+/** The steps of all checkpoints with a file in the store, in the copies of all writers. */
 export async function storedSteps(objects: ObjectStore, run: string): Promise<number[]> {
   const folders = (await objects.list(`runs/${run}/`)).flatMap((file) => /.*\/checkpoints\/step-\d+/.exec(file) ?? []);
   return Array.from(new Set(folders), (folder) => Number(folder.slice(-6))).sort((a, b) => a - b);

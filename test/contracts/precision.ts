@@ -1,19 +1,19 @@
-/** Products in bfloat16: sampler and trainer still agree bit for bit, and learning goes on as in float32. */
+/** Products in bfloat16: sampler and trainer still agree bit for bit, and the model learns as in float32. */
 import { describe, expect, it } from 'vitest';
+import { RandomStream, randomKey } from '../../src/base/core/random.js';
 import {
   type AdapterSettings,
   type DecoderConfig,
   PROJECTIONS,
   type Precision,
-} from '../../src/contract/architecture.js';
-import { RandomStream, randomKey } from '../../src/core/random.js';
-import type { Sequence } from '../../src/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/model/decoder/policy-model.js';
-import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors, initialise, tensorsInOrder } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { type BaseWeights, DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
-import { narrowed } from '../../src/tensor/bfloat16.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
+} from '../../src/engine/contract/architecture.js';
+import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
+import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
+import { decoderTensors, initialise, tensorsInOrder } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import { type BaseWeights, DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import { toBfloat16 } from '../../src/engine/tensor/bfloat16.js';
+import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
 import { expectSameBits } from '../support/same-bits.js';
@@ -28,7 +28,7 @@ const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, x, i) => sum + 
 
 const cosine = (a: Float32Array, b: Float32Array) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 
-/** What every kernel set must make of products in bfloat16. */
+/** The contract of products in bfloat16 on every kernel set. */
 export function precisionContract(name: string, create: () => Kernels): void {
   const kernels = create();
   describe.each(Object.entries({ plain, rich }))(`products in bfloat16 on ${name} kernels, %s`, (_, config) => {
@@ -111,7 +111,7 @@ export function precisionContract(name: string, create: () => Kernels): void {
           const [alone] = (await model.score([sequence])).logprobs;
           expectSameBits(alone as Float32Array, together[s] as Float32Array);
         }
-        const sampler = new Sampler(kernels, model.decoder, 'bfloat16');
+        const sampler = new DecoderSampler(kernels, model.decoder, 'bfloat16');
         const { adapter: trained } = model.weights;
         sampler.load('policy', trained && model.trained, 1, trained?.settings);
         const prompts = [[1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1]];
@@ -148,7 +148,7 @@ export function precisionContract(name: string, create: () => Kernels): void {
       expectSameBits(onHost(kept.gradient), onHost(again.gradient));
     });
 
-    it('do not change a base, of which adapters in either precision may share one', async () => {
+    it('do not change a base, which adapters in both precisions may share', async () => {
       const shared = base();
       const alone = (precision: Precision) => adapted(base(), precision).score(sequences);
       const [coarse, fine] = [adapted(shared, 'bfloat16'), adapted(shared, 'float32')];
@@ -167,7 +167,7 @@ export function precisionContract(name: string, create: () => Kernels): void {
             -(await model.score(sequences)).logprobs.flatMap((row) => [...row]).reduce((sum, x) => sum + x, 0);
           const before = await loss();
           const first = onHost(model.trained).slice();
-          const coarsely = narrowed(first);
+          const coarsely = toBfloat16(first);
           for (let step = 0; step < 25; step++) {
             await model.accumulate(sequences, (indices) =>
               indices.map((i) => Float32Array.from((sequences[i] as Sequence).mask, (written) => -written)),
@@ -177,7 +177,7 @@ export function precisionContract(name: string, create: () => Kernels): void {
               clipNorm: 1,
             });
             if (step === 0) {
-              const now = narrowed(onHost(model.trained));
+              const now = toBfloat16(onHost(model.trained));
               const same = coarsely.filter((bits, i) => bits === now[i]);
               expect(same.length).toBeGreaterThan(0.9 * first.length); // in bfloat16 hardly any would have moved
               expect(onHost(model.trained).filter((x, i) => x !== first[i]).length).toBeGreaterThan(0.5 * first.length);

@@ -1,5 +1,5 @@
-// What llama.cpp makes of a GGUF file, through node-llama-cpp: the tokens of texts, the texts of tokens, and what the
-// model writes greedily. Settings (JSON on stdin): { package, model, texts, tokens, prompts, stops, length }.
+// Reads a GGUF file with llama.cpp, through node-llama-cpp: the tokens of texts, the texts of tokens, and the text that
+// the model writes greedily. Settings (JSON on stdin): { package, model, texts, tokens, prompts, stops, length }.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assistant, type Message, system, user } from '../../src/core/message.js';
-import type { Tokenizer } from '../../src/core/tokenizer.js';
-import { readTokenizer } from '../../src/model/formats/tokenizer-files.js';
-import type { TinyDecoderInput } from '../../src/model/model-spec.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { arithmeticSymbols } from '../../src/tasks/generated/arithmetic.js';
+import { assistant, type Message, system, user } from '../../src/base/core/message.js';
+import type { Tokenizer } from '../../src/base/core/tokenizer.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { readTokenizer } from '../../src/engine/model/formats/tokenizer-files.js';
+import type { TinyDecoderInput } from '../../src/engine/model/model-spec.js';
+import { arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
 import { drmas } from '../support/command-line.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
@@ -83,7 +83,7 @@ describe.skipIf(python === '')('exported tokenizers in Python', () => {
     await agrees(await exported('symbols', tokenizer), texts, []);
   });
 
-  it('are the bytes tokenizer, markers in texts aside unless they are asked to leave these', async () => {
+  it('are the bytes tokenizer, except for markers in texts, unless told to leave these', async () => {
     const odd = fc.constantFrom('\ufeff', '\r\n', '<|', '\0', '\u00a0', '  ', 'ﬁ', '👩‍🚀');
     const anyText = fc.array(fc.oneof(fc.string({ unit: 'grapheme' }), odd)).map((parts) => parts.join(''));
     const marked = fc.array(fc.oneof(odd, fc.constantFrom('<|end|>', '<|user|>', 'x'))).map((parts) => parts.join(''));

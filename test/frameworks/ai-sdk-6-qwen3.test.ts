@@ -1,16 +1,17 @@
+// @module-tag verify
 /** A team of AI SDK 6 on a tiny random Qwen3 with its real chat template: thinking, calls, exact histories. */
 import { join } from 'node:path';
 import { generateText, jsonSchema, stepCountIs, ToolLoopAgent, tool } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { trainable } from '../../src/agents/index.js';
-import { assistant, type Message, type Tool, toolResult, user } from '../../src/core/message.js';
-import type { TaskSource } from '../../src/core/task.js';
-import { checkpoint } from '../../src/model/model-spec.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { readEpisodes } from '../../src/store/episode-files.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam, type PlayContext } from '../../src/teams/team.js';
+import { assistant, type Message, type Tool, toolResult, user } from '../../src/base/core/message.js';
+import type { TaskSource } from '../../src/base/core/task.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { checkpoint } from '../../src/engine/model/model-spec.js';
+import { trainable } from '../../src/gateway/agents/index.js';
+import { readEpisodes } from '../../src/method/store/episode-files.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam, type PlayContext } from '../../src/teams/team/team.js';
 import { writeMiniQwen3 } from '../support/qwen3-mini.js';
 import { filesOf, stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 

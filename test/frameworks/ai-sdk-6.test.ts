@@ -2,10 +2,10 @@
 import { generateText, Output, stepCountIs, streamText, ToolLoopAgent, tool } from 'ai';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { trainable } from '../../src/agents/index.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam } from '../../src/teams/team.js';
-import { playScripted } from '../../src/testing/play-scripted.js';
+import { trainable } from '../../src/gateway/agents/index.js';
+import { playScripted } from '../../src/runs/testing/play-scripted.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 import { aiSdkCells } from './ai-sdk-cells.js';
 import { conformance } from './conformance.js';
@@ -36,14 +36,16 @@ const atModuleScope: DeskPlay = async ({ task }) => {
 };
 
 describe('a team of AI SDK 6', () => {
-  it('is the run that plain calls of agents give, bit for bit, at any number of threads', async () => {
+  it('is the run that plain calls of agents give, bit for bit, at any number of threads', {
+    tags: 'verify',
+  }, async () => {
     const plain = await trainDesk(root, plainPlay);
     expect(plain.failures).toEqual([]);
     expect(await trainDesk(root, ofEpisode, { threads: 2 })).toEqual(plain);
     expect(await trainDesk(root, atModuleScope)).toEqual(plain);
   });
 
-  it('learns', async () => {
+  it('learns', { tags: 'verify' }, async () => {
     const { rewards, failures } = await trainDesk(root, ofEpisode, { overrides: LEARNING });
     expect(failures).toEqual([]);
     expect(rises(rewards)).toBe(true);
@@ -51,7 +53,7 @@ describe('a team of AI SDK 6', () => {
 });
 
 describe('a program that asks for a sampling of its own', () => {
-  it("gets the recipe's, and the events count what it asked for", async () => {
+  it("gets the recipe's, and the events count its own settings", async () => {
     vi.stubGlobal('AI_SDK_LOG_WARNINGS', false);
     const asks = { temperature: 0, seed: 1 };
     const team = defineTeam({
@@ -76,7 +78,7 @@ describe('a program that asks for a sampling of its own', () => {
 });
 
 describe('a program whose history outgrows the context', () => {
-  it('may begin anew, and the events count what was refused', async () => {
+  it('may begin anew, and the events count refused calls', async () => {
     const team = defineTeam({
       task: z.object({ question: z.string() }),
       agents: { solver: agent({ sampling: { maxTokens: 3 } }) },
@@ -95,7 +97,7 @@ describe('a program whose history outgrows the context', () => {
   });
 });
 
-describe('a tool whose schema changes what the model wrote', () => {
+describe('a tool whose schema changes the model’s arguments', () => {
   it.each<[string, z.ZodType<object>, boolean]>([
     ['nothing', z.object({ n: z.number() }), true],
     ['a default', z.object({ n: z.number(), unit: z.string().default('m') }), false],

@@ -1,18 +1,18 @@
 /**
- * What a client of OpenAI's API does with what is no ordinary answer: refusals, answers that take long, calls that it
+ * The behaviour of a client of OpenAI's API in unusual cases: refusals, answers that take long, calls that it
  * gives up. One suite for every client, with the retries that it has by default.
  */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { gatewaySchema } from '../../src/agents/gateway/gateway-settings.js';
-import { type OpenGateway, openGateway } from '../../src/agents/gateway/open-gateway.js';
-import { boundFetch } from '../../src/agents/index.js';
-import { waysIn } from '../../src/agents/ways.js';
-import { playEpisode } from '../../src/rollout/play-episode.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam, type PlayContext } from '../../src/teams/team.js';
-import { scriptedContext } from '../../src/testing/play-scripted.js';
-import { type Script, scriptedSampler } from '../../src/testing/scripted-sampler.js';
+import { adaptAgents } from '../../src/gateway/agents/adapt-agents.js';
+import { gatewaySchema } from '../../src/gateway/agents/gateway/gateway-settings.js';
+import { type OpenGateway, openGateway } from '../../src/gateway/agents/gateway/open-gateway.js';
+import { boundFetch } from '../../src/gateway/agents/index.js';
+import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
+import { type Script, scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
+import { playEpisode } from '../../src/teams/rollout/play-episode.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam, type PlayContext } from '../../src/teams/team/team.js';
 
 const agents = { solver: agent() };
 type Context = PlayContext<object, typeof agents>;
@@ -30,18 +30,18 @@ export type Call = (connection: Connection, options: { stream: boolean; signal?:
 
 let gateway: OpenGateway | undefined;
 
-/** Plays an episode in which `act` calls the solver, over HTTP where a gateway is open. */
+/** Plays an episode in which `act` calls the solver, over HTTP if a gateway is open. */
 function played(act: (context: Context) => Promise<unknown>, script: Script = () => 'fine') {
   const team = defineTeam({ task: z.object({}), agents, play: act, reward: () => 1 });
   const context = scriptedContext(team, scriptedSampler(script), {
     timeoutMs: 1e9,
-    waysIn: (episode, asks, measure) => waysIn(episode, asks, measure, gateway),
+    adaptAgents: (episode, asks, measure) => adaptAgents(episode, asks, measure, gateway),
   });
   const task = { id: 'one', data: {} };
   return playEpisode(context, { team, task, sample: 0, phase: 'training', step: 0 });
 }
 
-/** A connection that counts what is sent. */
+/** A connection that counts its requests. */
 function counting(connection: Connection): Connection & { readonly sent: () => number } {
   let sent = 0;
   const counted: typeof fetch = (input, init) => {
@@ -56,7 +56,7 @@ const overHttp = ({ gateway: { url, secret } }: Context): Connection => {
   return { baseURL: `${url}/v1`, apiKey: secret, fetch, model: 'solver' };
 };
 
-/** Connections on which calls are refused, by why they are. `over` are those of an episode that is over. */
+/** Connections on which calls are refused, by reason. `over` belongs to an episode that has ended. */
 const refusals: readonly [string, (context: Context, over: readonly [Connection, Connection]) => Connection][] = [
   ['an agent that the team does not have', (context) => ({ ...context.openai, model: 'nobody' })],
   ['an agent that the team does not have, over HTTP', (context) => ({ ...overHttp(context), model: 'nobody' })],
@@ -67,8 +67,8 @@ const refusals: readonly [string, (context: Context, over: readonly [Connection,
 
 /** The suite for a client. */
 export function clientContract(client: string, call: Call): void {
-  describe(`${client} and what is no ordinary answer`, () => {
-    // Here and not beside the imports: files share this module, which runs once for all of them.
+  describe(`${client} in unusual cases`, () => {
+    // Here and not next to the imports: files share this module, which runs once for all of them.
     afterEach(async () => {
       vi.useRealTimers();
       await gateway?.close();
@@ -88,7 +88,7 @@ export function clientContract(client: string, call: Call): void {
       expect(turns).toEqual([]);
     });
 
-    it('sends a call once where nothing is played', async () => {
+    it('sends a call once if no episode is played', async () => {
       const outside = counting({ baseURL: 'http://drmas/v1', apiKey: 'drmas', fetch: boundFetch, model: 'solver' });
       await expect(call(outside, { stream: false })).rejects.toThrow(/no episode is played/);
       expect(outside.sent()).toBe(1);
@@ -127,7 +127,7 @@ export function clientContract(client: string, call: Call): void {
       ['in process, streamed', true, inProcess],
       ['over HTTP', false, overHttp],
       ['over HTTP, streamed', true, overHttp],
-    ] as const)('gives a call up, of which nothing is kept: %s', async (_, stream, connect) => {
+    ] as const)('gives a call up, and nothing of it is kept: %s', async (_, stream, connect) => {
       gateway = await openGateway(gatewaySchema.parse({}), { maxTurns: 16, warn: () => {} });
       const controller = new AbortController();
       let ended = false;

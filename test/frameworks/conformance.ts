@@ -1,14 +1,14 @@
 /**
- * What a framework does with agents in the place of its models: one suite for all of them. Each cell of the table in
+ * One suite for all frameworks: agents stand in the place of their models. Each cell of the table in
  * docs/agents-elsewhere.md is a test of this suite, and the suite compares the framework's row with the tests that ran.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Turn } from '../../src/core/episode.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam, type PlayContext } from '../../src/teams/team.js';
-import { type Lines, playScripted } from '../../src/testing/play-scripted.js';
+import type { Turn } from '../../src/base/core/episode.js';
+import { type Lines, playScripted } from '../../src/runs/testing/play-scripted.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam, type PlayContext } from '../../src/teams/team/team.js';
 
 export const CELLS = [
   'text',
@@ -24,22 +24,22 @@ export type Cell = (typeof CELLS)[number];
 const agents = { boss: agent({ tools: 'plain', invalidPenalty: 0.5 }), helper: agent() };
 type Context = PlayContext<{ question: string }, typeof agents>;
 
-/** What a cell's play sees: the tool runs through `look`, so that the suite knows what it was called with. */
+/** The input of a cell's play. The tool runs through `look`, so that the suite knows its arguments. */
 export interface CellContext extends Context {
   /** The tool `look`, with one number `n`: twice the number. */
   readonly look: (input: { readonly n: number }) => string;
 }
 
-/** A way to play a cell in a framework; its outcome is what the cell says. */
+/** A way to play a cell in a framework. Its outcome is the outcome of the cell. */
 export type CellPlay = (context: CellContext) => Promise<unknown>;
 
 interface Expected {
-  /** What the agents write, in order. The spaces show whether ids are kept: nobody would write them again. */
+  /** The texts of the agents, in order. No tokenizer writes their spaces anew, so they show whether ids are kept. */
   readonly lines: Lines<typeof agents>;
   readonly outcome: unknown;
   /** Who spoke, in order. */
   readonly speakers: readonly string[];
-  /** With what the tool was called. */
+  /** The arguments of the tool's calls. */
   readonly calls: readonly number[];
 }
 
@@ -72,9 +72,9 @@ const expected: Readonly<Record<Cell, Expected>> = {
 };
 
 interface Ways {
-  /** The cells in which the framework gives back something else than the agent said. */
+  /** The cells in which the framework's result differs from the agent's answer. */
   readonly rewritten?: readonly Cell[];
-  /** What the agents write where that is not what the others' do. */
+  /** The texts of the agents, if they differ from the other frameworks' texts. */
   readonly lines?: { readonly [Name in Cell]?: Lines<typeof agents> };
 }
 
@@ -134,7 +134,7 @@ export function conformance(
   });
 }
 
-/** Whether a turn's prompt goes on from an earlier turn: its prompt and all of its sampled ids. */
+/** Whether a turn's prompt continues an earlier turn: its prompt and all of its sampled ids. */
 function continues({ prompt }: Turn, earlier: Turn): boolean {
   const read = [...earlier.prompt, ...earlier.response];
   return read.every((id, i) => prompt[i] === id);

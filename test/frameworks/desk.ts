@@ -3,19 +3,19 @@
  * earn is what their digits are worth, so that tiny models learn it in seconds.
  */
 import { z } from 'zod';
-import type { Step } from '../../src/core/events.js';
-import { assistant, system, toolResult, user } from '../../src/core/message.js';
-import type { RandomStream } from '../../src/core/random.js';
-import { mean } from '../../src/core/statistics.js';
-import type { TaskSource, Trace } from '../../src/core/task.js';
-import { tinyDecoder } from '../../src/model/model-spec.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { defineRecipe, type RecipeInput } from '../../src/recipe/define.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { readEpisodes, type StoredEpisode } from '../../src/store/episode-files.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam, type PlayContext } from '../../src/teams/team.js';
-import { tinySizes } from '../../src/testing/train-tiny.js';
+import type { Step } from '../../src/base/core/events.js';
+import { assistant, system, toolResult, user } from '../../src/base/core/message.js';
+import type { RandomStream } from '../../src/base/core/random.js';
+import { mean } from '../../src/base/core/statistics.js';
+import type { TaskSource, Trace } from '../../src/base/core/task.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { tinyDecoder } from '../../src/engine/model/model-spec.js';
+import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
+import { readEpisodes, type StoredEpisode } from '../../src/method/store/episode-files.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { tinySizes } from '../../src/runs/testing/train-tiny.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam, type PlayContext } from '../../src/teams/team/team.js';
 import { filesOf, stepsOf, trainTiny } from '../support/tiny-run.js';
 
 const digits = (text: string) => (/^\d+$/.test(text) ? text : undefined);
@@ -46,7 +46,7 @@ export const lookUp = ({ n }: { readonly n: number }): string => String(2 * n);
 
 const tool = { name: 't', parameters: z.toJSONSchema(z.object({ n: z.number() })) };
 
-/** The team played with agents as functions: what every other way has to equal. */
+/** The team played with agents as functions. All other ways must give the same result. */
 export const plainPlay: DeskPlay = async ({ task, agents: { boss, helper } }) => {
   const messages = [system(BOSS), user(task.question)];
   let calls = 0;
@@ -130,7 +130,7 @@ type SampledTurn = Pick<
   'id' | 'agent' | 'prompt' | 'response' | 'logprobs' | 'advantage' | 'valid'
 >;
 
-/** What a run leaves that has to be the same whichever way the team was played. */
+/** The results of a run that do not depend on how the team was played. */
 export interface DeskRun {
   readonly turns: readonly { readonly turns: readonly SampledTurn[] }[];
   readonly weights: Readonly<Record<string, string>>;

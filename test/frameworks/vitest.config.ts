@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import base from '../../vitest.config.js';
+import { base } from '../../vitest.config.js';
 
 export default defineConfig({
   ...base,

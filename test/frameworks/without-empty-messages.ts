@@ -22,7 +22,7 @@ export function testWithoutEmptyMessages(framework: string, root: string, play: 
 }
 
 /**
- * What a run of one step sampled in the episodes of the plain one whose boss ended its turn with a word: behind an
+ * The samples of a run of one step, in those episodes of the plain run whose boss ended its turn with a word: behind an
  * empty message the helper reads something else.
  */
 function sampledBehindWords(run: DeskRun, plain: DeskRun): unknown[] {

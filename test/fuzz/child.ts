@@ -1,6 +1,6 @@
 /**
- * The process that takes inputs, so that whatever happens in it can be seen from outside. Before each input it writes
- * target and number into a file; what is wrong with one it sends as a message.
+ * The process that takes inputs, so that another process can see a crash. Before each input it writes target and number
+ * into a file. It sends the problem of an input as a message.
  */
 import { openSync, writeSync } from 'node:fs';
 import { inputOf } from './mutate.js';
@@ -14,12 +14,12 @@ export interface Job {
   readonly to: number;
 }
 
-/** What the process says: what is wrong with an input, or that all of a target's are taken. */
+/** The messages of the process: the fault of an input, or that a target has taken all of its inputs. */
 export type Report =
   | { readonly name: string; readonly number: number; readonly complaint: string }
   | { readonly name: string; readonly seconds: number };
 
-/** Failures of one target after which its further inputs would say nothing new. */
+/** After this many failures of one target, its further inputs are skipped. */
 const MOST_FAILURES = 5;
 
 const [jobs = '[]', seed = '', marker = ''] = process.argv.slice(2);

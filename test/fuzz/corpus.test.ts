@@ -22,7 +22,7 @@ describe('the fuzzer', () => {
     '%s: an input follows from its number',
     (_, target) => {
       const inputs = Array.from({ length: 20 }, (_, number) => inputOf(target, 1, number));
-      expect(inputs).toEqual(inputs.map((_, number) => inputOf(target, 1, number)));
+      expect(inputs.filter((input, number) => !input.equals(inputOf(target, 1, number)))).toEqual([]);
       expect(new Set(inputs.map(String)).size).toBeGreaterThan(10);
     },
   );

@@ -1,5 +1,5 @@
 /**
- * `npm run fuzz`: changes right inputs at random and gives them to every reader of what comes from outside. Each must
+ * `npm run fuzz`: changes right inputs at random and gives them to every reader of outside data. Each must
  * take it or refuse it by one of drmas's errors, within bounds of time and memory. An input that does not is stored in
  * test/fuzz/corpus, which `npm test` replays.
  */
@@ -15,9 +15,9 @@ import { inputOf } from './mutate.js';
 import { complaintAbout } from './target.js';
 import { targets } from './targets/index.js';
 
-/** Real time after which an input hangs, whatever else the machine does. */
+/** Real time after which an input counts as hanging, even on a busy machine. */
 const HANG_MS = 60_000;
-/** Deaths of the process after which the rest would say nothing new. */
+/** After this many crashes of the process, the remaining inputs are skipped. */
 const MOST_DEATHS = 20;
 
 const USAGE = `usage: npm run fuzz -- [options]

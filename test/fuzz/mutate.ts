@@ -1,5 +1,5 @@
 /** From right inputs to wrong ones. An input is a function of the fuzzer's seed, its target and its number alone. */
-import { RandomStream } from '../../src/core/random.js';
+import { RandomStream } from '../../src/base/core/random.js';
 import type { Target } from './target.js';
 
 const NUMBERS = '0 -1 1 2 7 255 256 65535 2147483647 2147483648 4294967295 4294967296 9007199254740991 1e9 1e308 1e999'
@@ -66,7 +66,7 @@ function range(input: Buffer, random: Draw): [number, number] {
 }
 
 const inBytes: readonly Change[] = [
-  // a bit, a byte, a number in place of what was there
+  // replaces a bit, a byte or a number
   (input, random) => {
     const changed = Buffer.from(input);
     if (changed.length > 0) {

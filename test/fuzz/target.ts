@@ -1,15 +1,15 @@
-/** A reader of what comes from outside, as the fuzzer sees it. */
-import { DrmasError } from '../../src/core/errors.js';
+/** A reader of outside data, as the fuzzer sees it. */
+import { DrmasError } from '../../src/base/core/errors.js';
 
 export interface Target {
   readonly name: string;
-  /** Inputs that are right, or nearly so: what is changed. */
+  /** Valid or nearly valid inputs, which the fuzzer changes. */
   readonly seeds: readonly (Uint8Array | string)[];
   /** Words of the format, which changes put in. */
   readonly words: readonly string[];
   /** Inputs of the full form; the short one takes a hundredth or so. */
   readonly inputs: number;
-  /** Reads the input; whatever it throws must be one of drmas's errors, or what `allows` allows. */
+  /** Reads the input. It must throw only drmas's errors, or errors that `allows` accepts. */
   run(input: Buffer): unknown;
   readonly allows?: (error: Error) => boolean;
 }
@@ -18,7 +18,7 @@ export interface Target {
 const LONGEST_MS = 1000;
 export const MOST_MEMORY = 1.5e9;
 
-/** What is wrong with how a target takes an input; undefined where nothing is. */
+/** The fault in a target's reading of an input. Undefined if there is no fault. */
 export async function complaintAbout(target: Target, input: Buffer): Promise<string | undefined> {
   const before = process.cpuUsage();
   let complaint: string | undefined;

@@ -1,7 +1,7 @@
 """
 A boss that looks something up with a tool and answers, and a helper that comments, with the official client of OpenAI.
 
-The process stays for all episodes: each line of its input is one, as JSON, and each line of its output what came of it.
+The process stays for all episodes: each line of its input is one, as JSON, and each line of its output is the result.
 The client knows nothing of training; an episode's URL and secret stand where a provider's would.
 """
 import asyncio

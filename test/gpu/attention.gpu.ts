@@ -1,9 +1,9 @@
-/** Attention in blocks of queries and tiles of keys: what a row gets depends on neither. */
+/** Attention in blocks of queries and tiles of keys: a row's result depends on neither. */
 import { describe, expect, it } from 'vitest';
-import { RandomStream } from '../../src/core/random.js';
-import type { Heads } from '../../src/tensor/kernel-arguments.js';
-import { referenceKernels } from '../../src/tensor/reference/reference-kernels.js';
-import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import type { Heads } from '../../src/engine/tensor/kernel-arguments.js';
+import { referenceKernels } from '../../src/engine/tensor/reference/reference-kernels.js';
+import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
 import { sharedKernels } from './opened-device.js';
 
 /** Sequences that begin and end within blocks, some longer than one, and one of a single row. */
@@ -42,8 +42,17 @@ async function inBatch(
   const [out, sums] = [kernels.allocate(dOut.length), kernels.allocate(rows * shape.heads)];
   const dQkv = kernels.allocate(qkv.length);
   const on = integers(kernels, starts);
-  kernels.attention(out, sums, x, on, starts.length - 1, shape);
-  kernels.attentionBackward(dQkv, change, out, sums, x, on, starts.length - 1, shape);
+  kernels.attention({ out, logSumExp: sums, qkv: x, starts: on, sequences: starts.length - 1, heads: shape });
+  kernels.attentionBackward({
+    dQkv,
+    dOut: change,
+    out,
+    logSumExp: sums,
+    qkv: x,
+    starts: on,
+    sequences: starts.length - 1,
+    heads: shape,
+  });
   return kernels.read([out, sums, dQkv]);
 }
 
@@ -67,14 +76,25 @@ describe.each<Heads>([
 
   // Every width of a head has shaders of its own.
   const tags = shape.headDim === 10 ? [] : ['long'];
-  it('is that of the plain kernels, with the same bits alone and through a cache in pieces', { tags }, async () => {
+  it('has the results of the plain kernels, with the same bits alone and through a cache in pieces', {
+    tags,
+  }, async () => {
     const kernels = await sharedKernels();
     const { qkv, dOut } = given;
     const expected = [dOut.length, ROWS * shape.heads, qkv.length].map((length) => new Float32Array(length));
     const [out, sums, dQkv] = expected as [Float32Array, Float32Array, Float32Array];
     const starts = Int32Array.from(STARTS);
-    referenceKernels.attention(out, sums, qkv, starts, LENGTHS.length, shape);
-    referenceKernels.attentionBackward(dQkv, dOut, out, sums, qkv, starts, LENGTHS.length, shape);
+    referenceKernels.attention({ out, logSumExp: sums, qkv, starts, sequences: LENGTHS.length, heads: shape });
+    referenceKernels.attentionBackward({
+      dQkv,
+      dOut,
+      out,
+      logSumExp: sums,
+      qkv,
+      starts,
+      sequences: LENGTHS.length,
+      heads: shape,
+    });
     const all = await inBatch(kernels, shape, given, STARTS);
     all.forEach((each, i) => {
       expect(gap(each, expected[i] as Float32Array)).toBeLessThan(2e-5);
@@ -100,7 +120,7 @@ describe.each<Heads>([
     }
 
     const capacity = 64;
-    const size = LENGTHS.length * kernels.cacheSlotSize(capacity, shape);
+    const size = LENGTHS.length * kernels.cacheSlotSize({ capacity, heads: shape });
     const [keys, values] = [kernels.allocate(size), kernels.allocate(size)];
     const places = LENGTHS.flatMap((length, slot) => Array.from({ length }, (_, position) => ({ slot, position })));
     const slots = integers(
@@ -117,17 +137,17 @@ describe.each<Heads>([
       [0, 5],
       [5, ROWS],
     ] as const)
-      kernels.attentionCached(
-        attended.subarray(first * (widths[0] as number)),
+      kernels.attentionCached({
+        out: attended.subarray(first * (widths[0] as number)),
         keys,
         values,
-        x.subarray(first * widthOf(shape)),
-        slots.subarray(first),
-        positions.subarray(first),
-        end - first,
+        qkv: x.subarray(first * widthOf(shape)),
+        slots: slots.subarray(first),
+        positions: positions.subarray(first),
+        rows: end - first,
         capacity,
-        shape,
-      );
+        heads: shape,
+      });
     expect((await kernels.read([attended]))[0]).toEqual(all[0]);
   });
 });
@@ -138,7 +158,14 @@ it('rows of no sequence are left alone', async () => {
   const qkv = noise(40 * widthOf(shape), 'qkv');
   const out = written(kernels, new Float32Array(40 * 16).fill(7));
   const starts = integers(kernels, [3, 10, 10, 30]);
-  kernels.attention(out, kernels.allocate(80), written(kernels, qkv), starts, 3, shape);
+  kernels.attention({
+    out,
+    logSumExp: kernels.allocate(80),
+    qkv: written(kernels, qkv),
+    starts,
+    sequences: 3,
+    heads: shape,
+  });
   const [values] = await kernels.read([out]);
   const changed = Array.from({ length: 40 }, (_, row) =>
     values.subarray(row * 16, row * 16 + 16).every((v) => v !== 7),

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { findVulkan } from '../../src/platform/vulkan-drivers.js';
+import { findVulkan } from '../../src/base/platform/vulkan-drivers.js';
 
 /** Where Debian's package puts SwiftShader, and a loader for drivers. */
 const CHROMIUM = '/usr/lib/chromium';
@@ -15,9 +15,9 @@ process.exit((await create([]).requestAdapter()) === null ? 1 : 0);`;
 
 /**
  * Sets the environment of the processes that are started later, since a loader looks where its process was told when it
- * started: `DRMAS_TEST_GPU=lavapipe` takes Mesa's driver in software; else what `VK_DRIVER_FILES` says counts, of which
- * nothing leaves the choice to the machine, and without it SwiftShader where it is installed.
- * @returns Why there is nothing to test on, where that is so
+ * started: `DRMAS_TEST_GPU=lavapipe` takes Mesa's driver in software. Otherwise `VK_DRIVER_FILES` counts: an empty
+ * value leaves the choice to the machine. Without the variable it is SwiftShader, if installed.
+ * @returns The reason why no GPU can be tested, or undefined
  */
 export async function chooseDriver(environment: NodeJS.ProcessEnv): Promise<string | undefined> {
   const wanted = environment.DRMAS_TEST_GPU;

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { DeviceCheck } from '../../src/tensor/webgpu/check-device.js';
+import type { DeviceCheck } from '../../src/engine/tensor/webgpu/check-device.js';
 import { BrowserPage, chromium, SOFTWARE_GPU } from '../support/chromium.js';
 
 /** WebGPU is for pages from somewhere, and from this machine at least. */

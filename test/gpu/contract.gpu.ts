@@ -1,4 +1,4 @@
-/** The whole contract, minutes of processor time on a driver in software: `npm run test:gpu:contract`. */
+/** The whole contract, minutes of processor time on a driver in software: `npm run verify -- gpu-contract`. */
 import { kernelsContract } from '../contracts/kernels.js';
 import { mirroredKernels } from './mirrored-kernels.js';
 

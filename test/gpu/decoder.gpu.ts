@@ -1,13 +1,13 @@
-/** The decoder on a GPU's kernels: whole models and adapters, trained and sampled, beside the plain kernels. */
+/** The decoder on a GPU's kernels, compared with the plain kernels: whole models and adapters, trained and sampled. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
-import { RandomStream, randomKey } from '../../src/core/random.js';
-import { PolicyModel } from '../../src/model/decoder/policy-model.js';
-import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
-import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
+import { RandomStream, randomKey } from '../../src/base/core/random.js';
+import { type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import type { Kernels } from '../../src/engine/tensor/kernels.js';
+import { createReferenceKernels } from '../../src/engine/tensor/reference/reference.js';
 import { generate, plain, randomSequence } from '../contracts/decoder.js';
 import { plainAdamW } from '../support/adamw.js';
 import { checkedKernels } from './opened-device.js';
@@ -35,7 +35,7 @@ const requests = Array.from({ length: 4 }, (_, id) => ({
   key: randomKey('draw', id),
 }));
 
-/** Some steps of training and what is sampled then, with what the trained model says of it. */
+/** Some steps of training, then samples with the log-probs of the trained model. */
 async function train(kernels: Kernels, kind: (typeof kinds)[number]) {
   const base = new DecoderWeights(kernels, config);
   kernels.write(base.tensors.flat, drawn);
@@ -58,7 +58,7 @@ async function train(kernels: Kernels, kind: (typeof kinds)[number]) {
     const totals = [entropySum, gradientNorm];
     steps.push({ logprobs: logprobs.flatMap((row) => [...row]), totals, gradient, weights });
   }
-  const sampler = new Sampler(kernels, base);
+  const sampler = new DecoderSampler(kernels, base);
   sampler.load('policy', model.trained, 1, whole ? undefined : adapter);
   const results = await generate(sampler, requests, [4]);
   const scored = await model.score(

@@ -1,15 +1,15 @@
 /**
  * A thread that has the kernels of a GPU and carries out calls on memory of the thread that asks: what a call reads is
- * written to the device before, what it writes is read back after.
+ * written to the device before, its output is read back afterwards.
  */
 import { type MessagePort, workerData } from 'node:worker_threads';
-import { messageOf } from '../../src/core/errors.js';
-import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
-import type { DeviceFloats, DeviceMemory } from '../../src/tensor/webgpu/device-memory.js';
-import { findAdapter } from '../../src/tensor/webgpu/open-device.js';
-import { createWebgpuKernels, type WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
+import { messageOf } from '../../src/base/core/errors.js';
+import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
+import type { DeviceFloats, DeviceMemory } from '../../src/engine/tensor/webgpu/device-memory.js';
+import { findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';
+import { createWebgpuKernels, type WebgpuOptions } from '../../src/engine/tensor/webgpu/webgpu.js';
 
-/** What the thread is started with. */
+/** The input of the thread. */
 export interface ThreadData {
   readonly port: MessagePort;
   /** [done]: set to 1 when a call is over. */
@@ -19,16 +19,16 @@ export interface ThreadData {
 
 export type HostArray = Float32Array | Int32Array | Uint16Array;
 
-/** A kernel with its arguments; `written` are the positions of the buffers that it writes. */
+/** A kernel with its arguments; `written` are the names of the buffers that it writes. */
 export interface Call {
   readonly kernel: string;
-  readonly values: readonly unknown[];
-  readonly written: readonly number[];
+  readonly given: Readonly<Record<string, unknown>>;
+  readonly written: readonly string[];
 }
 
 export type Reply = { readonly result: unknown } | { readonly problem: string; readonly range: boolean };
 
-type Kernel = (...values: unknown[]) => unknown;
+type Kernel = (given: Readonly<Record<string, unknown>>) => unknown;
 
 const { port, done, options } = workerData as ThreadData;
 const adapter = await findAdapter();
@@ -43,9 +43,9 @@ port.on('message', async (call: Call) => {
 
 const refusal = (error: unknown): Reply => ({ problem: messageOf(error), range: error instanceof RangeError });
 
-async function carryOut({ kernel, values, written }: Call): Promise<Reply> {
+async function carryOut({ kernel, given, written }: Call): Promise<Reply> {
   const used: DeviceMemory[] = [];
-  const given = values.map((value) => {
+  const onDevice = (value: unknown) => {
     if (!isArray(value)) return value;
     const memory = memoryFor(kernels, value);
     used.push(memory);
@@ -54,11 +54,12 @@ async function carryOut({ kernel, values, written }: Call): Promise<Reply> {
     else if (value instanceof Int32Array) kernels.write(part as DeviceMemory<'int32'>, value);
     else kernels.write(part as DeviceMemory<'bfloat16'>, value);
     return part;
-  });
-  const result = await (kernels[kernel as keyof DeviceKernels] as Kernel)(...given);
-  const contents: readonly HostArray[] = await kernels.read(written.map((i) => given[i] as DeviceFloats));
-  written.forEach((i, n) => {
-    (values[i] as HostArray).set(contents[n] as HostArray);
+  };
+  const values = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, onDevice(value)]));
+  const result = await (kernels[kernel as keyof DeviceKernels] as unknown as Kernel)(values);
+  const contents: readonly HostArray[] = await kernels.read(written.map((name) => values[name] as DeviceFloats));
+  written.forEach((name, n) => {
+    (given[name] as HostArray).set(contents[n] as HostArray);
   });
   free.push(...used);
   return { result };
@@ -67,12 +68,12 @@ async function carryOut({ kernel, values, written }: Call): Promise<Reply> {
 const isArray = (value: unknown): value is HostArray =>
   value instanceof Float32Array || value instanceof Int32Array || value instanceof Uint16Array;
 
-/** Memory that an earlier call has used, where some is large enough: a new buffer has no bind group yet. */
+/** Memory that an earlier call has used, if it is large enough: a new buffer has no bind group yet. */
 function memoryFor(kernels: DeviceKernels, array: HostArray): DeviceMemory {
   const kind = array instanceof Float32Array ? 'float32' : array instanceof Int32Array ? 'int32' : 'bfloat16';
-  const room = 2 ** Math.ceil(Math.log2(Math.max(64, array.length)));
-  const at = free.findIndex((memory) => memory.kind === kind && memory.length === room);
+  const capacity = 2 ** Math.ceil(Math.log2(Math.max(64, array.length)));
+  const at = free.findIndex((memory) => memory.kind === kind && memory.length === capacity);
   if (at >= 0) return free.splice(at, 1)[0] as DeviceMemory;
-  if (kind === 'float32') return kernels.allocate(room);
-  return kind === 'int32' ? kernels.allocateIntegers(room) : kernels.allocateBfloat16(room);
+  if (kind === 'float32') return kernels.allocate(capacity);
+  return kind === 'int32' ? kernels.allocateIntegers(capacity) : kernels.allocateBfloat16(capacity);
 }

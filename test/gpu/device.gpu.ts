@@ -1,11 +1,11 @@
-/** What surrounds the kernels: the check of a device, opening one, and failures. */
+/** The code around the kernels: the check of a device, its opening, and failures. */
 import { describe, expect, it } from 'vitest';
-import { checkDevice, type DeviceCheck } from '../../src/tensor/webgpu/check-device.js';
-import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
-import { inspectGpu } from '../../src/tensor/webgpu/inspect-gpu.js';
-import { adapterOf, adaptersOf, findAdapter } from '../../src/tensor/webgpu/open-device.js';
-import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
-import type { Gpu, PowerPreference } from '../../src/tensor/webgpu/webgpu-api.js';
+import { checkDevice, type DeviceCheck } from '../../src/engine/tensor/webgpu/check-device.js';
+import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
+import { inspectGpu } from '../../src/engine/tensor/webgpu/inspect-gpu.js';
+import { adapterOf, adaptersOf, findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';
+import { openDeviceKernels } from '../../src/engine/tensor/webgpu/open-kernels.js';
+import type { Gpu, PowerPreference } from '../../src/engine/tensor/webgpu/webgpu-api.js';
 import { openedDevices, sharedKernels } from './opened-device.js';
 
 const open = openedDevices();
@@ -40,7 +40,7 @@ describe('the check of a device', () => {
 
 describe('opening a GPU', () => {
   const good: DeviceCheck = { gap: 1e-6, rowsKeepBits: true };
-  /** Opens with a check that finds one thing after the other, and says how often it was asked. */
+  /** Opens with a check that finds one problem after the other, and counts its calls. */
   async function opening(...results: readonly DeviceCheck[]) {
     let checks = 0;
     const disposed: string[] = [];
@@ -88,7 +88,7 @@ describe('opening a GPU', () => {
 });
 
 describe('a device that fails', () => {
-  it('says at the next read what it refused', async () => {
+  it('names a refused operation at the next read', async () => {
     const { device, kernels } = await open();
     const memory = kernels.allocate(4);
     device.createShaderModule({ label: 'wrong', code: 'fn main( {' });
@@ -111,7 +111,7 @@ describe('a device that fails', () => {
   it('says so to whoever is waiting for it', async () => {
     const { device, kernels } = await open();
     const memory = kernels.allocate(4);
-    const waiting = [kernels.read([memory]), kernels.sumOfSquares(memory, 4)].map((each) =>
+    const waiting = [kernels.read([memory]), kernels.sumOfSquares({ x: memory, length: 4 })].map((each) =>
       expect(each).rejects.toMatchObject({ name: 'DeviceError', reason: 'lost' }),
     );
     device.destroy();
@@ -146,7 +146,7 @@ const adapterNamed = (vendor: string) => ({
   requestDevice: () => Promise.reject(new TypeError('maxStorageBuffersPerShaderStage is 4')),
 });
 
-it('a GPU that opens no device with what is asked for says so', async () => {
+it('a GPU that opens no device with the requested limits says so', async () => {
   const gpu = { requestAdapter: async () => adapterNamed('some') } as unknown as Gpu;
   await expect((await adapterOf(gpu)).open()).rejects.toMatchObject({
     ...{ name: 'DeviceError', reason: 'absent' },

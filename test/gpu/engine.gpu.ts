@@ -1,22 +1,22 @@
-/** The embedded engine on a GPU: what the decoder's test leaves out, models from files, and what is refused. */
+/** The embedded engine on a GPU: the cases that the decoder's test leaves out, models from files, and refusals. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import type { OptimizerSettings } from '../../src/contract/optimizer-settings.js';
-import { RandomStream } from '../../src/core/random.js';
-import { CriticModel } from '../../src/model/decoder/critic-model.js';
-import { PolicyModel } from '../../src/model/decoder/policy-model.js';
-import { decoderTensors, initialise } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import type { Kernels } from '../../src/tensor/kernels.js';
-import { fillOnHost } from '../../src/tensor/memory.js';
-import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
-import { selectEngineKernels } from '../../src/tensor/select.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import type { OptimizerSettings } from '../../src/engine/contract/optimizer-settings.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { CriticModel } from '../../src/engine/model/decoder/critic-model.js';
+import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import { decoderTensors, initialise } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import type { Kernels } from '../../src/engine/tensor/kernels.js';
+import { fillOnHost } from '../../src/engine/tensor/memory.js';
+import { createReferenceKernels } from '../../src/engine/tensor/reference/reference.js';
+import { selectEngineKernels } from '../../src/engine/tensor/select.js';
 import { plain, randomSequence } from '../contracts/decoder.js';
 import { goldenModels, goldenPath } from '../goldens.js';
 import { plainAdamW } from '../support/adamw.js';
@@ -119,7 +119,7 @@ describe('the engine on a GPU', () => {
     });
   });
 
-  it('says what computes, which is asked for in one way only', { tags: ['long'] }, async () => {
+  it('names its device, and each device has only one name', { tags: ['long'] }, async () => {
     const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles, device: 'gpu' });
     expect(backend.hardware.kernels).toBe('webgpu');
     expect(backend.hardware.isa).toMatch(/^wgsl, ./);

@@ -1,21 +1,21 @@
-/** A GPU that fails when it is told to, and runs that the command line makes on it, in this thread. */
+/** A GPU that fails on demand, and runs of the command line on it, in this thread. */
 import { engineHere, Gate } from '../../site/src/run/engine-here.js';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import type { Work } from '../../src/cli/wiring.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { executeRun } from '../../src/run/execute-run.js';
-import { type FoundAdapter, findAdapter } from '../../src/tensor/webgpu/open-device.js';
-import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
-import type { GpuDevice } from '../../src/tensor/webgpu/webgpu-api.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { type FoundAdapter, findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';
+import { openDeviceKernels } from '../../src/engine/tensor/webgpu/open-kernels.js';
+import type { GpuDevice } from '../../src/engine/tensor/webgpu/webgpu-api.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
+import type { RunPlace } from '../../src/runs/run/start-run.js';
 
 export interface Failing {
-  /** What the GPU is called, where not as it is. */
+  /** The name of the GPU, if it is not its real one. */
   readonly name?: string;
   /** The bytes of a buffer at most. */
   readonly buffer?: number;
   /**
-   * What happens when the checkpoint of a step is written: the GPU is taken away, has no memory any more, or is given a
-   * shader that does not compile.
+   * The failure after the checkpoint of a step: the GPU is removed, has no memory any more, or gets a shader
+   * that does not compile.
    */
   readonly after?: { readonly step: number; readonly it: 'is lost' | 'is full' | 'refuses a shader' };
 }
@@ -23,7 +23,7 @@ export interface Failing {
 class GPUOutOfMemoryError extends Error {}
 
 /** Runs on such a GPU, from the beginning or from a checkpoint. */
-export function workOn({ name, buffer, after }: Failing): Pick<Work, 'executeRun'> {
+export function placeOn({ name, buffer, after }: Failing): Pick<RunPlace, 'executeRun'> {
   let device: GpuDevice | undefined;
   let isFull = false;
   const createBuffer: GpuDevice['createBuffer'] = (wanted) => {

@@ -1,17 +1,17 @@
-/** What becomes of a run whose GPU fails, as the command line tells it: `npm run test:gpu:run`. */
+/** A run whose GPU fails, as the command line reports it: `npm run verify -- gpu-run`. */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { RunDirectory } from '../../src/store/run-directory.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { drmas, plainRecipe } from '../support/command-line.js';
 import { eventsOf, filesOf, temporaryRoot } from '../support/tiny-run.js';
-import { type Failing, workOn } from './failing-gpu.js';
+import { type Failing, placeOn } from './failing-gpu.js';
 
 const root = temporaryRoot();
 const file = join(root, 'recipe.ts');
 
-/** Two agents that say a few letters each, and are paid for how many are different. */
+/** Two agents that write a few letters each. The reward is the number of different letters. */
 const recipe = plainRecipe
   .replace('play: async () => 0', 'play: async ({ agents }) => (await agents.solver("a")).text')
   .replace('reward: () => 0', 'reward: ({ outcome }) => new Set(outcome).size / 4')
@@ -26,10 +26,10 @@ beforeAll(() => writeFile(file, recipe));
 
 const train = (run: string, failing: Failing = {}) =>
   drmas(['train', file, '--device', 'gpu', '--run', run], {
-    work: workOn(failing),
+    place: placeOn(failing),
   });
 const resume = (run: string, failing: Failing = {}, ...words: string[]) =>
-  drmas(['resume', run, ...words], { work: workOn(failing) });
+  drmas(['resume', run, ...words], { place: placeOn(failing) });
 const stepsOf = async (run: string) => (await (await RunDirectory.open(run)).checkpoints()).map(({ step }) => step);
 
 describe('a run', () => {
@@ -65,17 +65,19 @@ describe('a run', () => {
     expect(existsSync(run)).toBe(false);
   });
 
-  it('goes on with another GPU, or with a processor, only where that is accepted', async () => {
+  it('resumes on another GPU, or on a processor, only if that is accepted', async () => {
     const run = join(root, 'moved');
     await train(run, { after: { step: 2, it: 'is lost' } });
     const before = await eventsOf(await RunDirectory.open(run));
     const elsewhere = await resume(run, { name: 'another one' });
     expect(elsewhere.code).toBe(2);
-    expect(elsewhere.err).toMatch(/was begun with webgpu \(wgsl, .*\) kernels, here are webgpu \(wgsl, another one\)/);
+    expect(elsewhere.err).toMatch(
+      /was started with webgpu \(wgsl, .*\) kernels, this machine has webgpu \(wgsl, another one\)/,
+    );
     expect(elsewhere.err).toMatch(/--accept-changes/);
     const processor = await drmas(['resume', run, '--device', 'cpu']);
     expect(processor.code).toBe(2);
-    expect(processor.err).toMatch(/was begun with webgpu \(wgsl, .*\) kernels, here are (?!webgpu)/);
+    expect(processor.err).toMatch(/was started with webgpu \(wgsl, .*\) kernels, this machine has (?!webgpu)/);
     expect(await stepsOf(run)).toEqual([1, 2]);
     expect(before.length).toBeGreaterThan(2);
     expect(await resume(run, { name: 'another one' }, '--accept-changes')).toMatchObject({ code: 0 });

@@ -1,14 +1,14 @@
-/** What the plan says that the engine takes of a GPU, beside what it takes. */
+/** The memory of a GPU in the plan's forecast, compared with the memory that the engine allocates. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { PlannedPolicy } from '../../src/backends/backend-declaration.js';
-import { deviceMemoryPlan } from '../../src/backends/embedded/memory/device-footprint.js';
-import { Engine } from '../../src/backends/embedded/thread/engine.js';
-import type { PolicyShape } from '../../src/backends/embedded/thread/resident-policy.js';
-import { packSamples } from '../../src/backends/embedded/thread/sample-batch.js';
-import { type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
-import { randomKey } from '../../src/core/random.js';
-import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
-import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
+import { randomKey } from '../../src/base/core/random.js';
+import type { PlannedPolicy } from '../../src/engine/backends/backend-declaration.js';
+import { type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import { deviceMemoryPlan } from '../../src/engine/embedded/memory/device-footprint.js';
+import { Engine } from '../../src/engine/embedded/thread/engine.js';
+import type { PolicyShape } from '../../src/engine/embedded/thread/resident-policy.js';
+import { packSamples } from '../../src/engine/embedded/thread/sample-batch.js';
+import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
+import { openDeviceKernels } from '../../src/engine/tensor/webgpu/open-kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 import { sampleOf } from '../support/samples.js';
 
@@ -64,7 +64,7 @@ const adapter = { settings, base: 'base', kept: 'bfloat16' } as const;
 it.each([
   ['a model of its own', [planned], [config]],
   ['two adapters on a base in bfloat16', [1, 2].map((i) => ({ ...planned, name: `${i}`, adapter })), [1, 2]],
-] as const)('%s takes what was planned, within a tenth', async (_, policies, shapes) => {
+] as const)('%s takes the planned memory, within a tenth', async (_, policies, shapes) => {
   const { total: { total } = { total: 0 } } = await deviceMemoryPlan(
     { recompute: false, longest: LONGEST, written: 0.25 },
     policies,

@@ -1,15 +1,16 @@
-/** Fused operations: the bits of the calls that they stand for, in every form, and how few dispatches a layer has. */
+/** Fused operations have the bits of the calls that they replace, in all forms. A layer needs few dispatches. */
 import { describe, expect, it } from 'vitest';
-import { type DecoderConfig, PROJECTIONS } from '../../src/contract/architecture.js';
-import { RandomStream, randomKey } from '../../src/core/random.js';
-import { PolicyModel } from '../../src/model/decoder/policy-model.js';
-import { Sampler } from '../../src/model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { baseWeights, DecoderWeights } from '../../src/model/decoder/weights/model-weights.js';
-import { narrowed } from '../../src/tensor/bfloat16.js';
-import { type Before, linearOntoByCalls } from '../../src/tensor/fused-kernels.js';
-import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
-import type { DeviceFloats, DeviceHalves } from '../../src/tensor/webgpu/device-memory.js';
+import { RandomStream, randomKey } from '../../src/base/core/random.js';
+import { type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import { baseWeights, DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import { toBfloat16 } from '../../src/engine/tensor/bfloat16.js';
+import type { Before } from '../../src/engine/tensor/kernel-arguments.js';
+import { linearOntoByCalls } from '../../src/engine/tensor/linear-onto.js';
+import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
+import type { DeviceBfloat16s, DeviceFloats } from '../../src/engine/tensor/webgpu/device-memory.js';
 import { generate, plain } from '../contracts/decoder.js';
 import { openedDevices, sharedKernels } from './opened-device.js';
 
@@ -27,9 +28,9 @@ function floats(kernels: DeviceKernels, length: number, key: string): DeviceFloa
   return memory;
 }
 
-function halves(kernels: DeviceKernels, length: number, key: string): DeviceHalves {
+function bfloat16s(kernels: DeviceKernels, length: number, key: string): DeviceBfloat16s {
   const memory = kernels.allocateBfloat16(length);
-  kernels.write(memory, narrowed(noise(length, key)));
+  kernels.write(memory, toBfloat16(noise(length, key)));
   return memory;
 }
 
@@ -45,19 +46,25 @@ interface Form {
   readonly beside: Beside;
   readonly kind: 'float32' | 'bfloat16';
   readonly transpose: boolean;
-  readonly narrow?: boolean;
+  readonly inBfloat16?: boolean;
   readonly share?: boolean;
 }
 
 /** A product at once and by calls, and the dispatches of each. */
 async function bothWays(kernels: DeviceKernels, form: Form) {
-  const { rows, beside, kind, transpose, narrow = false, share: shared = true } = form;
-  const weight = kind === 'float32' ? floats(kernels, INPUTS * OUTPUTS, 'W') : halves(kernels, INPUTS * OUTPUTS, 'W');
-  const matrix = kernels.stored<DeviceFloats | DeviceHalves>(weight, INPUTS, OUTPUTS, transpose);
+  const { rows, beside, kind, transpose, inBfloat16 = false, share: shared = true } = form;
+  const weight =
+    kind === 'float32' ? floats(kernels, INPUTS * OUTPUTS, 'W') : bfloat16s(kernels, INPUTS * OUTPUTS, 'W');
+  const matrix = kernels.stored<DeviceFloats | DeviceBfloat16s>({
+    weight,
+    inputs: INPUTS,
+    outputs: OUTPUTS,
+    transpose,
+  });
   const x = floats(kernels, rows * INPUTS, 'x');
-  const up = narrow ? halves(kernels, RANK * OUTPUTS, 'B') : floats(kernels, RANK * OUTPUTS, 'B');
+  const up = inBfloat16 ? bfloat16s(kernels, RANK * OUTPUTS, 'B') : floats(kernels, RANK * OUTPUTS, 'B');
   const share = shared ? { x: floats(kernels, rows * RANK, 'x A'), packed: up, width: RANK } : undefined;
-  const linear = (narrow ? kernels.linearNarrow : kernels.linear) as DeviceKernels['linear'];
+  const linear = (inBfloat16 ? kernels.bfloat16Linear : kernels.linear) as DeviceKernels['linear'];
   const run = (way: 'at once' | 'by calls') => {
     const out = floats(kernels, rows * OUTPUTS, 'out');
     const befores: Record<Beside, Before<DeviceFloats> | undefined> = {
@@ -66,10 +73,11 @@ async function bothWays(kernels: DeviceKernels, form: Form) {
       'a residual': { residual: floats(kernels, rows * OUTPUTS, 'residual') },
       'what is there': { residual: out },
     };
-    const args = [out, befores[beside], x, matrix, share, rows, INPUTS, OUTPUTS] as const;
+    const sizes = { rows, inputs: INPUTS, outputs: OUTPUTS };
+    const given = { out, before: befores[beside], x, packed: matrix, share, ...sizes };
     const { dispatches } = kernels.counts;
-    if (way === 'at once') fusedOf(kernels).linearOnto(narrow, ...args);
-    else linearOntoByCalls({ ...kernels, linear }, ...args);
+    if (way === 'at once') fusedOf(kernels).linearOnto({ inBfloat16, ...given });
+    else linearOntoByCalls({ ...kernels, linear }, given);
     return { out, dispatches: kernels.counts.dispatches - dispatches };
   };
   const [once, calls] = [run('at once'), run('by calls')];
@@ -77,13 +85,13 @@ async function bothWays(kernels: DeviceKernels, form: Form) {
   return { values, expected, dispatches: [once.dispatches, calls.dispatches] };
 }
 
-describe('a product with what it is added to and an adapter’s share', () => {
+describe('a product with its addend and an adapter’s share', () => {
   it.each<Form>([
     { rows: 3, beside: 'a bias', kind: 'bfloat16', transpose: false },
     { rows: 3, beside: 'what is there', kind: 'float32', transpose: false },
     { rows: 20, beside: 'a residual', kind: 'float32', transpose: true },
-    { rows: 20, beside: 'nothing', kind: 'bfloat16', transpose: true, narrow: true },
-    { rows: 70, beside: 'a bias', kind: 'float32', transpose: false, narrow: true },
+    { rows: 20, beside: 'nothing', kind: 'bfloat16', transpose: true, inBfloat16: true },
+    { rows: 70, beside: 'a bias', kind: 'float32', transpose: false, inBfloat16: true },
     { rows: 70, beside: 'a residual', kind: 'bfloat16', transpose: false, share: false },
   ])('has in one dispatch the bits of its calls: %o', async (form) => {
     const { values, expected, dispatches } = await bothWays(await sharedKernels(), form);
@@ -105,25 +113,37 @@ describe('a product with what it is added to and an adapter’s share', () => {
     const [weight, bias] = [all.subarray(0, 50), all.subarray(50)];
     const x = floats(whole, 10, 'x');
     const outs = [whole.allocate(5), whole.allocate(5)] as const;
-    const rest = [{ bias }, x, whole.stored(weight, 10, 5, false), undefined, 1, 10, 5] as const;
-    fusedOf(whole).linearOnto(false, outs[0], ...rest);
-    linearOntoByCalls(whole, outs[1], ...rest);
+    const packed = whole.stored({ weight, inputs: 10, outputs: 5, transpose: false });
+    const given = { before: { bias }, x, packed, rows: 1, inputs: 10, outputs: 5 };
+    fusedOf(whole).linearOnto({ inBfloat16: false, out: outs[0], ...given });
+    linearOntoByCalls(whole, { out: outs[1], ...given });
     const [once, calls] = await whole.read(outs);
     expect(once).toEqual(calls);
   });
 });
 
-it('the gradient of a block of an adapter is that of the whole matrix, scaled', async () => {
+it('the gradient of a block of an adapter is the scaled gradient of the whole matrix', async () => {
   const kernels = await sharedKernels();
   const [rows, inputs, outputs] = [75, 9, 40];
   const [x, dOut] = [floats(kernels, rows * inputs, 'x'), floats(kernels, rows * outputs, 'dOut')];
   const whole = kernels.allocate(inputs * outputs);
-  kernels.linearWeightGradient(whole, x, dOut, rows, inputs, outputs);
+  kernels.linearWeightGradient({ dWeight: whole, x, dOut, rows, inputs, outputs });
   // Rows 3 to 7 and columns 10 to 31 of it.
   const part = floats(kernels, 5 * 22, 'part');
   const [first] = await kernels.read([part]);
   const [xPart, dPart] = [x.subarray(3), dOut.subarray(10)];
-  fusedOf(kernels).partOfWeightGradient(false, part, 0.375, xPart, inputs, dPart, outputs, rows, 5, 22);
+  fusedOf(kernels).partOfWeightGradient({
+    inBfloat16: false,
+    dWeight: part,
+    scale: 0.375,
+    x: xPart,
+    xStride: inputs,
+    dOut: dPart,
+    dOutStride: outputs,
+    rows,
+    inputs: 5,
+    outputs: 22,
+  });
   const [all, values] = await kernels.read([whole, part]);
   values.forEach((value, i) => {
     const sum = all[(3 + Math.floor(i / 22)) * outputs + 10 + (i % 22)] as number;
@@ -148,13 +168,13 @@ it('turning and caching at once has the bits of the calls: what is attended, key
   const run = (way: 'at once' | 'by calls') => {
     const qkv = floats(kernels, rows * width, 'qkv');
     const out = kernels.allocate(rows * shape.heads * shape.headDim);
-    const size = 4 * kernels.cacheSlotSize(capacity, shape);
+    const size = 4 * kernels.cacheSlotSize({ capacity, heads: shape });
     const [keys, values] = [kernels.allocate(size), kernels.allocate(size)];
-    const places = [slots, positions, rows, capacity, shape] as const;
-    if (way === 'at once') fusedOf(kernels).ropeAttentionCached(out, keys, values, qkv, table, ...places);
+    const attention = { out, keys, values, qkv, slots, positions, rows, capacity, heads: shape };
+    if (way === 'at once') fusedOf(kernels).ropeAttentionCached({ ...attention, table });
     else {
-      kernels.rope(qkv, table, positions, rows, shape, false);
-      kernels.attentionCached(out, keys, values, qkv, ...places);
+      kernels.rope({ qkv, table, positions, rows, heads: shape, inverse: false });
+      kernels.attentionCached(attention);
     }
     return [out, keys, values];
   };
@@ -163,15 +183,15 @@ it('turning and caching at once has the bits of the calls: what is attended, key
   expect(read[0]?.every((value) => value !== 0)).toBe(true);
 });
 
-it('the gradient of a gain that nobody wants is left out, and nothing else changes', async () => {
+it('the gradient of a frozen gain is left out, and nothing else changes', async () => {
   const kernels = await sharedKernels();
   const [rows, width] = [5, 70];
-  const given = ['dOut', 'x'].map((key) => floats(kernels, rows * width, key)) as [DeviceFloats, DeviceFloats];
+  const [dOut, x] = [floats(kernels, rows * width, 'dOut'), floats(kernels, rows * width, 'x')];
   const [gain, inverse] = [floats(kernels, width, 'gain'), floats(kernels, rows, 'inverse')];
   const run = (dGain: DeviceFloats) => {
     const dx = floats(kernels, rows * width, 'dx');
     const { dispatches } = kernels.counts;
-    kernels.rmsNormBackward(dx, dGain, ...given, gain, inverse, rows, width);
+    kernels.rmsNormBackward({ dx, dGain, dOut, x, gain, inverse, rows, width });
     return { dx, dispatches: kernels.counts.dispatches - dispatches };
   };
   const [wanted, left] = [run(kernels.allocate(width)), run(kernels.allocate(0))];
@@ -190,7 +210,7 @@ it('a tick of two policies, each with its adapter by calls, has the log-probs th
   initialise(config, decoderTensors(config, drawn), 5);
   kernels.write(base.tensors.flat as DeviceFloats, drawn);
   base.changed();
-  const sampler = new Sampler(kernels, base);
+  const sampler = new DecoderSampler(kernels, base);
   const models = new Map<string, PolicyModel>();
   for (const policy of ['first', 'second']) {
     const model = new PolicyModel(kernels, { base, adapter });
@@ -235,7 +255,7 @@ describe('a layer', () => {
       await work();
       return kernels.counts.dispatches - before;
     };
-    const sampler = new Sampler(kernels, base);
+    const sampler = new DecoderSampler(kernels, base);
     await sampler.load('policy', model.trained, 1, adapter);
     sampler.submit({
       ...{ id: 0, policy: 'policy', prompt, maxTokens: 9, temperature: 1, topK: 0, topP: 1 },

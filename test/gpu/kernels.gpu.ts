@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { HostKernels } from '../../src/tensor/kernels.js';
-import { createReferenceKernels } from '../../src/tensor/reference/reference.js';
+import type { HostKernels } from '../../src/engine/tensor/kernels.js';
+import { createReferenceKernels } from '../../src/engine/tensor/reference/reference.js';
 import { memoryContract } from '../contracts/kernels/memory.js';
 import { kernelsAgree, kernelsEqual } from '../contracts/kernels.js';
 import { mirroredKernels } from './mirrored-kernels.js';
@@ -11,7 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => kernels?.dispose());
 
-it('gives what the plain kernels give in every operation, and the same tokens', () => {
+it('gives the results of the plain kernels in every operation, and the same tokens', () => {
   expect(() => kernelsAgree(kernels, createReferenceKernels(), 2e-5)).not.toThrow();
 });
 

@@ -1,12 +1,12 @@
-/** Memory of a device: parts of large matrices, matrices that are read where they lie, writing, reading, freeing. */
+/** Memory of a device: parts of large matrices, matrices that are read in place, writing, reading, freeing. */
 import { describe, expect, it } from 'vitest';
-import { PRECISIONS } from '../../src/contract/architecture.js';
-import { DeviceError } from '../../src/core/errors.js';
-import { RandomStream } from '../../src/core/random.js';
-import { baseWeights } from '../../src/model/decoder/weights/model-weights.js';
-import { narrowed } from '../../src/tensor/bfloat16.js';
-import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
-import type { DeviceFloats, DeviceHalves } from '../../src/tensor/webgpu/device-memory.js';
+import { DeviceError } from '../../src/base/core/errors.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import { PRECISIONS } from '../../src/engine/contract/architecture.js';
+import { baseWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import { toBfloat16 } from '../../src/engine/tensor/bfloat16.js';
+import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
+import type { DeviceBfloat16s, DeviceFloats } from '../../src/engine/tensor/webgpu/device-memory.js';
 import { plain } from '../contracts/decoder.js';
 import { openedDevices, sharedKernels } from './opened-device.js';
 
@@ -19,9 +19,9 @@ function floats(kernels: DeviceKernels, values: Float32Array): DeviceFloats {
   return memory;
 }
 
-function halves(kernels: DeviceKernels, values: Float32Array): DeviceHalves {
+function bfloat16s(kernels: DeviceKernels, values: Float32Array): DeviceBfloat16s {
   const memory = kernels.allocateBfloat16(values.length);
-  kernels.write(memory, narrowed(values));
+  kernels.write(memory, toBfloat16(values));
   return memory;
 }
 
@@ -30,24 +30,24 @@ function noise(length: number, key: string): Float32Array {
   return Float32Array.from({ length }, () => stream.normal());
 }
 
-/** A product by every way to give a matrix: packed or where it lies, as it is or transposed, in place or added. */
+/** A product with each form of the matrix: packed or not, transposed or not, written or added to the output. */
 async function products(kernels: DeviceKernels): Promise<Map<string, Float32Array>> {
   const x = floats(kernels, noise(ROWS * INPUTS, 'x'));
   const matrix = noise(INPUTS * OUTPUTS, 'matrix');
   const results = new Map<string, Float32Array>();
   for (const kind of ['float32', 'bfloat16'] as const)
     for (const transpose of [false, true]) {
-      const weight = kind === 'float32' ? floats(kernels, matrix) : halves(kernels, matrix);
-      const size = kernels.packedSize(INPUTS, OUTPUTS);
+      const weight = kind === 'float32' ? floats(kernels, matrix) : bfloat16s(kernels, matrix);
+      const size = kernels.packedSize({ inputs: INPUTS, outputs: OUTPUTS });
       const packed = kind === 'float32' ? kernels.allocate(size) : kernels.allocateBfloat16(size);
-      kernels.pack(packed, weight, INPUTS, OUTPUTS, transpose);
+      kernels.pack({ packed, weight, inputs: INPUTS, outputs: OUTPUTS, transpose });
       for (const accumulate of [false, true])
         for (const [way, factor] of [
           ['packed', packed],
-          ['stored', kernels.stored(weight, INPUTS, OUTPUTS, transpose)],
+          ['stored', kernels.stored({ weight, inputs: INPUTS, outputs: OUTPUTS, transpose })],
         ] as const) {
           const out = floats(kernels, noise(ROWS * OUTPUTS, 'out'));
-          kernels.linear(out, x, factor, ROWS, INPUTS, OUTPUTS, accumulate);
+          kernels.linear({ out, x, packed: factor, rows: ROWS, inputs: INPUTS, outputs: OUTPUTS, accumulate });
           results.set(`${way} ${kind} ${transpose} ${accumulate}`, (await kernels.read([out]))[0]);
         }
     }
@@ -71,13 +71,34 @@ describe('a matrix', () => {
       floats(kernels, noise(ROWS * INPUTS, 'x')),
       floats(kernels, noise(INPUTS * OUTPUTS, 'matrix')),
     ];
-    const packed = kernels.allocateBfloat16(kernels.packedNarrowSize(INPUTS, OUTPUTS));
-    kernels.packNarrow(packed, weight, INPUTS, OUTPUTS, false);
+    const packed = kernels.allocateBfloat16(kernels.bfloat16PackedSize({ inputs: INPUTS, outputs: OUTPUTS }));
+    kernels.bfloat16Pack({ packed, weight, inputs: INPUTS, outputs: OUTPUTS, transpose: false });
     const [fromPacked, fromStored] = [kernels.allocate(ROWS * OUTPUTS), kernels.allocate(ROWS * OUTPUTS)];
-    kernels.linearNarrow(fromPacked, x, packed, ROWS, INPUTS, OUTPUTS, false);
-    // What is narrow is asked for by the product, so the matrix may be in float32.
-    const stored = kernels.stored(weight, INPUTS, OUTPUTS, false) as unknown as DeviceHalves;
-    kernels.linearNarrow(fromStored, x, stored, ROWS, INPUTS, OUTPUTS, false);
+    kernels.bfloat16Linear({
+      out: fromPacked,
+      x,
+      packed,
+      rows: ROWS,
+      inputs: INPUTS,
+      outputs: OUTPUTS,
+      accumulate: false,
+    });
+    // The product rounds to bfloat16, so the matrix may be in float32.
+    const stored = kernels.stored({
+      weight,
+      inputs: INPUTS,
+      outputs: OUTPUTS,
+      transpose: false,
+    }) as unknown as DeviceBfloat16s;
+    kernels.bfloat16Linear({
+      out: fromStored,
+      x,
+      packed: stored,
+      rows: ROWS,
+      inputs: INPUTS,
+      outputs: OUTPUTS,
+      accumulate: false,
+    });
     const [expected, values] = await kernels.read([fromPacked, fromStored]);
     expect(values).toEqual(expected);
     expect(expected.some((value) => value !== 0)).toBe(true);
@@ -85,7 +106,7 @@ describe('a matrix', () => {
 });
 
 describe('the memory of a device', () => {
-  it('is read in one submit however many memories are asked for, and written in none of its own', async () => {
+  it('is read in one submit for any number of memories, and written without a submit of its own', async () => {
     const kernels = await sharedKernels();
     const before = kernels.counts.submits;
     const memories = [1, 2, 3].map((value) => {
@@ -98,25 +119,25 @@ describe('the memory of a device', () => {
     expect(contents.map((values) => values[4])).toEqual([1, 2, 3]);
   });
 
-  it('is written in order with what is computed, little and much', async () => {
+  it('is written in order with computations, in small and large parts', async () => {
     const kernels = await sharedKernels();
     for (const length of [5, 100_000]) {
       const [x, sum] = [kernels.allocate(length), kernels.allocate(length)];
       for (const value of [1, 10, 100]) {
         kernels.write(x, new Float32Array(length).fill(value));
-        kernels.add(sum, x, length);
+        kernels.add({ out: sum, x, length });
       }
       expect([...new Set((await kernels.read([sum]))[0])]).toEqual([111]);
     }
   });
 
-  it('is written from memory that threads share, and of an odd number of halves', async () => {
+  it('is written from memory that threads share, and of an odd number of numbers in bfloat16', async () => {
     const kernels = await sharedKernels();
     for (const length of [5, 100_001]) {
-      const [halves, shared] = [kernels.allocateBfloat16(length), new SharedArrayBuffer(2 * length)];
+      const [memory, shared] = [kernels.allocateBfloat16(length), new SharedArrayBuffer(2 * length)];
       const values = new Uint16Array(shared).fill(0x3f80);
-      kernels.write(halves, values);
-      expect((await kernels.read([halves]))[0]).toEqual(Uint16Array.from(values));
+      kernels.write(memory, values);
+      expect((await kernels.read([memory]))[0]).toEqual(Uint16Array.from(values));
     }
   });
 
@@ -130,16 +151,16 @@ describe('the memory of a device', () => {
   it('is bound once: the same call again makes no bind group', async () => {
     const kernels = await sharedKernels();
     const [out, x] = [kernels.allocate(100), kernels.allocate(100)];
-    kernels.add(out, x, 100);
+    kernels.add({ out, x, length: 100 });
     const { bindGroups, dispatches } = kernels.counts;
-    kernels.add(out, x, 100);
+    kernels.add({ out, x, length: 100 });
     expect(kernels.counts).toMatchObject({ bindGroups, dispatches: dispatches + 1 });
   });
 
-  it('is there for what was called before it was given back', async () => {
+  it('serves calls that were made before it was given back', async () => {
     const kernels = await sharedKernels();
     const [out, x] = [kernels.allocate(1), floats(kernels, Float32Array.of(7))];
-    kernels.add(out, x, 1);
+    kernels.add({ out, x, length: 1 });
     kernels.free(x);
     kernels.free(x);
     expect((await kernels.read([out]))[0]).toEqual(Float32Array.of(7));
@@ -161,17 +182,24 @@ describe('memories that are neighbours', () => {
     const shape = { heads: 2, kvHeads: 1, headDim: 4 };
     const [weights, gradient, arena] = [kernels.allocate(8), kernels.allocate(8), kernels.allocate(512)];
     const at = (n: number) => arena.subarray(64 * n, 64 * n + 16);
-    const [gains, dGains] = [weights, gradient].map((flat) => [flat.subarray(0, 4), flat.subarray(4)] as const);
-    kernels.headNorm(at(0), at(1), at(2), ...(gains as Pair), 1, shape, 1e-6);
-    kernels.headNormBackward(at(3), ...(dGains as Pair), at(0), ...(gains as Pair), at(1), at(2), 1, shape);
+    const given = {
+      qkv: at(0),
+      queryGain: weights.subarray(0, 4),
+      keyGain: weights.subarray(4),
+      queryInverse: at(1),
+      keyInverse: at(2),
+      rows: 1,
+      heads: shape,
+    };
+    kernels.headNorm({ ...given, epsilon: 1e-6 });
+    const [dQueryGain, dKeyGain] = [gradient.subarray(0, 4), gradient.subarray(4)];
+    kernels.headNormBackward({ dQkv: at(3), dQueryGain, dKeyGain, ...given });
     await expect(kernels.read([arena])).resolves.toHaveLength(1);
-    // What stands here is seen: a device refuses to write what it is to read.
-    kernels.add(weights.subarray(0, 4), weights.subarray(4), 4);
+    // The device sees both uses in one dispatch, and refuses to write memory that it also reads.
+    kernels.add({ out: weights.subarray(0, 4), x: weights.subarray(4), length: 4 });
     await expect(kernels.read([arena])).rejects.toMatchObject({ reason: 'refused' });
   });
 });
-
-type Pair = readonly [DeviceFloats, DeviceFloats];
 
 describe('the weights of a base', () => {
   it('lie on the device once, whichever way passes go, in float32 and in bfloat16', async () => {
@@ -196,9 +224,19 @@ describe('memory that is given back', () => {
       const at = (row: number) => arena.subarray(row * 64, row * 64 + 16);
       const [slots, positions] = [kernels.integersIn(at(2)), kernels.integersIn(at(3))];
       kernels.write(slots, Int32Array.of(0));
-      kernels.linear(at(0), at(1), weights, 1, 8, 16, false);
-      kernels.attentionCached(at(4), keys, values, at(0), slots, positions, 1, 16, shape);
-      kernels.copy(at(5), at(4));
+      kernels.linear({ out: at(0), x: at(1), packed: weights, rows: 1, inputs: 8, outputs: 16, accumulate: false });
+      kernels.attentionCached({
+        out: at(4),
+        keys,
+        values,
+        qkv: at(0),
+        slots,
+        positions,
+        rows: 1,
+        capacity: 16,
+        heads: shape,
+      });
+      kernels.copy({ to: at(5), from: at(4) });
     };
     const counted: DeviceKernels['counts'][] = [];
     for (let run = 0; run < 30; run++) {

@@ -1,34 +1,23 @@
 import { MessageChannel, receiveMessageOnPort, type Worker } from 'node:worker_threads';
-import { buffersOf, everyKernel } from '../../scripts/kernels/declarations.js';
-import { hostMemory } from '../../src/tensor/host-memory.js';
-import type { HostKernels } from '../../src/tensor/kernels.js';
-import { startWorker } from '../../src/tensor/start-worker.js';
-import type { WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
+import { allKernels } from '../../scripts/kernels/declarations.js';
+import { startWorker } from '../../src/base/platform/start-worker.js';
+import { hostMemory } from '../../src/engine/tensor/host-memory.js';
+import type { HostKernels } from '../../src/engine/tensor/kernels.js';
+import type { WebgpuOptions } from '../../src/engine/tensor/webgpu/webgpu.js';
 import type { Call, Reply, ThreadData } from './device-thread.js';
 
 /** Enough for a driver in software on a crowded machine. */
 const PATIENCE_MS = 600_000;
 
-/** The positions of the buffers that operations write which the processor's kernels share. */
-const WRITTEN_BESIDE = {
-  copy: [0],
-  fill: [0],
-  repeat: [0],
-  copyBlock: [0],
-  sgd: [0, 2],
-  nigt: [0, 2, 3],
-  valueHead: [0],
-  valueHeadBackward: [0, 1],
-} as const satisfies Partial<Record<keyof typeof hostMemory, readonly number[]>>;
-
-/** The same for all, of kernels as the manifest declares them. */
-const written = new Map<string, readonly number[]>([
-  ...everyKernel.map((kernel) => {
-    const outputs = new Set(buffersOf(kernel).filter(({ readOnly }) => !readOnly));
-    return [kernel.name, kernel.parameters.flatMap((each, i) => (outputs.has(each as never) ? [i] : []))] as const;
-  }),
-  ...Object.entries(WRITTEN_BESIDE),
-]);
+/** The names of the buffers that each kernel writes. */
+const written = new Map(
+  allKernels
+    .filter(({ only }) => only === undefined || only === 'host')
+    .map(({ name, parameters }) => {
+      const buffers = parameters.filter((each) => each.kind === 'buffer' && !each.readOnly);
+      return [name, buffers.map((each) => each.name)] as const;
+    }),
+);
 
 /**
  * A GPU's kernels as `HostKernels` in this process's memory, so that what holds for those can be asked of them: each
@@ -47,7 +36,7 @@ export function mirroredKernels(options: WebgpuOptions = {}): HostKernels {
     Atomics.store(done, 0, 0);
     port1.postMessage(call);
     if (Atomics.wait(done, 0, 0, PATIENCE_MS) === 'timed-out') {
-      late = call.kernel; // its answer would be taken for that of the next call
+      late = call.kernel; // its result would be taken for the result of the next call
       throw new Error(`${call.kernel} gave no answer in ${PATIENCE_MS} ms`);
     }
     const { message } = receiveMessageOnPort(port1) as { message: Reply };
@@ -55,10 +44,10 @@ export function mirroredKernels(options: WebgpuOptions = {}): HostKernels {
     return message.result;
   };
   const kernels = Object.fromEntries(
-    [...written].map(([name, positions]) => [
-      name,
-      (...values: unknown[]) =>
-        ask({ kernel: name, values, written: positions.filter((i) => values[i] !== undefined) }),
+    [...written].map(([kernel, names]) => [
+      kernel,
+      (given: Readonly<Record<string, unknown>>) =>
+        ask({ kernel, given, written: names.filter((name) => given[name] !== undefined) }),
     ]),
   );
   const shared = (length: number, bytes: number) => new SharedArrayBuffer(length * bytes);
@@ -67,7 +56,7 @@ export function mirroredKernels(options: WebgpuOptions = {}): HostKernels {
     ...(kernels as unknown as HostKernels),
     name: 'reference', // the contract knows no fourth name, and nothing asks for it
     isa: 'wgsl',
-    narrowProducts: 'widened',
+    bfloat16Products: 'widened',
     threads: 1,
     allocate: (length) => new Float32Array(shared(length, 4)),
     allocateBfloat16: (length) => new Uint16Array(shared(length, 2)),

@@ -1,10 +1,10 @@
 import { afterEach } from 'vitest';
-import { checkDevice } from '../../src/tensor/webgpu/check-device.js';
-import type { DeviceKernels } from '../../src/tensor/webgpu/device-kernels.js';
-import { findAdapter } from '../../src/tensor/webgpu/open-device.js';
-import { openDeviceKernels } from '../../src/tensor/webgpu/open-kernels.js';
-import { createWebgpuKernels, type WebgpuOptions } from '../../src/tensor/webgpu/webgpu.js';
-import type { GpuDevice } from '../../src/tensor/webgpu/webgpu-api.js';
+import { checkDevice } from '../../src/engine/tensor/webgpu/check-device.js';
+import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
+import { findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';
+import { openDeviceKernels } from '../../src/engine/tensor/webgpu/open-kernels.js';
+import { createWebgpuKernels, type WebgpuOptions } from '../../src/engine/tensor/webgpu/webgpu.js';
+import type { GpuDevice } from '../../src/engine/tensor/webgpu/webgpu-api.js';
 
 interface Opened {
   readonly device: GpuDevice;
@@ -44,7 +44,7 @@ export function sharedKernels(): Promise<DeviceKernels> {
 }
 
 let checked: Promise<DeviceKernels> | undefined;
-/** The shared kernels where a device passes its check with all of them, else those that an engine opens. */
+/** The shared kernels if a device passes its check with all of them, else the kernels that an engine opens. */
 export function checkedKernels(): Promise<DeviceKernels> {
   checked ??= sharedKernels().then(async (kernels) =>
     (await checkDevice(kernels)).rowsKeepBits ? kernels : openDeviceKernels(),

@@ -1,8 +1,8 @@
-/** What a page of test/gpu/chromium.gpu.ts computes on the browser's own GPU. */
-import { checkDevice, type DeviceCheck } from '../../src/tensor/webgpu/check-device.js';
-import { adapterOf } from '../../src/tensor/webgpu/open-device.js';
-import { createWebgpuKernels } from '../../src/tensor/webgpu/webgpu.js';
-import type { Gpu } from '../../src/tensor/webgpu/webgpu-api.js';
+/** The work of a page of test/gpu/chromium.gpu.ts on the browser's own GPU. */
+import { checkDevice, type DeviceCheck } from '../../src/engine/tensor/webgpu/check-device.js';
+import { adapterOf } from '../../src/engine/tensor/webgpu/open-device.js';
+import { createWebgpuKernels } from '../../src/engine/tensor/webgpu/webgpu.js';
+import type { Gpu } from '../../src/engine/tensor/webgpu/webgpu-api.js';
 
 declare const navigator: { readonly gpu?: Gpu };
 

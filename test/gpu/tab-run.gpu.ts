@@ -1,4 +1,6 @@
-/** The page that trains in a tab, on the browser's GPU: `npm run test:gpu:run`, minutes on a driver in software. */
+/**
+ * The page that trains in a tab, on the browser's GPU: `npm run verify -- gpu-run`, minutes on a driver in software.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltSite, serveBuiltSite } from '../support/built-site.js';
 import { BrowserPage, chromium, SOFTWARE_GPU } from '../support/chromium.js';

@@ -12,7 +12,7 @@ export default defineConfig(async () => {
       passWithNoTests: missing !== undefined,
       fileParallelism: false,
       isolate: false, // files share a device
-      tags: [{ name: 'long', description: 'left out by `npm run test:gpu:short`' }],
+      tags: [{ name: 'long', description: 'left out by `npm run verify -- gpu-short`' }],
       testTimeout: 1_200_000,
       hookTimeout: 1_200_000,
     },

@@ -1,19 +1,19 @@
 /**
  * Several hosts on one machine: namespaces of Linux, joined by a bridge. They share neither loopback nor /tmp, where
- * each has its home, its cache and what was brought to it. They end with the process that made them.
+ * each has its home, its cache and the files that it was given. They end with the process that made them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../../src/core/errors.js';
+import { messageOf } from '../../src/base/core/errors.js';
 
 const execute = promisify(execFile);
 
 /** Where a host keeps all that it has of its own. */
 const HOME = '/tmp/home';
 
-/** Why there are no hosts here; undefined where there are. */
+/** The reason why this machine can make no hosts. Undefined if it can. */
 export async function noHosts(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'namespaces need Linux and root';
   try {
@@ -27,15 +27,15 @@ export async function noHosts(): Promise<string | undefined> {
 export interface HostOptions {
   /** Folders of this machine that the host sees below its /tmp, by their paths there. */
   readonly folders?: Readonly<Record<string, string>>;
-  /** Files that it has, by their paths below /tmp, with what is in them. */
+  /** The contents of its files, by their paths below /tmp. */
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** A program on a host, with what it has printed. */
+/** A program on a host, with its output so far. */
 export interface Program {
   readonly child: ChildProcess;
   readonly printed: { out: string; err: string };
-  /** Resolves with the exit code; null where it was killed. */
+  /** Resolves with the exit code. Null if it was killed. */
   readonly ended: Promise<number | null>;
   /** Ends it as a machine does that is switched off. */
   kill(): Promise<void>;
@@ -145,7 +145,7 @@ export class Network {
     return host;
   }
 
-  /** Runs a command where the plugs of all hosts end. */
+  /** Runs a command in the network namespace that connects all hosts. */
   async bridge(...words: readonly string[]): Promise<void> {
     await execute('nsenter', ['--target', `${this.#switch.pid}`, '--net', ...words]);
   }

@@ -5,9 +5,9 @@ import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { messageOf } from '../../src/core/errors.js';
-import type { RunEvent } from '../../src/core/events.js';
-import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { messageOf } from '../../src/base/core/errors.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { type HostOptions, Network, noHosts, type Program } from './hosts.js';
@@ -103,7 +103,7 @@ it.skipIf(unavailable !== undefined)(
     const left = steps(away).length;
     const code = await away.ended;
     expect(code, away.printed.err).toBe(0);
-    // What was left only the host that had been cut off can have played.
+    // Only the host that had been cut off can have played the remaining episodes.
     expect(left).toBeLessThan(STEPS - 2);
 
     const home = trainer.start(train('/tmp/home/run'), { DRMAS_TEST_TOOL_MS: '0' });
@@ -139,7 +139,7 @@ const eventsOf = ({ printed }: Program) =>
 
 const steps = (run: Program) => eventsOf(run).filter(({ type }) => type === 'step');
 
-/** What happened, without times. */
+/** The events, without times. */
 const lasting = (run: Program) =>
   eventsOf(run)
     .filter(({ type }) => type === 'step' || type === 'evaluation')

@@ -1,6 +1,6 @@
 // Every kernel of one instruction set, once for each of several odd sizes, on inputs that depend on nothing. Writes
-// what they computed, one line a buffer: its name and its floats as hexadecimal bits. `npm run test:arm` compares
-// what an emulated ARM processor writes with what this one does; `npm run test:sanitizers` runs it with several
+// what they computed, one line a buffer: its name and its floats as hexadecimal bits. `npm run verify -- arm` compares
+// what an emulated ARM processor writes with what this one does; `npm run verify -- sanitizers` runs it with several
 // threads under the thread sanitizer. Which kernels there are, and on what each runs, is generated: every-kernel.h.
 //
 // usage: every-kernel THREADS   (compiled with -DDRMAS_ISA=<set> beside native/kernels.cpp of the same set and
@@ -20,7 +20,7 @@
 
 namespace drmas {
 extern const KernelTable DRMAS_JOIN(table_, DRMAS_ISA);
-bool narrow_amx_emulated(KernelTable&);
+bool bfloat16_amx_emulated(KernelTable&);
 }
 
 using namespace drmas;
@@ -92,10 +92,10 @@ Coarse packedMatrixBfloat16(const KernelTable& k, Pool& pool, long inputs, long 
   return packed;
 }
 
-Coarse packedNarrowMatrix(const KernelTable& k, Pool& pool, long inputs, long outputs) {
-  Coarse packed(k.packedNarrowSize(inputs, outputs));
+Coarse bfloat16PackedMatrix(const KernelTable& k, Pool& pool, long inputs, long outputs) {
+  Coarse packed(k.bfloat16PackedSize(inputs, outputs));
   const Floats weight = filled<Floats>(inputs * outputs, [](long) { return noise(); });
-  k.packNarrow(pool, packed.data(), weight.data(), inputs, outputs, false);
+  k.bfloat16Pack(pool, packed.data(), weight.data(), inputs, outputs, false);
   return packed;
 }
 
@@ -124,7 +124,7 @@ int main(int count, char** words) {
   const KernelTable& kernels = DRMAS_JOIN(table_, DRMAS_ISA);
   Pool pool(threads, Cores::Any), ofAmd(threads, Cores::Amd);
   KernelTable tiles = kernels;
-  narrow_amx_emulated(tiles);
+  bfloat16_amx_emulated(tiles);
   for (const Sizes& sizes : {Sizes{5, 1, 3, 1, 3, 2, 3, 2, 5, {1, 1, 2}},
                              Sizes{67, 31, 45, 31, 45, 139, 40, 3, 2077, {4, 2, 6}},
                              Sizes{130, 64, 172, 64, 172, 77, 96, 2, 40000, {6, 3, 16}},
@@ -132,15 +132,15 @@ int main(int count, char** words) {
     products = "";
     runAll(kernels, pool, sizes);
     products = "tiles/";
-    runPackNarrow(tiles, pool, sizes);
-    runPackNarrowBfloat16(tiles, pool, sizes);
-    runLinearNarrow(tiles, pool, sizes);
-    runLinearNarrowWeightGradient(tiles, pool, sizes);
+    runBfloat16Pack(tiles, pool, sizes);
+    runBfloat16PackBfloat16(tiles, pool, sizes);
+    runBfloat16Linear(tiles, pool, sizes);
+    runBfloat16LinearWeightGradient(tiles, pool, sizes);
     products = "amd/";
     runLinear(kernels, ofAmd, sizes);
     runLinearBfloat16(kernels, ofAmd, sizes);
     runLinearWeightGradient(kernels, ofAmd, sizes);
-    runLinearNarrow(kernels, ofAmd, sizes);
-    runLinearNarrowWeightGradient(kernels, ofAmd, sizes);
+    runBfloat16Linear(kernels, ofAmd, sizes);
+    runBfloat16LinearWeightGradient(kernels, ofAmd, sizes);
   }
 }

@@ -68,57 +68,59 @@ void runLinearWeightGradient(const KernelTable& k, Pool& pool, const Sizes& s) {
   keep(s, "linearWeightGradient(dWeight)", dWeight);
 }
 
-void runPackedNarrowSize(const KernelTable& k, Pool&, const Sizes& s) {
+void runBfloat16PackedSize(const KernelTable& k, Pool&, const Sizes& s) {
   const long inputs = s.inputs;
   const long outputs = s.outputs;
-  const auto result = k.packedNarrowSize(inputs, outputs);
-  keep(s, "packedNarrowSize", Floats{float(result)});
+  const auto result = k.bfloat16PackedSize(inputs, outputs);
+  keep(s, "bfloat16PackedSize", Floats{float(result)});
 }
 
-void runPackNarrow(const KernelTable& k, Pool& pool, const Sizes& s) {
+void runBfloat16Pack(const KernelTable& k, Pool& pool, const Sizes& s) {
   for (const bool transpose : {false, true}) {
     const long inputs = s.inputs;
     const long outputs = s.outputs;
-    Coarse packed = filled<Coarse>(long(k.packedNarrowSize(inputs, outputs)), [&](long) { return upperHalf(noise()); });
+    Coarse packed = filled<Coarse>(long(k.bfloat16PackedSize(inputs, outputs)),
+                                   [&](long) { return upperHalf(noise()); });
     const Floats weight = filled<Floats>(inputs * outputs, [&](long) { return float(noise()); });
-    k.packNarrow(pool, packed.data(), weight.data(), inputs, outputs, transpose);
-    keep(s, "packNarrow(packed)", packed);
+    k.bfloat16Pack(pool, packed.data(), weight.data(), inputs, outputs, transpose);
+    keep(s, "bfloat16Pack(packed)", packed);
   }
 }
 
-void runPackNarrowBfloat16(const KernelTable& k, Pool& pool, const Sizes& s) {
+void runBfloat16PackBfloat16(const KernelTable& k, Pool& pool, const Sizes& s) {
   for (const bool transpose : {false, true}) {
     const long inputs = s.inputs;
     const long outputs = s.outputs;
-    Coarse packed = filled<Coarse>(long(k.packedNarrowSize(inputs, outputs)), [&](long) { return upperHalf(noise()); });
+    Coarse packed = filled<Coarse>(long(k.bfloat16PackedSize(inputs, outputs)),
+                                   [&](long) { return upperHalf(noise()); });
     const Coarse weight = filled<Coarse>(inputs * outputs, [&](long) { return upperHalf(noise()); });
-    k.packNarrowBfloat16(pool, packed.data(), weight.data(), inputs, outputs, transpose);
-    keep(s, "packNarrowBfloat16(packed)", packed);
+    k.bfloat16PackBfloat16(pool, packed.data(), weight.data(), inputs, outputs, transpose);
+    keep(s, "bfloat16PackBfloat16(packed)", packed);
   }
 }
 
-void runLinearNarrow(const KernelTable& k, Pool& pool, const Sizes& s) {
+void runBfloat16Linear(const KernelTable& k, Pool& pool, const Sizes& s) {
   for (const bool accumulate : {false, true}) {
     const long rows = s.rows;
     const long inputs = s.inputs;
     const long outputs = s.outputs;
     Floats out = filled<Floats>(rows * outputs, [&](long) { return float(noise()); });
     const Floats x = filled<Floats>(rows * inputs, [&](long) { return float(noise()); });
-    const auto packed = packedNarrowMatrix(k, pool, inputs, outputs);
-    k.linearNarrow(pool, out.data(), x.data(), packed.data(), rows, inputs, outputs, accumulate);
-    keep(s, "linearNarrow(out)", out);
+    const auto packed = bfloat16PackedMatrix(k, pool, inputs, outputs);
+    k.bfloat16Linear(pool, out.data(), x.data(), packed.data(), rows, inputs, outputs, accumulate);
+    keep(s, "bfloat16Linear(out)", out);
   }
 }
 
-void runLinearNarrowWeightGradient(const KernelTable& k, Pool& pool, const Sizes& s) {
+void runBfloat16LinearWeightGradient(const KernelTable& k, Pool& pool, const Sizes& s) {
   const long rows = s.rows;
   const long inputs = s.inputs;
   const long outputs = s.outputs;
   Floats dWeight = filled<Floats>(inputs * outputs, [&](long) { return float(noise()); });
   const Floats x = filled<Floats>(rows * inputs, [&](long) { return float(noise()); });
   const Floats dOut = filled<Floats>(rows * outputs, [&](long) { return float(noise()); });
-  k.linearNarrowWeightGradient(pool, dWeight.data(), x.data(), dOut.data(), rows, inputs, outputs);
-  keep(s, "linearNarrowWeightGradient(dWeight)", dWeight);
+  k.bfloat16LinearWeightGradient(pool, dWeight.data(), x.data(), dOut.data(), rows, inputs, outputs);
+  keep(s, "bfloat16LinearWeightGradient(dWeight)", dWeight);
 }
 
 void runRmsNorm(const KernelTable& k, Pool& pool, const Sizes& s) {
@@ -412,11 +414,11 @@ void runAll(const KernelTable& k, Pool& pool, const Sizes& s) {
   runLinear(k, pool, s);
   runLinearBfloat16(k, pool, s);
   runLinearWeightGradient(k, pool, s);
-  runPackedNarrowSize(k, pool, s);
-  runPackNarrow(k, pool, s);
-  runPackNarrowBfloat16(k, pool, s);
-  runLinearNarrow(k, pool, s);
-  runLinearNarrowWeightGradient(k, pool, s);
+  runBfloat16PackedSize(k, pool, s);
+  runBfloat16Pack(k, pool, s);
+  runBfloat16PackBfloat16(k, pool, s);
+  runBfloat16Linear(k, pool, s);
+  runBfloat16LinearWeightGradient(k, pool, s);
   runRmsNorm(k, pool, s);
   runRmsNormBackward(k, pool, s);
   runHeadNorm(k, pool, s);

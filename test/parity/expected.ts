@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecoderConfig } from '../../src/contract/architecture.js';
-import { RandomStream } from '../../src/core/random.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
 
 /** Writes a model's logits for a few random prompts as expected.json: [{"ids": [T], "logits": [T * V]}]. */
 export async function writeExpected(

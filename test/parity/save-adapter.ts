@@ -3,10 +3,10 @@
  * random prompts as expected.json, for peft.py. usage: node --import tsx test/parity/save-adapter.ts BASE TO
  */
 import { mkdir } from 'node:fs/promises';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import { PROJECTIONS } from '../../src/contract/architecture.js';
-import { RandomStream } from '../../src/core/random.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { plainAdamW } from '../support/adamw.js';
 import { writeExpected } from './expected.js';
 

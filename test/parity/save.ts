@@ -3,7 +3,7 @@
  * transformers.py and peft.py. With --merge an adapter becomes a whole model.
  * usage: node --import tsx test/parity/save.ts FROM TO [--merge]
  */
-import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
+import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
 import { writeExpected } from './expected.js';
 
 const [from, to, flag] = process.argv.slice(2);

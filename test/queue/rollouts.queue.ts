@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunEvent, Step } from '../../src/core/events.js';
-import { RandomStream } from '../../src/core/random.js';
+import type { RunEvent, Step } from '../../src/base/core/events.js';
+import { RandomStream } from '../../src/base/core/random.js';
 import { kill, killAll, noRedis, REDIS, recipe, startWorker } from './workers.js';
 
 const unavailable = await noRedis();
@@ -58,7 +58,7 @@ const onQueue = (queue: string) => [
   ...['--set', 'rollout.leaseSeconds=1'],
 ];
 
-/** What happened, without times. */
+/** The events, without times. */
 async function comparable({ run, events }: { run: string; events: RunEvent[] }) {
   const lasting = events.filter(({ type }) => type === 'step' || type === 'evaluation');
   const folder = join(run, 'episodes');
@@ -70,7 +70,7 @@ async function comparable({ run, events }: { run: string; events: RunEvent[] }) 
 }
 
 describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
-  it(`are those of one process although workers are killed ${KILLS} times`, async () => {
+  it(`equal the rollouts of one process although workers are killed ${KILLS} times`, async () => {
     const queue = `test-${process.pid}-kills`;
     const options = { queue, concurrency: 4, toolMs: 150 };
     const random = new RandomStream('kills');
@@ -100,7 +100,7 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
     }
   });
 
-  it('are those of one process where a step is played ahead', async () => {
+  it('equal the rollouts of one process if a step is played ahead', async () => {
     const queue = `test-${process.pid}-ahead`;
     const workers = [0, 1].map(() => startWorker({ queue, concurrency: 8, toolMs: 20 }));
     const ahead = ['--set', 'rollout.staleness=1', '--set', 'training.steps=6'];
@@ -115,7 +115,7 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
     }
   });
 
-  it('are those of one process where every turn is played again', async () => {
+  it('equal the rollouts of one process if every turn is played again', async () => {
     const queue = `test-${process.pid}-branches`;
     const workers = [0, 1].map(() => startWorker({ queue, concurrency: 8, toolMs: 0 }));
     const branched = ['--set', 'advantage={"type":"counterfactual"}'];
@@ -130,7 +130,7 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
     }
   });
 
-  it('are those of one process where agents of other frameworks play, over the gateway of each worker', async () => {
+  it('equal the rollouts of one process if agents of other frameworks play, over the gateway of each worker', async () => {
     const queue = `test-${process.pid}-frameworks`;
     const workers = [0, 1].map(() => startWorker({ queue, concurrency: 4, toolMs: 0 }));
     const file = fileURLToPath(new URL('framework-team.ts', import.meta.url));
@@ -191,7 +191,7 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
         `the largest worker ${early} MB in the first half, ${late} MB in the second`,
     );
     expect(late).toBeLessThan(1.2 * early);
-    // One worker has to wait for its tools for the most part, or the rates say how crowded the machine is.
+    // One worker must wait for its tools most of the time, or the rates measure the load of the machine.
     const [crowded = 0] = loadavg();
     if (crowded > 2 * cpus().length)
       return skip(`other programs keep this machine busy: a load of ${crowded.toFixed(1)} on ${cpus().length} cores`);

@@ -7,7 +7,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^drmas$/, replacement: path('../../src/index.ts') },
-      { find: /^(\.\.\/)+(tensor\/)?start-worker\.js$/, replacement: path('../support/start-worker.ts') },
+      { find: /^(\.\.?\/)+(platform\/)?start-worker\.js$/, replacement: path('../support/start-worker.ts') },
     ],
   },
   test: {

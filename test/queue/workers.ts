@@ -3,13 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { messageOf } from '../../src/core/errors.js';
+import { messageOf } from '../../src/base/core/errors.js';
 
 export const REDIS = process.env.DRMAS_TEST_REDIS ?? 'redis://127.0.0.1:6379';
 export const recipe = fileURLToPath(new URL('team.ts', import.meta.url));
 const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
-/** Why there is no Redis; undefined where there is one. */
+/** The reason why there is no Redis. Undefined if there is one. */
 export async function noRedis(): Promise<string | undefined> {
   const redis = new Redis(REDIS, { lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => {});

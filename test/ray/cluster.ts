@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { freePort, ServerProcess } from '../support/server-process.js';
 
 const program = fileURLToPath(new URL('node.py', import.meta.url));
-/** The variable by which whatever a cluster started is known again. */
+/** The environment variable that marks all processes that a cluster started. */
 const MARK = 'DRMAS_TEST_CLUSTER';
 const PATIENCE_MS = 300_000;
 /** A dead node is missed after eight seconds instead of fifteen. */
@@ -81,10 +81,10 @@ export class RayCluster {
     return z.object({ logs: z.string().nullish() }).parse(await this.#ask(`/api/jobs/${job}/logs`)).logs ?? '';
   }
 
-  /** Ends all nodes, and whatever they started and does not end with them. Returns what there was of that. */
+  /** Ends all nodes, and the processes that they started and that did not end with them. Returns those processes. */
   async stop(): Promise<string[]> {
     await Promise.all(this.#processes.map((each) => each.stop()));
-    // Jobs hear within two seconds that what watched over them is gone.
+    // Jobs notice within two seconds that their supervisor is gone.
     for (let i = 0; i < 100 && (await this.#left()).length > 0; i++) await sleep(100);
     const left = await this.#left();
     for (const { pid } of left) process.kill(pid, 'SIGKILL');
@@ -92,7 +92,7 @@ export class RayCluster {
     return left.map(({ command }) => command);
   }
 
-  /** Starts a node; once more where it ends itself, because it was not up within the half minute that Ray waits. */
+  /** Starts a node. Retries once if the node ends itself because it was not ready within Ray's limit of 30 seconds. */
   async #start(
     words: readonly string[],
     isUp: () => Promise<boolean>,
@@ -129,7 +129,7 @@ export class RayCluster {
     return response.json();
   }
 
-  /** Processes of the cluster, by what they inherited. */
+  /** Processes of the cluster, found by an inherited environment variable. */
   async #left(): Promise<{ pid: number; command: string }[]> {
     const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
     const each = pids.map(async (pid) => {

@@ -1,9 +1,9 @@
-/** A study on a real Ray cluster, of which a node is switched off in the middle, finds what it finds at home. */
+/** A study on a real Ray cluster has the result of the same study at home, although a node is switched off. */
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { drmas } from '../support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
 import { pythonEnvironment } from '../support/python-environment.js';
@@ -40,7 +40,7 @@ afterAll(async () => {
   await s3?.stop();
 });
 
-it.skipIf(!available)('finds what the same study finds at home, although a node dies', async () => {
+it.skipIf(!available)('has the result of the same study at home, although a node dies', async () => {
   if (cluster === undefined) throw new Error('there is no cluster');
   const { url } = cluster;
   // The second node is slow, so that it dies in the middle of a run however busy the machine is.
@@ -71,7 +71,7 @@ it.skipIf(!available)('finds what the same study finds at home, although a node 
     { submission_id: again, status: 'SUCCEEDED' },
   ]);
   expect(jobs).toHaveLength(7);
-  // What Ray shows of jobs has no keys.
+  // Ray shows no keys of its jobs.
   expect(await cluster.shown()).not.toContain(S3_SECRET);
   const secondStep = (printed: string) =>
     printed.split('\n').find((line) => line.startsWith('{"type":"step","step":2,'));
@@ -79,7 +79,7 @@ it.skipIf(!available)('finds what the same study finds at home, although a node 
   expect(secondStep(await cluster.printed(again))).toBe(secondStep(victim.printed));
 });
 
-/** Waits for a job on a node that has written a checkpoint and goes on. */
+/** Waits for a job on a node that has written a checkpoint and continues. */
 async function jobWithCheckpoint(cluster: RayCluster, node: string): Promise<{ id: string; printed: string }> {
   const isThere = ({ status, driver_node_id }: ClusterJob) => status === 'RUNNING' && driver_node_id === node;
   for (;;) {

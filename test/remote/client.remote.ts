@@ -3,13 +3,13 @@
  * alone, errors.
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import { TinkerBackend } from '../../src/backends/tinker/tinker-backend.js';
-import { PROJECTIONS } from '../../src/contract/architecture.js';
-import type { PolicyHandle } from '../../src/contract/handles.js';
-import type { WeightsSpec } from '../../src/contract/weights-spec.js';
-import { RandomStream, randomKey } from '../../src/core/random.js';
-import { nodeHost } from '../../src/platform/node-host.js';
+import { RandomStream, randomKey } from '../../src/base/core/random.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import type { PolicyHandle } from '../../src/engine/contract/handles.js';
+import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
+import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { TinkerBackend } from '../../src/tinker/client/tinker-backend.js';
 import { sampleOf } from '../support/samples.js';
 
 const remote = inject('remote');
@@ -43,7 +43,7 @@ describe.skipIf('unavailable' in remote)('the tinker backend on a real server', 
   });
   afterAll(() => backend?.dispose());
 
-  it('measures what the notes about this server say', () => {
+  it('measures the facts in the notes about this server', () => {
     expect(backend.profile).toMatchObject({
       reduction: 'sequence-mean',
       negativeWeights: false,
@@ -71,7 +71,7 @@ describe.skipIf('unavailable' in remote)('the tinker backend on a real server', 
     expect(most).toBeLessThan(1e-4);
   });
 
-  it('trains one policy and leaves the other as it was; the sampler says what the trainer says', async () => {
+  it('trains one policy and leaves the other as it was; sampler and trainer agree', async () => {
     const [quick, still] = policies as [PolicyHandle, PolicyHandle];
     const loss = async (policy: PolicyHandle) =>
       -(await policy.logprobs(samples)).reduce((sum, row) => sum + row.reduce((a, b) => a + b, 0), 0);
@@ -102,7 +102,7 @@ describe.skipIf('unavailable' in remote)('the tinker backend on a real server', 
     for (const [t, logprob] of written.logprobs.entries()) expect(row?.[prompt.length + t]).toBeCloseTo(logprob, 4);
   });
 
-  it('says by name what the server refuses', async () => {
+  it('names the requests that the server refuses', async () => {
     if ('unavailable' in remote) return;
     await expect(backend.open(adapterOn(remote.model, 1, 64), 'policy', 'wide')).rejects.toThrow(
       /rank 64 must be between 1 and 8/i,

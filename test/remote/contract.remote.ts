@@ -3,10 +3,10 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, inject } from 'vitest';
-import { TinkerBackend } from '../../src/backends/tinker/tinker-backend.js';
-import { PROJECTIONS } from '../../src/contract/architecture.js';
-import type { WeightsSpec } from '../../src/contract/weights-spec.js';
-import { nodeHost } from '../../src/platform/node-host.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
+import { TinkerBackend } from '../../src/tinker/client/tinker-backend.js';
 import { backendContract } from '../contracts/backend/index.js';
 
 const remote = inject('remote');

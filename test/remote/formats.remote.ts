@@ -1,4 +1,4 @@
-/** What `save` writes, read by the libraries that everybody reads such files with: the same logits there as here. */
+/** The files of `save`, read by the usual libraries for such files: they give the same logits. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ describe.skipIf('unavailable' in remote)('saved files', () => {
   afterAll(() => rm(root, { recursive: true, force: true }));
 
   const ours = (script: string, ...words: string[]) => run('node', ['--import', 'tsx', parity(script), ...words]);
-  /** Rejects where logits differ by more than 1e-4 or a tensor is left over or missing. */
+  /** Rejects if logits differ by more than 1e-4, or if a tensor is left over or missing. */
   const theirs = async (script: string, ...words: string[]) => {
     const { stdout } = await run(python, [parity(script), ...words], { env: { ...process.env, HF_HUB_OFFLINE: '1' } });
     expect(stdout).toMatch(/largest difference/);

@@ -1,11 +1,11 @@
 /** A tiny Qwen3 with random weights and a byte-level tokenizer in Hugging Face's files, for servers that read such. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecoderConfig } from '../../src/contract/architecture.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/model/decoder/weights/decoder-tensors.js';
-import { decoderPlaces } from '../../src/model/formats/decoder-layout.js';
-import { writeConfig } from '../../src/model/formats/model-config.js';
-import { encodeSafetensors } from '../../src/model/formats/safetensors.js';
+import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
+import { decoderTensors, initialise, parameterCount } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+import { decoderPlaces } from '../../src/engine/model/formats/decoder-layout.js';
+import { writeConfig } from '../../src/engine/model/formats/model-config.js';
+import { encodeSafetensors } from '../../src/engine/model/formats/safetensors.js';
 
 const SPECIAL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const;
 const STOP = 256 + SPECIAL.indexOf('<|im_end|>');
@@ -83,7 +83,8 @@ function tokenizer() {
 }
 
 /**
- * The printable character that stands for each byte in GPT-2's byte-level vocabularies: itself where it is printable.
+ * The printable character that stands for each byte in GPT-2's byte-level vocabularies. A printable byte stands for
+ * itself.
  */
 function byteAlphabet(): string[] {
   const printable = (byte: number) => (byte >= 33 && byte <= 126) || (byte >= 161 && byte !== 173);

@@ -2,8 +2,8 @@
  * The same model twice: in SkyRL's server, written in JAX, and in this package's own engine. Neither knows the other.
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import { RandomStream } from '../../src/core/random.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
 import { datum, Wire } from './wire.js';
 
 const remote = inject('remote');

@@ -1,4 +1,4 @@
-/** What SkyRL 0.3.0 says and does on the wire: the facts that the client and the protocol fake rest on. */
+/** The behaviour of SkyRL 0.3.0 on the wire. The client and the protocol fake rely on these facts. */
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { type Answer, datum, modelInput, Wire } from './wire.js';
 

@@ -1,7 +1,7 @@
 /** SkyRL's server on this machine's CPU, started and stopped. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { freePort, ServerProcess } from '../support/server-process.js';
 import { Wire } from './wire.js';
 

@@ -1,5 +1,5 @@
 /**
- * What the tests against a real server begin with: the environment, a tiny model, and, once for all files, the server.
+ * The setup of the tests against a real server: the environment, a tiny model, and, once for all files, the server.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { pythonEnvironment } from '../support/python-environment.js';
 import { writeTinyQwen3 } from './model.js';
 import { SkyrlServer } from './server.js';
 
-/** The only pin that is installed with what it asks for: builds for GPUs ask for more than those for CPUs. */
+/** The only pin that is installed with its dependencies: builds for GPUs have more of them than builds for CPUs. */
 const TORCH = 'torch==2.13.0';
 
 export interface Remote {
@@ -21,7 +21,7 @@ export interface Remote {
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Why there is no server, or where it is. */
+    /** The address of the server, or the reason why there is none. */
     remote: Remote | { readonly unavailable: string };
   }
 }

@@ -1,28 +1,28 @@
-/** A team of two agents, a policy each, learns on a real server; a run goes on after the server was started again. */
+/** A team of two agents with a policy each learns on a real server. A run continues after the server was restarted. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { z } from 'zod';
-import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import { tinker } from '../../src/backends/tinker/tinker-spec.js';
-import type { RunEvent } from '../../src/core/events.js';
-import { mean } from '../../src/core/statistics.js';
-import { checkpoint, lora } from '../../src/model/model-spec.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { defineRecipe } from '../../src/recipe/define.js';
-import { resume, train } from '../../src/run/api.js';
-import { readEpisodes } from '../../src/store/episode-files.js';
-import { arithmetic } from '../../src/tasks/generated/arithmetic.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam } from '../../src/teams/team.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import { mean } from '../../src/base/core/statistics.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
+import { defineRecipe } from '../../src/method/recipe/define.js';
+import { readEpisodes } from '../../src/method/store/episode-files.js';
+import { resume, train } from '../../src/runs/run/api.js';
+import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam } from '../../src/teams/team/team.js';
+import { tinker } from '../../src/tinker/client/tinker-spec.js';
 import { drmas } from '../support/command-line.js';
 import { SkyrlServer } from './server.js';
 
 const remote = inject('remote');
 
 /**
- * Share of the text that is plain ASCII: a third of what random bytes say, so there is something to learn from the
+ * Share of the text that is plain ASCII: a third of random bytes, so there is something to learn from the
  * start.
  */
 const plain = (text: string) => (text.match(/[ -~]/g)?.length ?? 0) / Math.max(1, [...text].length);
@@ -104,7 +104,7 @@ describe.skipIf('unavailable' in remote)('a team on a real server', () => {
       await second.stop();
     }
 
-    // Our own engine says of its words what the server said.
+    // Our own engine gives its words the log-probs that the server gave.
     const local = await loadPolicy(join(root, 'solver'), { threads: 1 });
     const episodes = await readEpisodes(nodeFiles, join(run, 'episodes', 'evaluation-000010.jsonl'));
     const turns = episodes.flatMap((episode) => episode.turns).filter(({ agent }) => agent === 'solver');

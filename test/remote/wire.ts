@@ -1,7 +1,7 @@
-/** The protocol as plain JSON over HTTP, with nothing of the client in between: what the server itself says. */
+/** The protocol as plain JSON over HTTP, without the client library: the replies of the server itself. */
 import { z } from 'zod';
 
-/** An answer with its status, whatever it is. */
+/** A reply with its status, which may be any. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
@@ -128,7 +128,7 @@ const packed = (dtype: 'int64' | 'float32', data: readonly number[]) => ({ data,
 
 export type Datum = ReturnType<typeof datum>;
 
-/** The next token at every position of `tokens`; `inputs` beside the targets have one number each. */
+/** The next token at every position of `tokens`. The other `inputs` have one number per target. */
 export function datum(tokens: readonly number[], inputs: Readonly<Record<string, readonly number[]>> = {}) {
   return {
     model_input: modelInput(tokens.slice(0, -1)),

@@ -1,21 +1,22 @@
+// @module-tag verify
 /** Whole small runs of every way in which agents can be given to policies. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Step } from '../../src/core/events.js';
-import { lora, type TinyDecoderInput } from '../../src/model/model-spec.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import { frozen } from '../../src/recipe/frozen.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam } from '../../src/teams/team.js';
+import type { Step } from '../../src/base/core/events.js';
+import { lora, type TinyDecoderInput } from '../../src/engine/model/model-spec.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { frozen } from '../../src/method/recipe/frozen.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 import { digitTeam, eventsOf, filesOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const model = tinyModel;
 const wider: TinyDecoderInput = { ...model, width: 16, feedForward: 20 };
 
-/** The team with a third voice, who says what it would have said itself. */
+/** The team with a third agent, which writes its own answer. */
 const trio = defineTeam({
   name: 'trio',
   task: digitTeam.task,
@@ -135,13 +136,13 @@ describe('a warm start of each policy on its own', () => {
       ownWarmStart,
     );
     await expect(prepareTasks(recipe)).rejects.toThrow(
-      /^warmStart\.share: .* no traces for critic, so 'b' cannot learn/,
+      /^warmStart\.share: .* no traces for critic, so 'b' has no demonstrations/,
     );
     const judged = tinyRecipe(
       { team: trio, assign: { solver: 'a', verifier: 'a', critic: frozen(model) } as never },
       ownWarmStart,
     );
-    await expect(prepareTasks(judged)).rejects.toThrow(/no traces for critic, so 'critic' cannot learn/);
+    await expect(prepareTasks(judged)).rejects.toThrow(/no traces for critic, so 'critic' has no demonstrations/);
     await expect(prepareTasks(tinyRecipe({ team: trio }))).resolves.toBeDefined();
   });
 });

@@ -1,14 +1,15 @@
+// @module-tag verify
 import { describe, expect, it } from 'vitest';
+import { RecipeError } from '../../src/base/core/errors.js';
+import type { EvaluationEvent } from '../../src/base/core/events.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { evaluationLines } from '../../src/cli/reporter/score-printer.js';
-import { RecipeError } from '../../src/core/errors.js';
-import type { EvaluationEvent } from '../../src/core/events.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { defineRecipe } from '../../src/recipe/define.js';
-import { recipeJson } from '../../src/recipe/recipe.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import { readEpisodes } from '../../src/store/episode-files.js';
-import { arithmetic } from '../../src/tasks/generated/arithmetic.js';
+import { defineRecipe } from '../../src/method/recipe/define.js';
+import { recipeJson } from '../../src/method/recipe/recipe.js';
+import { readEpisodes } from '../../src/method/store/episode-files.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';
 import { eventsOf, temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();

@@ -1,3 +1,4 @@
+// @module-tag verify
 /** A recipe's file with a model beside it: a base model without a chat template, and the file moved afterwards. */
 import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -70,7 +71,7 @@ it('goes on where the file lies now, once it is named', async () => {
   await rename(project, moved);
   const from = 'step-000001';
   await expect(resume(run, undefined, { from, threads: 1 })).rejects.toThrow(
-    /own\.ts, which is not there; --recipe FILE names where that recipe lies now/,
+    /own\.ts, which does not exist; give the recipe's new path with --recipe FILE/,
   );
   const file = join(moved, 'own.ts');
   await resume(run, file, { from, threads: 1 });

@@ -1,7 +1,8 @@
+// @module-tag verify
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { EvaluationEvent } from '../../src/core/events.js';
-import { summariseRun } from '../../src/report/analysis/ablation-summary.js';
-import type { RunDirectory } from '../../src/store/run-directory.js';
+import type { EvaluationEvent } from '../../src/base/core/events.js';
+import type { RunDirectory } from '../../src/method/store/run-directory.js';
+import { summariseRun } from '../../src/runs/analysis/ablation-summary.js';
 import { eventsOf, filesOf, resumedTiny, stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -30,7 +31,7 @@ describe('a run in which calls have a price', () => {
     expect(after?.agents.verifier?.reward).toBe(before?.agents.verifier?.reward);
   });
 
-  it('trains on what is left, and says it in every step and in an ablation', async () => {
+  it('trains on the reward minus the costs, and reports both in every step and in an ablation', async () => {
     for (const { reward, parts = {} } of await stepsOf(priced)) {
       expect(parts.calls).toBeLessThan(-0.25);
       expect(reward.mean).toBeCloseTo((parts.outcome as number) + (parts.calls as number), 12);

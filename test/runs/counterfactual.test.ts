@@ -1,28 +1,30 @@
-/** Credit by replay: turns that are played again in the context that they had, and what they are worth for it. */
+// @module-tag verify
+/** Credit by replay: the worth of a turn, found by playing it again in its context. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import drivers from '../../examples/counterfactual/recipe.js';
-import type { Episode } from '../../src/core/episode.js';
-import { mean, standardDeviation } from '../../src/core/statistics.js';
-import { choiceTable } from '../../src/model/model-spec.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import { defineRecipe } from '../../src/recipe/define.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { openRun, prepareTasks, publishAll } from '../../src/run/open-run.js';
-import type { RunDirectory } from '../../src/store/run-directory.js';
-import { planRun } from '../../src/studies/plan/dry-run.js';
-import { agent } from '../../src/teams/agent.js';
-import { oneOf } from '../../src/teams/parsers.js';
-import { defineTeam } from '../../src/teams/team.js';
-import { playBranches } from '../../src/training/step/branches.js';
-import { playTasks } from '../../src/training/step/rollout-step.js';
+import type { Episode } from '../../src/base/core/episode.js';
+import { mean, standardDeviation } from '../../src/base/core/statistics.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { choiceTable } from '../../src/engine/model/model-spec.js';
+import { defineRecipe } from '../../src/method/recipe/define.js';
+import type { RunDirectory } from '../../src/method/store/run-directory.js';
+import { playBranches } from '../../src/method/training/signals/branches.js';
+import { trainingRun } from '../../src/method/training/signals/training-run.js';
+import { playStep } from '../../src/method/training/step/play-step.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { openRun, prepareTasks, publishAll } from '../../src/runs/run/open-run.js';
+import { planRun } from '../../src/runs/studies/plan/dry-run.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { oneOf } from '../../src/teams/team/parsers.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 import { filesOf, resumedTiny, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const sides = ['heads', 'tails'] as const;
-/** What two players earn together by what each shows. */
+/** The joint reward of two players, by the sides that they show. */
 const worth = { heads: { heads: 1, tails: 0 }, tails: { heads: 0.2, tails: 0.6 } };
 const show = () => agent({ parse: oneOf(...sides), sampling: { maxTokens: 1 } });
 const team = defineTeam({
@@ -64,7 +66,7 @@ describe('counterfactual credit', () => {
     run = await trainTiny(root, resolveRecipe(twoTurns));
   });
 
-  it('is on average what the turn is worth in its context, computed by hand', async () => {
+  it('is on average the worth of the turn in its context, computed by hand', async () => {
     const text = await readFile(join(run.path, 'episodes', 'step-000001.jsonl'), 'utf8');
     const episodes = text
       .trim()
@@ -76,7 +78,7 @@ describe('counterfactual credit', () => {
       );
     const around = (values: readonly number[], exact: number) =>
       expect(Math.abs(mean(values) - exact)).toBeLessThan((4 * standardDeviation(values)) / Math.sqrt(values.length));
-    // The context is exact: player two is measured against what it earns beside the same side of player one.
+    // The context is exact: player two is compared with its reward beside the same side of player one.
     for (const { outcome, turns } of episodes) {
       const { heads, tails } = worth[outcome.first];
       const possible = [heads, (heads + tails) / 2, tails].map((other) => worth[outcome.first][outcome.second] - other);
@@ -108,12 +110,12 @@ describe('counterfactual credit', () => {
     expect(await filesOf(await resumedTiny(root, resolveRecipe(twoTurns), 1))).toEqual(await filesOf(run));
   });
 
-  it('is planned with what it costs', async () => {
+  it('is planned with its costs', async () => {
     const planned = resolveRecipe(twoTurns);
     const plan = await planRun(planned, await prepareTasks(planned));
     expect(plan.tokens.episodes.step).toBe(240 * (1 + 2 * 2));
     expect(plan.tokens.policies.one?.step.generated).toBe(240 * (1 + 3));
-    expect(plan.notes.join()).toMatch(/4\.0 more episodes for each that is learnt from, .* of 3\.0 whole ones/);
+    expect(plan.notes.join()).toMatch(/4\.0 more episodes for each that is learnt from, .* 3\.0 whole ones/);
   });
 });
 
@@ -124,12 +126,12 @@ describe('an episode that is played again from a turn on', () => {
     const open = await openRun(recipe, tasks, nodeHost({ threads: 1 }));
     try {
       await publishAll(open);
-      const groups = await playTasks(
-        open,
-        1,
-        [0, 1, 2].map((index) => tasks.train.at(index)),
+      const { all: groups } = await playStep(
+        { ...trainingRun(open), signals: [] },
+        { step: 0, predictions: {} },
+        { tasks: 3 },
       );
-      const branches = await playBranches(open, 1, groups);
+      const branches = await playBranches(open, { step: 1, groups }, 2);
       expect(branches).toHaveLength(9 * 4 * 2);
       const episodeOf = new Map(groups.flatMap(({ episodes }) => episodes.flatMap((e) => e.turns.map((t) => [t, e]))));
       const ends = new Set<string>();
@@ -143,7 +145,7 @@ describe('an episode that is played again from a turn on', () => {
         for (const { id } of episode.turns.slice(of.turn)) ends.add(`${id}`);
       }
       expect(ends.size).toBe(9 * 2 * (4 + 3 + 2 + 1)); // each with random numbers of its own
-      expect(await playBranches(open, 1, groups)).toEqual(branches);
+      expect(await playBranches(open, { step: 1, groups }, 2)).toEqual(branches);
     } finally {
       await open.dispose();
     }

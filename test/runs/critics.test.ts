@@ -1,8 +1,9 @@
+// @module-tag verify
 import { describe, expect, it } from 'vitest';
-import type { Step } from '../../src/core/events.js';
-import { mean } from '../../src/core/statistics.js';
-import { lora } from '../../src/model/model-spec.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
+import type { Step } from '../../src/base/core/events.js';
+import { mean } from '../../src/base/core/statistics.js';
+import { lora } from '../../src/engine/model/model-spec.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
 import {
   eventsOf,
   filesOf,

@@ -1,14 +1,15 @@
-/** Damage to the files of a run is noticed where they are read, named, and not used; `verify` finds all of it. */
+// @module-tag verify
+/** A damaged file of a run is noticed when it is read, named, and not used. `verify` finds all damage. */
 import { cp, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { CheckpointError, RunError } from '../../src/core/errors.js';
-import type { RunEvent } from '../../src/core/events.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { evaluate, resume, train } from '../../src/run/api.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
-import { verifyRun } from '../../src/store/verify-run.js';
-import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { CheckpointError, RunError } from '../../src/base/core/errors.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { verifyRun } from '../../src/method/store/verify-run.js';
+import { evaluate, resume, train } from '../../src/runs/run/api.js';
 import { drmas } from '../support/command-line.js';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
 
@@ -95,7 +96,7 @@ describe('resume refuses', () => {
 it('an older checkpoint is gone on from when it is named, and the run ends as if nothing had happened', async () => {
   const path = await damaged(stopped, `${last}/solver/model.safetensors`, flipped);
   await expect(resume(path, definition)).rejects.toThrow(
-    `drmas resume ${path} --from step-000002 goes on from an older checkpoint`,
+    `resume from an older checkpoint with drmas resume ${path} --checkpoint step-000002`,
   );
   await expect(resume(path, definition, { from: 'step-000001' })).rejects.toThrow(
     "has no checkpoint 'step-000001'; it has step-000002, step-000003",
@@ -122,9 +123,9 @@ it('an evaluation reads no damaged weights, and needs no optimiser', async () =>
   expect((await evaluate(path, options)).tasks).toBe(1);
 });
 
-describe('drmas verify', () => {
+describe('drmas doctor verify', () => {
   it('finds a whole run whole', async () => {
-    expect(await drmas(['verify', whole.path])).toMatchObject({
+    expect(await drmas(['doctor', 'verify', whole.path])).toMatchObject({
       code: 0,
       out: expect.stringMatching(/^\d+ whole, 0 unchecked, 0 damaged\n$/),
     });
@@ -148,12 +149,12 @@ describe('drmas verify', () => {
       await writeFile(at, content);
     }
     await writeFile(join(path, 'events.jsonl'), '');
-    expect((await drmas(['verify', path])).code).toBe(1);
+    expect((await drmas(['doctor', 'verify', path])).code).toBe(1);
   }, 120_000);
 
-  it('tells machines what is what', async () => {
+  it('has an output for programs', async () => {
     const path = await damaged(whole.path, 'episodes/step-000001.jsonl', flipped);
-    const { out } = await drmas(['verify', path, '--json']);
+    const { out } = await drmas(['doctor', 'verify', path, '--json']);
     const { parts } = JSON.parse(out) as { parts: { path: string; state: string; why?: string }[] };
     expect(parts.filter(({ state }) => state === 'damaged')).toEqual([
       {
@@ -162,7 +163,10 @@ describe('drmas verify', () => {
         why: 'is not what was written (its SHA-256 differs)',
       },
     ]);
-    expect(await drmas(['verify', root])).toMatchObject({ code: 2, err: expect.stringMatching(/is not a run/) });
+    expect(await drmas(['doctor', 'verify', root])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/is not a run/),
+    });
   });
 });
 
@@ -170,7 +174,7 @@ it('changed episodes of the past are said and do not stop a run, which learns no
   const path = await damaged(stopped, 'episodes/step-000001.jsonl', flipped);
   const notices: string[] = [];
   await resume(path, definition, { threads: 1, onNotice: (notice) => notices.push(notice) });
-  expect(notices).toEqual([expect.stringMatching(/step-000001\.jsonl is not what was written .*goes on all the same/)]);
+  expect(notices).toEqual([expect.stringMatching(/step-000001\.jsonl is not what was written .*continues/)]);
 });
 
 it('a run of a version without digests goes on, and says that it is not checked', async () => {
@@ -195,7 +199,7 @@ it('a run of a version without digests goes on, and says that it is not checked'
   expect(await filesOf(await RunDirectory.open(path))).toMatchObject(await filesOf(whole));
 });
 
-it('a damaged warm start is made anew', async () => {
+it('a damaged warm start is trained again', async () => {
   const store = join(cacheDirectory(), 'warmstarts');
   const [entry = ''] = await readdir(store);
   const weights = join(store, entry, 'solver', 'model.safetensors');
@@ -204,7 +208,9 @@ it('a damaged warm start is made anew', async () => {
     const notices: string[] = [];
     const path = join(await mkdtemp(join(root, 'anew-')), 'run');
     await train(definition, { run: path, threads: 1, onNotice: (notice) => notices.push(notice) });
-    expect(notices[0]).toMatch(/^A cached warm start cannot be used and is made anew: .*solver\/model\.safetensors /);
+    expect(notices[0]).toMatch(
+      /^A cached warm start cannot be used and is trained again: .*solver\/model\.safetensors /,
+    );
     expect(await filesOf(await RunDirectory.open(path))).toEqual(await filesOf(whole));
     expect(await readdir(store)).toEqual([entry]);
   }

@@ -1,22 +1,23 @@
+// @module-tag verify
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import { EndpointError } from '../../src/core/errors.js';
-import type { EvaluationEvent, RunEvent, Step } from '../../src/core/events.js';
-import { checkpoint } from '../../src/model/model-spec.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import { frozen } from '../../src/recipe/frozen.js';
-import { evaluate, resume, train } from '../../src/run/api.js';
-import { executeRun } from '../../src/run/execute-run.js';
-import { readEpisodes } from '../../src/store/episode-files.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
-import { ablate } from '../../src/studies/ablation/ablate.js';
-import { collectLog } from '../../src/studies/inspect/collect-turns.js';
-import { inspect } from '../../src/studies/inspect/inspect-log.js';
-import { probeRecipe } from '../../src/studies/probe/probe-recipe.js';
-import { defineTeam } from '../../src/teams/team.js';
+import { EndpointError } from '../../src/base/core/errors.js';
+import type { EvaluationEvent, RunEvent, Step } from '../../src/base/core/events.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { checkpoint } from '../../src/engine/model/model-spec.js';
+import { frozen } from '../../src/method/recipe/frozen.js';
+import { readEpisodes } from '../../src/method/store/episode-files.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { evaluate, resume, train } from '../../src/runs/run/api.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
+import { ablate } from '../../src/runs/studies/ablation/ablate.js';
+import { collectLog } from '../../src/runs/studies/inspect/collect-turns.js';
+import { inspect } from '../../src/runs/studies/inspect/inspect-log.js';
+import { probeRecipe } from '../../src/runs/studies/plan/probe/probe-recipe.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 import { chatServer, refuse, say } from '../support/chat-server.js';
 import {
   createRun,
@@ -111,8 +112,8 @@ describe('an agent on a frozen model', () => {
     const whole = await trainTiny(root, recipe, { threads: 2 });
     const { path } = await createRun(root, recipe);
     const controller = new AbortController();
-    const write = ({ type }: RunEvent) => type === 'checkpoint' && controller.abort(new Error('enough'));
-    const first = await RunDirectory.open(path, { sinks: [{ write }] });
+    const event = ({ type }: RunEvent) => void (type === 'checkpoint' && controller.abort(new Error('enough')));
+    const first = await RunDirectory.open(path, { listeners: [{ event }] });
     await expect(executeRun(recipe, first, nodeHost({ threads: 1, signal: controller.signal }))).rejects.toThrow(
       'enough',
     );
@@ -161,7 +162,7 @@ describe('an agent behind an endpoint', () => {
   const definition = (url: string, options: object = {}) =>
     tinyDefinition({ assign: { solver: 'solver', verifier: frozen({ url, model: 'judge-1', ...options }) } });
 
-  it('plays in training and evaluation, and nothing is learnt from what it says', async () => {
+  it('plays in training and evaluation, and nothing is learnt from its turns', async () => {
     const { requests, url } = await judge();
     const notices: string[] = [];
     const { run, events } = await train(definition(url), {
@@ -222,7 +223,7 @@ describe('an agent behind an endpoint', () => {
     expect(texts.join('')).not.toMatch(/sk-|apiKey/);
   });
 
-  it('is asked again after a resume, an evaluation, a probe, and in an ablation', async () => {
+  it('is called after a resume, an evaluation, a probe, and in an ablation', async () => {
     const { requests, url } = await judge();
     const recipe = definition(url);
     const path = join(root, 'again');

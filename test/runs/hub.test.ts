@@ -1,20 +1,21 @@
-/** Models named by a hub's id, where they are used: in a recipe and in programs. */
+// @module-tag verify
+/** Models named by a hub's id, in a recipe and in programs. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import { loadPolicy, loadTokenizer } from '../../src/backends/embedded/load-policy.js';
-import { HubError, TaskError } from '../../src/core/errors.js';
-import { checkpoint, lora } from '../../src/model/model-spec.js';
-import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import { evaluateCheckpoint } from '../../src/run/evaluate-run.js';
-import { executeRun } from '../../src/run/execute-run.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
-import { jsonl } from '../../src/tasks/files/file-source.js';
+import { HubError, TaskError } from '../../src/base/core/errors.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { loadPolicy, loadTokenizer } from '../../src/engine/embedded/load-policy.js';
+import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
+import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { evaluateCheckpoint } from '../../src/runs/run/evaluate-run.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { jsonl } from '../../src/teams/tasks/files/file-source.js';
 import { COMMIT, type HubServer, hubServer } from '../support/hub-server.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
@@ -83,7 +84,7 @@ describe('a recipe with a model on a hub', () => {
     const stop = new AbortController();
     const requested = recipe({ training: { steps: 2, tasksPerStep: 2, groupSize: 2, checkpointEvery: 1 } });
     const run = await createRun(root, requested, {
-      sinks: [{ write: ({ type }) => type === 'checkpoint' && stop.abort(new Error('enough')) }],
+      listeners: [{ event: ({ type }) => void (type === 'checkpoint' && stop.abort(new Error('enough'))) }],
     });
     await expect(executeRun(requested, run, nodeHost({ threads: 1, signal: stop.signal }))).rejects.toThrow('enough');
     hub.requests.length = 0;

@@ -1,10 +1,11 @@
+// @module-tag verify
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { resume, train } from '../../src/index.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { registeredExporter } from '../support/otel-exporter.js';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
 
@@ -89,7 +90,7 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
   it('needs a file that threads can load', async () => {
     const run = join(root, 'program');
     await expect(train(tinyDefinition(), { run, set: ['rollout.isolate=true'] })).rejects.toThrow(
-      /rollout\.isolate.*comes from a program/,
+      /rollout\.isolate.*defined by a program/,
     );
   });
 });

@@ -1,13 +1,14 @@
+// @module-tag verify
 /** A team whose communication graph is learnt: a policy without a language model in a run like any other. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import learntGraph from '../../examples/learnt-graph/recipe.js';
-import { RecipeError } from '../../src/core/errors.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import type { RunDirectory } from '../../src/store/run-directory.js';
-import { planRun } from '../../src/studies/plan/dry-run.js';
+import { RecipeError } from '../../src/base/core/errors.js';
+import type { RunDirectory } from '../../src/method/store/run-directory.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { planRun } from '../../src/runs/studies/plan/dry-run.js';
 import { filesOf, resumedTiny, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();

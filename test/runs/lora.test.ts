@@ -1,13 +1,14 @@
+// @module-tag verify
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import { loadPolicy, loadTokenizer } from '../../src/backends/embedded/load-policy.js';
-import { CheckpointError } from '../../src/core/errors.js';
-import type { Files } from '../../src/core/files.js';
-import { checkpoint, lora } from '../../src/model/model-spec.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import type { RunDirectory } from '../../src/store/run-directory.js';
+import { CheckpointError } from '../../src/base/core/errors.js';
+import type { Files } from '../../src/base/core/files.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { loadPolicy, loadTokenizer } from '../../src/engine/embedded/load-policy.js';
+import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
+import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import {
   eventsOf,
   filesOf,

@@ -1,8 +1,9 @@
-/** The laws of the example with learned messages: who sees what, and that a word is enough. */
+// @module-tag verify
+/** The laws of the example with learned messages: the inputs of each agent, and that one word is enough. */
 import { describe, expect, it } from 'vitest';
 import messages, { hinted, team } from '../../examples/messages/recipe.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { playScripted } from '../../src/testing/play-scripted.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { playScripted } from '../../src/runs/testing/play-scripted.js';
 import { stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const things = ['lamp', 'rug', 'vase'] as const;
@@ -32,7 +33,7 @@ describe('a hub that sends messages', () => {
     }
   });
 
-  it('is not asked where nobody may speak', async () => {
+  it('is not called if no agent may speak', async () => {
     const task = { left: 'lamp', right: 'rug', message: 'none' } as const;
     const { turns, score } = await playScripted(team, task, { left: ['rug'], right: ['vase'] });
     expect(turns.map(({ agent, messages }) => [agent, messages.at(-1)?.content])).toEqual([

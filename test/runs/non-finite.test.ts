@@ -1,11 +1,12 @@
+// @module-tag verify
 /** Numbers that are not finite are neither trained on nor saved: the run fails, naming policy and tensor. */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { NonFiniteError } from '../../src/core/errors.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import { resume, train } from '../../src/run/api.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
+import { NonFiniteError } from '../../src/base/core/errors.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { resume, train } from '../../src/runs/run/api.js';
 import { temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -25,7 +26,7 @@ it('an update that overflows the weights ends the run before anything of it is s
   expect(await failing({}, huge)).toMatch(/^policy 'solver': a weight of (layers\.0\.)?\w+ is (-?Infinity|NaN)$/);
 });
 
-it('so does one that overflows those of a critic', async () => {
+it('so does an update that overflows the weights of a critic', async () => {
   const critic = { optimizer: { learningRate: 3e38, weightDecay: 3e38 } };
   const message = await failing({ advantage: { type: 'gae' }, policies: { solver: { critic } } }, []);
   expect(message).toMatch(/^the critic of policy 'solver': a weight of [\w.]+ is (-?Infinity|NaN)$/);

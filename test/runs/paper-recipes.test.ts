@@ -1,3 +1,4 @@
+// @module-tag verify
 /** The recipes with the Dr. MAS paper's settings: their numbers, and three steps of them on mini checkpoints. */
 
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -5,15 +6,15 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { EvaluationEvent } from '../../src/core/events.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { loadRecipe } from '../../src/recipe/load-recipe.js';
-import { evaluationSampling, type Recipe } from '../../src/recipe/recipe.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import { readEpisodes } from '../../src/store/episode-files.js';
-import { planRun } from '../../src/studies/plan/dry-run.js';
-import type { Team } from '../../src/teams/team.js';
+import type { EvaluationEvent } from '../../src/base/core/events.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { loadRecipe } from '../../src/method/recipe/load-recipe.js';
+import { evaluationSampling, type Recipe } from '../../src/method/recipe/recipe.js';
+import { readEpisodes } from '../../src/method/store/episode-files.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { planRun } from '../../src/runs/studies/plan/dry-run.js';
+import type { Team } from '../../src/teams/team/team.js';
 import { eventsOf, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -41,7 +42,7 @@ afterAll(() => {
   server.close();
 });
 
-/** Whether a text of a random model stands for the first of two words: its length decides. */
+/** Whether a text of a random model means the first of two words. Its length decides. */
 const even = (text: string) => text.length % 2 === 0;
 
 /** The parsers that let random models take every way through a team. */
@@ -86,7 +87,7 @@ async function small(name: Name, assignment: readonly string[]): Promise<Recipe>
     agents: Object.fromEntries(
       Object.entries(team.agents).map(([agent, role]) => [agent, { ...role, parse: parsers[agent] ?? role.parse }]),
     ),
-    // Random models solve nothing: letters are what there is to learn.
+    // Random models solve no task, so the reward counts letters.
     reward: ({ episode: { turns } }) => {
       const text = turns.map((turn) => turn.text).join('');
       return (text.match(/[a-z]/g)?.length ?? 0) / (text.length + 1);
@@ -95,7 +96,7 @@ async function small(name: Name, assignment: readonly string[]): Promise<Recipe>
 }
 
 describe('the settings of the paper', () => {
-  it('are those of its math experiment', async () => {
+  it('equal the settings of its math experiment', async () => {
     const recipe = await recipeOf('paper-math');
     expect(recipe.training).toMatchObject({ tasksPerStep: 32, groupSize: 8 });
     expect(recipe.evaluation).toMatchObject({ every: 10, samples: 16 });
@@ -114,7 +115,7 @@ describe('the settings of the paper', () => {
     expect(recipe.loss).toMatchObject({ type: 'ppo-clip', clip: 0.2, dualClip: 3, aggregate: 'token-mean' });
   });
 
-  it('are those of its search experiment', async () => {
+  it('equal the settings of its search experiment', async () => {
     const recipe = await recipeOf('paper-search');
     expect(recipe.training).toMatchObject({ tasksPerStep: 128, groupSize: 5 });
     expect(recipe.evaluation).toMatchObject({ every: 5, samples: 16 });

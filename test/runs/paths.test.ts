@@ -1,17 +1,18 @@
+// @module-tag verify
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { RecipeError } from '../../src/core/errors.js';
-import type { TaskSource } from '../../src/core/task.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import { arithmetic } from '../../src/tasks/generated/arithmetic.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam } from '../../src/teams/team.js';
+import { RecipeError } from '../../src/base/core/errors.js';
+import type { TaskSource } from '../../src/base/core/task.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 import { digitTeam, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 
-/** What could lead out of a directory, or name something that a file system keeps for itself. */
+/** Names that could lead out of a directory, or that a file system reserves. */
 const hostile = ['../out', '../../out', '/tmp/out', 'a/../../out', 'a\\..\\out', '..', '.', 'a\0b', 'C:\\out', '~', ''];
 
 describe('no name leads out of the run directory', () => {

@@ -1,11 +1,12 @@
+// @module-tag verify
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { lora } from '../../src/model/model-spec.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import { openVoices } from '../../src/serve/open-voices.js';
-import { planRun } from '../../src/studies/plan/dry-run.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { lora } from '../../src/engine/model/model-spec.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { planRun } from '../../src/runs/studies/plan/dry-run.js';
+import { openAgentModels } from '../../src/serve/models/open-agent-models.js';
 import {
   eventsOf,
   filesOf,
@@ -19,7 +20,7 @@ import {
 
 const root = temporaryRoot();
 
-/** Two steps, with a reference and a critic beside each policy in bfloat16. */
+/** Two steps, with a reference and a critic for each policy in bfloat16. */
 const recipeOf = (changes: Partial<RecipeInput>, overrides: readonly string[]) =>
   tinyRecipe({ training: { steps: 2, tasksPerStep: 2, groupSize: 4, checkpointEvery: 1 }, ...changes }, [
     'policies.solver.kl={"coefficient":0.1}',
@@ -61,8 +62,8 @@ describe('a policy in bfloat16', () => {
   it('plays in its precision after the run', async () => {
     const run = await trainTiny(root, recipeOf({}, coarse));
     const logprobs = async (from: string) => {
-      const opened = await openVoices({ from }, nodeHost({ threads: 1 }));
-      const model = opened.voices.values().next().value?.model;
+      const opened = await openAgentModels({ from }, nodeHost({ threads: 1 }));
+      const model = opened.agentModels.values().next().value?.model;
       const sampling = { temperature: 1, topK: 0, topP: 1, maxTokens: 5, stopTokens: [] };
       const generation = await model?.generate({ prompt: [1, 2, 3], ...sampling, key: [1, 2] });
       await opened.dispose();

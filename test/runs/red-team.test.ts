@@ -1,10 +1,11 @@
-/** The law of training against an adversary: it earns what the team loses, and its advantages are its own. */
+// @module-tag verify
+/** The law of training against an adversary: its reward is the team's loss, and its advantages are its own. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import redTeam, { team } from '../../examples/red-team/recipe.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { playScripted } from '../../src/testing/play-scripted.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { playScripted } from '../../src/runs/testing/play-scripted.js';
 import { temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -33,7 +34,7 @@ describe('an adversary that rewrites one message', () => {
     expect(await differs('the second')).toEqual([false, false, true]);
   });
 
-  it('is asked with a probability, never in evaluations, and gains where the team loses', async () => {
+  it('is called with a probability, never in evaluations, and gains when the team loses', async () => {
     const recipe = resolveRecipe(redTeam, { overrides: ['training.steps=1', 'evaluation.samples=1'] });
     const run = await trainTiny(root, recipe);
     const read = async (name: string) =>

@@ -1,14 +1,15 @@
+// @module-tag verify
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { RecipeError } from '../../src/core/errors.js';
-import { lora, tinyDecoder } from '../../src/model/model-spec.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import type { Recipe } from '../../src/recipe/recipe.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import type { RunDirectory } from '../../src/store/run-directory.js';
-import { policiesByReference } from '../../src/training/update/references.js';
+import { RecipeError } from '../../src/base/core/errors.js';
+import { lora, tinyDecoder } from '../../src/engine/model/model-spec.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import type { Recipe } from '../../src/method/recipe/recipe.js';
+import type { RunDirectory } from '../../src/method/store/run-directory.js';
+import { policiesByReference } from '../../src/method/training/signals/reference-files.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
 import {
   eventsOf,
   filesOf,
@@ -86,7 +87,7 @@ describe('a policy that is held near its beginning', () => {
 });
 
 describe('a KL in the reward', () => {
-  it('is what the advantages are estimated from', async () => {
+  it('enters the rewards from which advantages are estimated', async () => {
     const advantages = async (coefficient: number) => {
       const kl = { coefficient, in: 'reward', reference: { type: 'policy', policy: 'verifier' } };
       const run = await trainTiny(
@@ -105,7 +106,15 @@ describe('a KL in the reward', () => {
 describe('a reference', () => {
   it('is shared by policies that begin alike', () => {
     const both = { solver: { kl: { coefficient: 1 } }, verifier: { kl: { coefficient: 2 } } };
-    const sharing = (overrides: readonly string[]) => policiesByReference(tinyRecipe({ policies: both }, overrides));
+    const sharing = (overrides: readonly string[]) => {
+      const recipe = tinyRecipe({ policies: both }, overrides);
+      const trained = Object.entries(recipe.policies).map(([name, settings]) => ({
+        name,
+        settings,
+        backendKey: 'here',
+      }));
+      return policiesByReference(recipe, trained).map((policies) => policies.map(({ name }) => name));
+    };
     expect(sharing([])).toEqual([['solver', 'verifier']]);
     expect(sharing(['warmStart.share=policy'])).toEqual([['solver'], ['verifier']]);
     expect(
@@ -132,7 +141,7 @@ describe('a reference', () => {
       return String(error.message);
     };
     const to = (policy: string) => ({ reference: { type: 'policy', policy } });
-    expect(await refused(to('solver'))).toMatch(/^policies.solver.kl.reference.policy: .*never away from itself/);
+    expect(await refused(to('solver'))).toMatch(/^policies.solver.kl.reference.policy: .*KL of a policy from itself/);
     expect(await refused(to('verifer'))).toMatch(/no policy 'verifer'; did you mean 'verifier'/);
     const other = tinyDecoder({ ...whole, context: 256, tokenizer: { type: 'bytes' } });
     const bytes = await trainTiny(root, cold({ model: other, training: { steps: 1, tasksPerStep: 1 } }));

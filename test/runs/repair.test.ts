@@ -1,9 +1,10 @@
+// @module-tag verify
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { RunEvent, Step } from '../../src/core/events.js';
-import { loadRecipe } from '../../src/recipe/load-recipe.js';
-import { train } from '../../src/run/api.js';
-import { playScripted } from '../../src/testing/play-scripted.js';
+import type { RunEvent, Step } from '../../src/base/core/events.js';
+import { loadRecipe } from '../../src/method/recipe/load-recipe.js';
+import { train } from '../../src/runs/run/api.js';
+import { playScripted } from '../../src/runs/testing/play-scripted.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 
 const root = temporaryRoot();

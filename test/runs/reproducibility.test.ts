@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Step } from '../../src/core/events.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
+import type { Step } from '../../src/base/core/events.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
 import {
   concurrentTeam,
   eventsOf,
@@ -23,7 +23,8 @@ describe('the same seed gives the same run, bit for bit', () => {
     'agents that are called at once': { team: concurrentTeam },
   };
   for (const [name, changes] of Object.entries(kinds)) {
-    it(`${name}: at any number of threads, with and without a cached warm start`, async () => {
+    const tags = name === 'a policy for each agent' ? [] : ['verify' as const];
+    it(`${name}: at any number of threads, with and without a cached warm start`, { tags }, async () => {
       const recipe = tinyRecipe(changes);
       const notices: string[] = [];
       const options = { notify: (message: string) => void notices.push(message) };
@@ -45,7 +46,7 @@ describe('the same seed gives the same run, bit for bit', () => {
     });
   }
 
-  it('and another seed another one, from the same warm start', async () => {
+  it('and another seed another one, from the same warm start', { tags: 'verify' }, async () => {
     const [one, other] = [await trainTiny(root, tinyRecipe()), await trainTiny(root, tinyRecipe({}, ['seed=2']))];
     const [events, others] = [await eventsOf(one), await eventsOf(other)];
     const ofType = (type: string, list: typeof events) => list.filter((event) => event.type === type);

@@ -1,13 +1,14 @@
 import { appendFile, cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Clock, systemClock } from '../../src/core/clock.js';
-import type { MetricSink, RunEvent } from '../../src/core/events.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import type { Recipe } from '../../src/recipe/recipe.js';
-import { executeRun } from '../../src/run/execute-run.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
+import { type Clock, systemClock } from '../../src/base/core/clock.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import type { RunListener } from '../../src/base/core/play/run-listener.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import type { Recipe } from '../../src/method/recipe/recipe.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
 import {
   createRun,
   digitTeam,
@@ -29,16 +30,16 @@ beforeAll(async () => {
 async function expectWhole(path: string): Promise<void> {
   const run = await RunDirectory.open(path);
   expect(await eventsOf(run)).toEqual(await eventsOf(whole));
-  // What an interruption left between two due checkpoints may stay.
+  // A checkpoint of an interruption, between two due ones, may stay.
   expect(await filesOf(run)).toMatchObject(await filesOf(whole));
 }
 
-/** Goes on as the command line does: from the last checkpoint, or from the beginning where there is none. */
+/** Resumes as the command line does: from the last checkpoint, or from the beginning if there is none. */
 async function resume(
   path: string,
-  how: { signal?: AbortSignal; recipe?: Recipe; clock?: Clock; sink?: MetricSink } = {},
+  how: { signal?: AbortSignal; recipe?: Recipe; clock?: Clock; listener?: RunListener } = {},
 ) {
-  const run = await RunDirectory.open(path, { sinks: how.sink ? [how.sink] : [] });
+  const run = await RunDirectory.open(path, { listeners: how.listener ? [how.listener] : [] });
   const checkpoint = await run.latestCheckpoint();
   await run.rewind(checkpoint);
   await executeRun(how.recipe ?? recipe, run, nodeHost({ threads: 1, ...how }), { checkpoint });
@@ -49,7 +50,7 @@ describe('a run that is interrupted', () => {
   interface Moment {
     readonly name: string;
     readonly step: number | undefined;
-    readonly press: (interrupt: () => void) => { recipe?: Recipe; clock?: Clock; sink?: MetricSink };
+    readonly press: (interrupt: () => void) => { recipe?: Recipe; clock?: Clock; listener?: RunListener };
   }
   const nth = (n: number, act: () => void) => {
     let calls = 0;
@@ -84,7 +85,7 @@ describe('a run that is interrupted', () => {
   };
   const atEvent = (type: RunEvent['type'], n: number) => (interrupt: () => void) => {
     const count = nth(n, interrupt);
-    return { sink: { write: (event: RunEvent) => (event.type === type ? count() : undefined) } };
+    return { listener: { event: (event: RunEvent) => (event.type === type ? count() : undefined) } };
   };
 
   // In this order on one and the same run: an evaluation plays 6 episodes, a step 8.
@@ -93,7 +94,7 @@ describe('a run that is interrupted', () => {
     { name: 'in the first evaluation', step: 0, press: atPlay(3) },
     { name: 'in the first step', step: 0, press: atPlay(6 + 5) },
     { name: 'in the second step', step: 1, press: atPlay(6 + 8 + 5) },
-    { name: 'before the update of the second step', step: 2, press: atClock(3) },
+    { name: 'before the update of the second step', step: 2, press: atClock(4) },
     { name: 'in the evaluation after it', step: 2, press: atPlay(4) },
     { name: 'while its checkpoint is written', step: 2, press: atEvent('evaluation', 1) },
     { name: 'as soon as it goes on', step: 2, press: atEvent('checkpoint', 1) },
@@ -101,7 +102,9 @@ describe('a run that is interrupted', () => {
     { name: 'in the last evaluation', step: 4, press: atPlay(8 + 2) },
   ];
 
-  it(`goes on as if nothing had happened: ${moments.map(({ name }) => name).join(', ')}`, async () => {
+  it(`goes on as if nothing had happened: ${moments.map(({ name }) => name).join(', ')}`, {
+    tags: 'verify',
+  }, async () => {
     useCache(join(root, 'empty-cache')); // so that there is a warm start to interrupt
     const { path } = await createRun(root, recipe);
     for (const { name, step, press } of moments) {
@@ -129,7 +132,7 @@ describe('a run that is interrupted in its first step', () => {
       [],
     ],
     ['without a warm start', {}, ['warmStart=null']],
-  ])('%s: goes on from a checkpoint of step 0 bit for bit', async (_, changes, overrides) => {
+  ])('%s: goes on from a checkpoint of step 0 bit for bit', { tags: 'verify' }, async (_, changes, overrides) => {
     const changed = tinyRecipe(changes, ['training.steps=2', ...overrides]);
     const expected = await trainTiny(root, changed);
     const { path } = await createRun(root, changed);
@@ -165,7 +168,7 @@ describe('a run that is killed', () => {
     await expect(readFile(join(torn, 'model.safetensors'))).rejects.toThrow(/ENOENT/);
   });
 
-  it('before its first checkpoint begins anew', async () => {
+  it('before its first checkpoint begins anew', { tags: 'verify' }, async () => {
     const path = join(await mkdtemp(join(root, 'killed-')), 'run');
     await cp(whole.path, path, { recursive: true });
     for (const name of ['step-000002', 'step-000004']) await rm(join(path, 'checkpoints', name), { recursive: true });
@@ -175,8 +178,10 @@ describe('a run that is killed', () => {
   });
 });
 
-describe('a run that goes on with other kernels', () => {
-  it('is refused and left as it is, unless that is accepted, which is a warning in its log', async () => {
+describe('a run that is resumed with other kernels', () => {
+  it('is refused and left as it is, unless that is accepted, which is a warning in its log', {
+    tags: 'verify',
+  }, async () => {
     const path = join(await mkdtemp(join(root, 'kernels-')), 'run');
     await cp(whole.path, path, { recursive: true });
     const began = (await whole.events()).find((event) => event.type === 'run.started');
@@ -191,7 +196,7 @@ describe('a run that goes on with other kernels', () => {
     };
     vi.stubEnv('DRMAS_KERNELS', 'wasm');
     try {
-      await expect(goOn(false)).rejects.toThrow(`was begun with ${was} kernels, here are wasm (`);
+      await expect(goOn(false)).rejects.toThrow(`was started with ${was} kernels, this machine has wasm (`);
       expect((await (await RunDirectory.open(path)).events()).at(-1)).toMatchObject({ type: 'checkpoint', step: 2 });
       const events = await (await goOn(true)).events();
       expect(events.filter(({ type }) => type === 'warning')).toEqual([

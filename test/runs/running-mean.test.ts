@@ -1,9 +1,10 @@
+// @module-tag verify
 /** Runs whose estimator keeps a running mean from step to step. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { mean } from '../../src/core/statistics.js';
-import type { RunDirectory } from '../../src/store/run-directory.js';
+import { mean } from '../../src/base/core/statistics.js';
+import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { eventsOf, filesOf, resumedTiny, stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();

@@ -1,11 +1,12 @@
+// @module-tag verify
 /** Runs whose policies an engine elsewhere samples. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type SamplerInput, sglang, vllm } from '../../src/backends/samplers/sampler-spec.js';
-import { tinker } from '../../src/backends/tinker/tinker-spec.js';
-import { checkpoint, lora } from '../../src/model/model-spec.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import { prepareTasks } from '../../src/run/open-run.js';
+import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
+import { type SamplerInput, sglang, vllm } from '../../src/engine/samplers/sampler-spec.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { tinker } from '../../src/tinker/client/tinker-spec.js';
 import { SamplerFake } from '../support/sampler-fake.js';
 import { serveTinker } from '../support/serve-tinker.js';
 import { writeSymbolsModel } from '../support/tinker-fake/run.js';
@@ -30,7 +31,7 @@ const gapsOf = async (run: Parameters<typeof stepsOf>[0]) =>
 
 it('learns from what vLLM sampled with the weights of each update, as if it had sampled itself', async () => {
   const run = await trainTiny(root, recipe(vllm({ url: fakes.vllm.url })));
-  // The gap is that between the log-probs of the engine and of the trainer: none where both play the same weights.
+  // The gap between the engine's and the trainer's log-probs. It is 0 if both use the same weights.
   expect(await gapsOf(run)).toEqual(Array((await gapsOf(run)).length).fill(0));
   const pushed = fakes.vllm.requests.flatMap(({ path, body }) => (/load_lora/.test(path) ? [body.lora_name] : []));
   expect(new Set(pushed.map((name) => /^drmas-(\w+-\d)/.exec(`${name}`)?.[1]))).toEqual(
@@ -49,7 +50,7 @@ it('warns of an engine whose log-probs are not the trainer’s', async () => {
   );
 });
 
-it('samples on vLLM what a server of the Tinker protocol trains', async () => {
+it('samples on vLLM a policy that a server of the Tinker protocol trains', async () => {
   const server = await serveTinker({ model: base, store: join(root, 'store') });
   try {
     const backend = tinker({ url: server.url });

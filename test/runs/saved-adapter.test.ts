@@ -1,12 +1,13 @@
+// @module-tag verify
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import type { WeightsSpec } from '../../src/contract/weights-spec.js';
-import { CheckpointError } from '../../src/core/errors.js';
-import { checkpoint, lora, type ModelInput } from '../../src/model/model-spec.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
+import { CheckpointError } from '../../src/base/core/errors.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { checkpoint, lora, type ModelInput } from '../../src/engine/model/model-spec.js';
 import { eventsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -112,8 +113,8 @@ describe('a policy that begins with a saved adapter', () => {
 
 describe('in a recipe', () => {
   it.each([
-    [{ from: 'a', rank: 2 }, /^model\.rank: is that of the saved adapter in `from`/],
-    [{ from: 'a', targets: ['q'] }, /^model\.targets: is that of the saved adapter/],
+    [{ from: 'a', rank: 2 }, /^model\.rank: comes from the saved adapter in `from`/],
+    [{ from: 'a', targets: ['q'] }, /^model\.targets: comes from the saved adapter/],
     [{}, /^model\.rank: is required: an integer >= 1; or `from`/],
     [{ from: '' }, /^model\.from: expected/],
   ])('%j is refused', (options, message) => {

@@ -1,25 +1,26 @@
-/** One team on several engines: the embedded one beside a server, and two servers. */
+// @module-tag verify
+/** One team on several engines: the embedded engine and a server, and two servers. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { backendOf } from '../../src/backends/registry.js';
-import { tinker } from '../../src/backends/tinker/tinker-spec.js';
-import type { Backend } from '../../src/contract/backend.js';
-import type { WeightsSpec } from '../../src/contract/weights-spec.js';
-import { BackendError } from '../../src/core/errors.js';
-import { checkpoint, lora } from '../../src/model/model-spec.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import { defineRecipe, type RecipeInput } from '../../src/recipe/define.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { train } from '../../src/run/api.js';
-import { evaluateCheckpoint } from '../../src/run/evaluate-run.js';
-import { loadTeam } from '../../src/run/load-team.js';
-import type { OpenBackend } from '../../src/run/open-backends.js';
-import { openRun, prepareTasks } from '../../src/run/open-run.js';
-import { requestContinuation } from '../../src/run/request.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
-import { verifyRun } from '../../src/store/verify-run.js';
-import { planRun } from '../../src/studies/plan/dry-run.js';
+import { BackendError } from '../../src/base/core/errors.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import type { Backend } from '../../src/engine/contract/backend.js';
+import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
+import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
+import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
+import { backendOf } from '../../src/method/recipe/recipe.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { verifyRun } from '../../src/method/store/verify-run.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { train } from '../../src/runs/run/api.js';
+import { evaluateCheckpoint } from '../../src/runs/run/evaluate-run.js';
+import { loadTeam } from '../../src/runs/run/load-team.js';
+import type { OpenBackend } from '../../src/runs/run/open-backends.js';
+import { openRun, prepareTasks } from '../../src/runs/run/open-run.js';
+import { requestContinuation } from '../../src/runs/run/request.js';
+import { planRun } from '../../src/runs/studies/plan/dry-run.js';
+import { tinker } from '../../src/tinker/client/tinker-spec.js';
 import { drmas } from '../support/command-line.js';
 import { playedBits } from '../support/played-bits.js';
 import { serveTinker, type TinkerServer } from '../support/serve-tinker.js';
@@ -50,7 +51,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 
-/** The tiny team on adapters, each policy on a backend of its own where one is named. */
+/** The tiny team on adapters. Each policy may have a backend of its own. */
 const on = (backends: Readonly<Record<string, ReturnType<typeof tinker>>>, changes: Partial<RecipeInput> = {}) =>
   ({
     model: lora(checkpoint(base), { rank: 4, alpha: 8 }),
@@ -62,7 +63,7 @@ const brief = ['evaluation.tasks=2', 'training.steps=3'];
 const startOf = async (run: RunDirectory) => (await run.events()).find(({ type }) => type === 'run.started');
 
 describe('a team on the embedded engine and a server', () => {
-  it('has the run of one engine, bit for bit, and the same weights where they are here', async () => {
+  it('has the run of one engine, bit for bit, and the same weights if they are on this machine', async () => {
     const apart = await trainTiny(root, tinyRecipe(on({ verifier: tinker({ url }) }), brief));
     const together = await trainTiny(root, tinyRecipe(on({}), brief));
     expect(await playedBits(apart)).toEqual(await playedBits(together));
@@ -155,7 +156,7 @@ describe('a team on two servers', () => {
     const started: Backend[] = [];
     const openBackend: OpenBackend = async (spec, options) => {
       if ('url' in spec && spec.url !== fake.url) throw new BackendError('nobody answers');
-      const backend = await backendOf(spec).open(spec, options);
+      const backend = await backendOf(recipe, spec).open(spec, options);
       started.push(backend);
       return backend;
     };
@@ -197,7 +198,7 @@ describe('what a backend of a policy cannot do', () => {
 
   it('is a warm start of one base, which would have to be copied from engine to engine', async () => {
     expect(await refusal([], { warmStart: { steps: 2, batch: 2 } })).toMatch(
-      /^warmStart.share: weights are not copied from one backend to another, .*solver, verifier.*expected 'policy'/,
+      /^warmStart.share: weights cannot be copied between backends, .*solver, verifier.*expected 'policy'/,
     );
     expect(await refusal([], { warmStart: { steps: 2, batch: 2, share: 'policy' } })).toBe('nothing');
   });

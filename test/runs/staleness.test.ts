@@ -1,15 +1,16 @@
+// @module-tag verify
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { RunEvent } from '../../src/core/events.js';
-import { lora } from '../../src/model/model-spec.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import { executeRun } from '../../src/run/execute-run.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam } from '../../src/teams/team.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { lora } from '../../src/engine/model/model-spec.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 import { remoteRecipe, writeSymbolsModel } from '../support/tinker-fake/run.js';
 import { TinkerFake } from '../support/tinker-fake/server.js';
 import {
@@ -26,7 +27,7 @@ import {
 
 const root = temporaryRoot();
 
-/** A team whose tool takes as long as the test says; `inFlight` receives how many episodes are played at once. */
+/** A team whose tool takes the time that the test sets. `inFlight` receives the number of concurrent episodes. */
 function slowTeam(latencyMs: (random: number) => number, inFlight: (episodes: number) => void = () => {}) {
   let now = 0;
   return defineTeam({
@@ -130,13 +131,13 @@ describe('rollouts that begin ahead of the updates', { timeout: 120_000 }, () =>
     expect(await filesOf(resumed)).toEqual(await filesOf(whole));
   });
 
-  it('goes on from the last checkpoint by schedule where it was interrupted after it', async () => {
+  it('resumes from the last scheduled checkpoint after an interruption', async () => {
     const of = () => recipe(2, (random) => 5 * random);
     const whole = await trainTiny(root, of());
     const run = await createRun(root, of());
     const controller = new AbortController();
-    const write = (event: RunEvent) => event.type === 'step' && event.step === 5 && controller.abort();
-    const first = await RunDirectory.open(run.path, { sinks: [{ write }] });
+    const stop = (event: RunEvent) => void (event.type === 'step' && event.step === 5 && controller.abort());
+    const first = await RunDirectory.open(run.path, { listeners: [{ event: stop }] });
     await expect(executeRun(of(), first, nodeHost({ threads: 1, signal: controller.signal }))).rejects.toThrow();
     const again = await RunDirectory.open(run.path);
     const checkpoint = await again.latestCheckpoint();
@@ -165,7 +166,7 @@ describe('rollouts that begin ahead of the updates', { timeout: 120_000 }, () =>
     expect(await most(2)).toBe(24);
   });
 
-  it('say nothing of staleness where it is 0, and the bits are those of a recipe that does not name it', async () => {
+  it('report no staleness of 0, and have the bits of a recipe that does not name it', async () => {
     const [named, plain] = [
       await trainTiny(
         root,

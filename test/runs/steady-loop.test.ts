@@ -1,3 +1,4 @@
+// @module-tag verify
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -6,7 +7,7 @@ import { expect, it } from 'vitest';
 const script = fileURLToPath(new URL('../support/steady-loop.ts', import.meta.url));
 /**
  * A step's activations are more than 2 MB, so a step in ten that kept them would show. The process grows for about its
- * first hundred steps, until its allocator has what it needs: the half before the measured one is longer than that.
+ * first hundred steps, until its allocator has enough: the half before the measured one is longer than that.
  */
 const MOST_GROWTH = 16 * 2 ** 20;
 

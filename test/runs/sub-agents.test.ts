@@ -1,13 +1,14 @@
-/** The laws of the examples with agents below or beside others: what counts once, and who earns what. */
+// @module-tag verify
+/** The laws of the examples with sub-agents and parallel agents: each reward counts once, for the right agent. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import retrospect, { team } from '../../examples/retrospect/recipe.js';
 import subAgents from '../../examples/sub-agents/recipe.js';
-import { mean, standardDeviation } from '../../src/core/statistics.js';
-import type { RecipeDefinition } from '../../src/recipe/define.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { playScripted } from '../../src/testing/play-scripted.js';
+import { mean, standardDeviation } from '../../src/base/core/statistics.js';
+import type { RecipeDefinition } from '../../src/method/recipe/define.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { playScripted } from '../../src/runs/testing/play-scripted.js';
 import { filesOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -36,9 +37,9 @@ describe('sub-agents that are called a varying number of times', () => {
   }
 
   /**
-   * The invocations of each scout in each task: how many turns, what came of it, the advantages of its turns. Where a
-   * scout is asked for a place twice in an episode its loops may begin with equal tokens, by which nobody can tell them
-   * apart: such groups are left out.
+   * The invocations of each scout in each task: the number of turns, the result, the advantages of its turns. If a
+   * scout gets the same place twice in an episode, its loops may begin with equal tokens. The test cannot distinguish
+   * them and leaves such groups out.
    */
   async function invocationsOf(unit: string) {
     const { episodes } = await episodesOf<Outcome>(subAgents, [
@@ -92,7 +93,7 @@ describe('sub-agents that are called a varying number of times', () => {
 });
 
 describe('a retrospective agent beside a frozen actor', () => {
-  it('earns with each reflection what the next trial is better than the last', async () => {
+  it('earns with each reflection the gain of the next trial', async () => {
     const lock = 'attic'; // red1 green2 blue3
     const actor = ['red2green2blue1', 'red1green2blue1', 'red1green1blue1'];
     const play = (reward: 'improvement' | 'outcome') =>

@@ -1,10 +1,11 @@
+// @module-tag verify
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { EvaluationEvent, RunEvent, Step } from '../../src/core/events.js';
-import { loadRecipe } from '../../src/recipe/load-recipe.js';
-import { train } from '../../src/run/api.js';
-import { amountOf, listText, orders, orderText } from '../../src/tasks/generated/orders.js';
-import { playScripted } from '../../src/testing/play-scripted.js';
+import { amountOf, listText, orders, orderText } from '../../recipes/shop/world.js';
+import type { EvaluationEvent, RunEvent, Step } from '../../src/base/core/events.js';
+import { loadRecipe } from '../../src/method/recipe/load-recipe.js';
+import { train } from '../../src/runs/run/api.js';
+import { playScripted } from '../../src/runs/testing/play-scripted.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -76,7 +77,7 @@ describe('the recipe shop', () => {
     expect(await play({ ...right, verifier: ['<incomplete>'] })).toMatchObject({ team: 0, agents: { verifier: 0 } });
   });
 
-  it('asks nobody about what was not ordered, and nobody at all without a list', async () => {
+  it('asks about no article that was not ordered, and about none without a list', async () => {
     const partial = { executor: ['04', '35'], verifier: ['<incomplete>'] };
     const forgotten = await play({ planner: [' fig pear'], ...partial });
     expect(forgotten).toMatchObject({ team: 0, agents: { planner: 2 / 3, verifier: 1 } });
@@ -85,7 +86,7 @@ describe('the recipe shop', () => {
     expect(await play({ planner: ['fig?'] })).toMatchObject({ team: 0, agents: { planner: 0 } });
   });
 
-  it('learns a few steps of orders that nobody has seen', async () => {
+  it('learns for a few steps on unseen orders', async () => {
     const events = await trained('shop', 'shop', ['warmStart.steps=60', 'training.steps=2']);
     expect(events.filter(isStep).map((event) => Object.keys(event.agents))).toEqual(
       Array(2).fill(['executor', 'planner', 'verifier']),

@@ -1,3 +1,4 @@
+// @module-tag verify
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -17,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => fake.close());
 
-/** A recipe file that needs no package near it: a solver and a verifier who earn what their digits are worth. */
+/** A recipe file that imports no installed package: a solver and a verifier whose reward grows with their digits. */
 const recipeText = (path: string, url: string) => `
 const agent = (maxTokens) => ({ system: undefined, parse: (text) => text, sampling: { maxTokens }, invalidPenalty: 0 });
 const set = { name: 'sums', size: 2, at: (index) => ({ id: String(index), data: ['3+4', '5+1'][index] }) };
@@ -44,7 +45,7 @@ const temperatures = () =>
   );
 
 describe('the commands on a server', () => {
-  it('train a run, which says what the server does not do', async () => {
+  it('train a run, which names the missing features of the server', async () => {
     expect(await drmas(['train', file, '--run', run])).toMatchObject({ code: 0, err: '' });
     const events = (await readFile(join(run, 'events.jsonl'), 'utf8'))
       .trim()
@@ -70,7 +71,7 @@ describe('the commands on a server', () => {
   });
 
   it('probe the trained team', async () => {
-    const { code, out, err } = await drmas(['probe', file, '--from', run, '--tasks', '1']);
+    const { code, out, err } = await drmas(['plan', file, '--play', '--from', run, '--tasks', '1']);
     expect({ code, out }).toMatchObject({ code: 0, out: expect.stringMatching(/played +1 tasks x 2 episodes/) });
     expect(err).toContain("not the recipe's 2");
   });

@@ -1,11 +1,12 @@
+// @module-tag verify
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { mean } from '../../src/core/statistics.js';
-import { checkpoint, lora } from '../../src/model/model-spec.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
-import { executeRun } from '../../src/run/execute-run.js';
+import { mean } from '../../src/base/core/statistics.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
 import type { FakeName } from '../support/tinker-fake/behaviour.js';
 import type { FakeOptions } from '../support/tinker-fake/options.js';
 import { remoteRecipe, writeSymbolsModel } from '../support/tinker-fake/run.js';
@@ -82,7 +83,7 @@ describe('a team on a server', () => {
     expect(Object.keys(steps[0]?.agents ?? {})).toEqual(['solver', 'verifier']);
   });
 
-  it('goes on from a checkpoint after a restart of the server, and keeps what was found out about it', async () => {
+  it('resumes from a checkpoint after a restart of the server, and keeps the measured facts about it', async () => {
     const fake = await serve('skyrl-jax-head');
     const recipe = remoteRecipe(directory, { url: fake.url, apiKey: 'tml-secret' }, {}, ['evaluation.tasks=1']);
     const run = await trainTiny(root, recipe);
@@ -114,7 +115,7 @@ describe('a team on a server', () => {
     expect(notices.join()).not.toContain('tml-secret');
   });
 
-  it('counts in its events what a server did to it, and goes on', async () => {
+  it('counts the faults of a server in its events, and continues', async () => {
     const fake = await serve('skyrl-jax');
     const recipe = remoteRecipe(directory, { url: fake.url, profile: 'skyrl-jax', saveEvery: 1 }, {}, [
       'training.steps=3',

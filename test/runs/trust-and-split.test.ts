@@ -1,8 +1,9 @@
-/** The rules of trust and split: who hears what, what coins are worth, and who earns it. */
+// @module-tag verify
+/** The rules of trust and split: the messages each agent sees, the value of coins, and the agents who earn it. */
 import { describe, expect, it } from 'vitest';
 import game, { beats, coins, team } from '../../examples/trust-and-split/recipe.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { playScripted } from '../../src/testing/play-scripted.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { playScripted } from '../../src/runs/testing/play-scripted.js';
 import { stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const deals: ['rock' | 'paper', 'scissors'][] = [
@@ -27,7 +28,7 @@ describe('trust and split', () => {
     ]);
   });
 
-  it('tells each player what the other named and what came of the last round, and nothing else', async () => {
+  it('tells each player the other’s offer and the result of the last round, and nothing else', async () => {
     const played = await playScripted(
       team,
       { deals },

@@ -1,3 +1,4 @@
+// @module-tag verify
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -16,8 +17,8 @@ const source = (path: string) => JSON.stringify(pathToFileURL(join(import.meta.d
 
 /** A program that plays one episode whose code does not return, under a watchdog. */
 const program = (endAfterMs: number, blocks: string) => `
-import { enableWatchdog, watchTeams } from ${source('rollout/watchdog/watchdog.ts')};
-import { runInScope } from ${source('platform/async-scopes.ts')};
+import { enableWatchdog, watchTeams } from ${source('teams/rollout/watchdog/watchdog.ts')};
+import { runInScope } from ${source('base/platform/async-scopes.ts')};
 const alive = setInterval(() => {}, 1000);
 await enableWatchdog({ tellAfterMs: 300 });
 watchTeams(${endAfterMs});

@@ -1,14 +1,15 @@
-/** A full disk at any call that changes it: the run ends by name, and goes on bit for bit once there is room. */
+// @module-tag verify
+/** A full disk at any call that changes it: the run ends with a named error, then resumes bit for bit. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { systemClock } from '../../src/core/clock.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import { recipeJson } from '../../src/recipe/recipe.js';
-import { executeRun } from '../../src/run/execute-run.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
-import { verifyRun } from '../../src/store/verify-run.js';
+import { systemClock } from '../../src/base/core/clock.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { recipeJson } from '../../src/method/recipe/recipe.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { verifyRun } from '../../src/method/store/verify-run.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
 import { type Fault, faultyFiles } from '../support/faulty-files.js';
 import { eventsOf, filesOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
@@ -28,7 +29,7 @@ const record = {
 let whole: RunDirectory;
 let changes: number;
 
-/** Trains from the beginning or from the last checkpoint on, whatever is there, as the command line does. */
+/** Trains from the last checkpoint if there is one, else from the beginning, like the command line. */
 async function goOn(path: string, fault?: Fault): Promise<ReturnType<typeof faultyFiles>> {
   const faulty = faultyFiles(fault);
   const begun = existsSync(join(path, 'recipe.json'));

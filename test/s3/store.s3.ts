@@ -1,4 +1,4 @@
-/** Copies of runs on a real server with S3's interface, and runs that are killed and go on from them elsewhere. */
+/** Copies of runs on a real server with S3's interface. Killed runs continue from them in another place. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openObjects } from '../../src/store/objects/open-objects.js';
-import { S3Objects } from '../../src/store/objects/s3-objects.js';
+import { openObjects } from '../../src/cluster/objects/open-objects.js';
+import { S3Objects } from '../../src/cluster/objects/s3-objects.js';
 import { objectStoreContract, storedSteps } from '../contracts/objects.js';
 import { drmas } from '../support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
@@ -41,13 +41,13 @@ describe.skipIf(!available)('a real server', () => {
     ),
   );
 
-  it('says what is wrong before anything is trained', async () => {
+  it('names a fault before training begins', async () => {
     const file = await writeTinyStudy(root);
     const never = await drmas(['train', file, '--run', join(root, 'never'), '--store', 's3://nobodys/x']);
     expect(never).toMatchObject({ code: 2, err: expect.stringContaining('there is no bucket nobodys') });
   });
 
-  it('has what a run needs that is killed, again and again, and ends as if it had not been', async () => {
+  it('has all files of a run that is killed again and again, which ends as if it had not been killed', async () => {
     const file = await writeTinyStudy(root);
     const train = (run: string, ...words: string[]) => [
       'train',
@@ -67,7 +67,7 @@ describe.skipIf(!available)('a real server', () => {
     for (let life = 1; code !== 0; life++) {
       last = join(root, `life-${life}`, 'mine');
       useCache(join(root, `cache-${life}`)); // another machine
-      const child = spawn(process.execPath, [program.main, ...train(last, '--go-on', '--store', 's3://mine/lives')], {
+      const child = spawn(process.execPath, [program.main, ...train(last, '--resume', '--store', 's3://mine/lives')], {
         env: { ...process.env, [WAIT]: '100' },
         stdio: ['ignore', 'pipe', 'inherit'],
       });
@@ -83,13 +83,13 @@ describe.skipIf(!available)('a real server', () => {
         const weights = (run: string) => readFile(join(run, 'checkpoints', 'step-000008', agent, name));
         expect(Buffer.compare(await weights(last), await weights(home))).toBe(0);
       }
-    // What earlier lives have left there of checkpoints is gone, but for the last step, at which one may have ended.
+    // Checkpoints of earlier processes are gone, except at the last step, at which such a process may have ended.
     const stored = await storedSteps(await openObjects('s3://mine/lives'), 'mine');
     expect(stored.filter((step) => step < 8)).toEqual([2, 4, 6]);
     expect(stored).toContain(8);
-    // A new run does not begin where there is one of its name.
+    // A new run does not begin if a run of its name exists.
     const again = await drmas(train(join(root, 'again', 'mine'), '--store', 's3://mine/lives'));
-    expect(again).toMatchObject({ code: 2, err: expect.stringContaining('--go-on goes on with it') });
+    expect(again).toMatchObject({ code: 2, err: expect.stringContaining('resume it with --resume') });
   });
 });
 

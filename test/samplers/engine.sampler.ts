@@ -1,14 +1,14 @@
 /**
- * A team learns from what a real vLLM or SGLang samples, whose address is in the environment: `DRMAS_TEST_VLLM`,
+ * A team learns from the samples of a real vLLM or SGLang, whose address is in the environment: `DRMAS_TEST_VLLM`,
  * `DRMAS_TEST_SGLANG`. It serves a model in a directory of this machine, with adapters of rank 4 and more.
  */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
-import { type SamplerInput, sglang, vllm } from '../../src/backends/samplers/sampler-spec.js';
-import { checkpoint, lora } from '../../src/model/model-spec.js';
-import type { RecipeInput } from '../../src/recipe/define.js';
+import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
+import { type SamplerInput, sglang, vllm } from '../../src/engine/samplers/sampler-spec.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();

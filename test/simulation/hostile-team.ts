@@ -1,10 +1,10 @@
-/** A team that does to a run whatever a team can do, as its tasks and its random numbers say. */
+/** A team with all kinds of bad behaviour that a team can have. Its tasks and random numbers choose among them. */
 import { z } from 'zod';
-import type { TaskSource } from '../../src/core/task.js';
-import { agent } from '../../src/teams/agent.js';
-import { defineTeam } from '../../src/teams/team.js';
+import type { TaskSource } from '../../src/base/core/task.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 
-/** What an episode does that others do not. */
+/** The misdeeds of hostile episodes. */
 const deeds = ['throw', 'hang', 'stray', 'unawaited', 'many-turns', 'overlong', 'reward-throws', 'reward-nan'] as const;
 
 /** @param pause Waits as a tool does, for a time that differs from run to run. */

@@ -1,10 +1,10 @@
-/** What holds of every run, however it was disturbed. Each law throws where it is broken. */
+/** The laws that hold for every run, however it was disturbed. A broken law throws. */
 import { join } from 'node:path';
-import type { RunEvent } from '../../src/core/events.js';
-import { RandomStream } from '../../src/core/random.js';
-import type { Recipe } from '../../src/recipe/recipe.js';
-import { readEvents } from '../../src/store/event-log.js';
-import { verifyRun } from '../../src/store/verify-run.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import type { Recipe } from '../../src/method/recipe/recipe.js';
+import { readEvents } from '../../src/method/store/event-log.js';
+import { verifyRun } from '../../src/method/store/verify-run.js';
 import type { Samples } from './ledger.js';
 import { DiskOfProcess, type SimulatedDisk } from './simulated-disk.js';
 
@@ -16,11 +16,11 @@ export interface EndedRun {
   readonly path: string;
   readonly disk: SimulatedDisk;
   readonly samples: Samples;
-  /** Whether the last process was killed when the run was over, so that nobody could tidy up behind it. */
+  /** Whether the last process was killed after the end of the run, so that no process could tidy up. */
   readonly killedAtLast: boolean;
 }
 
-/** What has to be equal in all runs of a recipe: events, episodes and weights, without times and the order of calls. */
+/** The part that all runs of a recipe share: events, episodes and weights, without times and the order of calls. */
 export interface Course {
   readonly events: readonly string[];
   readonly episodes: ReadonlyMap<string, readonly StoredEpisode[]>;
@@ -41,7 +41,7 @@ interface StoredEpisode {
   readonly failure?: { readonly reason: string };
 }
 
-/** Reads what the disk holds of a run. */
+/** Reads the files of a run from the disk. */
 export async function courseOf({ path, disk }: EndedRun): Promise<Course> {
   const files = new DiskOfProcess(disk, new RandomStream('reader'));
   const events = (await readEvents(files, join(path, 'events.jsonl')))
@@ -74,7 +74,7 @@ function episodesIn(bytes: Buffer): StoredEpisode[] {
   });
 }
 
-/** The course is that of the undisturbed run. */
+/** The course equals the course of the undisturbed run. */
 export function requireSameCourse(course: Course, expected: Course): void {
   const differ = (what: string, a: unknown, b: unknown) => {
     const [now, before] = [JSON.stringify(a), JSON.stringify(b)];
@@ -90,7 +90,7 @@ export function requireSameCourse(course: Course, expected: Course): void {
   differ('the last checkpoint', [...course.weights].sort(), [...expected.weights].sort());
 }
 
-/** Steps come one after another, with evaluations and checkpoints where the recipe wants them, and an end. */
+/** Steps follow one another, with evaluations and checkpoints at the recipe's steps, and an end. */
 export function requireOrder({ recipe }: EndedRun, { events }: Course): void {
   const { steps, checkpointEvery } = recipe.training;
   const all = events.map((event) => JSON.parse(event) as { type: string; step?: number; reason?: string });
@@ -144,9 +144,9 @@ export function requireTrainedOnce({ samples, recipe }: EndedRun, { episodes }: 
 const teaches = ({ advantage = 0 }: StoredTurn) =>
   typeof advantage === 'number' ? advantage !== 0 : advantage.some((value) => value !== 0);
 
-/** No file is left over or damaged, and nobody holds the run. */
+/** No file is left over or damaged, and no process holds the run. */
 export async function requireTidy({ path, disk, killedAtLast }: EndedRun): Promise<void> {
-  // A cache outlives its writers: what one left half made there is removed a day later.
+  // A cache outlives its writers: an unfinished entry of a dead writer is removed a day later.
   const left = [...disk.files.keys(), ...disk.directories].filter(
     (name) => name.startsWith(path) && name.includes('/.tmp-'),
   );

@@ -1,9 +1,9 @@
 /** Which samples a run has trained. */
-import type { TrainingSample } from '../../src/core/sample.js';
+import type { TrainingSample } from '../../src/base/core/sample.js';
 
 /**
  * The samples of each update. An update that is made again, since the process ended before a checkpoint held it,
- * replaces what was noted.
+ * replaces the earlier note.
  */
 export class Samples {
   readonly #updates = new Map<string, { readonly process: number; readonly left: string[] }>();
@@ -15,7 +15,7 @@ export class Samples {
     else this.#updates.set(name, { process, left: [`${tokens}`] });
   }
 
-  /** Strikes off a sample; false where there is none like it. */
+  /** Strikes off a sample. False if the ledger has no equal one. */
   take(policy: string, update: number, tokens: readonly number[]): boolean {
     const left = this.#updates.get(`${policy} ${update}`)?.left ?? [];
     const at = left.indexOf(`${tokens}`);
@@ -23,7 +23,7 @@ export class Samples {
     return at >= 0;
   }
 
-  /** The samples that nobody has struck off. */
+  /** The samples that are not struck off. */
   left(): string[] {
     return [...this.#updates].flatMap(([name, { left }]) => left.map((tokens) => `${name}: ${tokens}`));
   }

@@ -5,7 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../../scripts/support/run-program.js';
-import { messageOf } from '../../src/core/errors.js';
+import { messageOf } from '../../src/base/core/errors.js';
 import { VirtualTime } from './virtual-time.js';
 import { judge, worldOf } from './world.js';
 

@@ -4,8 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { EMBEDDED_CAPABILITIES } from '../../src/backends/embedded/embedded-backend.js';
-import type { Backend } from '../../src/contract/backend.js';
+import { BackendError } from '../../src/base/core/errors.js';
+import type { Files } from '../../src/base/core/files.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import type { TrainingSample, ValueSample } from '../../src/base/core/sample.js';
+import type { Tokenizer } from '../../src/base/core/tokenizer.js';
+import { onAbort } from '../../src/base/platform/on-abort.js';
+import type { Backend } from '../../src/engine/contract/backend.js';
 import type {
   CriticHandle,
   ForwardBackwardResult,
@@ -13,17 +18,12 @@ import type {
   PolicyHandle,
   Role,
   ValueLossResult,
-} from '../../src/contract/handles.js';
-import type { OptimStepResult } from '../../src/contract/optimizer-settings.js';
-import type { GenerateRequest, Generation } from '../../src/contract/sampling.js';
-import type { WeightsSpec } from '../../src/contract/weights-spec.js';
-import { BackendError } from '../../src/core/errors.js';
-import type { Files } from '../../src/core/files.js';
-import { RandomStream } from '../../src/core/random.js';
-import type { TrainingSample, ValueSample } from '../../src/core/sample.js';
-import type { Tokenizer } from '../../src/core/tokenizer.js';
-import type { ForwardBackwardOptions } from '../../src/loss/objective/objective-options.js';
-import { onAbort } from '../../src/platform/on-abort.js';
+} from '../../src/engine/contract/handles.js';
+import type { OptimStepResult } from '../../src/engine/contract/optimizer-settings.js';
+import type { GenerateRequest, Generation } from '../../src/engine/contract/sampling.js';
+import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
+import { EMBEDDED_CAPABILITIES } from '../../src/engine/embedded/embedded-backend.js';
+import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-options.js';
 
 /** Weights: the digest of their past. `updates` counts the steps of the optimiser. */
 interface Weights {
@@ -31,7 +31,7 @@ interface Weights {
   readonly updates: number;
 }
 
-/** What a simulation may see of a backend. */
+/** The view of a backend that a simulation has. */
 export interface Surroundings {
   readonly files: Files;
   /** Waits for a random time. */
@@ -63,7 +63,7 @@ export class ScriptedBackend implements Backend {
     }
     if (!('tokenizer' in weights)) throw new BackendError(`no simulation opens ${weights.type}`);
     const model = new ScriptedModel(name, weights.tokenizer, queue);
-    return model as PolicyHandle as Handles[R]; // a policy can do what the other roles do
+    return model as PolicyHandle as Handles[R]; // a policy can fill every role
   }
 
   async dispose(): Promise<void> {
@@ -74,7 +74,7 @@ export class ScriptedBackend implements Backend {
 
 const FILE = 'weights.json';
 
-/** Does what was submitted, one after the other, each a while after the one before. */
+/** Handles submitted work in order, each piece a while after the one before. */
 class CallQueue {
   readonly around: Surroundings;
   readonly #disposed: () => boolean;
@@ -103,7 +103,7 @@ class CallQueue {
   }
 }
 
-/** Weights that hash what they are trained on. */
+/** Weights that hash their training samples. */
 class Trained {
   weights: Weights = { digest: '', updates: 0 };
   #gradient = createHash('sha256');
@@ -178,7 +178,7 @@ class ScriptedModel implements PolicyHandle {
   readonly warnings = [];
   readonly #queue: CallQueue;
   readonly #trained = new Trained();
-  /** What can be played, the oldest first. */
+  /** The versions that can be played, the oldest first. */
   #published: Weights[] = [];
 
   constructor(name: string, tokenizer: Tokenizer, queue: CallQueue) {
@@ -194,7 +194,7 @@ class ScriptedModel implements PolicyHandle {
     await Promise.race([this.#queue.around.delay(), aborted(signal)]);
     this.#queue.requireOpen();
     const random = new RandomStream(weights.digest, ...key, ...prompt.slice(-4));
-    // Only where the team makes one call at a time: what others have written when one fails depends on the time.
+    // Only if the team makes one call at a time: else the time decides what other calls have written before a failure.
     const alone = this.tokenizer.decode(prompt).includes('Plan');
     if (alone && random.chance(REFUSED)) throw new BackendError('the scripted sampler refuses this request');
     const words = Array.from({ length: random.integer(0, maxTokens) }, () => random.integer(97, 122));

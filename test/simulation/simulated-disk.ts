@@ -1,16 +1,16 @@
 /** A disk in memory, on which every call takes time and a chosen one ends the process or fails half way. */
 import { dirname } from 'node:path';
-import type { FileLock, Files } from '../../src/core/files.js';
-import type { RandomStream } from '../../src/core/random.js';
+import type { FileLock, Files } from '../../src/base/core/files.js';
+import type { RandomStream } from '../../src/base/core/random.js';
 
-/** What happens at which of a process's calls that change the disk, counted from 1. */
+/** The events at those calls of a process that change the disk, counted from 1. */
 export interface DiskFault {
   readonly at: number;
   /** `kill` ends the process in the middle of the call; `full` fails the call; `lasting` that and all later ones. */
   readonly kind: 'kill' | 'full' | 'lasting';
 }
 
-/** What is on the disk, whichever processes come and go. */
+/** The content of the disk, which outlives processes. */
 export class SimulatedDisk {
   readonly files = new Map<string, Buffer>();
   readonly directories = new Set<string>();
@@ -179,7 +179,7 @@ export class DiskOfProcess implements Files {
     return act();
   }
 
-  /** A call that changes the disk. `half` does a share of it, which remains where it fails or the process ends. */
+  /** A call that changes the disk. `half` does a part of it, which remains if the call fails or the process ends. */
   async #change(path: string, act: () => void, half: (share: number) => void = () => {}): Promise<void> {
     await this.#time();
     const kind = this.#faultNow();

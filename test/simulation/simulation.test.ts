@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { RandomStream } from '../../src/core/random.js';
+import { RandomStream } from '../../src/base/core/random.js';
 import { BrokenLawError, type Course, requireSameCourse, requireTrainedOnce } from './laws.js';
 import { Samples } from './ledger.js';
 import { DiskOfProcess, SimulatedDisk } from './simulated-disk.js';
@@ -58,7 +58,7 @@ describe('the simulation notices', () => {
 });
 
 describe('the simulated disk', () => {
-  it('ends a process in the middle of a call, and keeps what was written before', async () => {
+  it('ends a process in the middle of a call, and keeps earlier writes', async () => {
     const disk = new SimulatedDisk();
     const files = new DiskOfProcess(disk, new RandomStream('disk', 5), { at: 3, kind: 'kill' });
     let returned = false;

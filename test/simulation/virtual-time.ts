@@ -1,6 +1,6 @@
 /** Time that passes as fast as the work of a simulation goes: timers fire in order as soon as nothing else can run. */
 import fakeTimers, { type Clock as FakeClock } from '@sinonjs/fake-timers';
-import type { Clock } from '../../src/core/clock.js';
+import type { Clock } from '../../src/base/core/clock.js';
 
 /** Raised when the work waits for something that can never come. */
 export class StuckError extends Error {}
@@ -43,7 +43,7 @@ export class VirtualTime implements Clock {
   }
 
   /**
-   * Lets time pass until the work has settled, or `ended` says that its process is gone.
+   * Lets time pass until the work has settled, or until `ended` is true because its process is gone.
    * @throws StuckError when neither comes and no timer waits
    */
   async passUntilSettled(work: Promise<unknown>, ended: () => boolean): Promise<void> {

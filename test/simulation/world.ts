@@ -1,13 +1,14 @@
-/** One world: a recipe, the times that everything takes, and what goes wrong at which moment, all from one seed. */
-import { messageOf } from '../../src/core/errors.js';
-import type { Host } from '../../src/core/host.js';
-import { RandomStream } from '../../src/core/random.js';
-import { tinyDecoder } from '../../src/model/model-spec.js';
-import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/recipe/define.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { executeRun } from '../../src/run/execute-run.js';
-import { requestContinuation, requestRecipe, rewindRun, runRecord } from '../../src/run/request.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
+/** One world: a recipe, the durations of all calls, and the failures with their times, all from one seed. */
+
+import { messageOf } from '../../src/base/core/errors.js';
+import type { Host } from '../../src/base/core/host.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import { tinyDecoder } from '../../src/engine/model/model-spec.js';
+import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/method/recipe/define.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
+import { requestContinuation, requestRecipe, rewindRun, runRecord } from '../../src/runs/run/request.js';
 import { hostileTeam, numbers } from './hostile-team.js';
 import {
   BrokenLawError,
@@ -33,7 +34,7 @@ const CALLS = 90;
 /** The virtual time of an undisturbed run, about. */
 const DURATION_MS = 1500;
 
-/** Recipes that differ in what the loop does with episodes, updates and files. */
+/** Recipes with which the loop treats episodes, updates and files differently. */
 const variants: readonly Partial<RecipeInput>[] = [
   {},
   { advantage: { type: 'grpo' }, assign: 'shared' },
@@ -51,7 +52,7 @@ const variants: readonly Partial<RecipeInput>[] = [
 
 export const VARIANTS = variants.length;
 
-/** What may differ between two runs of a recipe. */
+/** The differences that two runs of a recipe may have. */
 interface Pace {
   /** Waits as the world wants at this moment. */
   readonly delay: () => Promise<void>;
@@ -73,7 +74,7 @@ function definitionOf(variant: number, hostility: number, pace: Pace): RecipeDef
   } as RecipeInput);
 }
 
-/** What disturbs one process of a world. */
+/** The disturbances of one process of a world. */
 export interface Disturbance {
   readonly fault?: DiskFault;
   /** The virtual time after which the process is interrupted. */
@@ -83,7 +84,7 @@ export interface Disturbance {
 export interface World {
   readonly seed: number;
   readonly variant: number;
-  /** The share of episodes that do what they should not. */
+  /** The share of hostile episodes. */
   readonly hostility: number;
   /** One for each process but the last, which nothing disturbs. */
   readonly disturbances: readonly Disturbance[];
@@ -105,7 +106,7 @@ export function worldOf(seed: number, number: number): World {
   };
 }
 
-/** One process that trains the run or goes on with it, to its end. */
+/** One process that trains or resumes the run, to its end. */
 async function processOf({
   files,
   clock,
@@ -143,7 +144,7 @@ async function processOf({
   }
 }
 
-/** Whether the log says that the run came to its end, after which a process may still be killed. */
+/** Whether the log has the run's end. The process may still be killed afterwards. */
 function isComplete({ files }: SimulatedDisk): boolean {
   const whole = files.get(`${PATH}/events.jsonl`)?.toString().split('\n').slice(0, -1) ?? [];
   return whole.at(-1)?.includes('"reason":"completed"') === true;

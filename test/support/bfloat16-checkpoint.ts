@@ -1,11 +1,11 @@
-import type { NamedTensor, TensorShape } from '../../src/model/formats/tensor.js';
+import type { NamedTensor, TensorShape } from '../../src/engine/model/formats/tensor.js';
 import { safetensorsBytes } from './memory-files.js';
 
 /** Numbers in bfloat16, rounded towards zero. */
-const halves = (data: Float32Array) =>
+const bfloat16Bits = (data: Float32Array) =>
   Uint16Array.from(new Uint32Array(data.buffer, data.byteOffset, data.length), (bits) => bits >>> 16);
 
-/** What stands before the numbers in a file of tensors in bfloat16, and how many bytes those take. */
+/** The header of a file of tensors in bfloat16, and the number of bytes after it. */
 export function bfloat16Header(tensors: readonly TensorShape[]): {
   readonly header: Uint8Array;
   readonly numbers: number;
@@ -27,14 +27,11 @@ export function coarseAndFine(tensors: readonly NamedTensor[]): {
   readonly coarse: Uint8Array;
   readonly fine: Uint8Array;
 } {
-  const rounded = tensors.map(({ name, shape, data }) => ({ name, shape, halves: halves(data) }));
+  const rounded = tensors.map(({ name, shape, data }) => ({ name, shape, bits: bfloat16Bits(data) }));
   return {
-    coarse: Buffer.concat([
-      bfloat16Header(tensors).header,
-      ...rounded.map((each) => new Uint8Array(each.halves.buffer)),
-    ]),
+    coarse: Buffer.concat([bfloat16Header(tensors).header, ...rounded.map((each) => new Uint8Array(each.bits.buffer))]),
     fine: safetensorsBytes(
-      rounded.map(({ name, shape, halves: bits }) => ({
+      rounded.map(({ name, shape, bits }) => ({
         name,
         shape,
         data: new Float32Array(Uint32Array.from(bits, (bits) => bits << 16).buffer),

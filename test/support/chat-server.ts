@@ -39,7 +39,7 @@ export async function chatServer(handler: Handler) {
   return { requests, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` };
 }
 
-/** Answers as the protocol says; repetitions need not wait. */
+/** Answers as the protocol requires. Retries need not wait. */
 export function say(response: ServerResponse, text: string, changes: Record<string, unknown> = {}): void {
   const choices = [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }];
   json(response, { choices, usage: { prompt_tokens: 11, completion_tokens: 7 }, ...changes });

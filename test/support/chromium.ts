@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const NAMES =
   process.env.CHROMIUM === undefined ? ['chromium', 'chromium-browser', 'google-chrome'] : [process.env.CHROMIUM];
 
-/** The Chromium of this machine; undefined where there is none. */
+/** The Chromium of this machine. Undefined if there is none. */
 export const chromium = NAMES.find((name) => spawnSync(name, ['--version']).status === 0);
 
 const FLAGS = [
@@ -23,7 +23,7 @@ const FLAGS = [
   '--remote-debugging-pipe',
 ];
 
-/** Headless, Chromium offers WebGPU, on its driver in software, only when told to. */
+/** Headless Chromium offers WebGPU, on its software driver, only with these flags. */
 export const SOFTWARE_GPU = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
 
 interface Answer {

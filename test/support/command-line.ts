@@ -1,21 +1,29 @@
 /** Runs a command in this process, as a person would type it. */
 import { PassThrough, Readable } from 'node:stream';
-import type { Keyboard } from '../../src/cli/command-context.js';
+import type { CommandContext, Keyboard } from '../../src/cli/command-context.js';
 import { runCommandLine } from '../../src/cli/command-line.js';
-import { type Work, work } from '../../src/cli/wiring.js';
+import { openDashboard } from '../../src/cli/open-dashboard.js';
+import { type RunPlace, thisProcess } from '../../src/runs/run/start-run.js';
+import { improvePrompts } from '../../src/runs/studies/improve/improve-prompts.js';
+import { forecastRun } from '../../src/runs/studies/plan/forecast-run.js';
 
-export interface Typed {
-  readonly work?: Partial<Work>;
+export interface Typed extends Partial<Pick<CommandContext, 'forecastRun' | 'improvePrompts' | 'openDashboard'>> {
+  /** Functions of the place to replace. */
+  readonly place?: Partial<RunPlace>;
   readonly signal?: AbortSignal;
   readonly environment?: NodeJS.ProcessEnv;
   /** Whether errors and progress go to a terminal. */
   readonly terminal?: boolean;
-  /** What comes in. */
+  /** The standard input. */
   readonly input?: string;
 }
 
+/** The functions that tests may replace, as the program has them. */
+export const functions = { place: thisProcess, forecastRun, improvePrompts, openDashboard };
+
 export async function drmas(words: readonly string[], typed: Typed = {}) {
   let [out, err] = ['', ''];
+  const { place, forecastRun, improvePrompts, openDashboard } = { ...functions, ...typed };
   const code = await runCommandLine(
     {
       stdout: { write: (text: string) => (out += text) },
@@ -24,14 +32,17 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
       environment: typed.environment ?? process.env,
       signal: typed.signal ?? new AbortController().signal,
       protect: (work) => work(),
-      work: { ...work, ...typed.work },
+      place: { ...thisProcess, ...place },
+      forecastRun,
+      improvePrompts,
+      openDashboard,
     },
     words,
   );
   return { code, out, err };
 }
 
-/** What a program sends through a pipe. */
+/** The standard input of a program in a pipe. */
 export const keyboardOf = (text: string): Keyboard => ({ input: Readable.from([text]), output: new PassThrough() });
 
 /** A recipe file without imports: two agents that are never asked. Needs no package near it. */

@@ -1,6 +1,6 @@
-import type { Kernels } from '../../src/tensor/kernels.js';
+import type { Kernels } from '../../src/engine/tensor/kernels.js';
 
-/** The kernels, and what a piece of work allocated: the length of every buffer. */
+/** The kernels, and the length of every buffer that some work allocated. */
 export function countAllocations(all: Kernels): {
   kernels: Kernels;
   during(work: () => Promise<void>): Promise<number[]>;

@@ -1,4 +1,4 @@
-/** Sets variables of this process, or takes them away; what it returns puts them back. */
+/** Sets or deletes environment variables of this process. Returns a function that restores them. */
 export function withEnvironment(variables: Readonly<Record<string, string | undefined>>): () => void {
   const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
   const set = (name: string, value: string | undefined) => {

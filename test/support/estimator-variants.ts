@@ -2,16 +2,16 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { estimateAdvantages } from '../../src/advantage/estimate.js';
-import { type Estimator, estimatorSchema, estimators } from '../../src/advantage/estimators/index.js';
-import { settingsSchema } from '../../src/advantage/named-choices.js';
-import type { TurnRecord } from '../../src/core/advantage.js';
+import type { TurnRecord } from '../../src/base/core/advantage.js';
+import { estimateAdvantages } from '../../src/method/advantage/estimate.js';
+import { type Estimator, estimatorSchema, estimators } from '../../src/method/advantage/estimators/index.js';
+import { settingsSchema } from '../../src/method/advantage/named-choices.js';
 
 function bare(choice: z.core.$ZodType): z.core.$ZodType {
   return choice instanceof z.ZodOptional || choice instanceof z.ZodDefault ? bare(choice.def.innerType) : choice;
 }
 
-/** The values that a law is tried with beside the default. */
+/** The values that a law is tried with, in addition to the default. */
 function valuesOf(choice: z.core.$ZodType): readonly unknown[] {
   if (choice instanceof z.ZodEnum) return choice.options;
   if (choice instanceof z.ZodBoolean) return [false, true];
@@ -73,7 +73,7 @@ export const turns: fc.Arbitrary<TurnRecord[]> = fc
     return records.filter(({ task }) => episodes(task).size > 1);
   });
 
-/** Advantages token by token where the estimator gives more than one number a turn. */
+/** Advantages token by token, for estimators that give more than one number per turn. */
 export const flat = (records: readonly TurnRecord[], estimator: Estimator) =>
   estimateAdvantages(records, estimator).flat();
 
@@ -81,7 +81,7 @@ export const flat = (records: readonly TurnRecord[], estimator: Estimator) =>
 export const plain = (records: readonly TurnRecord[]) =>
   records.map(({ stepReward: _, agentStepReward: __, ...record }) => record);
 
-/** Every number is near the expected one, relative to its size where that exceeds 1. */
+/** Each number is near the expected number. The tolerance is relative to sizes above 1. */
 export function expectClose(actual: readonly number[], expected: readonly number[], tolerance: number) {
   expect(actual).toHaveLength(expected.length);
   actual.forEach((value, i) => {

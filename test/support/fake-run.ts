@@ -1,21 +1,22 @@
-import { EMBEDDED_CAPABILITIES } from '../../src/backends/embedded/embedded-backend.js';
-import type { Backend } from '../../src/contract/backend.js';
-import type { ForwardBackwardResult, PolicyHandle, StateOptions } from '../../src/contract/handles.js';
-import type { OptimStepResult, OptimStepSettings } from '../../src/contract/optimizer-settings.js';
-import type { TrainingSample } from '../../src/core/sample.js';
-import type { ForwardBackwardOptions } from '../../src/loss/objective/objective-options.js';
-import { createTokenizer } from '../../src/model/tokenizers/create-tokenizer.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import { assignmentOf } from '../../src/recipe/assignment.js';
-import type { Recipe } from '../../src/recipe/recipe.js';
-import { inProcessExecutor } from '../../src/rollout/executor.js';
-import { agentSettings } from '../../src/run/agent-settings.js';
-import { firstWeights } from '../../src/run/first-weights.js';
-import { prepareTasks } from '../../src/run/open-run.js';
-import { scriptedContext } from '../../src/testing/play-scripted.js';
-import { type Script, scriptedSampler } from '../../src/testing/scripted-sampler.js';
-import { firstProgress } from '../../src/training/checkpoint.js';
-import type { Progress, TrainingRun } from '../../src/training/run-state.js';
+import type { TrainingSample } from '../../src/base/core/sample.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import type { Backend } from '../../src/engine/contract/backend.js';
+import type { ForwardBackwardResult, PolicyHandle, StateOptions } from '../../src/engine/contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../src/engine/contract/optimizer-settings.js';
+import { EMBEDDED_CAPABILITIES } from '../../src/engine/embedded/embedded-backend.js';
+import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-options.js';
+import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
+import { assignmentOf } from '../../src/method/recipe/assignment.js';
+import type { Recipe } from '../../src/method/recipe/recipe.js';
+import { trainedModels } from '../../src/method/training/run/trained-models.js';
+import { trainingRun } from '../../src/method/training/signals/training-run.js';
+import { firstProgress, type Progress } from '../../src/method/training/state/progress.js';
+import { firstWeights } from '../../src/runs/run/first-weights.js';
+import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { rolloutSettings } from '../../src/runs/run/rollouts/rollout-settings.js';
+import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
+import { type Script, scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
+import { inProcessExecutor } from '../../src/teams/rollout/executor.js';
 import { createRun } from './tiny-run.js';
 
 interface Submitted {
@@ -24,7 +25,7 @@ interface Submitted {
   readonly options: ForwardBackwardOptions;
 }
 
-/** What the models of a fake run do, by their names. */
+/** The scripts of a fake run's models, by their names. */
 export interface FakeModels {
   logprobs(policy: string, samples: readonly TrainingSample[]): Promise<Float32Array[]>;
   forwardBackward(
@@ -42,7 +43,7 @@ export interface FakeModels {
 }
 
 /**
- * A run whose policies say what the script says and learn nothing: what is submitted to them is kept. The log-probs of
+ * A run whose policies follow the script and learn nothing: the samples submitted to them are kept. The log-probs of
  * request n are -n, -n - 1/8, -n - 2/8 ..., so that each can be told from all others. Norms are 1.
  */
 export async function fakeRun(root: string, recipe: Recipe, script: Script, changes: Partial<FakeModels> = {}) {
@@ -113,26 +114,23 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
   const assignment = assignmentOf(recipe);
   const policies = Object.fromEntries(assignment.models.map(({ name }) => [name, handle(name)]));
   const context = scriptedContext(recipe.team, sampler, {
-    agents: agentSettings(recipe, assignment),
+    agents: rolloutSettings(recipe, assignment).agents,
     policies,
     seed: recipe.seed,
   });
-  const run: TrainingRun = {
-    recipe,
-    assignment,
+  const backends = Object.fromEntries(assignment.models.map(({ name }) => [name, backend]));
+  const opened = { recipe, assignment, backends, weights: firstWeights(recipe, assignment, assignment) };
+  const run = trainingRun({
+    ...opened,
     tasks: await prepareTasks(recipe),
-    backends: Object.fromEntries(assignment.models.map(({ name }) => [name, backend])),
-    weights: firstWeights(recipe, assignment, assignment),
     models: policies,
-    policies,
-    references: new Map(),
-    critics: new Map(),
+    trained: trainedModels({ ...opened, policies }, () => 'fake'),
     executor: inProcessExecutor(context),
     commits: {},
     warnings: [],
     host: nodeHost({ warn: (code, message) => void log.emit({ type: 'warning', code, message }) }),
     dispose: () => backend.dispose(),
-  };
+  });
   const progress: Progress = { ...firstProgress(recipe), evaluated: 0 };
   return { run, progress, log, submitted, steps, tokenizer };
 }

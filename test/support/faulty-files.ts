@@ -1,11 +1,11 @@
-import type { Files } from '../../src/core/files.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
+import type { Files } from '../../src/base/core/files.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
 
 /** The calls that change a disk. */
 const CHANGING = ['write', 'append', 'replace', 'makeDirectory', 'rename', 'remove', 'truncate'] as const;
 type Changing = (typeof CHANGING)[number];
 
-/** Which of the changing calls fail, counted from 1, and what a failing call has done before. */
+/** The changing calls that fail, counted from 1, and the work that a failing call has done before. */
 export interface Fault {
   readonly at: number;
   /** Whether the disk is full from then on, or only that one call fails. */
@@ -20,7 +20,7 @@ export interface FaultyFiles {
   readonly calls: Changing[];
 }
 
-/** The files of this machine, of which some calls fail as on a full disk. Without a fault calls are only counted. */
+/** The files of this machine, with some calls that fail as on a full disk. Without a fault, it only counts calls. */
 export function faultyFiles(fault?: Fault): FaultyFiles {
   const calls: Changing[] = [];
   const fails = (call: Changing) => {

@@ -1,4 +1,4 @@
-/** A server on this machine that answers what `@huggingface/hub` asks of a hub about one model. */
+/** A server on this machine that answers the requests of `@huggingface/hub` about one model. */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,13 +6,13 @@ import type { AddressInfo } from 'node:net';
 export interface HubServer {
   /** The endpoint; the bytes of large files come from another origin, as on the real hub. */
   readonly url: string;
-  /** `METHOD path` of each request, with `[range]` where one was asked for beyond the first byte. */
+  /** `METHOD path` of each request, with `[range]` if it asked for a range beyond the first byte. */
   readonly requests: string[];
   /** Authorization headers that reached the origin of large files. */
   readonly leaked: string[];
   /** Answers a request itself by returning true. */
   intercept: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** What branches and tags are. */
+  /** The commits of branches and tags. */
   readonly revisions: Map<string, string>;
   readonly files: Map<string, Buffer>;
   close(): Promise<void>;
@@ -22,7 +22,7 @@ export const COMMIT = 'c'.repeat(40);
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 const gitHash = (bytes: Buffer) => createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
 const isLarge = (name: string) => name.endsWith('.safetensors') || name.endsWith('.bin');
-/** What the file is called among the cache's blobs. */
+/** The name of the file among the cache's blobs. */
 export const hashOf = (name: string, bytes: Buffer) => (isLarge(name) ? sha256(bytes) : gitHash(bytes));
 
 export async function hubServer(model: string, content: Readonly<Record<string, Buffer | string>>): Promise<HubServer> {

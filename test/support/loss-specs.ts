@@ -1,8 +1,8 @@
 /** Specs of every declared loss, so that a new one is held to the laws by its row alone. */
-import type { LossDeclaration } from '../../src/loss/define-loss.js';
-import type { Aggregation } from '../../src/loss/loss-settings.js';
-import { type LossSpec, lossKind } from '../../src/loss/loss-spec.js';
-import { losses } from '../../src/loss/losses/index.js';
+import type { LossDeclaration } from '../../src/engine/loss/define-loss.js';
+import type { Aggregation } from '../../src/engine/loss/loss-settings.js';
+import { type LossSpec, lossKind } from '../../src/engine/loss/loss-spec.js';
+import { losses } from '../../src/engine/loss/losses/index.js';
 
 const aggregations: readonly Aggregation[] = [
   'token-mean',
@@ -41,7 +41,7 @@ export const everySpec: readonly LossSpec[] = losses.flatMap((loss: LossDeclarat
   ),
 ]);
 
-/** Every loss once, and once with corrected importance where it can be; the aggregations in turn. */
+/** Every loss once, and once with corrected importance if it allows that; the aggregations in turn. */
 export const someSpecs: readonly LossSpec[] = losses.flatMap((loss: LossDeclaration, i) => {
   const settings = { ...bounds, aggregate: aggregations[i % aggregations.length] };
   const plain = specOf(loss, settings);
@@ -49,10 +49,6 @@ export const someSpecs: readonly LossSpec[] = losses.flatMap((loss: LossDeclarat
 });
 
 /**
- * Whether the losses of parts of a mini-batch add up to that of the whole: a clipping bias and a KL are means over what
- * is together.
+ * Whether the losses of parts of a mini-batch add up to the loss of the whole: not if it has constants of the batch.
  */
-export const addsUp = (spec: LossSpec): boolean => {
-  const { dampensClipping, fromKl } = lossKind(spec);
-  return dampensClipping !== true && fromKl !== true;
-};
+export const addsUp = (spec: LossSpec): boolean => !lossKind(spec).prepares;

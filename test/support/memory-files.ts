@@ -1,7 +1,7 @@
-import type { Files } from '../../src/core/files.js';
-import { encodeSafetensors } from '../../src/model/formats/safetensors.js';
+import type { Files } from '../../src/base/core/files.js';
+import { encodeSafetensors } from '../../src/engine/model/formats/safetensors.js';
 
-/** Files in memory, for what models and their formats read and write. */
+/** Files in memory, for tests of models and formats. */
 export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
   const get = (path: string) => {
     const value = content.get(path);

@@ -1,6 +1,6 @@
 import { afterAll } from 'vitest';
-import { callsOfCaller } from '../../src/agents/attribution.js';
-import { messageOf } from '../../src/core/errors.js';
+import { messageOf } from '../../src/base/core/errors.js';
+import { callsOfCaller } from '../../src/gateway/agents/attribution.js';
 
 // Files share their modules. An episode that a file leaves open would be one that calls of later files may belong to.
 afterAll(() => {

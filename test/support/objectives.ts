@@ -1,10 +1,10 @@
-/** Objectives with every term, and what they give for a made-up policy. */
-import type { TrainingSample } from '../../src/core/sample.js';
-import type { KlKind } from '../../src/loss/kl.js';
-import type { LossSpec } from '../../src/loss/loss-spec.js';
-import { normalizerOf } from '../../src/loss/objective/merged-samples.js';
-import { objectiveOf } from '../../src/loss/objective/objective.js';
-import type { ForwardBackwardOptions } from '../../src/loss/objective/objective-options.js';
+/** Objectives with every term, and their results for a made-up policy. */
+import type { TrainingSample } from '../../src/base/core/sample.js';
+import type { KlKind } from '../../src/engine/loss/kl.js';
+import type { LossSpec } from '../../src/engine/loss/loss-spec.js';
+import { normalizerOf } from '../../src/engine/loss/objective/merged-samples.js';
+import { objectiveOf } from '../../src/engine/loss/objective/objective.js';
+import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-options.js';
 import { someSpecs } from './loss-specs.js';
 
 const kinds: KlKind[] = ['k1', 'k2', 'k3', 'abs'];

@@ -4,7 +4,7 @@ import { type Context, type ContextManager, context, ROOT_CONTEXT, trace } from 
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { onTestFinished } from 'vitest';
 
-/** The context of what is awaited, as `@opentelemetry/context-async-hooks` keeps it. */
+/** The context across `await`, as `@opentelemetry/context-async-hooks` keeps it. */
 class AwaitedContext implements ContextManager {
   readonly #storage = new AsyncLocalStorage<Context>();
   active = () => this.#storage.getStore() ?? ROOT_CONTEXT;
@@ -21,7 +21,7 @@ class AwaitedContext implements ContextManager {
   disable = () => this;
 }
 
-/** Registers a provider as a program does, until the test is over, and gives what it exports. */
+/** Registers a provider as a program does, until the test is over, and returns its exports. */
 export function registeredExporter(): InMemorySpanExporter {
   const exporter = new InMemorySpanExporter();
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));

@@ -1,12 +1,12 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EventBody } from '../../src/core/events.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
-import { readEpisodes } from '../../src/store/episode-files.js';
-import type { RunDirectory } from '../../src/store/run-directory.js';
+import type { EventBody } from '../../src/base/core/events.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { readEpisodes } from '../../src/method/store/episode-files.js';
+import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { eventsOf } from './tiny-run.js';
 
-/** What a run did, without times, and without what only a backend that sees whole distributions knows: entropies. */
+/** The results of a run, without times and without entropies, which only some backends know. */
 export async function playedBits(run: RunDirectory) {
   const events = (await eventsOf(run)).filter(({ type }) => type === 'step' || type === 'evaluation');
   const plain = JSON.stringify(events, (key, value) =>

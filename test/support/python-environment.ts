@@ -6,8 +6,8 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { messageOf } from '../../src/core/errors.js';
-import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { messageOf } from '../../src/base/core/errors.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 
 const run = promisify(execFile);
 /** Installing is mostly downloading; past this the tests are skipped. */
@@ -19,11 +19,11 @@ class Unavailable extends Error {}
 export interface EnvironmentOptions {
   /** The folder of its kind below the cache directory. */
   readonly name: string;
-  /** The file of pins, which are installed without looking at what they ask for. */
+  /** The file of pins, which are installed without their dependencies. */
   readonly requirements: URL;
-  /** Pins that are installed with what they ask for, because that differs between machines. */
+  /** Pins that are installed with their dependencies, because these differ between machines. */
   readonly further?: readonly string[];
-  /** What is installed, and how large it is, for who waits. */
+  /** The name and the size of the installation, for the person who waits. */
   readonly what: string;
 }
 

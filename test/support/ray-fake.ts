@@ -5,9 +5,9 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Hono } from 'hono';
-import { listen } from '../../src/platform/listen.js';
-import type { RayJob } from '../../src/studies/ray/ray-client.js';
-import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { listen } from '../../src/base/platform/listen.js';
+import type { RayJob } from '../../src/cluster/ray/ray-client.js';
 
 interface FakeJob {
   readonly child: ChildProcess;
@@ -25,7 +25,7 @@ export interface RayFake {
   readonly jobs: ReadonlyMap<string, Pick<FakeJob, 'entrypoint' | 'environment' | 'printed'>>;
   /** Takes the node of the next job so named along as soon as that job prints a text; the job's log goes with it. */
   killOnce(name: string, text: string): void;
-  /** Loses the node of the next job so named in the same way, but the job on it goes on. */
+  /** Loses the node of the next job with this name in the same way, but the job on it continues. */
   cutOffOnce(name: string, text: string): void;
   /** Refuses so many further jobs, as a cluster does whose nodes are just coming up. */
   refuse(times: number): void;

@@ -1,9 +1,9 @@
-/** A small run on disk, made up event by event, for the tests of what is derived from a run's files. */
-import type { Episode } from '../../src/core/episode.js';
-import { RunDirectory } from '../../src/store/run-directory.js';
+/** A small run on disk, made up event by event, for tests of readers of a run's files. */
+import type { Episode } from '../../src/base/core/episode.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { evaluation, started, step, warmup } from '../fixtures/run-events.js';
 
-/** What a hostile model or task might write. */
+/** A text that a hostile model or task might write. */
 export const hostile = `</script><script>document.title='owned'</script><img src=x onerror="document.title='owned'">\u0000&amp;"'`;
 
 export function madeUpEpisode(task: string, sample: number, reward: number, text: string): Episode {
@@ -33,7 +33,7 @@ export function madeUpEpisode(task: string, sample: number, reward: number, text
   };
 }
 
-/** Two steps of two tasks, a spike at the second, evaluations around them; texts are what `text` says. */
+/** Two steps of two tasks, with a spike at the second step and evaluations around them. `text` gives the texts. */
 export async function recordRun(
   path: string,
   options: { readonly text?: string; readonly seed?: number; readonly overrides?: readonly string[] } = {},

@@ -6,7 +6,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
-import { listen } from '../../src/platform/listen.js';
+import { listen } from '../../src/base/platform/listen.js';
 
 export interface S3Request {
   readonly method: string;
@@ -14,7 +14,7 @@ export interface S3Request {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What is done instead of answering: a status with an error code, or an answer that ends in the middle. */
+/** The fault in place of a reply: a status with an error code, or an answer that ends in the middle. */
 export type S3Fault = { readonly status: number; readonly code: string } | 'cut' | undefined;
 
 export interface S3Fake {
@@ -27,7 +27,7 @@ export interface S3Fake {
   close(): Promise<void>;
 }
 
-/** Keys that are known here, and what they may do; their secrets do not matter. */
+/** The known keys, and their permissions. Their secrets do not matter. */
 const S3_KEYS = { AKIDALL: 'write', AKIDREAD: 'read' } as const;
 export const S3_REGION = 'eu-test-1';
 const PAGE = 10;
@@ -105,7 +105,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
   return fake;
 }
 
-/** A page of names: ten of them, where S3 gives a thousand. */
+/** A page of names: ten names, while S3 gives a thousand. */
 function listed(c: Context, files: ReadonlyMap<string, Uint8Array>, query: URLSearchParams): Response {
   const prefix = query.get('prefix') ?? '';
   const after = query.get('continuation-token') ?? '';

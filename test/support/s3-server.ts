@@ -10,7 +10,7 @@ export interface S3Server {
   stop(): Promise<void>;
 }
 
-/** What the tests' processes are known by there. */
+/** The secret key of the tests' processes. */
 export const S3_SECRET = 'a-secret-of-the-nodes';
 
 /** The interpreter that has the server, or why there is none. */

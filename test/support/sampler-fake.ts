@@ -3,11 +3,11 @@
  * recorded of 0.32.0 on a CPU; what SGLang answers follows the sources of 0.5.23.
  */
 import { Hono } from 'hono';
-import { EmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
-import type { ModelHandle } from '../../src/contract/handles.js';
-import { messageOf } from '../../src/core/errors.js';
-import { listen } from '../../src/platform/listen.js';
-import { nodeFiles } from '../../src/platform/node-files.js';
+import { messageOf } from '../../src/base/core/errors.js';
+import { listen } from '../../src/base/platform/listen.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import type { ModelHandle } from '../../src/engine/contract/handles.js';
+import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 
 export interface SamplerFakeOptions {
   readonly type: 'vllm' | 'sglang';
@@ -29,7 +29,7 @@ export class SamplerFake {
   readonly url: string;
   /** Every request with a body, in order. */
   readonly requests: { readonly path: string; readonly body: Record<string, unknown> }[];
-  /** What requests said who asks. */
+  /** The authorization headers of requests. */
   readonly keys = new Set<string | undefined>();
   /** Whether it plays the whole models that it is given. */
   keeps = true;
@@ -83,7 +83,7 @@ export class SamplerFake {
     return fake;
   }
 
-  /** Forgets what it was given, as a server does that is started anew. */
+  /** Forgets all adapters and weights, as a server does after a restart. */
   async restart(): Promise<void> {
     this.#adapters = new Map();
     this.#whole = await opened(this.#backend, { type: 'directory', directory: this.#options.directory });

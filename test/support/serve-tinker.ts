@@ -1,7 +1,7 @@
 /** The embedded engine behind a port of this machine, as `drmas serve --tinker` puts it there. */
-import { listen } from '../../src/platform/listen.js';
-import { nodeHost } from '../../src/platform/node-host.js';
-import { openTinker, type TinkerRequest } from '../../src/serve/tinker/open-tinker.js';
+import { listen } from '../../src/base/platform/listen.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { openTinker, type TinkerRequest } from '../../src/tinker/server/open-tinker.js';
 
 export interface TinkerServer {
   readonly url: string;

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { messageOf } from '../../src/core/errors.js';
+import { messageOf } from '../../src/base/core/errors.js';
 
 /** Imports and compilation on a busy machine. */
 const READY_TIMEOUT_MS = 5 * 60_000;
@@ -14,7 +14,7 @@ export class ServerProcess {
 
   constructor(program: string, words: readonly string[], environment: NodeJS.ProcessEnv) {
     this.#child = spawn(program, words, {
-      detached: true, // a process group of its own, so that what it starts ends with it
+      detached: true, // a process group of its own, so that its children end with it
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...environment },
     });
@@ -35,7 +35,7 @@ export class ServerProcess {
     return this.#child.exitCode !== null;
   }
 
-  /** Resolves when it answers and `more` is done; ends it where it does not. */
+  /** Resolves when the server answers and `more` is done. Ends the server if it does not answer. */
   async ready(url: string, more: () => Promise<void> = async () => {}): Promise<void> {
     try {
       await this.#answers(url);

@@ -3,16 +3,18 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { inject } from 'vitest';
-import { startWorker as startFromSources } from '../../src/tensor/start-worker.js';
+import { startWorker as startFromSources } from '../../src/base/platform/start-worker.js';
 
 const sources = fileURLToPath(new URL('../../src', import.meta.url));
 
 /**
- * Takes the place of src/tensor/start-worker.ts in the tests: starts what test/compile-workers.ts made of the module,
- * where it made something of it.
+ * Replaces src/base/platform/start-worker.ts in the tests: starts the module that test/compile-workers.ts compiled, if
+ * there is one.
  */
 export const startWorker: typeof startFromSources = (name, from, workerData, options) => {
   const compiled = join(inject('compiledWorkers'), relative(sources, dirname(fileURLToPath(from))), `${name}.mjs`);
   if (!existsSync(compiled)) return startFromSources(name, from, workerData, options);
-  return new Worker(compiled, { ...options, workerData });
+  // A loader costs each thread half a second: only tests of modules of users in TypeScript ask for one.
+  const execArgv = process.env.DRMAS_TEST_LOADER === undefined ? [] : ['--import', process.env.DRMAS_TEST_LOADER];
+  return new Worker(compiled, { ...options, workerData, execArgv });
 };

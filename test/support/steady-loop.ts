@@ -4,10 +4,11 @@
  *
  * usage: node --expose-gc --import tsx test/support/steady-loop.ts STEPS THREADS
  */
-import { Engine } from '../../src/backends/embedded/thread/engine.js';
-import { packSamples } from '../../src/backends/embedded/thread/sample-batch.js';
-import { RandomStream, randomKey } from '../../src/core/random.js';
-import { selectKernels } from '../../src/tensor/select.js';
+
+import { RandomStream, randomKey } from '../../src/base/core/random.js';
+import { Engine } from '../../src/engine/embedded/thread/engine.js';
+import { packSamples } from '../../src/engine/embedded/thread/sample-batch.js';
+import { selectKernels } from '../../src/engine/tensor/select.js';
 import { plainAdamW } from './adamw.js';
 import { countAllocations } from './count-allocations.js';
 
@@ -60,7 +61,7 @@ const engine = new Engine(counted.kernels);
 engine.createPolicy(POLICY, { name: 'policy', shape: config, precision: 'float32' }, { seed: 1 });
 
 const resident = async () => {
-  // What is unreachable is freed by the collector and by finalizers, which run when nothing else does.
+  // The collector and finalizers free unreachable buffers. They run when nothing else runs.
   for (let i = 0; i < 3; i++) {
     globalThis.gc?.();
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,26 +1,26 @@
 /** Runs that are small enough to be trained many times over in a test: about a thousand parameters, a few steps. */
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { z } from 'zod';
-import type { EventBody, RunEvent, Step } from '../../src/core/events.js';
-import { assistant, user } from '../../src/core/message.js';
-import { tinyDecoder } from '../../src/model/model-spec.js';
-import { type HostOptions, nodeHost } from '../../src/platform/node-host.js';
-import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/recipe/define.js';
-import { agentProfiles, type Recipe, recipeJson } from '../../src/recipe/recipe.js';
-import { resolveRecipe } from '../../src/recipe/resolve.js';
-import { executeRun } from '../../src/run/execute-run.js';
-import { RunDirectory, type RunDirectoryOptions } from '../../src/store/run-directory.js';
-import { arithmetic, arithmeticSymbols } from '../../src/tasks/generated/arithmetic.js';
-import { agent } from '../../src/teams/agent.js';
-import { oneOf } from '../../src/teams/parsers.js';
-import { defineTeam } from '../../src/teams/team.js';
-import { cacheDirectory } from '../../src/tensor/native/build-cache.js';
-import { tinySizes } from '../../src/testing/train-tiny.js';
+import type { EventBody, RunEvent, Step } from '../../src/base/core/events.js';
+import { assistant, user } from '../../src/base/core/message.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { type HostOptions, nodeHost } from '../../src/base/platform/node-host.js';
+import { tinyDecoder } from '../../src/engine/model/model-spec.js';
+import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/method/recipe/define.js';
+import { agentProfiles, type Recipe, recipeJson } from '../../src/method/recipe/recipe.js';
+import { RunDirectory, type RunDirectoryOptions } from '../../src/method/store/run-directory.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
+import { tinySizes } from '../../src/runs/testing/train-tiny.js';
+import { arithmetic, arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { oneOf } from '../../src/teams/team/parsers.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 
 /**
  * Makes a temporary directory for the tests of a file. Caches lie in it too, all but the compiled kernels, which the
@@ -43,7 +43,7 @@ export function useCache(directory: string): void {
   const native = join(cacheDirectory(), 'native');
   mkdirSync(native, { recursive: true });
   mkdirSync(directory, { recursive: true });
-  symlinkSync(native, join(directory, 'native'));
+  symlinkSync(realpathSync(native), join(directory, 'native')); // a file without a test to run never resets the cache
   process.env.DRMAS_CACHE = directory;
 }
 
@@ -61,7 +61,7 @@ const agents = {
   }),
 };
 
-/** A team that earns what its digits are worth, so that it has something to learn even when it is untrained. */
+/** A team whose reward grows with its digits, so that even an untrained model gets different rewards to learn from. */
 export const digitTeam = defineTeam({
   name: 'digits',
   task,
@@ -79,7 +79,7 @@ export const digitTeam = defineTeam({
   }),
 });
 
-/** A team that writes two drafts at once, each of which is judged as soon as it is there. */
+/** A team that writes two drafts at once. Each draft is judged as soon as it is ready. */
 export const concurrentTeam = defineTeam({
   name: 'concurrent digits',
   task,
@@ -157,9 +157,11 @@ export async function trainTiny(root: string, recipe: Recipe, options: HostOptio
 export async function resumedTiny(root: string, recipe: Recipe, step: number): Promise<RunDirectory> {
   const enough = new Error('enough');
   const controller = new AbortController();
-  const write = (event: RunEvent) => event.type === 'checkpoint' && event.step === step && controller.abort(enough);
+  const stop = (event: RunEvent) => {
+    if (event.type === 'checkpoint' && event.step === step) controller.abort(enough);
+  };
   const { path } = await createRun(root, recipe);
-  const first = await RunDirectory.open(path, { sinks: [{ write }] });
+  const first = await RunDirectory.open(path, { listeners: [{ event: stop }] });
   const reason = await executeRun(recipe, first, nodeHost({ threads: 2, signal: controller.signal })).catch(
     (error) => error,
   );
@@ -171,7 +173,7 @@ export async function resumedTiny(root: string, recipe: Recipe, step: number): P
   return run;
 }
 
-/** The events of a run without what may differ between two executions: times and durations. */
+/** The events of a run without times and durations, which differ between two executions. */
 export async function eventsOf(run: RunDirectory): Promise<EventBody[]> {
   return (await run.events()).map((event) => {
     const { time, seconds, phaseSeconds, ...lasting } = { seconds: 0, phaseSeconds: 0, ...event };
@@ -179,7 +181,7 @@ export async function eventsOf(run: RunDirectory): Promise<EventBody[]> {
   });
 }
 
-/** SHA-256 by path of what has to come out the same byte for byte: weights, optimisers, positions, episodes. */
+/** SHA-256 by path of the files that must be equal byte for byte: weights, optimisers, positions, episodes. */
 export async function filesOf(run: RunDirectory): Promise<Record<string, string>> {
   const names = (await readdir(run.path, { recursive: true })).filter((name) =>
     /\.safetensors$|state\.json$|^episodes.*jsonl$/.test(name),

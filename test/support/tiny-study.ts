@@ -1,4 +1,4 @@
-/** A study of runs that take a second each, and what it finds. */
+/** A study of runs that take a second each, and its results. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -47,7 +47,7 @@ export const lines = (out: string) =>
     .split('\n')
     .map((line) => JSON.parse(line));
 
-/** What a study found, without times and places. */
+/** The results of a study, without times and places. */
 export const timeless = (out: string) =>
   JSON.parse(
     JSON.stringify(lines(out).at(-1), (key, value) => (['seconds', 'directory'].includes(key) ? undefined : value)),

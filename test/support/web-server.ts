@@ -1,4 +1,4 @@
-/** A server on this machine that answers as a test wants, down to what no protocol allows. */
+/** A server on this machine that answers as a test wants, even against the protocol. */
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach } from 'vitest';

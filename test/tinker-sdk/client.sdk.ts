@@ -8,14 +8,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadPolicy } from '../../src/backends/embedded/load-policy.js';
+import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { serveTinker, type TinkerServer } from '../support/serve-tinker.js';
 import { writeBaseModel } from '../support/tinker-fake/base-model.js';
 
 const run = promisify(execFile);
 
-/** What the script prints. */
+/** The output of the script. */
 interface Seen {
   readonly losses: readonly number[];
   readonly forward: number;
@@ -40,7 +40,7 @@ describe.each(['0.24.1', '0.38.0'])('tinker %s from PyPI', (version) => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it('trains, samples, saves and loads, and hears what is wrong', async ({ skip }) => {
+  it('trains, samples, saves and loads, and gets errors that name the fault', async ({ skip }) => {
     const environment = await pythonEnvironment({
       name: 'tinker',
       requirements: new URL('requirements.txt', import.meta.url),
@@ -69,7 +69,7 @@ describe.each(['0.24.1', '0.38.0'])('tinker %s from PyPI', (version) => {
     expect(gap).toBe(0); // the sampler and the trainer are of one engine
     expect(rewarded).toBeGreaterThan(0.5); // the words that earned something became more probable
     expect(restored).toBe(forward);
-    // What it began with is what our own engine says of the model.
+    // Its first log-probs are the log-probs of our own engine.
     const ours = await loadPolicy(model, { threads: 1 });
     const logprobs = await Promise.all([ours.logprobs([1], [2, 3, 4, 5, 6]), ours.logprobs([1], [7, 8, 9])]);
     await ours.dispose();

@@ -1,4 +1,4 @@
-"""The official client trains on a server at argv[1] whose model is argv[2]; prints one JSON object of what it saw."""
+"""The official client trains on a server at argv[1] whose model is argv[2]; prints one JSON object with the results."""
 import json
 import sys
 
@@ -52,7 +52,7 @@ seen["tokens"] = [list(map(int, each.tokens)) for each in first.sequences]
 seen["repeats"] = seen["tokens"] == [list(map(int, each.tokens)) for each in again.sequences]
 logprobs = [list(map(float, each.logprobs)) for each in first.sequences]
 
-# What the sampler said of its words is what a pass says of them.
+# A pass gives the sampled words the log-probs that the sampler gave.
 whole = [[1, 2, 3, *tokens] for tokens in seen["tokens"]]
 scored = training.forward([datum(tokens, weights=[1.0] * (len(tokens) - 1)) for tokens in whole], "cross_entropy").result()
 seen["gap"] = max(

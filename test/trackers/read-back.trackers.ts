@@ -1,12 +1,12 @@
-/** A run that is told to real trackers, is interrupted and goes on, and what their own packages read of it. */
+/** A run with real trackers, interrupted and resumed, read back with the trackers' own packages. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/events.js';
-import { resume, train } from '../../src/run/api.js';
-import { measurementsOf } from '../../src/trackers/measurements.js';
+import type { RunEvent } from '../../src/base/core/events.js';
+import { resume, train } from '../../src/runs/run/api.js';
+import { measurementsOf } from '../../src/runs/trackers/measurements.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { freePort, ServerProcess } from '../support/server-process.js';
 import { temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
@@ -54,7 +54,7 @@ afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
 type Points = Readonly<Record<string, readonly (readonly [step: number, value: number])[]>>;
 
-/** What trackers should have: each measurement of the log at its step. */
+/** The expected measurements in trackers: each measurement of the log at its step. */
 function expectedOf(events: readonly RunEvent[]): Points {
   const points = new Map<string, [number, number][]>();
   for (const { name, step, value } of events.flatMap(measurementsOf))
@@ -83,7 +83,7 @@ it.skipIf(!available)('is read by tensorboard, mlflow and trackio as the log has
   };
   await expect(train(tinyDefinition(), { ...options, sinks: [stop], signal: controller.signal })).rejects.toThrow();
   await resume(run, tinyDefinition(), options);
-  // Once more from step 2: its steps are told again, and the trackers have them already.
+  // Once more from step 2: the run reports steps that the trackers have already.
   const { events } = await resume(run, tinyDefinition(), { ...options, from: 'step-000002' });
   expect(notices).toEqual([]);
 

@@ -1,4 +1,4 @@
-/** The data of charts: lines over steps, which may have steps of their own. */
+/** The data of charts: lines over steps; each line may have different steps. */
 
 /** A line of a chart. */
 export interface Line {
@@ -8,11 +8,11 @@ export interface Line {
   readonly points: readonly ChartPoint[];
   /** Steps at which something is to be marked by a ring. */
   readonly marks?: readonly number[];
-  /** Draws points where there are few. */
+  /** Draws dots if there are few points. */
   readonly dots?: boolean;
 }
 
-/** A value at a step, with the ends of its interval or band where it has one. */
+/** A value at a step, with the ends of its interval or band, if any. */
 export interface ChartPoint {
   readonly x: number;
   readonly y: number;
@@ -25,7 +25,7 @@ export function pointsOf(steps: readonly number[], values: readonly number[]): C
   return values.flatMap((y, i) => (Number.isFinite(y) ? [{ x: steps[i] ?? 0, y }] : []));
 }
 
-/** The line of a value of events over their steps; where it is not there, the line has no point. */
+/** One value of events as a line over their steps; the line has no point at a step without the value. */
 export function lineOver<Event extends { readonly step: number }>(
   events: readonly Event[],
   name: string,
@@ -43,7 +43,7 @@ export function lineOver<Event extends { readonly step: number }>(
   };
 }
 
-/** Lines over the union of their steps: a list of x, then for each line its values, with null where it has none. */
+/** Lines over the union of their steps: a list of x, then each line's values, with null for a missing value. */
 export function alignedData(lines: readonly Line[]): { xs: number[]; rows: (number | null)[][] } {
   const xs = [...new Set(lines.flatMap(({ points }) => points.map(({ x }) => x)))].sort((a, b) => a - b);
   const position = new Map(xs.map((x, i) => [x, i]));
@@ -55,16 +55,16 @@ export function alignedData(lines: readonly Line[]): { xs: number[]; rows: (numb
   return { xs, rows };
 }
 
-/** The ratio of the largest to the smallest value from which an axis is logarithmic, where it may be. */
+/** The ratio of the largest to the smallest value from which an axis becomes logarithmic, if that is allowed. */
 const WIDE = 200;
 
-/** Lowest and highest of what is drawn, and whether a logarithmic axis suits it. */
+/** The lowest and highest drawn value, and whether a logarithmic axis suits them. */
 export function extentOf(lines: readonly Line[], include: readonly number[], mayBeLogarithmic: boolean) {
   const values = lines.flatMap(({ points }) => points.flatMap(({ y, low = y, high = y }) => [y, low, high]));
   const positive = values.filter((value) => value > 0);
   const least = positive.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
   const most = positive.reduce((a, b) => Math.max(a, b), 0);
-  // Norms of 1e-12 are nothing: four powers of ten are enough to see.
+  // Norms of 1e-12 are zero in effect, so four powers of ten are enough.
   const floor = Math.max(least, most / 1e4);
   if (mayBeLogarithmic && most / least > WIDE) return { low: floor, high: most, logarithmic: true };
   const all = [...values, ...include];

@@ -1,5 +1,5 @@
 import type uPlot from 'uplot';
-import { percent } from '../../../src/core/format.js';
+import { percent } from '../../../src/base/host.js';
 import { extentOf, type Line } from './chart-data.js';
 import { dashOf, type Theme } from './theme.js';
 
@@ -22,7 +22,7 @@ const MOST_DOTS = 40;
 const tickText = (unit: ChartStyle['unit'], value: number) =>
   unit === 'share' ? percent(value, 0) : String(Number(value.toPrecision(3)));
 
-/** What a chart's options depend on beside its style: as a run grows, dots go and an axis may become logarithmic. */
+/** The data that a chart's options depend on: as a run grows, dots disappear and an axis may become logarithmic. */
 export function shapeOf(lines: readonly Line[], style: ChartStyle): string {
   const { logarithmic } = extentOfChart(lines, style);
   return [logarithmic, ...lines.map((line) => [line.name, line.colour, hasDots(line)])].join('\n');
@@ -34,7 +34,7 @@ function extentOfChart(lines: readonly Line[], { reference, include = [], logari
   return extentOf(lines, reference === undefined ? include : [...include, reference], logarithmic);
 }
 
-/** The options of a chart of these lines. `lines()` gives those of the moment, which a live run makes longer. */
+/** The options of a chart of lines. `lines()` returns the current lines, which a live run makes longer. */
 export function chartOptions(
   lines: () => readonly Line[],
   style: ChartStyle,
@@ -63,7 +63,7 @@ export function chartOptions(
           const { low, high } = extent();
           if (logarithmic) return [low / 1.2, high * 1.8];
           const room = (high - low || Math.abs(high) || 1) * 0.06;
-          // An axis that begins or ends with a value that must be seen needs no room behind it.
+          // An axis that begins or ends with a required value needs no margin there.
           const [from, to] = [style.include?.includes(low) ? low : low - room, high + room];
           return [from, style.include?.includes(high) && high !== 0 ? high + room / 2 : to];
         },

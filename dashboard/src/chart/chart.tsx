@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { percent, significant } from '../../../src/core/format.js';
+import { percent, significant } from '../../../src/base/host.js';
 import { alignedData, type Line } from './chart-data.js';
 import { type ChartStyle, chartOptions, shapeOf } from './chart-options.js';
 import { Swatch } from './swatch.js';
@@ -11,7 +11,7 @@ interface ChartProps extends ChartStyle {
   readonly hint?: string | undefined;
   readonly lines: readonly Line[];
   readonly height?: number;
-  /** Is told which step was clicked. */
+  /** Receives the step that was clicked. */
   readonly onPick?: ((step: number) => void) | undefined;
 }
 
@@ -77,7 +77,7 @@ export function Chart({ title, hint, lines, height = 170, onPick, ...style }: Ch
       {empty ? (
         <p class="empty">nothing recorded yet</p>
       ) : (
-        // biome-ignore lint/a11y: what a click shows, the lists of steps show to the keyboard
+        // biome-ignore lint/a11y: the lists of steps show the same to keyboard users
         <div ref={place} class={onPick === undefined ? 'plot' : 'plot picks'} onClick={pick} />
       )}
     </figure>

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** Number of colours of the style, `--c0` to `--c7`. Colour-blind readers tell them apart; lines differ in dashes. */
+/** Number of colours of the style, `--c0` to `--c7`. Colour-blind readers can distinguish them; dashes differ too. */
 const COLOURS = 8;
 const DASHES: readonly (readonly number[])[] = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
 

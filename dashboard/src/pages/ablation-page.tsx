@@ -1,12 +1,17 @@
 import { useMemo, useState } from 'preact/hooks';
-import { percent, significant } from '../../../src/core/format.js';
-import { type RunSummary, summariseRun, summariseVariants } from '../../../src/report/analysis/ablation-summary.js';
-import { agentMeasures, valuesOf } from '../../../src/report/analysis/agent-measures.js';
-import { paretoPicture } from '../../../src/report/analysis/aims/pareto-front.js';
-import { bandOf } from '../../../src/report/analysis/band.js';
-import type { ListedAblation } from '../../../src/report/analysis/feed.js';
-import { type PairedDifference, pairedDifferences } from '../../../src/report/analysis/paired-differences.js';
-import type { RunLog } from '../../../src/report/analysis/run-log.js';
+import { percent, significant } from '../../../src/base/host.js';
+import type { EventsByKind, ListedAblation } from '../../../src/runs/analysis.js';
+import {
+  agentMeasures,
+  bandOf,
+  type PairedDifference,
+  pairedDifferences,
+  paretoPicture,
+  type RunSummary,
+  summariseRun,
+  summariseVariants,
+  valuesOf,
+} from '../../../src/runs/analysis.js';
 import { Chart } from '../chart/chart.js';
 import { type ChartPoint, type Line, pointsOf } from '../chart/chart-data.js';
 import type { ChartStyle } from '../chart/chart-options.js';
@@ -107,21 +112,22 @@ function Variants({ ablation, onLink }: VariantsProps) {
   );
 }
 
-/** The runs whose mean says something: the completed ones, or all until one is. */
+/** The runs that count in the mean: the completed ones, or all until one is completed. */
 function comparable(runs: readonly HeardRun[]): readonly HeardRun[] {
   const completed = runs.filter(({ log }) => log.finished?.reason === 'completed');
   return completed.length === 0 ? runs : completed;
 }
 
-const scores = ({ evaluations }: RunLog): ChartPoint[] =>
+const scores = ({ evaluations }: EventsByKind): ChartPoint[] =>
   evaluations.map(({ step, averageAtK }) => ({ x: step, y: averageAtK }));
-const rewards = ({ steps }: RunLog): ChartPoint[] => steps.map(({ step, reward }) => ({ x: step, y: reward.mean }));
+const rewards = ({ steps }: EventsByKind): ChartPoint[] =>
+  steps.map(({ step, reward }) => ({ x: step, y: reward.mean }));
 
 interface BandsProps extends ChartStyle {
   readonly title: string;
   readonly hint?: string;
   readonly variants: readonly { readonly variant: string; readonly runs: readonly HeardRun[] }[];
-  readonly of: (log: RunLog) => readonly ChartPoint[];
+  readonly of: (log: EventsByKind) => readonly ChartPoint[];
 }
 
 /** A chart with a mean and a band a variant. */

@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
-import { percent } from '../../../src/core/format.js';
-import { type AgentMeasure, agentMeasures, valuesOf } from '../../../src/report/analysis/agent-measures.js';
+import { percent } from '../../../src/base/host.js';
+import { type AgentMeasure, agentMeasures, valuesOf } from '../../../src/runs/analysis.js';
 import { Chart } from '../chart/chart.js';
 import { type Line, pointsOf } from '../chart/chart-data.js';
 import { Swatch } from '../chart/swatch.js';
@@ -16,7 +16,7 @@ interface ComparePageProps {
   readonly onLink: (answers: boolean) => void;
 }
 
-/** Runs over one another: a colour a run, a chart a measurement of an agent, and the settings in which they differ. */
+/** Runs drawn over one another: a colour a run, a chart a measurement of an agent, and the settings that differ. */
 export function ComparePage({ names, onLink }: ComparePageProps) {
   const { runs: heard, problem } = useHeard(names, onLink);
   const runs = useMemo(() => names.flatMap((name) => heard.get(name) ?? []), [names, heard]);
@@ -51,7 +51,7 @@ export function ComparePage({ names, onLink }: ComparePageProps) {
   );
 }
 
-/** The last part of a run's name, where no other run ends alike. */
+/** The last part of a run's name, if no other run's name ends with it. */
 function shortName(name: string, runs: readonly HeardRun[]): string {
   const last = (full: string) => full.split('/').at(-1) ?? full;
   return runs.filter((run) => last(run.name) === last(name)).length === 1 ? last(name) : name;
@@ -178,7 +178,7 @@ function Settings({ runs }: { readonly runs: readonly HeardRun[] }) {
   if (differing.length === 0) return <p class="quiet">Their settings differ nowhere.</p>;
   return (
     <Table
-      title="Where their settings differ"
+      title="Different settings"
       header={['setting', ...runs.map(({ name }) => clean(name))]}
       rows={differing.map((path) => [path, ...settings.map((leaves) => clean(leaves.get(path) ?? ''))])}
     />

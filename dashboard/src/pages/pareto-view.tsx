@@ -1,5 +1,5 @@
-import { significant } from '../../../src/core/format.js';
-import type { ParetoPicture, ParetoPoint } from '../../../src/report/analysis/aims/pareto-front.js';
+import { significant } from '../../../src/base/host.js';
+import type { ParetoPicture, ParetoPoint } from '../../../src/runs/analysis.js';
 import { Swatch } from '../chart/swatch.js';
 import { colourClass } from '../chart/theme.js';
 import { Table } from '../parts/table.js';
@@ -11,7 +11,7 @@ interface ParetoViewProps {
   readonly variants: readonly string[];
 }
 
-/** Variants by the named parts of their reward, which of them no other one beats, and a picture where there are two. */
+/** Variants by the named parts of their reward, with the Pareto front; for two parts also a picture. */
 export function ParetoView({ picture, variants }: ParetoViewProps) {
   const { parts, points, hypervolume } = picture;
   const rows = points.map(({ variant, values, front }) => {
@@ -83,7 +83,7 @@ function Scatter({ picture: { parts, points }, variants }: ParetoViewProps) {
   );
 }
 
-/** Where a point lies between the lowest and the highest value of a part, 0..1. */
+/** The position of a point between the lowest and the highest value of a part, 0..1. */
 function share(points: readonly ParetoPoint[], { values }: ParetoPoint, part: number): number {
   const all = points.map((point) => point.values[part] ?? 0);
   const [low, high] = [Math.min(...all), Math.max(...all)];

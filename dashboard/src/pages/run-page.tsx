@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
-import { duration, grouped } from '../../../src/core/format.js';
-import type { ReadableRun, ShownRecord } from '../../../src/report/analysis/feed.js';
+import { duration, grouped } from '../../../src/base/host.js';
+import type { ReadableRun, ShownRecord } from '../../../src/runs/analysis.js';
 import { StateBadge } from '../parts/state-badge.js';
 import { agoText, clean, timeBetween } from '../parts/texts.js';
 import { type Route, runAddress, tabs } from '../routes.js';
@@ -17,7 +17,7 @@ interface RunPageProps {
   readonly onLink: (answers: boolean) => void;
 }
 
-/** A run: what it is, how it stands, and in tabs what happened in it. */
+/** A run: its settings and state, and its data in tabs. */
 export function RunPage({ route, onLink }: RunPageProps) {
   const names = useMemo(() => [route.name], [route.name]);
   const heard = useHeard(names, onLink);

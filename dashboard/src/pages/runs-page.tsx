@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { ListedRun } from '../../../src/report/analysis/feed.js';
+import type { ListedRun } from '../../../src/runs/analysis.js';
 import { Sparkline } from '../chart/sparkline.js';
 import { ScoreBar } from '../parts/score-bar.js';
 import { StateBadge } from '../parts/state-badge.js';
@@ -10,7 +10,7 @@ import { useHeard, useSource } from '../run-store.js';
 /** True once the one run or ablation of a folder was opened by itself; who comes back wants the list. */
 let opened = false;
 
-/** The runs of the folder: what each is, how it stands, what it scored. */
+/** The runs of the folder: their settings, state and scores. */
 export function RunsPage({ onLink }: { readonly onLink: (answers: boolean) => void }) {
   const { live } = useSource();
   const { list, problem } = useHeard([], onLink);

@@ -2,15 +2,15 @@ interface NumberFieldProps {
   /** The words in front of it, and behind it. */
   readonly label?: string;
   readonly unit?: string;
-  /** What it says where it is empty. */
+  /** The placeholder of an empty field. */
   readonly placeholder: string;
-  /** What it is, for those who hear the page. */
+  /** The label for screen readers. */
   readonly name: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
 }
 
-/** A field for a number; what it holds is text until it is used. */
+/** A field for a number; its content stays text until it is used. */
 export function NumberField({ label, unit, placeholder, name, value, onChange }: NumberFieldProps) {
   return (
     <label>
@@ -28,5 +28,5 @@ export function NumberField({ label, unit, placeholder, name, value, onChange }:
   );
 }
 
-/** The number in a field; null where there is none. */
+/** The number in a field; null if there is none. */
 export const numberOr = (text: string) => (text.trim() === '' || !Number.isFinite(Number(text)) ? null : Number(text));

@@ -1,4 +1,4 @@
-import type { ScorePoint } from '../../../src/report/analysis/run-facts.js';
+import type { ScorePoint } from '../../../src/runs/analysis.js';
 import { intervalText, pointsText, scoreText } from './texts.js';
 
 /** A score with its interval on a scale from 0 to 1, the first one as a tick, and the gain beside it. */

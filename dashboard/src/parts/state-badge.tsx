@@ -1,4 +1,4 @@
-import type { ListedRun } from '../../../src/report/analysis/feed.js';
+import type { ListedRun } from '../../../src/runs/analysis.js';
 
 const SIGNS: Readonly<Record<ListedRun['state'], string>> = {
   running: '●',
@@ -9,7 +9,7 @@ const SIGNS: Readonly<Record<ListedRun['state'], string>> = {
   unreadable: '?',
 };
 
-/** How a run stands, as a word with a sign, so that it needs no colour. */
+/** The state of a run, as a word with a sign, so that it needs no colour. */
 export function StateBadge({ state }: { readonly state: ListedRun['state'] }) {
   return (
     <span class={`badge ${state}`}>

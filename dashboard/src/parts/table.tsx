@@ -1,6 +1,6 @@
 import type { ComponentChild } from 'preact';
 
-/** The most rows of a table of things that can be many; the table says how many there are in all. */
+/** The most rows of a table of things that can be many; the table also shows the total number. */
 const MOST_ROWS = 100;
 
 interface TableProps {
@@ -9,7 +9,7 @@ interface TableProps {
   readonly rows: readonly (readonly ComponentChild[])[];
 }
 
-/** A table whose first column heads its rows; nothing where there are no rows. */
+/** A table whose first column heads its rows; draws nothing without rows. */
 export function Table({ title, header, rows }: TableProps) {
   if (rows.length === 0) return null;
   return (

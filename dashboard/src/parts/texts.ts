@@ -1,9 +1,10 @@
 /** Numbers and times as the page writes them. */
-import { duration, percent } from '../../../src/core/format.js';
-import type { ScorePoint } from '../../../src/report/analysis/run-facts.js';
+
+import { duration, percent } from '../../../src/base/host.js';
+import type { ScorePoint } from '../../../src/runs/analysis.js';
 
 /** A text of a model or a user as one may show it: control characters, other than line feeds, as dots. */
-export { visible as clean } from '../../../src/core/format.js';
+export { visible as clean } from '../../../src/base/host.js';
 
 export const scoreText = ({ averageAtK }: ScorePoint) => percent(averageAtK);
 
@@ -14,7 +15,7 @@ export const intervalText = ({ low, high }: { readonly low: number; readonly hig
 export const pointsText = (difference: number) =>
   `${difference >= 0 ? '+' : '−'}${Math.abs(100 * difference).toFixed(1)}`;
 
-/** A time as `5 min ago`; the date where it is long ago. */
+/** A time as `5 min ago`; the date if it is long ago. */
 export function agoText(iso: string | null, now = Date.now()): string {
   if (iso === null) return '';
   const seconds = (now - Date.parse(iso)) / 1000;

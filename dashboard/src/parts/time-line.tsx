@@ -1,6 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import type { Incident } from '../../../src/report/analysis/time-line.js';
-import type { Crossing } from '../../../src/report/analysis/trouble.js';
+import type { Crossing, Incident } from '../../../src/runs/analysis.js';
 import { colourClass } from '../chart/theme.js';
 import { runAddress } from '../routes.js';
 import type { HeardRun } from '../run-store.js';
@@ -22,7 +21,7 @@ interface TimeLineProps {
   readonly zero: Crossing | undefined;
 }
 
-/** What befell the run: a lane an agent and one for the team, a sign an incident, and the chosen one in words. */
+/** The incidents of the run: a lane an agent and one for the team, a sign an incident, and the chosen one as text. */
 export function TimeLine({ run, incidents, zero }: TimeLineProps) {
   const { steps, agents } = run.log;
   const [chosen, setChosen] = useState<Incident>();
@@ -36,9 +35,9 @@ export function TimeLine({ run, incidents, zero }: TimeLineProps) {
   if (incidents.length === 0)
     return <p class="quiet">No spike, no symptom, no warning, no failed episode in {steps.length} steps.</p>;
   return (
-    <section class="timeline" aria-label="what befell the run">
+    <section class="timeline" aria-label="incidents of the run">
       <header>
-        <h2>What befell it</h2>
+        <h2>Incidents</h2>
         <span class="legend">
           {kinds.map((kind) => (
             <span key={kind}>
@@ -85,7 +84,7 @@ export function TimeLine({ run, incidents, zero }: TimeLineProps) {
         {chosen === undefined ? (
           <span class="faint">
             {zero === undefined
-              ? 'Choose a sign to read what it says.'
+              ? 'Choose a sign to read about the incident.'
               : `Trouble began in ${zero.agent}: at step ${zero.step}, ${zero.text}.`}
           </span>
         ) : (

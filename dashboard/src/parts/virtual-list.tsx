@@ -15,7 +15,7 @@ interface VirtualListProps {
   readonly children: (index: number) => ComponentChildren;
 }
 
-/** A list of which only the visible rows exist, so that it may be as long as it likes. Arrow keys move the choice. */
+/** A list of any length that renders only its visible rows. Arrow keys move the selection. */
 export function VirtualList({ count, rowHeight, chosen, label, onRange, onChoose, children }: VirtualListProps) {
   const place = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });

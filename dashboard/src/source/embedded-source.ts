@@ -1,20 +1,19 @@
-import { grouped } from '../../../src/core/format.js';
-import type { EmbeddedReport, EmbeddedRun } from '../../../src/report/analysis/embedded.js';
+import { grouped } from '../../../src/base/host.js';
+import type { EmbeddedReport, EmbeddedRun, GroupQuery, ShownGroup } from '../../../src/runs/analysis.js';
 import {
   candidatesOf,
   type FactsGroup,
   groupPage,
   hasText,
   type MatchingGroup,
-} from '../../../src/report/analysis/group-filter.js';
-import { unpack } from '../../../src/report/analysis/packed-texts.js';
-import type { GroupQuery, ShownGroup } from '../../../src/report/analysis/shown-episode.js';
+  unpack,
+} from '../../../src/runs/analysis.js';
 import type { Source } from './source.js';
 
 /** Groups of one answer. */
 const PAGE = 200;
 
-/** The report that the page was written into. Nothing more comes. */
+/** The report that the page was written into. Its data are complete. */
 export function embeddedSource({ folder, ablations, runs, texts }: EmbeddedReport): Source {
   const named = new Map(runs.map((run) => [run.listed.name, run]));
   const groupsOf = (run: string, file: string): ShownGroup[] =>

@@ -1,5 +1,4 @@
-import type { FeedMessage, FeedMessages } from '../../../src/report/analysis/feed.js';
-import type { TalkMessage } from '../../../src/report/analysis/talk-protocol.js';
+import type { FeedMessage, FeedMessages, TalkMessage } from '../../../src/runs/analysis.js';
 import type { Source } from './source.js';
 
 const TYPES: readonly (keyof FeedMessages)[] = ['list', 'run', 'events', 'files', 'failed'];
@@ -48,7 +47,7 @@ async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string
   }
 }
 
-/** @throws an error with what the server says is wrong */
+/** @throws an error with the server's message */
 async function ask<Answer>(what: string, query: Readonly<Record<string, string | number | null>>): Promise<Answer> {
   const words = Object.entries(query).flatMap(([name, value]) => (value === null ? [] : [[name, String(value)]]));
   const response = await fetch(`api/${what}?${new URLSearchParams(words)}`);
@@ -56,7 +55,7 @@ async function ask<Answer>(what: string, query: Readonly<Record<string, string |
   throw await refusal(response);
 }
 
-/** An error with what the server says is wrong. */
+/** An error with the server's message. */
 async function refusal(response: Response): Promise<Error> {
   const { error } = (await response.json().catch(() => ({}))) as { error?: string };
   return new Error(error ?? `the server answered with ${response.status}`);

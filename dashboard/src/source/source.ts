@@ -1,6 +1,13 @@
-import type { FeedMessage } from '../../../src/report/analysis/feed.js';
-import type { GroupPage, GroupQuery, ShownGroup, ShownToken } from '../../../src/report/analysis/shown-episode.js';
-import type { TalkFacts, TalkMessage, TalkQuestion } from '../../../src/report/analysis/talk-protocol.js';
+import type {
+  FeedMessage,
+  GroupPage,
+  GroupQuery,
+  ShownGroup,
+  ShownToken,
+  TalkFacts,
+  TalkMessage,
+  TalkQuestion,
+} from '../../../src/runs/analysis.js';
 
 /** The place of a turn. */
 export interface TurnPlace {
@@ -10,14 +17,14 @@ export interface TurnPlace {
   readonly turn: number;
 }
 
-/** Where the page has its data from: a server that follows the files, or the document itself. */
+/** The source of the page's data: a server that follows the files, or the document itself. */
 export interface Source {
-  /** True where more may come. */
+  /** True if more data may come. */
   readonly live: boolean;
   /**
-   * Tells what the folder holds (no names) or all about some runs, and what is new.
-   * @param onLink Hears whether the source answers
-   * @returns A function that ends it
+   * Sends the folder's list of runs (no names) or all data of some runs, and then all changes.
+   * @param onLink Receives whether the source answers
+   * @returns A function that stops the updates
    */
   follow(
     names: readonly string[],
@@ -27,11 +34,11 @@ export interface Source {
   /** A part of the groups of a file: those from `offset` on. */
   groups(run: string, query: GroupQuery, offset: number): Promise<GroupPage>;
   group(run: string, file: string, task: string): Promise<ShownGroup>;
-  /** What the source lacks of a run's episodes, in words; empty where it has all of them. */
+  /** The parts of a run's episodes that the source lacks, in words; empty if it has all. */
   lacks(run: string): string;
-  /** The tokens of a turn; absent where the source does not hold them. */
+  /** The tokens of a turn; absent if the source does not have them. */
   readonly tokens?: (run: string, place: TurnPlace) => Promise<readonly ShownToken[]>;
-  /** Talks to agents; absent where no server can. */
+  /** Questions to agents; absent without a server that can answer them. */
   readonly talk?: Talk;
 }
 
@@ -39,7 +46,7 @@ export interface Source {
 export interface Talk {
   /** Who can be talked to, and who is in memory. */
   about(run: string): Promise<TalkFacts>;
-  /** Asks, and tells the answers as they come, until the signal fires. @throws an error with what is wrong */
+  /** Sends a question and receives the answers in pieces until the signal fires. @throws an error with the cause */
   ask(question: TalkQuestion, onMessage: (message: TalkMessage) => void, signal: AbortSignal): Promise<void>;
   /** Frees the server's memory. */
   release(): Promise<void>;

@@ -3,9 +3,9 @@
 // Order of accumulation: tile.h's, over k = 0..inputs-1.
 //
 // Blocking: W is packed once per optimiser step into panels of kPanel columns, so that the innermost loop reads it with
-// unit stride; a task is a block of rows times a range of panels. Where there are many inputs, all panels take some of
-// them first, then the next: the rows of a block and a panel stay in the second-level cache. AMD's cores are a little
-// faster when blocks are twice as high and take all inputs, and lose by calls for results.
+// unit stride; a task is a block of rows times a range of panels. If there are many inputs, all panels take a part of
+// them at a time: the rows of a block and a panel stay in the second-level cache. AMD's cores are a little faster when
+// blocks are twice as high and take all inputs, and are slower with prefetches of results.
 //
 // W may be of floats or of Bfloat16, which become floats as they are loaded: exactly, and nothing else differs, so
 // that both give the same bits.
@@ -78,7 +78,7 @@ struct Blocks {
 inline Blocks blocksFor(Cores cores) {
   const bool amd = cores == Cores::Amd;
   if (kWidensFirst) return {32, 512, !amd};
-  // In higher blocks what is written leaves the caches before the next panel's turn.
+  // In higher blocks the results leave the caches before the next panel's turn.
   return amd ? Blocks{96 / kTileRows, 1 << 20, false} : Blocks{48 / kTileRows, 512, true};
 }
 
@@ -113,13 +113,13 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
                    long outputs, bool accumulate) {
   if (rows == 0 || inputs == 0) return;
   const long panels = panelsOf(outputs);
-  // Of a block, the inputs that are multiplied at a time fit the second-level cache for all its rows; it has fewer rows
-  // where there are more threads than blocks.
+  // The inputs that a block multiplies at a time fit the second-level cache for all of its rows. A block has fewer rows
+  // if there are more threads than blocks.
   const bool small = rows * inputs * outputs < 32768;
   const Blocks limits = blocksFor(pool.cores());
   const long parts = rows <= kTileRows ? 1 : (inputs + limits.mostInputs - 1) / limits.mostInputs;
   const long each = (inputs + parts - 1) / parts;
-  // Few rows stay together where there are panels enough to share out: each block reads all weights.
+  // Few rows stay together if there are enough panels to share out: each block reads all weights.
   const bool together = small || (rows <= kTileRows * limits.mostTiles && panels >= 4 * pool.threads());
   const long blockTiles = together ? limits.mostTiles : tilesPerBlock(rows, limits.mostTiles, pool.threads());
   const long blockRows = kTileRows * blockTiles;

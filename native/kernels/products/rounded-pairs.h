@@ -10,7 +10,7 @@ namespace drmas {
 namespace DRMAS_ISA {
 
 #if !defined(__AVX512BF16__)
-/// 16 pairs, each of a number of one vector and that of the other in the same lane.
+/// 16 pairs: pair i holds number i of each of the two vectors.
 inline F16 roundedPairs(F16 firsts, F16 seconds) {
   alignas(64) float first[kLanes], second[kLanes];
   alignas(64) Pair pairs[kLanes];
@@ -31,7 +31,7 @@ inline F16 roundedNeighbours(F16 low, F16 high) {
 }
 #endif
 
-/// Line i holds the pairs of rows 2 i and 2 i + 1 of a matrix, of which `rows` x `columns` numbers are left.
+/// Line i holds the pairs of rows 2 i and 2 i + 1 of a matrix; the matrix still has `rows` x `columns` numbers.
 template <class Element>
 inline void roundRowPairs(F16* lines, const Element* from, long width, long rows, long columns) {
   if (rows >= 2 * kLanes && columns >= kLanes) {
@@ -43,7 +43,7 @@ inline void roundRowPairs(F16* lines, const Element* from, long width, long rows
   for (int i = 0; i < kLanes; i++) lines[i] = roundedPairs(row(2 * i), row(2 * i + 1));
 }
 
-/// Line r holds the first 32 numbers of row r of a matrix, of which `rows` x `columns` numbers are left.
+/// Line r holds the first 32 numbers of row r of a matrix; the matrix still has `rows` x `columns` numbers.
 template <class Element>
 inline void roundRows(F16* lines, const Element* from, long width, long rows, long columns) {
   for (int r = 0; r < kLanes; r++) {
@@ -55,9 +55,10 @@ inline void roundRows(F16* lines, const Element* from, long width, long rows, lo
 
 enum class Operand { Left, Right };
 
-/// Packs a matrix [inputs, outputs], or [outputs, inputs] where it is turned, into panels of kColumns outputs and
-/// `pairs` pairs of inputs; what is beyond the matrix is 0. In panels of the right operand a line holds a pair of each
-/// output, in those of the left one, which have 16 outputs and whole blocks of 16 pairs, 16 pairs of an output.
+/// Packs a matrix [inputs, outputs], or [outputs, inputs] if `turned`, into panels of kColumns outputs and `pairs`
+/// pairs of inputs; numbers beyond the matrix are 0. In panels of the right operand a line holds one pair of each
+/// output. In panels of the left one, which have 16 outputs and whole blocks of 16 pairs, a line holds 16 pairs of one
+/// output.
 template <int kColumns, Operand operand, class Element>
 inline void packPairs(Pool& pool, Pair* to, const Element* from, long inputs, long outputs, bool turned, long pairs) {
   static_assert(kColumns == kLanes || operand == Operand::Right, "a panel of the left operand is a column of blocks");

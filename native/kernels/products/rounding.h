@@ -1,9 +1,9 @@
-// Operands of products in bfloat16: floats rounded to it, and how pairs of them lie.
+// Operands of products in bfloat16: floats rounded to it, and the layout of pairs of them.
 //
-// Order of accumulation in such products, but for those in tiles (narrow-tiles.h): over the inputs (or over the rows,
-// for the weight gradient) in pairs, of each pair the second before the first, one multiply-add after the other in
-// float32; an odd one out has a pair with 0. It is the order of AVX512-BF16's instruction. The product of two bfloat16
-// numbers has 16 bits, so it is exact.
+// Order of accumulation in such products, except in tiles (bfloat16-tiles.h): over the inputs (or over the rows, for
+// the weight gradient) in pairs, in each pair the second before the first, one multiply-add after the other in float32.
+// If the count is odd, the last pair is filled up with 0. It is the order of AVX512-BF16's instruction. The product of
+// two bfloat16 numbers has 16 bits, so it is exact.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -33,7 +33,7 @@ inline long pairsOf(long count) { return (count + 1) / 2; }
 /// Rows that one task rounds.
 constexpr long kRoundedRows = 32;
 
-/// Calls body(first, end) for blocks of rows, on all threads where that is worth it.
+/// Calls body(first, end) for blocks of rows, on all threads if there is enough work.
 template <class Body>
 inline void forRowBlocks(Pool& pool, long rows, long width, const Body& body) {
   const long blocks = (rows + kRoundedRows - 1) / kRoundedRows;

@@ -46,7 +46,7 @@ struct FactorOf {
 template <class Element>
 using Factor = typename FactorOf<Element>::type;
 
-/// The same pointer, of which compilers do not know where it comes from.
+/// The same pointer. Compilers do not know its origin.
 template <class Value>
 inline Value* opaque(Value* pointer) {
   asm("" : "+r"(pointer));
@@ -54,8 +54,8 @@ inline Value* opaque(Value* pointer) {
 }
 
 /// kRows x kPanel tile of out: the sum over k of a's row r at step k times b[k * kPanel + lane]; `stride` is the
-/// distance of a's rows, or that of its steps. Continue starts from what `out` holds, AddSum adds the finished sum to
-/// it.
+/// distance of a's rows, or of its steps. Continue starts from the contents of `out`, AddSum adds the finished sum to
+/// them.
 template <int kRows, Steps kSteps, class Element>
 inline void tile(float* out, long outStride, int width, const Factor<Element>* a, long stride, const Element* b,
                  long steps, Write write) {
@@ -132,7 +132,7 @@ inline Tile<Element> tileOf(int rows) {
   return tileFor<kSteps, Element>(rows, std::make_integer_sequence<int, kTileRows>{});
 }
 
-/// Calls for what the next tile of as many rows adds to or writes over, while this one is computed.
+/// Prefetches the next tile of as many rows, which will be added to or overwritten, while this one is computed.
 inline void callForTile(const float* out, long outStride) {
   for (int r = 0; r < kTileRows; r++)
     for (int v = 0; v < kVectors; v++) __builtin_prefetch(out + r * outStride + v * kLanes, 1);

@@ -47,8 +47,8 @@ struct GradientBlock {
   float* at(long input, long output) const { return dWeight + input * outputs + output; }
 
   void addCopied(Scratch& ofInputs, Scratch& ofOutputs) const {
-    auto* left = ofInputs.room<Factor<Element>>(rows * (height + kTileRows));
-    auto* right = ofOutputs.room<Element>(rows * (width + kPanel));
+    auto* left = ofInputs.take<Factor<Element>>(rows * (height + kTileRows));
+    auto* right = ofOutputs.take<Element>(rows * (width + kPanel));
     packColumnBlocks<kTileRows>(left, x, inputs, rows, height);
     packColumnBlocks<kPanel>(right, dOut, outputs, rows, width);
     for (long n = 0; n < width; n += kPanel)
@@ -60,9 +60,9 @@ struct GradientBlock {
   }
 
   void addInPlace(Scratch& ofOutputs) const {
-    // What is added to takes longer to come than few rows take to multiply.
+    // For few rows, loading the gradients takes longer than the multiplications.
     constexpr long kFewRows = 64;
-    auto* right = ofOutputs.room<Element>(rows * kPanel);
+    auto* right = ofOutputs.take<Element>(rows * kPanel);
     const long tiles = (height + kTileRows - 1) / kTileRows, calledEach = (rows + tiles - 1) / tiles;
     for (long n = 0; n < width; n += kPanel) {
       packColumnBlocks<kPanel>(right, dOut + n, outputs, rows, panelWidth(n));
@@ -81,7 +81,7 @@ struct GradientBlock {
 template <class Element>
 inline void weightGradient(Pool& pool, float* dWeight, const Factor<Element>* x, const Element* dOut, long rows,
                            long inputs, long outputs) {
-  // Both blocks, and what the task adds to, stay in the second-level cache.
+  // Both blocks, and the gradients that the task adds to, stay in the second-level cache.
   constexpr long kBlockRows = 256, kBlockInputs = 512, kBlockPanels = 512 / kPanel;
   const long panels = panelsOf(outputs);
   const long tiles = (inputs + kTileRows - 1) / kTileRows;

@@ -1,5 +1,5 @@
 import { commands } from '../../../src/cli/commands/index.js';
-import { argumentText, type Command, flagName, usageOf } from '../../../src/cli/define-command.js';
+import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../../src/cli/define-command.js';
 import { type Region, table } from '../pages.js';
 
 /** Every command in one line of a table. */
@@ -15,12 +15,13 @@ export const commandTable: Region = {
 /** Every command with its arguments, flags and examples, from its declaration. */
 export const commandPages: Region = {
   name: 'commands',
-  render: () =>
-    commands
-      .flatMap((command) => [command, ...(command.subcommands ?? []).map((each) => below(command, each))])
-      .map(section)
-      .join('\n\n'),
+  render: () => commands.flatMap(withSubcommands).map(section).join('\n\n'),
 };
+
+const withSubcommands = (command: Command): Command[] => [
+  command,
+  ...(command.subcommands ?? []).flatMap((each) => withSubcommands(below(command, each))),
+];
 
 const below = ({ name }: Command, subcommand: Command): Command => ({
   ...subcommand,
@@ -28,10 +29,10 @@ const below = ({ name }: Command, subcommand: Command): Command => ({
 });
 
 function section(command: Command): string {
-  const { details, arguments: args, flags, examples } = command;
+  const { details, arguments: args, examples } = command;
   const words = [
     ...args.map((one) => [`\`${argumentText(one)}\``, one.description]),
-    ...Object.entries(flags).map(([key, { value, description, choices, byDefault }]) => [
+    ...currentFlags(command).map(([key, { value, description, choices, byDefault }]) => [
       `\`${flagName(key)}${value === undefined ? '' : ` <${value}>`}\``,
       [
         description,
@@ -46,6 +47,8 @@ function section(command: Command): string {
     `## \`${usageOf(command)}\``,
     `${details.charAt(0).toUpperCase()}${details.slice(1)}.`,
     ...(words.length === 0 ? [] : [table(['word', 'meaning'], words)]),
-    ...(examples.length === 0 ? [] : [`\`\`\`sh\n${examples.map((line) => `npx ${line}`).join('\n')}\n\`\`\``]),
+    ...(examples.length === 0
+      ? []
+      : [`\`\`\`sh\n${examples.map((line) => line.replace(/(^|\| )drmas /, '$1npx drmas ')).join('\n')}\n\`\`\``]),
   ].join('\n\n');
 }

@@ -1,8 +1,11 @@
-import { FIELD_OF_NEED } from '../../../src/advantage/define-estimator.js';
-import { estimators as declared } from '../../../src/advantage/estimators/index.js';
-import { settingsSchema } from '../../../src/advantage/named-choices.js';
+import { estimators as declared } from '../../../src/method/advantage/estimators/index.js';
+import { settingsSchema } from '../../../src/method/advantage/named-choices.js';
+import { signals } from '../../../src/method/training/signals/index.js';
 import { defaultText, inputNode } from '../json-schema.js';
 import { type Region, table } from '../pages.js';
+
+/** The field of a turn that has the numbers of a signal. */
+const fieldOf = (signal: string) => signals.find(({ name }) => name === signal)?.field ?? signal;
 
 /**
  * Every advantage estimator with its formula and the defaults of the choices that it alone has, from its declaration.
@@ -20,7 +23,7 @@ export const estimators: Region = {
           .map(([name, node]) => `\`${name}\` ${defaultText(node)}`.trim())
           .join(', '),
         source,
-        traits.needs === undefined ? use : `${use}. Needs \`${FIELD_OF_NEED[traits.needs]}\``,
+        traits.needs === undefined ? use : `${use}. Needs \`${fieldOf(traits.needs)}\``,
       ]),
     ),
 };

@@ -1,7 +1,7 @@
 import { kernels as everyKernel } from '../../kernels/declarations.js';
 import { type Region, table } from '../pages.js';
 
-/** Every kernel of the manifest: what it computes, how it sums, and its sources, of which the C++ ships. */
+/** All kernels of the manifest: their function, their order of summation, and their sources; the C++ ships. */
 export const kernels: Region = {
   name: 'kernels',
   render() {
@@ -9,6 +9,6 @@ export const kernels: Region = {
       const sources = [`[${header}](../native/${header})`, ...(reference === undefined ? [] : [reference])];
       return [`\`${name}\``, computes, sums ?? '', sources.join(', ')];
     });
-    return table(['kernel', 'what it computes', 'the order of its sums', 'C++, TypeScript'], rows);
+    return table(['kernel', 'result', 'order of its sums', 'C++, TypeScript'], rows);
   },
 };

@@ -1,4 +1,4 @@
-import { losses as declared } from '../../../src/loss/losses/index.js';
+import { losses as declared } from '../../../src/engine/loss/losses/index.js';
 import { type Region, table } from '../pages.js';
 
 /** Every policy loss with its formula, from its declaration. */

@@ -1,4 +1,4 @@
-/** What the page's address says of its runs, as in `#seed=3&set=training.groupSize=8`. */
+/** The runs in the page's address, as in `#seed=3&set=training.groupSize=8`. */
 export interface Chosen {
   readonly seed: number;
   /** Overrides of the recipe as on the command line. */

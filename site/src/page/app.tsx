@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { colourClass } from '../../../dashboard/src/chart/theme.js';
-import { percent } from '../../../src/core/format.js';
+import { percent } from '../../../src/base/host.js';
 import { type Chosen, chosenIn, hashOf, onGpu, withGpu } from './address.js';
 import { Curves } from './curves.js';
 import { RunPart } from './run-part.js';
@@ -53,7 +53,7 @@ export function App() {
           {runs.views === undefined ? 'train' : 'start again'}
         </button>
         <button type="button" disabled={runs.views === undefined || over} onClick={() => runs.setPaused(!runs.paused)}>
-          {runs.paused ? 'go on' : 'pause'}
+          {runs.paused ? 'continue' : 'pause'}
         </button>
         <label>
           seed

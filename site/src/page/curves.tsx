@@ -9,7 +9,7 @@ const repairs = ({ steps }: RunView) => steps.map(({ agents }) => agents.fixer?.
 
 /** The curves of the runs as they grow. */
 export function Curves({ views }: { readonly views: readonly RunView[] }) {
-  // Between two steps there is nothing to draw.
+  // Between two steps there is no value to draw.
   return useMemo(
     () => drawn(views),
     views.map(({ steps }) => steps),

@@ -1,5 +1,5 @@
-import { significant } from '../../../src/core/format.js';
-import { mean } from '../../../src/core/statistics.js';
+import { significant } from '../../../src/base/host.js';
+import { mean } from '../../../src/base/math.js';
 import type { ShownTurn } from '../run/shown-episode.js';
 import type { RunView } from './run-view.js';
 
@@ -59,7 +59,7 @@ function TurnPart({ turn: { agent, read, wrote, advantage } }: { readonly turn: 
   );
 }
 
-/** Where a run stands, in words, and how much of the present part is done. */
+/** The state of a run in words, and the finished share of the present part. */
 function standing({ state, warmup, steps, progress }: RunView): { readonly text: string; readonly share: number } {
   const last = steps.at(-1);
   if (state === 'done') return { text: `done after ${steps.length} steps`, share: 1 };

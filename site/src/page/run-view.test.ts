@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Step } from '../../../src/core/events.js';
+import type { Step } from '../../../src/base/core/events.js';
 import { chosenIn, hashOf } from './address.js';
 import { compared, newRun, type RunView, runAfter, trailingMeans } from './run-view.js';
 
@@ -27,7 +27,7 @@ it('compares the last ten steps that both runs have', () => {
   expect(compared(level(0.8, 12), level(0.82, 12))?.ahead).toBeUndefined();
 });
 
-it('shows where a run stands', () => {
+it('shows the state of a run', () => {
   expect(newRun.state).toBe('starting');
   const progress = { phase: 'training', step: 1, episodes: 4, done: 1, failed: 0 } as const;
   expect(runAfter(newRun, { type: 'progress', progress })).toMatchObject({ state: 'training', progress });
@@ -35,7 +35,7 @@ it('shows where a run stands', () => {
   expect(runAfter(level(1, 2), { type: 'done' })).toMatchObject({ state: 'done', steps: { length: 2 } });
 });
 
-it('finds its runs in its address, whatever stands there', () => {
+it('finds its runs in any address', () => {
   const chosen = { seed: 7, set: ['training.groupSize=8', 'loss.clip=0.1'] };
   expect(chosenIn(hashOf(chosen))).toEqual(chosen);
   for (const hash of ['', '#', '#seed=-1', '#seed=1.5', '#seed=x', '#other']) expect(chosenIn(hash).seed).toBe(1);

@@ -1,6 +1,6 @@
-import type { Step, Warmup } from '../../../src/core/events.js';
-import type { PlayProgress } from '../../../src/core/play/play-observer.js';
-import { mean } from '../../../src/core/statistics.js';
+import type { Step, Warmup } from '../../../src/base/events.js';
+import type { PlayProgress } from '../../../src/base/host.js';
+import { mean } from '../../../src/base/math.js';
 import type { FromTab } from '../run/protocol.js';
 import type { ShownEpisode } from '../run/shown-episode.js';
 
@@ -39,7 +39,7 @@ export function runAfter(run: RunView, message: FromTab): RunView {
   }
 }
 
-/** Steps that a point of a smoothed curve, and the comparison, stands for. */
+/** The number of steps in a point of a smoothed curve, and in the comparison. */
 export const TRAILING = 10;
 /** Points between two means below which the page calls neither ahead: a mean of ten steps varies by about one. */
 const CLOSE = 3;

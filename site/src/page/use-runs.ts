@@ -4,12 +4,12 @@ import type { Chosen } from './address.js';
 import { newRun, type RunView, runAfter } from './run-view.js';
 import { variants } from './variants.js';
 
-/** The runs of the page and what a visitor may do with them. */
+/** The runs of the page and the actions of a visitor. */
 export interface Runs {
   /** One a variant; undefined before the first start. */
   readonly views: readonly RunView[] | undefined;
   readonly paused: boolean;
-  /** Ends the runs that there are and begins others. */
+  /** Stops the present runs and starts others. */
   start(chosen: Chosen): void;
   setPaused(paused: boolean): void;
 }
@@ -46,7 +46,7 @@ export function useRuns(): Runs {
       });
     },
     setPaused(wanted) {
-      tell({ type: wanted ? 'pause' : 'go on' });
+      tell({ type: wanted ? 'pause' : 'continue' });
       setPaused(wanted);
     },
   };

@@ -1,9 +1,8 @@
-/** What the recipe `repair` imports from 'drmas', without the rest of the package. */
-export { assistant, user } from '../../../src/core/message.js';
-export { tinyDecoder } from '../../../src/model/model-spec.js';
-export { defineRecipe } from '../../../src/recipe/define.js';
-export { toolbox } from '../../../src/tasks/generated/toolbox.js';
-export { toolboxCommand, toolboxSymbols } from '../../../src/tasks/generated/toolbox-commands.js';
-export { toolboxSandbox } from '../../../src/tasks/generated/toolbox-sandbox.js';
-export { agent } from '../../../src/teams/agent.js';
-export { defineTeam } from '../../../src/teams/team.js';
+/** The exports of 'drmas' that the recipe `repair` and its world import, without the rest of the package. */
+export { ArgumentError } from '../../../src/base/errors.js';
+export { permutation, RandomStream } from '../../../src/base/math.js';
+export { assistant, type Split, type TaskSource, type Trace, user } from '../../../src/base/nouns.js';
+export { tinyDecoder } from '../../../src/engine/model.js';
+export { defineRecipe } from '../../../src/method/recipe.js';
+export { agent, defineTeam } from '../../../src/teams/index.js';
+export { checkedOptions, isHeldOut } from '../../../src/teams/tasks.js';

@@ -1,8 +1,7 @@
-import type { FromWorker, ToWorker } from '../../../src/backends/embedded/thread/engine-protocol.js';
-import { EngineThread } from '../../../src/backends/embedded/thread/engine-thread.js';
-import { hardwareOf, serveEngine } from '../../../src/backends/embedded/thread/serve-engine.js';
-import { macrotask } from '../../../src/platform/macrotask.js';
-import type { Kernels } from '../../../src/tensor/kernels.js';
+import { macrotask } from '../../../src/base/async.js';
+import type { FromWorker, ToWorker } from '../../../src/engine/embedded.js';
+import { EngineThread, hardwareOf, serveEngine } from '../../../src/engine/embedded.js';
+import type { Kernels } from '../../../src/engine/tensor.js';
 
 /** Holds messages to an engine back while it is closed. */
 export class Gate {
@@ -25,8 +24,8 @@ export class Gate {
 }
 
 /**
- * An engine in this thread, which is asked as one in another thread is. It computes nothing new while the gate is
- * closed.
+ * An engine in this thread, with the interface of an engine in another thread. It starts no new computation while the
+ * gate is closed.
  */
 export function engineHere(kernels: Kernels, gate: Gate): EngineThread {
   let take: (message: FromWorker) => void = () => {};

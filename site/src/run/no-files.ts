@@ -1,10 +1,10 @@
-import type { Files } from '../../../src/core/files.js';
+import type { Files } from '../../../src/base/host.js';
 
 const refuse = (): never => {
   throw new Error('a browser tab has no files');
 };
 
-/** The files of a tab: there are none. */
+/** The files of a browser tab: none. */
 export const noFiles: Files = {
   readText: async () => refuse(),
   size: async () => refuse(),

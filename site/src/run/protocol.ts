@@ -1,13 +1,13 @@
 /** The messages between the page and the workers that train. */
-import type { RunEvent } from '../../../src/core/events.js';
-import type { PlayProgress } from '../../../src/core/play/play-observer.js';
+import type { RunEvent } from '../../../src/base/events.js';
+import type { PlayProgress } from '../../../src/base/host.js';
 import type { RunSettings } from './repair-recipe.js';
 import type { ShownEpisode } from './shown-episode.js';
 
 export type ToTab =
   | { readonly type: 'start'; readonly settings: RunSettings }
   | { readonly type: 'pause' }
-  | { readonly type: 'go on' };
+  | { readonly type: 'continue' };
 
 export type FromTab =
   | { readonly type: 'event'; readonly event: RunEvent }

@@ -1,8 +1,8 @@
-import repair from '../../../recipes/repair.js';
-import type { Recipe } from '../../../src/recipe/recipe.js';
-import { resolveRecipe } from '../../../src/recipe/resolve.js';
+import repair from '../../../recipes/repair/recipe.js';
+import type { Recipe } from '../../../src/method/recipe.js';
+import { resolveRecipe } from '../../../src/runs/composition.js';
 
-/** What a run of the page is made of. */
+/** The parts of a run of the page. */
 export interface RunSettings {
   readonly estimator: string;
   /** The seed of the warm start, of sampling and of reinforcement. */

@@ -1,5 +1,5 @@
-import type { Episode } from '../../../src/core/episode.js';
-import type { Advantages } from '../../../src/store/episode-files.js';
+import type { Episode } from '../../../src/base/nouns.js';
+import type { EpisodeAdvantages } from '../../../src/method/store.js';
 
 /** A turn as the page shows it. */
 export interface ShownTurn {
@@ -7,7 +7,7 @@ export interface ShownTurn {
   /** The last message that it read. */
   readonly read: string;
   readonly wrote: string;
-  /** Undefined where no policy learns from it. */
+  /** Undefined if no policy learns from it. */
   readonly advantage: number | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface ShownEpisode {
 }
 
 /** @param advantages One entry a turn: a number, or one a token */
-export function shownEpisode({ task, score, turns }: Episode, advantages: Advantages = []): ShownEpisode {
+export function shownEpisode({ task, score, turns }: Episode, advantages: EpisodeAdvantages = []): ShownEpisode {
   return {
     task: task.id,
     reward: score.team,

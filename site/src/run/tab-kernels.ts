@@ -1,13 +1,12 @@
 import kernelsAddress from '../../../native/drmas.wasm?url';
-import { DeviceError } from '../../../src/core/errors.js';
-import type { Recipe } from '../../../src/recipe/recipe.js';
-import type { Kernels } from '../../../src/tensor/kernels.js';
-import { createWasmKernels } from '../../../src/tensor/wasm/wasm.js';
-import type { Gpu } from '../../../src/tensor/webgpu/webgpu-api.js';
+import { DeviceError } from '../../../src/base/errors.js';
+import type { Gpu, Kernels } from '../../../src/engine/tensor.js';
+import { createWasmKernels } from '../../../src/engine/tensor.js';
+import type { Recipe } from '../../../src/method/recipe.js';
 
 /**
- * What computes a run of the page: WebAssembly, or the browser's GPU where the recipe asks for it.
- * @throws DeviceError where a GPU is asked for and the browser has none, or one that computes wrong
+ * The kernels for a run of the page: WebAssembly, or the browser's GPU if the recipe requests it.
+ * @throws DeviceError if a GPU is requested and the browser has none, or has one that computes wrong results
  */
 export async function tabKernels({ backend }: Pick<Recipe, 'backend'>): Promise<Kernels> {
   if (backend.type === 'embedded' && backend.device === 'gpu') return gpuKernels();
@@ -20,8 +19,8 @@ async function gpuKernels(): Promise<Kernels> {
   const { gpu } = navigator as { readonly gpu?: Gpu };
   if (gpu === undefined) throw new DeviceError('absent', 'this browser has no WebGPU, or not for this page');
   const [{ openDeviceKernels }, { adapterOf }] = await Promise.all([
-    import('../../../src/tensor/webgpu/open-kernels.js'),
-    import('../../../src/tensor/webgpu/open-device.js'),
+    import('../../../src/engine/tensor/webgpu/open-kernels.js'),
+    import('../../../src/engine/tensor/webgpu/open-device.js'),
   ]);
   return openDeviceKernels(() => adapterOf(gpu));
 }

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import repair from '../../../recipes/repair.js';
-import { EmbeddedBackend } from '../../../src/backends/embedded/embedded-backend.js';
-import type { RunEvent } from '../../../src/core/events.js';
-import { train } from '../../../src/run/api.js';
-import { createWasmKernels } from '../../../src/tensor/wasm/wasm.js';
+import repair from '../../../recipes/repair/recipe.js';
+import type { RunEvent } from '../../../src/base/core/events.js';
+import { EmbeddedBackend } from '../../../src/engine/embedded/embedded-backend.js';
+import { createWasmKernels } from '../../../src/engine/tensor/wasm/wasm.js';
+import { train } from '../../../src/runs/run/api.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { engineHere, Gate } from './engine-here.js';
 import { noFiles } from './no-files.js';
@@ -35,7 +35,7 @@ afterEach(() => {
   else process.env.DRMAS_KERNELS = DRMAS_KERNELS;
 });
 
-/** What two runs must have alike: all but times, and what only a run with files says. */
+/** The parts of two runs that must be equal: all but times and the fields that need files. */
 function numbersOf(events: readonly RunEvent[]): unknown[] {
   return events.flatMap((event) => {
     if (event.type !== 'step' && event.type !== 'warmup') return [];
@@ -60,7 +60,7 @@ async function inTab(gate = new Gate()) {
   return { done, events, episodes };
 }
 
-it('computes what the command line computes, bit for bit', async () => {
+it('computes the results of the command line, bit for bit', async () => {
   const { done, events, episodes } = await inTab();
   await done;
   const node = await train(repair, { run: join(root, 'node'), set: repairOverrides(settings), threads: 1 });

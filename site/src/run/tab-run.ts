@@ -1,29 +1,23 @@
 /**
  * A run in a browser tab: the training loop, the recipe and the engine of the command line, on kernels in this thread.
- * There are no files: nothing is kept, and nobody can go on with it.
+ * There are no files: drmas keeps nothing, and no run can resume it.
  */
 
-import type { Backend } from '../../../src/contract/backend.js';
-import type { PolicyHandle } from '../../../src/contract/handles.js';
-import type { WeightsSpec } from '../../../src/contract/weights-spec.js';
-import { systemClock } from '../../../src/core/clock.js';
-import { EVENT_VERSION, type RunEvent } from '../../../src/core/events.js';
-import type { Host } from '../../../src/core/host.js';
-import { type PlayProgress, progressObserver } from '../../../src/core/play/play-observer.js';
-import { assignmentOf } from '../../../src/recipe/assignment.js';
-import type { Recipe } from '../../../src/recipe/recipe.js';
-import { inProcessExecutor } from '../../../src/rollout/executor.js';
-import { agentSettings } from '../../../src/run/agent-settings.js';
-import { firstWeights } from '../../../src/run/first-weights.js';
-import { firstProgress } from '../../../src/training/checkpoint.js';
-import type { OpenRun, RunLog } from '../../../src/training/run-state.js';
-import { trainTeam } from '../../../src/training/train.js';
-import { trainWarmStart } from '../../../src/training/warm-start/supervised.js';
+import { EVENT_VERSION, type RunEvent } from '../../../src/base/events.js';
+import type { Host } from '../../../src/base/host.js';
+import { type PlayProgress, progressListener, systemClock } from '../../../src/base/host.js';
+import type { Backend, PolicyHandle, WeightsSpec } from '../../../src/engine/contract.js';
+import type { OpenRun, RunLog } from '../../../src/method/index.js';
+import { firstProgress, trainedModels, trainingRun, trainTeam, trainWarmStart } from '../../../src/method/index.js';
+import type { Recipe } from '../../../src/method/recipe.js';
+import { assignmentOf } from '../../../src/method/recipe.js';
+import { firstWeights, rolloutSettings } from '../../../src/runs/index.js';
+import { inProcessExecutor } from '../../../src/teams/rollout.js';
+import { functionsOnly } from './functions-only.js';
 import { noFiles } from './no-files.js';
 import { type ShownEpisode, shownEpisode } from './shown-episode.js';
-import { waysWithin } from './ways-within.js';
 
-/** Receives what happens in a run. */
+/** Receives the events of a run. */
 export interface TabReceiver {
   readonly onEvent: (event: RunEvent) => void;
   /** An episode of a step that was just trained on. */
@@ -60,12 +54,12 @@ export async function trainInTab(
     protect: (work) => work(),
     notify: () => {},
     warn: (code, message) => void log.emit({ type: 'warning', code, message }),
-    observer: progressObserver(onProgress),
+    listener: progressListener(onProgress),
   };
   const run = await openInTab(recipe, backend, host);
   if (recipe.warmStart !== undefined) await trainWarmStart(run, recipe.warmStart, log.emit);
   for (const model of Object.values(run.models)) await model.publish();
-  await trainTeam({ ...run, references: new Map(), critics: new Map() }, firstProgress(recipe), log);
+  await trainTeam(trainingRun(run), firstProgress(recipe), log);
 }
 
 async function openInTab(recipe: Recipe, backend: Backend, host: Host): Promise<OpenRun> {
@@ -74,15 +68,14 @@ async function openInTab(recipe: Recipe, backend: Backend, host: Host): Promise<
   const policies: Record<string, PolicyHandle> = {};
   for (const { name } of assignment.trained)
     policies[name] = await backend.open(weights[name] as WeightsSpec, 'policy', name);
-  const { team, tasks, training, seed } = recipe;
-  const executor = inProcessExecutor({
-    ...{ agents: agentSettings(recipe, assignment), policies, seed, waysIn: waysWithin, observer: host.observer },
-    ...{ maxTurns: training.maxTurns, timeoutMs: training.episodeTimeoutMs, concurrency: training.concurrency },
-  });
+  const { team, tasks } = recipe;
+  const settings = rolloutSettings(recipe, assignment);
+  const executor = inProcessExecutor({ ...settings, policies, adaptAgents: functionsOnly, listener: host.listener });
   const backends = Object.fromEntries(Object.keys(policies).map((name) => [name, backend]));
   const [train, test] = [await tasks.train.load('train', team.task), await tasks.test.load('test', team.task)];
+  const trained = trainedModels({ recipe, assignment, backends, weights, policies }, () => 'this tab');
   return {
-    ...{ recipe, assignment, tasks: { train, test }, backends, weights, models: policies, policies, executor, host },
+    ...{ recipe, assignment, tasks: { train, test }, backends, weights, models: policies, trained, executor, host },
     ...{ commits: {}, warnings: [], dispose: () => backend.dispose() },
   };
 }

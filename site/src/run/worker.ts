@@ -1,6 +1,7 @@
 /** The entry of a Web Worker that trains one run of the page. */
-import { EmbeddedBackend } from '../../../src/backends/embedded/embedded-backend.js';
-import { messageOf } from '../../../src/core/errors.js';
+
+import { messageOf } from '../../../src/base/errors.js';
+import { EmbeddedBackend } from '../../../src/engine/embedded.js';
 import { engineHere, Gate } from './engine-here.js';
 import { noFiles } from './no-files.js';
 import type { FromTab, ToTab } from './protocol.js';
@@ -33,13 +34,13 @@ async function start(settings: RunSettings): Promise<void> {
         if (progress.done % share === 0) scope.postMessage({ type: 'progress', progress });
       },
     },
-    new AbortController().signal, // the page ends the worker
+    new AbortController().signal, // the page terminates the worker instead
   );
 }
 
 scope.onmessage = ({ data }) => {
   if (data.type === 'pause') gate.close();
-  else if (data.type === 'go on') gate.open();
+  else if (data.type === 'continue') gate.open();
   else
     start(data.settings).then(
       () => scope.postMessage({ type: 'done' }),

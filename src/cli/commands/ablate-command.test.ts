@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evaluation } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
-import { quickWork } from '../../../test/support/quick-work.js';
+import { quickPlace } from '../../../test/support/quick-place.js';
 
 let root: string;
 let file: string;
@@ -22,15 +22,17 @@ const vary = ['--vary', 'advantage.type=grpo,drmas'];
 const pairs = ['--seeds', '2', '--parallel', '1'];
 
 describe('ablate', () => {
-  it('tells what goes on and compares at the end', async () => {
-    const { code, out, err } = await drmas(['ablate', file, ...vary, ...pairs, '--run', run], { work: quickWork });
+  it('prints the progress and compares at the end', async () => {
+    const { code, out, err } = await drmas(['ablate', file, ...vary, ...pairs, '--run', run], { place: quickPlace });
     expect({ code, err }).toEqual({ code: 0, err: '' });
     const shown = out.replaceAll(/\(\d+\.\d s\)/g, '(0.0 s)').replaceAll(run, 'DIRECTORY');
     expect(shown).toMatchSnapshot();
   });
 
   it('prints with --json the events of every run and the comparison, and nothing else', async () => {
-    const { code, out } = await drmas(['ablate', file, ...vary, ...pairs, '--run', run, '--json'], { work: quickWork });
+    const { code, out } = await drmas(['ablate', file, ...vary, ...pairs, '--run', run, '--json'], {
+      place: quickPlace,
+    });
     expect(code).toBe(0);
     const lines = out
       .trim()
@@ -43,58 +45,58 @@ describe('ablate', () => {
     expect(lines.at(-1)).toMatchObject({ type: 'ablation', baseline: 'grpo', differences: [{ pairs: 2 }] });
   });
 
-  it('goes on with an ablation that is named by its directory', async () => {
+  it('resumes an ablation by its directory', async () => {
     const controller = new AbortController();
-    const executeRun: typeof quickWork.executeRun = async (...job) => {
-      await quickWork.executeRun(...job);
+    const executeRun: typeof quickPlace.executeRun = async (...job) => {
+      await quickPlace.executeRun(...job);
       controller.abort(new Error('interrupted'));
     };
     const first = await drmas(['ablate', file, ...vary, ...pairs, '--run', run], {
-      work: { ...quickWork, executeRun },
+      place: { ...quickPlace, executeRun },
       signal: controller.signal,
     });
     expect(first.code).toBe(130);
-    expect(first.out).toMatch(/interrupted; go on with: npx drmas ablate .*ablation\n$/);
-    const second = await drmas(['ablate', run, '--seeds', '3'], { work: quickWork });
+    expect(first.out).toMatch(/interrupted; resume with: npx drmas ablate .*ablation\n$/);
+    const second = await drmas(['ablate', run, '--seeds', '3'], { place: quickPlace });
     expect(second.code).toBe(0);
     expect(second.out).not.toMatch(/grpo, pair 1: begins/);
     expect(second.out).toMatch(/drmas - grpo +\+6\.0 +\[\+6\.0, \+6\.0\] +better in 3 of 3 +higher/);
-    const refused = await drmas(['ablate', run, '--set', 'training.steps=4'], { work: quickWork });
-    expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/it goes on as it was begun/) });
+    const refused = await drmas(['ablate', run, '--set', 'training.steps=4'], { place: quickPlace });
+    expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/it resumes with its own settings/) });
   });
 
   it('calls a difference inside its interval that', async () => {
-    const executeRun: typeof quickWork.executeRun = (recipe, ...rest) =>
-      quickWork.executeRun({ ...recipe, advantage: { type: 'magrpo', gamma: 1, singleton: 'zero' } }, ...rest);
+    const executeRun: typeof quickPlace.executeRun = (recipe, ...rest) =>
+      quickPlace.executeRun({ ...recipe, advantage: { type: 'magrpo', gamma: 1, singleton: 'zero' } }, ...rest);
     const words = ['ablate', file, ...vary, ...pairs, '--run', run];
-    const { out } = await drmas(words, { work: { ...quickWork, executeRun } });
+    const { out } = await drmas(words, { place: { ...quickPlace, executeRun } });
     expect(out).toMatch(/drmas - grpo +\+0\.0 +\[\+0\.0, \+0\.0\] +better in 0 of 2 +inside its interval\n/);
-    expect(out).toMatch(/the interval holds 0, so no difference was shown/);
+    expect(out).toMatch(/the interval contains 0, so no difference is shown/);
   });
 
-  it('compares metrics too, where the team has some', async () => {
-    const executeRun: typeof quickWork.executeRun = async ({ seed, advantage }, run) => {
+  it('compares metrics too, if the team has some', async () => {
+    const executeRun: typeof quickPlace.executeRun = async ({ seed, advantage }, run) => {
       const swift = 0.1 * seed + (advantage.type === 'drmas' ? 0.25 : 0);
       run.emit({ ...evaluation(3, 0.5), metrics: { swift } });
     };
     const words = ['ablate', file, ...vary, ...pairs, '--run', run];
-    const { out } = await drmas(words, { work: { ...quickWork, executeRun } });
+    const { out } = await drmas(words, { place: { ...quickPlace, executeRun } });
     expect(out).toMatch(/last evaluation +grpo +drmas\nswift +0\.15 +0\.40\n/);
     expect(out).toMatch(
       /differences of metrics, with 95 % .*\n +swift: drmas - grpo +\+0\.25 +\[\+0\.25, \+0\.25\] +better in 2 of 2/,
     );
   });
 
-  it('ends with 1 when a run failed, and says which', async () => {
-    const executeRun: typeof quickWork.executeRun = async (recipe, ...rest) => {
+  it('ends with 1 when a run failed, and names the run', async () => {
+    const executeRun: typeof quickPlace.executeRun = async (recipe, ...rest) => {
       if (recipe.seed === 2 && recipe.advantage.type === 'grpo') throw new Error('the norm is too large');
-      await quickWork.executeRun(recipe, ...rest);
+      await quickPlace.executeRun(recipe, ...rest);
     };
     const words = ['ablate', file, ...vary, ...pairs, '--run', run];
-    const { code, out } = await drmas(words, { work: { ...quickWork, executeRun } });
+    const { code, out } = await drmas(words, { place: { ...quickPlace, executeRun } });
     expect(code).toBe(1);
     expect(out).toMatch(/drmas - grpo +\+6\.0 +better in 1 of 1 +too few pairs/);
-    expect(out).toMatch(/grpo, pair 2: failed: the norm is too large\n\nthe runs lie in/);
+    expect(out).toMatch(/grpo, pair 2: failed: the norm is too large\n\nruns in/);
   });
 
   it.each([
@@ -104,7 +106,7 @@ describe('ablate', () => {
     [['FILE', ...vary, '--seeds', '0'], /expected an integer >= 1, got '0'/],
   ])('refuses %j and creates nothing', async (words, message) => {
     const given = words.map((word) => (word === 'FILE' ? file : word));
-    const { code, out, err } = await drmas(['ablate', ...given, '--run', run], { work: quickWork });
+    const { code, out, err } = await drmas(['ablate', ...given, '--run', run], { place: quickPlace });
     expect({ code, out }).toEqual({ code: 2, out: '' });
     expect(err).toMatch(message);
     expect(existsSync(run)).toBe(false);

@@ -1,5 +1,5 @@
-import { RecipeError } from '../../core/errors.js';
-import { weightVectors } from '../../studies/ablation/weight-vectors.js';
+import { RecipeError } from '../../base/errors.js';
+import { weightVectors } from '../../runs/studies.js';
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { device, integer, json, list, repeated, set, text, track, withDevice } from '../flags.js';
@@ -11,47 +11,47 @@ import { StatusLines } from '../reporter/status-lines.js';
 import { duration, nearPath, wrap } from '../reporter/text-layout.js';
 import { onRay, withRay } from '../with-ray.js';
 
-/** Jobs that are followed at once; Ray begins as many of them as it has CPUs for. */
+/** Jobs that are submitted and watched concurrently. Ray starts as many of them as it has CPUs for. */
 const JOBS_AT_ONCE = 64;
 
-/**
- * Trains variants of a recipe in pairs and compares them. Given the directory of an ablation, it goes on with that one.
- */
+/** Trains variants of a recipe over paired seeds and compares them. Given an ablation's directory, it resumes that. */
 export const ablate = defineCommand({
   name: 'ablate',
-  description: 'compare variants of a recipe over paired seeds',
+  description: 'compare variants of a recipe over paired seeds, with intervals',
   details:
-    'trains every value of `--vary key=a,b`, or every bundle `--variant name=key=a,other=b`, with the same seeds, tasks and warm starts, and compares them pair by pair with 95 % intervals. `--weights correct,attempts` trains a grid of weights of named parts of the reward, and draws the Pareto front. `--seeds`, `--baseline`, `--parallel`; goes on where it was interrupted',
-  arguments: [argument('recipe', 'name or file; or the directory of an ablation, to go on with it')],
+    'trains each value of `--vary key=a,b`, or each bundle of `--variant name=key=a,other=b`, with the same seeds, tasks and warm starts, and compares them pair by pair with 95 % intervals. `--weights correct,attempts` trains a grid of weights for named parts of the reward and draws the Pareto front. Given its directory, it resumes an interrupted ablation',
+  arguments: [argument('recipe', 'name or file; or the directory of an ablation, to resume it')],
   flags: {
-    vary: repeated('key=value,value', 'values of a leaf to compare; several --vary make a grid'),
-    variant: repeated('name=key=value,key=value', 'a named bundle of values to compare; one for each variant'),
-    weights: list('parts', "named parts of the team's reward, such as correct,attempts: a grid of their weights"),
-    points: integer(2, 'weights of a part in that grid (default: 5)'),
-    seeds: integer(1, 'pairs; pair i has seed i and warm start i (default: 5)'),
-    warmStartSeed: integer(0, 'the same warm start for all pairs'),
-    baseline: text('value', 'what the others are compared with (default: the first value)'),
+    vary: repeated('key=value,value', 'values of a setting to compare; several --vary make a grid'),
+    variant: repeated('name=key=value,key=value', 'a variant with a name and several settings; may be repeated'),
+    weights: list(
+      'parts',
+      "named parts of the team's reward, such as correct,attempts: compare a grid of their weights",
+    ),
+    points: integer(2, 'with --weights: points of the grid for each part (default: 5)'),
+    seeds: integer(1, 'number of pairs; pair i has seed i and warm start i (default: 5)'),
+    warmStartSeed: integer(0, 'use the warm start of this seed for all pairs'),
+    baseline: text('value', 'the value that the others are compared with (default: the first)'),
     set,
     run: text('directory', 'directory of the ablation (default: runs/<recipe>-ablation-<time>)'),
-    parallel: integer(1, 'runs at once (default: small models up to 4, others 1)'),
+    parallel: integer(1, 'concurrent runs (default: up to 4 for small models, else 1)'),
     ...onRay,
     device,
-    threads: integer(1, 'threads of all runs together (default: all cores)'),
+    threads: integer(1, 'kernel threads of all runs together (default: all cores)'),
     track,
     json,
   },
   examples: [
     'drmas ablate math --vary advantage.type=grpo,grpo-turn,drmas --seeds 5',
     'drmas ablate my-team.ts --vary advantage.type=grpo,drmas --vary training.groupSize=4,8 --seeds 3',
-    'drmas ablate math --variant taught=warmStart.steps=2000,training.steps=20 --variant found=warmStart.steps=1000',
+    'drmas ablate math --variant long=warmStart.steps=2000,training.steps=20 --variant short=warmStart.steps=1000',
     'drmas ablate math --weights correct,attempts --points 5 --seeds 5',
     'drmas ablate runs/math-ablation-20260131-094501',
   ],
   run: async (context, [source], { variant, weights, points, ray, store, rayCommand, ...flags }) => {
     if (weights !== undefined && variant.length > 0)
-      throw new RecipeError('--weights makes variants of its own; --variant does not apply');
-    if (weights === undefined && points !== undefined)
-      throw new RecipeError('--points divides the weights of --weights; expected both');
+      throw new RecipeError('--weights and --variant exclude each other');
+    if (weights === undefined && points !== undefined) throw new RecipeError('--points needs --weights');
     const graded = weights && { parts: weights, variants: weightVectors(weights, points) };
     const together = ray === undefined ? {} : { parallel: flags.parallel ?? JOBS_AT_ONCE };
     return withRay(context, { ray, store, rayCommand, cpus: flags.threads }, (there) =>
@@ -66,7 +66,7 @@ export const ablate = defineCommand({
   },
 });
 
-/** Writes lines about runs that begin, are evaluated and end. */
+/** Prints a line when a run starts, is evaluated or ends. */
 function viewOf({ stdout, environment }: CommandContext): AblationView {
   const screen = screenOf(stdout, environment);
   const { width } = screen;
@@ -81,7 +81,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
       const at = plan.parallel > 1 ? `, ${plan.parallel} at a time` : '';
       say(`${plan.runs.length} runs${at}, in ${nearPath(plan.directory)}`);
     },
-    onBegin: ({ variant, seed }) => say(`${variant}, pair ${seed}: begins`),
+    onBegin: ({ variant, seed }) => say(`${variant}, pair ${seed}: starts`),
     onEvent: ({ variant, seed }, event) => {
       const who = `${variant}, pair ${seed}: `;
       if (event.type === 'evaluation') say(who + evaluationLine(event, width - who.length));
@@ -96,7 +96,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
         '',
         ...ablationLines(result, width),
         '',
-        `the runs lie in ${directory}`,
+        `runs in ${directory}`,
         'next',
         `  npx drmas watch ${directory}`,
         `  npx drmas report ${directory}`,

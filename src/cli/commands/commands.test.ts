@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
-import { argumentText, type Command, flagName, optionalArgument, usageOf } from '../define-command.js';
+import { argumentText, type Command, currentFlags, flagName, optionalArgument, usageOf } from '../define-command.js';
 import { commands } from './index.js';
 
 const named = (name: string) => commands.find((command) => command.name === name) as Command;
@@ -14,11 +14,11 @@ describe('commands', () => {
 
   it.each(commands.map(({ name }) => name))('%s explains its arguments and flags, with examples', async (name) => {
     const { code, out } = await drmas([name, '--help']);
-    const { arguments: args, flags, examples } = named(name);
+    const { arguments: args, examples } = named(name);
     expect(code).toBe(0);
     expect(out).toContain(`Usage: drmas ${name}`);
     for (const argument of args) expect(out).toContain(`  ${argument.name} `);
-    for (const [key, { value }] of Object.entries(flags))
+    for (const [key, { value }] of currentFlags(named(name)))
       expect(out).toContain(`  ${flagName(key)}${value === undefined ? '' : ` <${value}>`} `);
     for (const example of examples) expect(out).toContain(`  $ ${example}\n`);
   });

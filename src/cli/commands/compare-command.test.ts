@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
-import { quickWork } from '../../../test/support/quick-work.js';
+import { quickPlace } from '../../../test/support/quick-place.js';
 
 let root: string;
 let file: string;
@@ -18,8 +18,8 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true }));
 
 const compare = (words: readonly string[] = [], typed: Parameters<typeof drmas>[1] = {}) =>
-  drmas(['compare', file, '--parallel', '1', '--run', run, ...words], { work: quickWork, ...typed });
-/** What is shown whatever the pace, without the lines of progress. */
+  drmas(['compare', file, '--parallel', '1', '--run', run, ...words], { place: quickPlace, ...typed });
+/** The output without lines of progress, which depend on the speed. */
 const steady = (out: string) => out.replaceAll(run, 'DIRECTORY').replaceAll(/\n\w+ \d+\/3 reward .* left(?=\n)/g, '');
 const recordOf = async (name: string) => JSON.parse(await readFile(join(run, name, 'recipe.json'), 'utf8'));
 
@@ -35,7 +35,7 @@ describe('compare', () => {
     const [drMas, grpo] = [await recordOf('drmas-seed-7'), await recordOf('grpo-seed-7')];
     expect([drMas.resolved.seed, grpo.resolved.seed]).toEqual([7, 7]);
     expect([drMas.resolved.advantage.type, grpo.resolved.advantage.type]).toEqual(['drmas', 'grpo']);
-    const { out } = await drmas(['runs', run], { work: quickWork });
+    const { out } = await drmas(['runs', run], { place: quickPlace });
     expect(out).toMatch(/drmas-seed-7[\s\S]*grpo-seed-7|grpo-seed-7[\s\S]*drmas-seed-7/);
   });
 
@@ -67,34 +67,34 @@ describe('compare', () => {
     expect(variants[0].agents.verifier).toMatchObject({ first: { invalid: 0.03 }, last: { norm: 0.92 } });
   });
 
-  it('goes on where it was interrupted, and as an ablation of more pairs', async () => {
+  it('resumes after an interruption, and as an ablation of more pairs', async () => {
     const controller = new AbortController();
-    const executeRun: typeof quickWork.executeRun = async (...job) => {
-      await quickWork.executeRun(...job);
+    const executeRun: typeof quickPlace.executeRun = async (...job) => {
+      await quickPlace.executeRun(...job);
       controller.abort(new Error('interrupted'));
     };
-    const first = await compare(['--seed', '2'], { work: { ...quickWork, executeRun }, signal: controller.signal });
+    const first = await compare(['--seed', '2'], { place: { ...quickPlace, executeRun }, signal: controller.signal });
     expect(first.code).toBe(130);
-    expect(first.out).toMatch(/interrupted; go on with: npx drmas compare .*comparison\n$/);
-    const second = await drmas(['compare', run], { work: quickWork });
+    expect(first.out).toMatch(/interrupted; resume with: npx drmas compare .*comparison\n$/);
+    const second = await drmas(['compare', run], { place: quickPlace });
     expect(second.code).toBe(0);
     expect(steady(second.out)).toMatch(/^step 0 +20\.0 % +20\.0 %\nstep 3 +26\.0 % +20\.0 %$/m);
     expect(second.out).toMatch(/^drmas ends 6\.0 points above grpo: one pair/m);
-    const refused = await drmas(['compare', run, '--seed', '3'], { work: quickWork });
-    expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/it goes on as it was begun/) });
-    const more = await drmas(['ablate', run, '--seeds', '2', '--parallel', '1'], { work: quickWork });
+    const refused = await drmas(['compare', run, '--seed', '3'], { place: quickPlace });
+    expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/it resumes with its own settings/) });
+    const more = await drmas(['ablate', run, '--seeds', '2', '--parallel', '1'], { place: quickPlace });
     expect(more.out).toMatch(/drmas - grpo +\+6\.0 +\[\+6\.0, \+6\.0\] +better in 2 of 2 +higher/);
     expect(existsSync(join(run, 'grpo-seed-3'))).toBe(true);
-    const both = await drmas(['compare', run], { work: quickWork });
+    const both = await drmas(['compare', run], { place: quickPlace });
     expect(both.out).toMatch(/^drmas ends 6\.0 points above grpo over 2 pairs, \[\+6\.0, \+6\.0\]/m);
   });
 
-  it('says which run failed, and ends with 1', async () => {
-    const executeRun: typeof quickWork.executeRun = async (recipe, ...rest) => {
+  it('names the run that failed, and ends with 1', async () => {
+    const executeRun: typeof quickPlace.executeRun = async (recipe, ...rest) => {
       if (recipe.advantage.type === 'grpo') throw new Error('the norm is too large');
-      await quickWork.executeRun(recipe, ...rest);
+      await quickPlace.executeRun(recipe, ...rest);
     };
-    const { code, out } = await compare([], { work: { ...quickWork, executeRun } });
+    const { code, out } = await compare([], { place: { ...quickPlace, executeRun } });
     expect(code).toBe(1);
     expect(out).toMatch(/grpo, pair 1: failed: the norm is too large\n\nnext/);
   });

@@ -5,24 +5,24 @@ import { type AblationFlags, type AblationView, reportAblation } from '../report
 import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
 import { screenOf } from '../reporter/screen.js';
 
-/** What is compared where nothing else is asked for: each agent with itself, or with all of them. */
+/** The default comparison: rewards normalised for each agent, and over all agents. */
 const ESTIMATORS = 'advantage.type=drmas,grpo';
 
-/** Trains variants of a recipe once, from the same warm start with the same seed, and shows them side by side. */
+/** An ablation of one pair: trains variants with one seed from one warm start and shows them side by side. */
 export const compare = defineCommand({
   name: 'compare',
-  description: 'train a recipe with Dr. MAS and with GRPO, side by side',
+  description: 'train a recipe with Dr. MAS and with GRPO, side by side: an ablation of one pair',
   details:
-    'trains the values of `--vary key=a,b` (by default the estimators drmas and grpo) at once, from the same warm start with the same seed, and shows their scores and curves side by side and what became of each agent. One pair, for the eye: `drmas ablate` on its directory adds pairs and intervals; goes on where it was interrupted',
-  arguments: [argument('recipe', 'name or file; or the directory of a comparison, to go on with it')],
+    'trains the values of `--vary key=a,b` (default: the estimators drmas and grpo) from the same warm start with the same seed, and shows scores, curves and agents side by side. It is an ablation of one pair: `drmas ablate` on its directory adds pairs and intervals. Given its directory, it resumes an interrupted comparison',
+  arguments: [argument('recipe', 'name or file; or the directory of a comparison, to resume it')],
   flags: {
-    vary: repeated('key=value,value', `values of a leaf to compare (default: ${ESTIMATORS})`),
-    seed: integer(0, 'seed of the warm start, of sampling and of reinforcement (default: 1)'),
+    vary: repeated('key=value,value', `values of a setting to compare (default: ${ESTIMATORS})`),
+    seed: integer(0, 'seed of warm start, sampling and reinforcement (default: 1)'),
     set,
     run: text('directory', 'directory of the comparison (default: runs/<recipe>-ablation-<time>)'),
-    parallel: integer(1, 'runs at once (default: small models up to 4, others 1)'),
+    parallel: integer(1, 'concurrent runs (default: up to 4 for small models, else 1)'),
     device,
-    threads: integer(1, 'threads of all runs together (default: all cores)'),
+    threads: integer(1, 'kernel threads of all runs together (default: all cores)'),
     track,
     json,
   },

@@ -1,19 +1,17 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
-import { packageVersion } from '../../platform/package-version.js';
-import { findVulkan, type VulkanParts } from '../../platform/vulkan-drivers.js';
-import type { NarrowProducts } from '../../tensor/narrow-kernels.js';
-import { cacheDirectory } from '../../tensor/native/build-cache.js';
-import { inspectNative } from '../../tensor/native/load-kernels.js';
-import { selectKernels } from '../../tensor/select.js';
-import { type GpuReport, inspectGpu } from '../../tensor/webgpu/inspect-gpu.js';
+import { cacheDirectory, findVulkan, packageVersion, type VulkanParts } from '../../base/platform.js';
+import type { Bfloat16Products } from '../../engine/tensor.js';
+import { type GpuReport, inspectGpu, inspectNative, selectKernels } from '../../engine/tensor.js';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';
 import { gpuAdvice, gpuLines } from '../gpu-advice.js';
 import { screenOf } from '../reporter/screen.js';
 import { labelled } from '../reporter/start-printer.js';
+import { cache } from './upkeep/cache-command.js';
+import { verify } from './upkeep/verify-command.js';
 
 /** The facts about this machine that `drmas doctor` shows. */
 interface Diagnosis {
@@ -25,18 +23,18 @@ interface Diagnosis {
   readonly memoryGiB: number;
   readonly kernels: string;
   readonly isa: string;
-  readonly narrowProducts: NarrowProducts;
+  readonly narrowProducts: Bfloat16Products;
   readonly threads: number;
-  /** The compiled addon that ships and is in use, or why there is none. */
+  /** The name of the prebuilt addon in use, or the reason why there is none. */
   readonly prebuilt: string;
-  /** Why the kernels are not the fastest ones. */
+  /** The reason why slower kernels are in use; null for the fastest ones. */
   readonly notice: string | null;
   readonly compiler: string;
-  /** What WebGPU offers. */
+  /** The GPU that WebGPU finds. */
   readonly gpu: GpuReport;
-  /** On Linux, what has to be there before WebGPU can offer anything. */
+  /** On Linux, the Vulkan loader and drivers, which WebGPU needs. */
   readonly vulkan: VulkanParts | null;
-  /** How to go on where no GPU computes. */
+  /** A hint if no GPU computes. */
   readonly gpuAdvice: string | null;
   readonly cache: string;
   readonly cacheWritable: boolean;
@@ -45,11 +43,12 @@ interface Diagnosis {
 
 export const doctor = defineCommand({
   name: 'doctor',
-  description: 'show what is in use on this machine: kernels, compiler, cache',
-  details: 'says which kernels, compiler and cache are in use, and builds the kernels where that has not happened yet',
+  description: 'check this machine: kernels, compiler, GPU, cache; check a run for damage',
+  details:
+    'shows the kernels, compiler, GPU and cache of this machine, and compiles the kernels if necessary. `drmas doctor verify RUN` looks for damaged files of a run, `drmas doctor cache` lists cached data',
   arguments: [],
-  flags: { json: toggle('print it as JSON') },
-  examples: [],
+  flags: { json: toggle('print the facts as JSON') },
+  examples: ['drmas doctor', 'drmas doctor verify runs/first', 'drmas doctor cache clear'],
   async run(context, _, flags) {
     const diagnosis = await diagnose(context);
     if (flags.json === true) context.stdout.write(`${jsonText(diagnosis)}\n`);
@@ -59,13 +58,14 @@ export const doctor = defineCommand({
     }
     return 0;
   },
+  subcommands: [verify, cache],
 });
 
 async function diagnose(context: CommandContext): Promise<Diagnosis> {
   const { environment } = context;
   const onProgress = (message: string) => void context.stderr.write(`${message}\n`);
   const { kernels, notice } = await selectKernels({ threads: availableParallelism(), environment, onProgress });
-  const { name, isa, narrowProducts, threads } = kernels;
+  const { name, isa, bfloat16Products: narrowProducts, threads } = kernels;
   kernels.dispose();
   const native = await inspectNative({ environment });
   const cache = cacheDirectory(environment);
@@ -96,7 +96,7 @@ async function gpuFacts(environment: NodeJS.ProcessEnv): Promise<Pick<Diagnosis,
   return { gpu, vulkan: vulkan ?? null, gpuAdvice: gpuAdvice(gpu, vulkan, platform()) ?? null };
 }
 
-/** Whether a directory can be written to, found out by writing: permissions alone do not tell. */
+/** Whether a directory is writable. It writes a file: the permissions alone do not tell. */
 async function isWritable(directory: string): Promise<boolean> {
   try {
     await mkdir(directory, { recursive: true });
@@ -107,16 +107,16 @@ async function isWritable(directory: string): Promise<boolean> {
   }
 }
 
-/** How products in bfloat16 are computed (`policies.NAME.precision`), by `Kernels.narrowProducts`. */
-const PRODUCTS: Readonly<Record<NarrowProducts, string>> = {
+/** How products in bfloat16 are computed (`policies.NAME.precision`), by `Kernels.bfloat16Products`. */
+const PRODUCTS: Readonly<Record<Bfloat16Products, string>> = {
   amx: 'products by AMX',
   'amx-emulated': 'products by AMX, emulated',
   'avx512-bf16': 'products by AVX512-BF16',
-  widened: 'products by rounded floats, no faster than float32: this processor has no faster instruction',
+  widened: 'no faster than float32: this processor has no bfloat16 instruction',
 };
 
 function rows(diagnosis: Diagnosis): string[][] {
-  const writable = (yes: boolean) => (yes ? '' : ' (cannot be written to)');
+  const writable = (yes: boolean) => (yes ? '' : ' (not writable)');
   return [
     ['drmas', diagnosis.drmas],
     ['node', `${diagnosis.node} on ${diagnosis.platform}`],
@@ -132,6 +132,6 @@ function rows(diagnosis: Diagnosis): string[][] {
       line,
     ]),
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
-    ['runs go to', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
+    ['runs', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
   ];
 }

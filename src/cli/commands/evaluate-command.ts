@@ -1,29 +1,30 @@
-import { systemClock } from '../../core/clock.js';
-import { messageOf } from '../../core/errors.js';
-import { EVENT_VERSION } from '../../core/events.js';
-import { evaluateWith } from '../../run/api.js';
+import { messageOf } from '../../base/errors.js';
+import { EVENT_VERSION } from '../../base/events.js';
+import { systemClock } from '../../base/host.js';
+import { evaluateRun } from '../../runs/index.js';
 import { interruptedForGood, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { device, integer, json, list, set, text, threads, toggle, withDevice } from '../flags.js';
+import { checkpoint, device, integer, json, list, set, text, threads, toggle, withDevice } from '../flags.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { screenOf } from '../reporter/screen.js';
 import { StatusLines } from '../reporter/status-lines.js';
 
-/** Plays held-out tasks with the last checkpoint of a run, and keeps the episodes beside those of the run. */
+/** Plays held-out tasks with a checkpoint of a run and stores the episodes in the run's directory. */
 export const evaluate = defineCommand({
   name: 'evaluate',
-  description: "play held-out tasks with a run's last checkpoint",
+  description: 'evaluate a run on held-out tasks',
   details:
-    'plays held-out tasks with the last checkpoint: avg@k, pass@k, maj@k with intervals. `--tasks`, `--samples`, `--by level`, `--set`',
+    'plays held-out tasks with the last checkpoint, or with an older one (`--checkpoint`), and prints avg@k, pass@k and maj@k with intervals. `--by level` also prints scores for each value of a task field',
   arguments: [argument('run', 'directory of the run')],
   flags: {
     set,
-    samples: integer(1, 'episodes a task'),
-    tasks: integer(1, 'held-out tasks, of each benchmark'),
-    by: list('fields', 'fields of tasks by which the scores are divided too, such as level'),
-    recipe: text('file', "where the recipe's file lies now, if it was moved"),
-    acceptChanges: toggle('play although the code of the recipe has changed'),
+    checkpoint,
+    tasks: integer(1, 'held-out tasks, of each benchmark (default: the recipe)'),
+    samples: integer(1, 'episodes of each task (default: the recipe)'),
+    by: list('fields', 'task fields such as level: also print scores for each of their values'),
+    recipe: text('file', "the recipe's file, if it was moved"),
+    acceptChanges: toggle('evaluate although the code of the recipe has changed'),
     device,
     threads,
     json,
@@ -32,19 +33,24 @@ export const evaluate = defineCommand({
     'drmas evaluate runs/first --tasks 500 --samples 8 --by level',
     'drmas evaluate runs/first --set evaluation.sampling.temperature=0',
   ],
-  async run(context, [path], { json: asJson, ...options }) {
+  async run(context, [path], { json: asJson, checkpoint: from, ...options }) {
     const { signal } = context;
     const screen = screenOf(context.stdout, context.environment);
     const lines = new StatusLines(screen);
     try {
-      const { event, episodes, log } = await evaluateWith(context.work, path, {
-        ...withDevice(options),
-        signal,
-        onNotice: (message) => void context.stderr.write(`${message}\n`),
-        ...(asJson === true
-          ? {}
-          : { onProgress: (progress) => lines.passing(() => playLine(progress, 0, screen.width)) }),
-      });
+      const { event, episodes, log } = await evaluateRun(
+        path,
+        {
+          ...withDevice(options),
+          from,
+          signal,
+          onNotice: (message) => void context.stderr.write(`${message}\n`),
+          ...(asJson === true
+            ? {}
+            : { onProgress: (progress) => lines.passing(() => playLine(progress, 0, screen.width)) }),
+        },
+        context.place,
+      );
       lines.say();
       const now = systemClock.now();
       if (asJson === true) {
@@ -55,7 +61,7 @@ export const evaluate = defineCommand({
           context.stdout.write(`${line}\n`);
       }
       const kept = await log.writeOtherEpisodes(episodes, now).catch((error: unknown) => {
-        context.stderr.write(`the episodes are not kept: ${messageOf(error)}\n`); // the scores are there all the same
+        context.stderr.write(`cannot store the episodes: ${messageOf(error)}\n`); // the scores are printed nevertheless
       });
       if (kept !== undefined && asJson !== true) context.stdout.write(`episodes: ${kept}\n`);
       return 0;

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
-import { loadPolicy } from '../../backends/embedded/load-policy.js';
-import { system, user } from '../../core/message.js';
-import { lora } from '../../model/model-spec.js';
-import type { RunDirectory } from '../../store/run-directory.js';
-import { arithmeticSymbols } from '../../tasks/generated/arithmetic.js';
+import { system, user } from '../../base/core/message.js';
+import { loadPolicy } from '../../engine/embedded/load-policy.js';
+import { lora } from '../../engine/model/model-spec.js';
+import type { RunDirectory } from '../../method/store/run-directory.js';
+import { arithmeticSymbols } from '../../teams/tasks/generated/arithmetic.js';
 
 const root = temporaryRoot();
 let run: RunDirectory;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 let targets = 0;
 const target = () => join(root, 'exports', `model-${targets++}`);
 
-/** Runs the printed code of drmas; returns what it prints, and the policy that it loads. */
+/** Runs the printed code; returns its output and the policy that it loads. */
 async function runSnippet(out: string) {
   const [, code = ''] = /^with drmas.*\n((?: {2}.*\n)+)/m.exec(out) ?? [];
   const file = join(root, `pasted-${targets++}.ts`);
@@ -49,7 +49,7 @@ describe('export', () => {
     ]);
     const source = join(run.path, 'checkpoints', 'step-000004', 'verifier', 'model.safetensors');
     expect(await readFile(join(to, 'model.safetensors'))).toEqual(await readFile(source));
-    expect(out).toContain(`policy 'verifier' of step 4 lies in ${to}`);
+    expect(out).toContain(`policy 'verifier', step 4, written to ${to}`);
     expect(out).toContain(`AutoModelForCausalLM.from_pretrained("${to}")`);
     expect(out).toContain(`AutoTokenizer.from_pretrained("${to}")`);
     expect(out).toContain(`drmas chat "${to}"`);
@@ -98,7 +98,7 @@ describe('export', () => {
     await policy.dispose();
   });
 
-  it('prints such code for an agent that reads what another one wrote', async () => {
+  it('prints such code for an agent that reads what another one wrote', { tags: 'verify' }, async () => {
     const { out } = await drmas(['export', run.path, '--agent', 'verifier', '--to', target()]);
     expect(out).toMatch(
       /policy\.answer\(\[\{"role": "user", "content": ".+"\}, \{"role": "assistant", "content": ".*"\}\],/,
@@ -108,7 +108,9 @@ describe('export', () => {
     await policy.dispose();
   });
 
-  it('goes on without them, and says why, where an earlier version recorded none and the recipe is not there', async () => {
+  it('goes on without them, and says why, where an earlier version recorded none and the recipe is not there', {
+    tags: 'verify',
+  }, async () => {
     const old = await trainTiny(root, tinyRecipe({}, ['training.steps=1']));
     const file = join(old.path, 'recipe.json');
     const { agents: _, digest, ...record } = JSON.parse(await readFile(file, 'utf8'));
@@ -116,7 +118,7 @@ describe('export', () => {
     const to = target();
     const { code, err } = await drmas(['export', old.path, '--agent', 'solver', '--to', to]);
     expect(code).toBe(0);
-    expect(err).toMatch(/^the system prompt and sampling of solver are not exported: there is no recipe 'tiny'/);
+    expect(err).toMatch(/^cannot export the system prompt and sampling of solver: there is no recipe 'tiny'/);
     expect(await readdir(to)).toEqual([
       ...['config.json', 'drmas_tokenizer.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'],
     ]);
@@ -128,8 +130,8 @@ describe('export', () => {
 
   it('takes an earlier step', async () => {
     const to = target();
-    const { out } = await drmas(['export', run.path, '--agent', 'solver', '--step', '2', '--to', to]);
-    expect(out).toContain('of step 2 lies in');
+    const { out } = await drmas(['export', run.path, '--agent', 'solver', '--checkpoint', '2', '--to', to]);
+    expect(out).toContain("policy 'solver', step 2, written to");
     const source = join(run.path, 'checkpoints', 'step-000002', 'solver', 'model.safetensors');
     expect(await readFile(join(to, 'model.safetensors'))).toEqual(await readFile(source));
   });
@@ -138,10 +140,10 @@ describe('export', () => {
     const shared = await trainTiny(root, tinyRecipe({ assign: 'shared' }, ['training.steps=1']));
     const { code, out } = await drmas(['export', shared.path, '--agent', 'solver', '--to', target()]);
     expect(code).toBe(0);
-    expect(out).toMatch(/^policy 'shared', which speaks for solver, of step 1 lies in/);
+    expect(out).toMatch(/^policy 'shared' of agent solver, step 1, written to/);
   });
 
-  it('copies an adapter as one, or merged into its base, with the same logits', async () => {
+  it('copies an adapter as one, or merged into its base, with the same logits', { tags: 'verify' }, async () => {
     const model = lora(tinyModel, { rank: 2 });
     const adapted = await trainTiny(root, tinyRecipe({ model }, ['training.steps=1']));
     const [apart, whole] = [target(), target()];
@@ -179,10 +181,12 @@ describe('export', () => {
     expect(out).toContain('--jinja --temp 1 --top-p 1 --top-k 0 --min-p 0 --repeat-penalty 1 -n 6');
     const body = /-d '(.+)'/.exec(out)?.[1] ?? '';
     expect(JSON.parse(body).messages[0]).toEqual({ role: 'system', content: '<solver>' });
-    expect(await drmas(words)).toMatchObject({ code: 2, err: `error: ${to} exists; nothing is overwritten\n` });
+    expect(await drmas(words)).toMatchObject({ code: 2, err: `error: ${to} exists; drmas overwrites nothing\n` });
   });
 
-  it('says what other programs cannot read of a vocabulary, before anything is written where it is all', async () => {
+  it('says what other programs cannot read of a vocabulary, before anything is written where it is all', {
+    tags: 'verify',
+  }, async () => {
     const symbols = [...arithmeticSymbols, '0<'];
     const model = { ...tinyModel, tokenizer: { ...tinyModel.tokenizer, symbols } } as typeof tinyModel;
     const { path } = await trainTiny(root, tinyRecipe({ model }, ['training.steps=1']));
@@ -200,7 +204,7 @@ describe('export', () => {
     expect(existsSync(join(directory, 'tokenizer.json'))).toBe(false);
   });
 
-  it('refuses weights that cannot be read, of a whole model and of an adapter', async () => {
+  it('refuses weights that cannot be read, of a whole model and of an adapter', { tags: 'verify' }, async () => {
     const adapted = await trainTiny(root, tinyRecipe({ model: lora(tinyModel, { rank: 2 }) }, ['training.steps=1']));
     for (const [{ path }, name, format] of [
       [await trainTiny(root, tinyRecipe({}, ['training.steps=1'])), 'model', 'hf'],
@@ -222,13 +226,13 @@ describe('export', () => {
     const to = join(root, 'precious');
     await writeFile(to, 'mine');
     const { code, err } = await drmas(['export', run.path, '--agent', 'solver', '--to', to]);
-    expect({ code, err }).toEqual({ code: 2, err: `error: ${to} exists; nothing is overwritten\n` });
+    expect({ code, err }).toEqual({ code: 2, err: `error: ${to} exists; drmas overwrites nothing\n` });
     expect(await readFile(to, 'utf8')).toBe('mine');
   });
 
   it.each([
     [['--agent', 'verifyer'], /the run has no agent 'verifyer'; did you mean 'verifier'\? \(known: solver, verifier\)/],
-    [['--agent', 'solver', '--step', '3'], /has no checkpoint '3'; it has step-000002, step-000004/],
+    [['--agent', 'solver', '--checkpoint', '3'], /has no checkpoint '3'; it has step-000002, step-000004/],
     [['--agent', 'solver', '--format', 'onnx'], /Allowed choices are hf, peft, gguf/],
     [['--agent', 'solver', '--format', 'peft'], /policy 'solver' is a whole model, no adapter: --format hf/],
     [[], /required option '--agent <name>' not specified/],

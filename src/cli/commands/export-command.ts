@@ -1,53 +1,47 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { EXPORT_FORMATS } from '../../backends/backend-declaration.js';
-import { backendNamed } from '../../backends/registry.js';
-import { DrmasError, messageOf, RunError } from '../../core/errors.js';
-import { type Message, user } from '../../core/message.js';
-import { isObject } from '../../core/validation/objects.js';
-import { type AgentProfile, writeAgentProfile } from '../../model/agent-profile.js';
-import { nodeFiles } from '../../platform/node-files.js';
-import { shown, suggestion } from '../../recipe/explain.js';
-import { agentsOfRun, checkpointOf } from '../../run/request.js';
-import { readEpisodes } from '../../store/episode-files.js';
-import { isNoOptimizer, requireWhole } from '../../store/files/digests.js';
-import { writeDirectory } from '../../store/files/write-directory.js';
-import { RunDirectory } from '../../store/run-directory.js';
-import { EPISODES } from '../../store/run-files.js';
+import { isNoOptimizer, requireWhole, writeDirectory } from '../../base/disk.js';
+import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '../../base/errors.js';
+import { type Message, user } from '../../base/nouns.js';
+import { nodeFiles } from '../../base/platform.js';
+import { EXPORT_FORMATS } from '../../engine/backends.js';
+import { type AgentProfile, writeAgentProfile } from '../../engine/model.js';
+import { EPISODES, RunDirectory, readEpisodes } from '../../method/store.js';
+import { agentsOfRun, backendOfRun, checkpointOf } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
 import { howToUse, modelfile } from '../export-usage.js';
-import { choice, integer, requiredText } from '../flags.js';
+import { checkpoint, choice, formerly, requiredText } from '../flags.js';
 
 export const exportPolicy = defineCommand({
   name: 'export',
-  description: "an agent's policy as a directory of its own, for transformers, peft, llama.cpp, servers and loadPolicy",
+  description: "write an agent's model for transformers, peft, llama.cpp, servers or loadPolicy",
   details:
-    "an agent's policy as a Hugging Face directory, its adapter as PEFT's (`--format peft`) or a file for llama.cpp, Ollama and LM Studio (`--format gguf`), without the optimiser, and how to load and serve it. `--step`",
+    "writes an agent's model as a Hugging Face directory, as a PEFT adapter (`--format peft`), or as a file for llama.cpp, Ollama and LM Studio (`--format gguf`), without optimiser state. Prints how to load and serve it",
   arguments: [argument('run', 'directory of the run')],
   flags: {
     agent: requiredText('name', 'agent of the team'),
-    to: requiredText('directory', 'where to; must not exist'),
-    step: integer(0, 'checkpoint of this step (default: the last)'),
+    to: requiredText('directory', 'directory to create; it must not exist'),
+    checkpoint: formerly('step', checkpoint),
     format: choice(
       'format',
       EXPORT_FORMATS,
       'hf',
-      'hf: a whole model, an adapter merged into its base; peft: the adapter; gguf: a whole model for llama.cpp',
+      'hf: a whole model, with the adapter merged; peft: the adapter; gguf: a whole model for llama.cpp',
     ),
   },
   examples: [
     'drmas export runs/first --agent solver --to models/solver',
-    'drmas export runs/first --agent solver --step 40 --to models/solver-40',
+    'drmas export runs/first --agent solver --checkpoint 40 --to models/solver-40',
   ],
-  async run(context, [path], { agent, to, step, format }) {
+  async run(context, [path], { agent, to, checkpoint: name, format }) {
     const run = await RunDirectory.open(path);
     const { record } = run;
     const policy = policyOf(record.resolved.assign, agent);
-    const checkpoint = await checkpointOf(run, step === undefined ? undefined : String(step), 'export');
+    const stored = await checkpointOf(run, name, 'export');
     const tell = (why: string) => context.stderr.write(`${why}\n`);
     const profile = await profileOf(run, agent, tell);
-    const from = join(checkpoint.directory, policy);
-    await requireWhole(nodeFiles, checkpoint.directory, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
-    const prepared = await backendOfRun(record.resolved, policy).prepareExport({
+    const from = join(stored.directory, policy);
+    await requireWhole(nodeFiles, stored.directory, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
+    const prepared = await (await backendOfPolicy(run, policy)).prepareExport({
       policy,
       from,
       format,
@@ -60,18 +54,18 @@ export const exportPolicy = defineCommand({
       if (profile !== undefined) await writeAgentProfile(nodeFiles, directory, profile);
       if (format === 'gguf') await nodeFiles.write(join(directory, 'Modelfile'), modelfile(profile));
     });
-    const who = policy === agent ? `policy '${policy}'` : `policy '${policy}', which speaks for ${agent},`;
+    const who = policy === agent ? `policy '${policy}'` : `policy '${policy}' of agent ${agent}`;
     const names = await nodeFiles.list(to);
     const example = await exampleOf(run, agent, profile?.system);
     const base = format === 'peft' ? { base: await prepared.baseOf(to) } : {};
     const usage = howToUse({ agent, to, format, files: names, ...base, profile, example });
-    const lines = [`${who} of step ${checkpoint.step} lies in ${to}: ${names.join(', ')}`, '', ...usage];
+    const lines = [`${who}, step ${stored.step}, written to ${to}: ${names.join(', ')}`, '', ...usage];
     for (const line of lines) context.stdout.write(`${line}\n`);
     return 0;
   },
 });
 
-/** The agent without its weights; where it cannot be known the export goes on without, and `tell` hears why. */
+/** The agent's prompt and sampling. If they are not known, `tell` gets the reason and the export continues. */
 async function profileOf(
   run: RunDirectory,
   agent: string,
@@ -80,17 +74,17 @@ async function profileOf(
   try {
     return (await agentsOfRun(run))[agent];
   } catch (error) {
-    tell(`the system prompt and sampling of ${agent} are not exported: ${messageOf(error)}`);
+    tell(`cannot export the system prompt and sampling of ${agent}: ${messageOf(error)}`);
     return undefined;
   }
 }
 
-/** The episodes in which an example is looked for, and the longest one that is shown, in characters. */
+/** Episodes that are searched for an example, and the greatest length of the example in characters. */
 const [EXAMPLE_EPISODES, LONGEST_EXAMPLE] = [32, 600];
 
 /**
- * A conversation that the agent had in the last evaluation, without its system prompt: the shortest one that needs no
- * tools. Where there is none that can be shown, a user's message to fill in.
+ * The agent's shortest conversation without tools in the last evaluation, without its system prompt. If there is none,
+ * or it is too long, a user's message to fill in.
  */
 async function exampleOf(run: RunDirectory, agent: string, prompt: string | undefined): Promise<readonly Message[]> {
   const directory = join(run.path, EPISODES);
@@ -110,13 +104,15 @@ async function exampleOf(run: RunDirectory, agent: string, prompt: string | unde
   return shortest !== undefined && lengthOf(shortest) <= LONGEST_EXAMPLE ? shortest : [user('...')];
 }
 
-/** The backend that trained a policy of a run, by what the run recorded. @throws RunError */
-function backendOfRun({ backend, policies }: Readonly<Record<string, unknown>>, policy: string) {
+/** The backend that trained a policy. @throws RunError */
+async function backendOfPolicy(run: RunDirectory, policy: string) {
+  const { backend, policies } = run.record.resolved;
   const settings = entryOf(policies, policy);
   const isTable = entryOf(entryOf(settings, 'model'), 'type') === 'choice-table';
   const type = isTable ? 'table' : entryOf(entryOf(settings, 'backend') ?? backend, 'type');
-  const row = typeof type === 'string' ? backendNamed(type) : undefined;
-  if (row === undefined) throw new RunError(`the run was trained on a backend that there is not: ${shown(type)}`);
+  const row = await backendOfRun(run, type);
+  if (row === undefined)
+    throw new RunError(`neither this version nor the recipe has the backend ${shown(type)}, which trained the run`);
   return row;
 }
 
@@ -124,26 +120,26 @@ function entryOf(section: unknown, key: string): unknown {
   return isObject(section) ? section[key] : undefined;
 }
 
-/** The policy of an agent. @throws RunError naming the agents that there are */
+/** The policy of an agent. @throws RunError with the agents of the run */
 function policyOf(assign: unknown, agent: string): string {
   const policies = new Map<string, unknown>(
     Object.entries(typeof assign === 'object' && assign !== null ? assign : {}),
   );
   const policy = policies.get(agent);
   if (typeof policy === 'string') return policy;
-  if (policies.has(agent)) throw new RunError(`agent '${agent}' is frozen: the run has trained no policy of its`);
+  if (policies.has(agent)) throw new RunError(`agent '${agent}' is frozen: the run trained no policy for it`);
   throw new RunError(`the run has no agent '${agent}'${suggestion(agent, [...policies.keys()])}`);
 }
 
-/** Creates a directory that is complete or not there. @throws RunError when the target exists or cannot be written */
+/** Creates a whole directory or none. @throws RunError when the target exists or cannot be written */
 async function create(to: string, fill: (directory: string) => Promise<void>): Promise<void> {
   const target = resolve(to);
-  if (await nodeFiles.exists(target)) throw new RunError(`${to} exists; nothing is overwritten`);
+  if (await nodeFiles.exists(target)) throw new RunError(`${to} exists; drmas overwrites nothing`);
   try {
     await nodeFiles.makeDirectory(dirname(target));
     await writeDirectory(nodeFiles, dirname(target), basename(target), fill);
   } catch (error) {
     if (error instanceof DrmasError) throw error;
-    throw new RunError(`${to} cannot be written: ${messageOf(error)}`);
+    throw new RunError(`cannot write ${to}: ${messageOf(error)}`);
   }
 }

@@ -6,6 +6,7 @@ import { evaluate } from './evaluate-command.js';
 import { exportPolicy } from './export-command.js';
 import { init } from './init-command.js';
 import { inspectLog } from './inspect-command.js';
+import { plan, probe } from './plan-command.js';
 import { recipes } from './recipes-command.js';
 import { report } from './report-command.js';
 import { resume } from './resume-command.js';
@@ -14,34 +15,36 @@ import { chat } from './serving/chat-command.js';
 import { serve } from './serving/serve-command.js';
 import { worker } from './serving/worker-command.js';
 import { improve } from './studies/improve-command.js';
-import { plan } from './studies/plan-command.js';
-import { probe } from './studies/probe-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
 import { verify } from './upkeep/verify-command.js';
 import { watch } from './watch-command.js';
 
-/** Every command, in the order of the help. A new one is a file and a row here. */
+/** The commands in the order of the help. A new command is a file and a row here. */
 export const commands: readonly Command[] = [
+  init,
+  recipes,
+  plan,
   train,
-  compare,
   resume,
   evaluate,
-  init,
-  probe,
-  plan,
+  compare,
   ablate,
-  improve,
+  watch,
+  report,
+  runs,
+  inspectLog,
   exportPolicy,
   serve,
   chat,
   worker,
-  recipes,
-  inspectLog,
-  runs,
-  watch,
-  report,
-  verify,
-  cache,
+  improve,
   doctor,
+];
+
+/** Commands of the previous version under their old names. They work in this version, with a notice on stderr. */
+export const formerCommands: readonly Command[] = [
+  probe,
+  { ...verify, replacedBy: 'drmas doctor verify' },
+  { ...cache, replacedBy: 'drmas doctor cache' },
 ];

@@ -17,7 +17,7 @@ describe('init', () => {
   it('writes a project and says what to do next', async () => {
     expect(result).toMatchObject({ code: 0, err: '' });
     expect(result.out).toMatch(
-      /next\n {2}cd '.*My Team'\n {2}npm install\n {2}npm run probe .*\n {2}npm run train .*\n/,
+      /next\n {2}cd '.*My Team'\n {2}npm install\n {2}npm run plan .*\n {2}npm run train .*\n/,
     );
     const names = (await readdir(project)).filter((name) => name !== 'node_modules');
     const expected = ['.gitignore', 'README.md', 'package.json', 'tasks', 'team.test.ts', 'team.ts', 'tsconfig.json'];
@@ -59,7 +59,7 @@ describe('init', () => {
     const { code, err } = await drmas(['init', project]);
     expect({ code, err }).toEqual({
       code: 2,
-      err: `error: ${join(project, 'team.ts')} exists; nothing is overwritten\n`,
+      err: `error: ${join(project, 'team.ts')} exists; drmas overwrites nothing\n`,
     });
     const file = join(root, 'file');
     await writeFile(file, 'mine');
@@ -81,7 +81,7 @@ describe('init', () => {
     const { code, out } = await drmas(['init', there]);
     expect(code).toBe(0);
     expect(out).toContain(`cd '${root}/Zoë'\\''s "work"'`);
-    expect(out).toMatch(/as they were: README.md/);
+    expect(out).toMatch(/unchanged: README.md/);
     expect(await readFile(join(there, 'README.md'), 'utf8')).toBe('mine');
     const text = await readFile(join(there, 'package.json'), 'utf8');
     const after = JSON.parse(text);
@@ -103,7 +103,7 @@ describe('init', () => {
     const there = join(root, 'broken');
     await mkdir(there);
     await writeFile(join(there, 'package.json'), '{');
-    expect(await drmas(['init', there])).toMatchObject({ code: 2, err: expect.stringContaining('cannot be read') });
+    expect(await drmas(['init', there])).toMatchObject({ code: 2, err: expect.stringContaining('cannot read') });
     expect(await readdir(there)).toEqual(['package.json']);
   });
 

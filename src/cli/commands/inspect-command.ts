@@ -1,10 +1,9 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { LogError, messageOf, RunError } from '../../core/errors.js';
-import { codeOf } from '../../platform/node-files.js';
-import { RECIPE } from '../../store/run-files.js';
-import { collectLog } from '../../studies/inspect/collect-turns.js';
-import { comparableEstimator, inspect } from '../../studies/inspect/inspect-log.js';
+import { LogError, messageOf, RunError } from '../../base/errors.js';
+import { codeOf } from '../../base/platform.js';
+import { RECIPE } from '../../method/store.js';
+import { collectLog, comparableEstimator, inspect } from '../../runs/studies.js';
 import { jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { repeated, text, toggle } from '../flags.js';
@@ -13,20 +12,20 @@ import { screenOf } from '../reporter/screen.js';
 
 export const inspectLog = defineCommand({
   name: 'inspect',
-  description: 'say what rewards in a log mean for each estimator: inflated agents, groups that teach nothing',
+  description: 'analyse the rewards in a log: inflated agents, groups without a learning signal',
   details:
-    "what the rewards in a run or in anybody's rollout log mean for each estimator: inflated agents, groups that teach nothing. No model needed",
+    'reads the rewards of a run, or of the rollout log of another trainer, and shows for each estimator which agents are inflated and which groups have no learning signal. It needs no model',
   arguments: [argument('log', "a rollout log (.jsonl, .jsonl.gz, .json), a directory of them, or a run's directory")],
   flags: {
-    task: text('field', 'field that names the problem (dots reach inside: task.id)'),
-    episode: text('field', 'field that names the episode; without it every row is one'),
-    agent: text('field', 'field that names the agent'),
-    reward: text('field', "the episode's reward for the row's agent"),
-    turn: text('field', 'position of the row in its episode'),
-    penalty: text('field', 'what the row pays for itself, taken off its reward'),
-    step: text('field', 'training step; rows of different steps are never compared (default: one a file)'),
-    estimator: repeated('types', 'estimators to compare, with commas between'),
-    json: toggle('print it as JSON'),
+    task: text('field', 'field with the task id (nested fields with dots: task.id)'),
+    episode: text('field', 'field with the episode id (default: each row is an episode)'),
+    agent: text('field', "field with the agent's name"),
+    reward: text('field', "field with the episode's reward for the row's agent"),
+    turn: text('field', "field with the row's position in its episode"),
+    penalty: text('field', "field with the row's penalty, which is subtracted from its reward"),
+    step: text('field', 'field with the training step; rows of one step are compared (default: one step a file)'),
+    estimator: repeated('types', 'estimators to compare, separated by commas'),
+    json: toggle('print the analysis as JSON'),
   },
   examples: [
     'drmas inspect runs/first',
@@ -45,8 +44,7 @@ export const inspectLog = defineCommand({
 });
 
 /**
- * The files of a log: the one that was named, a run's training episodes, or what a directory holds (also in directories
- * below it, as rLLM has one for each step).
+ * The files of a log: a file, a run's training episodes, or the logs below a directory (rLLM has one for each step).
  */
 async function logFiles(path: string): Promise<string[]> {
   try {
@@ -66,12 +64,12 @@ async function logFiles(path: string): Promise<string[]> {
   throw new LogError('expected a log (.jsonl, .json), found none', { file: path });
 }
 
-/** What else lies in a run's directory or a folder of runs is no log. @throws RunError that says what to inspect */
+/** Refuses a run without episodes, and a folder of runs. @throws RunError naming a run to inspect */
 function refuseRuns(path: string, below: readonly string[]): void {
   if (below.includes(RECIPE)) throw new RunError(`${path} has no training episodes yet`);
   const [run] = below
     .filter((name) => basename(name) === RECIPE)
     .map((name) => join(path, dirname(name)))
     .sort();
-  if (run !== undefined) throw new RunError(`${path} holds several runs; inspect one of them, such as ${run}`);
+  if (run !== undefined) throw new RunError(`${path} has several runs; inspect one of them, such as ${run}`);
 }

@@ -1,15 +1,15 @@
-import { loadRecipe, shippedRecipes } from '../../recipe/load-recipe.js';
-import { recipeJson } from '../../recipe/recipe.js';
-import { resolveRecipe } from '../../recipe/resolve.js';
-import { requestRecipe } from '../../run/request.js';
+import { recipeJson } from '../../method/recipe.js';
+import { loadRecipe, shippedRecipes } from '../../method/recipe-files.js';
+import { resolveRecipe } from '../../runs/composition.js';
+import { requestRecipe } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
 import { set } from '../flags.js';
 import { modelText } from '../reporter/start-printer.js';
 
 const show = defineCommand({
   name: 'show',
-  description: 'print a recipe with every default filled in',
-  details: 'prints a recipe with every default filled in',
+  description: 'print a recipe with all its settings',
+  details: 'prints a recipe with all its settings, defaults included',
   arguments: [argument('recipe', 'name or file')],
   flags: { set },
   examples: [],
@@ -22,8 +22,8 @@ const show = defineCommand({
 
 export const recipes = defineCommand({
   name: 'recipes',
-  description: 'list the recipes that ship',
-  details: 'lists what ships; `drmas recipes show <recipe>` prints one with every default filled in',
+  description: 'list the recipes that ship with drmas',
+  details: 'lists the recipes that ship with drmas. `drmas recipes show <recipe>` prints one with all its settings',
   arguments: [],
   flags: {},
   examples: ['drmas recipes', 'drmas recipes show math'],
@@ -38,7 +38,7 @@ export const recipes = defineCommand({
       }),
     );
     context.stdout.write(rows.join(''));
-    context.stdout.write('\nSee one with: drmas recipes show <name>\n');
+    context.stdout.write('\nSettings of a recipe: drmas recipes show <name>\n');
     return 0;
   },
   subcommands: [show],

@@ -1,25 +1,30 @@
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { lastWritten, RUNS } from '../../report/find-runs.js';
-import { DEFAULT_EPISODE_BYTES, writeReport } from '../../report/report.js';
-import { readAblation } from '../../store/ablation-record.js';
+import { DEFAULT_EPISODE_BYTES, lastWritten, RUNS, writeReport } from '../../dashboard/report.js';
+import { readAblation } from '../../method/store.js';
 import { defineCommand, severalArguments } from '../define-command.js';
 import { integer, text } from '../flags.js';
 
 export const report = defineCommand({
   name: 'report',
-  description: 'write one HTML page about runs: curves, spikes, tables, every kept episode',
+  description: 'write one HTML page about runs: curves, tables, episodes',
   details:
-    'writes the pages of the dashboard about some runs, or an ablation, into one HTML file: curves by agent, spikes, kept episodes turn by turn; opens without a network',
+    'writes the dashboard of one or several runs, or of an ablation, into one HTML file: curves by agent, spikes, episodes turn by turn. The page needs no network',
   arguments: [
     severalArguments(
       'run',
-      `directories of runs or ablations; several runs are laid over one another (default: the last one in ${RUNS})`,
+      `directories of runs or ablations; the page overlays several runs (default: the last run in ${RUNS})`,
     ),
   ],
   flags: {
-    to: text('file', "where to (default: report.html in the run's directory; about several runs, here)"),
-    megabytes: integer(1, 'about how much room episodes may take; a sample where they do not fit (default: 3)'),
+    to: text(
+      'file',
+      "file to write (default: report.html in the run's directory; for several runs, in the working directory)",
+    ),
+    megabytes: integer(
+      1,
+      'about the size of the episodes on the page; a sample is taken if they do not fit (default: 3)',
+    ),
   },
   examples: [
     'drmas report',

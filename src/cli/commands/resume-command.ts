@@ -1,30 +1,34 @@
-import { resumeWith } from '../../run/api.js';
+import { resumeIn } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
-import { device, json, text, threads, toggle, track } from '../flags.js';
+import { device, formerly, json, text, threads, toggle, track } from '../flags.js';
 import { reportRun, typedRequest } from '../report-run.js';
 
 export const resume = defineCommand({
   name: 'resume',
-  description: 'go on with an interrupted run from its last checkpoint',
+  description: 'resume an interrupted run from its last checkpoint',
   details:
-    'goes on from the last checkpoint, bit for bit as if never interrupted. Refuses changed code unless told `--accept-changes`, and damaged checkpoints; `--from` goes on from an older one',
+    'continues from the last checkpoint, or from an older one with `--checkpoint`. The result is bit for bit the same as without the interruption. drmas refuses damaged checkpoints, and changed code unless you add `--accept-changes`',
   arguments: [argument('run', 'directory of the run')],
   flags: {
-    acceptChanges: toggle('go on although the recipe or its code has changed, or other kernels compute'),
-    from: text('step', 'go on from this checkpoint, such as step-000004; what came after it is removed'),
-    recipe: text('file', "where the recipe's file lies now, if it was moved"),
+    acceptChanges: toggle('resume although the recipe, its code or the kernels have changed'),
+    checkpoint: formerly(
+      'from',
+      text('step', 'resume from this step, such as 40 (default: the last checkpoint); later steps are removed'),
+    ),
+    recipe: text('file', "the recipe's file, if it was moved"),
     device,
     threads,
     track,
     json,
   },
-  examples: ['drmas resume runs/math-20260131-094501', 'drmas resume runs/first --from step-000040'],
-  run(context, [path], { json: asJson = false, recipe, ...options }) {
+  examples: ['drmas resume runs/math-20260131-094501', 'drmas resume runs/first --checkpoint 40'],
+  run(context, [path], { json: asJson = false, recipe, checkpoint, ...others }) {
+    const options = { ...others, ...(checkpoint === undefined ? {} : { from: checkpoint }) };
     return reportRun(
       context,
       asJson,
       ({ source, overrides }) => typedRequest(source, overrides),
-      (reporting) => resumeWith(context.work, path, recipe, { ...options, ...reporting }),
+      (reporting) => resumeIn(context.place, path, recipe, { ...options, ...reporting }),
       options,
     );
   },

@@ -3,12 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { evaluation, finished, started, step } from '../../../test/fixtures/run-events.js';
-import { drmas, keyboardOf } from '../../../test/support/command-line.js';
-import { systemClock } from '../../core/clock.js';
-import type { EventBody, RunFinished } from '../../core/events.js';
-import { RunDirectory } from '../../store/run-directory.js';
+import { drmas, functions, keyboardOf } from '../../../test/support/command-line.js';
+import { systemClock } from '../../base/core/clock.js';
+import type { EventBody, RunFinished } from '../../base/core/events.js';
+import { RunDirectory } from '../../method/store/run-directory.js';
 import { runCommandLine } from '../command-line.js';
-import { work } from '../wiring.js';
 
 let folder: string;
 
@@ -57,13 +56,14 @@ async function lines(columns?: number, environment: NodeJS.ProcessEnv = {}) {
   const stdout = { isTTY: columns !== undefined, columns, write: (text: string) => (out += text) };
   const signal = new AbortController().signal;
   const stdin = () => keyboardOf('');
-  const context = { stdin, stdout, stderr: stdout, environment, signal, protect: <T>(act: () => T) => act(), work };
+  const streams = { stdin, stdout, stderr: stdout, environment };
+  const context = { ...streams, signal, protect: <T>(act: () => T) => act(), ...functions };
   expect(await runCommandLine(context, ['runs', folder])).toBe(0);
   return out.replaceAll(folder, 'runs').trimEnd().split('\n');
 }
 
 describe('drmas runs', () => {
-  it('lists runs, newest first, and tells of those that it cannot read', async () => {
+  it('lists runs, newest first, and names the runs that it cannot read', async () => {
     const shown = await lines();
     expect(shown.slice(0, 8)).toEqual([
       'runs/pairs/drmas-1  stopped, 0/3 steps',
@@ -120,6 +120,6 @@ describe('drmas runs', () => {
 
   it('refuses a folder that is not there', async () => {
     const { code, err } = await drmas(['runs', join(folder, 'none')]);
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/none cannot be read: ENOENT/) });
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/cannot read .*none: ENOENT/) });
   });
 });

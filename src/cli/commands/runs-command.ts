@@ -1,16 +1,16 @@
-import { messageOf, RunError } from '../../core/errors.js';
-import { codeOf } from '../../platform/node-files.js';
-import { type RunFacts, RunFactsReader, type ScorePoint } from '../../report/analysis/run-facts.js';
-import { findRuns, RUNS } from '../../report/find-runs.js';
-import { RunDirectory } from '../../store/run-directory.js';
+import { messageOf, RunError } from '../../base/errors.js';
+import { codeOf } from '../../base/platform.js';
+import { findRuns, RUNS } from '../../dashboard/report.js';
+import { RunDirectory } from '../../method/store.js';
+import { type RunFacts, RunFactsReader, type ScorePoint } from '../../runs/analysis.js';
 import { jsonText } from '../command-context.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { toggle } from '../flags.js';
 import { type Screen, screenOf, tone } from '../reporter/screen.js';
 import { nearPath, percent, visible, wrap } from '../reporter/text-layout.js';
 
-/** A run as the list shows it; null where the run does not say. */
-interface ListedRun
+/** A run in the list; null for facts that the run does not have. */
+interface RunRow
   extends Pick<
     RunFacts,
     'recipe' | 'started' | 'state' | 'steps' | 'plannedSteps' | 'first' | 'last' | 'estimator' | 'seed'
@@ -18,8 +18,8 @@ interface ListedRun
   readonly path: string;
 }
 
-/** A directory that holds no run, or one that is damaged. */
-interface UnreadableRun {
+/** A directory without a run, or with a damaged one. */
+interface UnreadableRow {
   readonly path: string;
   readonly state: 'unreadable';
   readonly problem: string;
@@ -27,11 +27,11 @@ interface UnreadableRun {
 
 export const runs = defineCommand({
   name: 'runs',
-  description: 'list the runs of a folder, newest first: how they ended and what they scored',
+  description: 'list the runs in a folder: state, steps, scores',
   details:
-    'lists the runs in `runs/`, or in a given folder, newest first: recipe, state, steps, first and last score with its interval, estimator, seed. `--json`',
+    'lists the runs in `runs/`, or in another folder, newest first: recipe, state, steps, first and last score with its interval, estimator, seed',
   arguments: [optionalArgument('folder', `folder of runs (default: ${RUNS})`)],
-  flags: { json: toggle('print them as JSON') },
+  flags: { json: toggle('print the runs as JSON') },
   examples: ['drmas runs', 'drmas runs experiments --json'],
   async run(context, [folder], flags) {
     const listed = await Promise.all((await runPaths(folder)).map(listedRun));
@@ -49,7 +49,7 @@ export const runs = defineCommand({
 });
 
 /**
- * The directories of a folder, those of an ablation one by one; the folder itself where it is a run.
+ * The run directories in a folder, also inside ablations; the folder itself if it is a run.
  * @throws RunError when the folder was named and cannot be read
  */
 async function runPaths(folder: string | undefined): Promise<string[]> {
@@ -58,11 +58,11 @@ async function runPaths(folder: string | undefined): Promise<string[]> {
     return (await findRuns(path)).runs.map((run) => run.path);
   } catch (error) {
     if (folder === undefined && codeOf(error) === 'ENOENT') return [];
-    throw new RunError(`${path} cannot be read: ${messageOf(error)}`);
+    throw new RunError(`cannot read ${path}: ${messageOf(error)}`);
   }
 }
 
-async function listedRun(path: string): Promise<ListedRun | UnreadableRun> {
+async function listedRun(path: string): Promise<RunRow | UnreadableRow> {
   try {
     const directory = await RunDirectory.open(path);
     const facts = new RunFactsReader(directory.record.resolved);
@@ -74,8 +74,8 @@ async function listedRun(path: string): Promise<ListedRun | UnreadableRun> {
   }
 }
 
-/** The key that runs are sorted by; runs that never began come last. */
-const timeOf = (run: ListedRun | UnreadableRun) => ('started' in run ? (run.started ?? '') : '');
+/** The sort key. Runs that never started come last. */
+const timeOf = (run: RunRow | UnreadableRow) => ('started' in run ? (run.started ?? '') : '');
 
 const tones = {
   completed: 'green',
@@ -85,8 +85,8 @@ const tones = {
   unreadable: 'red',
 } as const;
 
-/** The lines of a run: its name and its state, and its facts below, wrapped at the width. */
-function runLines(run: ListedRun | UnreadableRun, screen: Screen): string[] {
+/** The lines of a run: name and state, then its facts, wrapped at the width. */
+function runLines(run: RunRow | UnreadableRow, screen: Screen): string[] {
   const { width } = screen;
   const steps = 'steps' in run ? `, ${run.steps}${run.plannedSteps === null ? '' : `/${run.plannedSteps}`} steps` : '';
   const path = visible(run.path);
@@ -98,7 +98,7 @@ function runLines(run: ListedRun | UnreadableRun, screen: Screen): string[] {
   return [...head, ...below.map((line) => `  ${line}`)];
 }
 
-function factsText({ recipe, started, first, last, estimator, seed }: ListedRun): string {
+function factsText({ recipe, started, first, last, estimator, seed }: RunRow): string {
   const facts = [
     recipe,
     estimator,
@@ -116,7 +116,7 @@ function scoreText(first: ScorePoint | null, last: ScorePoint | null): string {
   return first.step === last.step ? end : `${percent(first.averageAtK)} -> ${end}`;
 }
 
-/** An ISO time as `2026-01-31 09:45` of the local clock. */
+/** An ISO time as local time, `2026-01-31 09:45`. */
 function localTime(iso: string): string {
   const time = new Date(iso);
   if (Number.isNaN(time.getTime())) return iso;

@@ -1,60 +1,56 @@
 import { join } from 'node:path';
-import type { RunEvent } from '../../core/events.js';
-import { nodeFiles } from '../../platform/node-files.js';
-import { resumeWith, trainWith } from '../../run/api.js';
-import { takeFrom } from '../../run/kept-elsewhere.js';
-import { requestRecipe } from '../../run/request.js';
-import { RunDirectory } from '../../store/run-directory.js';
-import { RECIPE } from '../../store/run-files.js';
-import { type CommandContext, jsonSink, jsonText } from '../command-context.js';
+import type { RunEvent } from '../../base/events.js';
+import { nodeFiles } from '../../base/platform.js';
+import { RECIPE, RunDirectory } from '../../method/store.js';
+import { fetchRun, resumeIn, trainIn } from '../../runs/index.js';
+import { type CommandContext, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { device, integer, json, set, text, threads, toggle, track, withDevice } from '../flags.js';
+import { device, formerly, integer, json, replaced, set, text, threads, toggle, track, withDevice } from '../flags.js';
 import { type Reporting, reportRun, typedRequest } from '../report-run.js';
-import { planLines } from '../reporter/planning/plan-printer.js';
-import { screenOf } from '../reporter/screen.js';
 import { onRay, withRay } from '../with-ray.js';
+import { showPlan } from './plan-command.js';
 
-/** Trains a team. It creates nothing before the recipe, the tasks and the run directory have been checked. */
+/** Trains a team. It checks the recipe, the tasks and the run directory before it creates anything. */
 export const train = defineCommand({
   name: 'train',
   description: 'train a team',
   details:
-    'trains a recipe that ships, by name, or a TypeScript file. `--set key=value` changes any leaf, `--seed`, `--threads`, `--run DIR`, `--json`; `--watch` serves the dashboard of the run meanwhile; `--dry-run` says what it will take in tokens and memory, and starts nothing',
+    'trains a recipe that ships, by name, or a recipe in a TypeScript file. `--set key=value` changes any setting. `--watch` also serves the dashboard of the run. `drmas plan` forecasts tokens, memory and time',
   arguments: [argument('recipe', 'name of a recipe that ships, or a TypeScript file')],
   flags: {
     set,
     run: text('directory', 'directory of the run (default: runs/<recipe>-<time>)'),
     seed: integer(0, 'seed of sampling and reinforcement'),
-    dryRun: toggle('say what the run will take in tokens and memory, and start nothing'),
-    goOn: toggle('go on with the run of --run where there is one; with --json its events are printed again'),
+    resume: formerly('goOn', toggle('resume the run of --run if it exists; with --json, print its events again')),
+    dryRun: replaced('drmas plan'),
     ...onRay,
     store: text(
       'place',
-      'a folder or s3://bucket/prefix that gets a copy of the run at each checkpoint; with --ray, where runs lie',
+      'copy the run to this folder or s3://bucket/prefix at each checkpoint; with --ray, the place of the runs',
     ),
     device,
     threads,
-    watch: toggle('show the run in a browser while it goes on: prints the address of a dashboard'),
+    watch: toggle('serve a dashboard of the run and print its address'),
     track,
     json,
   },
   examples: [
     'drmas train math',
-    'drmas train math --dry-run',
     'drmas train math --seed 2 --set advantage.type=grpo',
     'drmas train gsm8k --set tasks.train.file=train.jsonl',
     'drmas train examples/own-team.ts --run runs/first',
+    'drmas train examples/own-team.ts --run runs/first --resume',
   ],
-  async run(context, [source], { json: asJson = false, dryRun = false, watch = false, goOn = false, ...flags }) {
+  async run(context, [source], { json: asJson = false, dryRun = false, watch = false, resume = false, ...flags }) {
+    if (dryRun) return showPlan(context, source, { ...flags, json: asJson });
     const { ray, store, rayCommand, ...options } = withDevice(flags);
-    if (dryRun) return showPlan(context, source, options, asJson);
-    // On a cluster the jobs keep their runs there; else this process does.
+    // Jobs of a cluster store their runs themselves.
     const [here, there] = ray === undefined ? [store, undefined] : [undefined, store];
-    const goesOn = goOn && options.run !== undefined && (await isRun(options.run, here));
+    const resumes = resume && options.run !== undefined && (await isRun(options.run, here));
     const cluster = { ray, store: there, rayCommand, cpus: options.threads };
     const kept = here === undefined ? options : { ...options, store: here };
     return withRay(context, cluster, (working) =>
-      goesOn ? goOnWith(working, source, kept, asJson) : begin(working, source, kept, asJson, watch),
+      resumes ? resumeRun(working, source, kept, asJson) : begin(working, source, kept, asJson, watch),
     );
   },
 });
@@ -62,17 +58,17 @@ export const train = defineCommand({
 function begin(
   context: CommandContext,
   source: string,
-  options: Begun,
+  options: TypedRun,
   asJson: boolean,
   watch: boolean,
 ): Promise<number> {
   const request = () => typedRequest(source, options.set);
-  const perform = (reporting: Reporting) => trainWith(context.work, source, { ...options, ...reporting });
+  const perform = (reporting: Reporting) => trainIn(context.place, source, { ...options, ...reporting });
   const start = (reporting: Reporting) => (watch ? watched(context, reporting, perform) : perform(reporting));
   return reportRun(context, asJson, request, start, options);
 }
 
-interface Begun {
+interface TypedRun {
   readonly set: readonly string[];
   readonly run?: string;
   readonly seed?: number;
@@ -81,12 +77,12 @@ interface Begun {
   readonly store?: string;
 }
 
-/** Whether a run lies at a path, from now on where a place has a copy of it. */
+/** Whether a path has a run. If only a store has a copy of it, the copy is fetched. */
 const isRun = async (path: string, store: string | undefined): Promise<boolean> =>
-  (await nodeFiles.exists(join(path, RECIPE))) || (store !== undefined && takeFrom(store, path));
+  (await nodeFiles.exists(join(path, RECIPE))) || (store !== undefined && fetchRun(store, path));
 
-/** Goes on with a run that lies where a new one was to lie, and tells the events that it has already. */
-async function goOnWith(there: CommandContext, source: string, options: Begun, asJson: boolean): Promise<number> {
+/** Resumes the run at the path of --run. With --json it prints the run's earlier events first. */
+async function resumeRun(there: CommandContext, source: string, options: TypedRun, asJson: boolean): Promise<number> {
   const { run: path = '', threads, track, store } = options;
   const print = jsonSink(there);
   const before = await (await RunDirectory.open(path)).events();
@@ -96,9 +92,9 @@ async function goOnWith(there: CommandContext, source: string, options: Begun, a
   }
   let isReplayed = !asJson;
   const perform = ({ sinks = [], onStart, ...reporting }: Reporting) =>
-    resumeWith(there.work, path, source, {
+    resumeIn(there.place, path, source, {
       ...{ ...(threads === undefined ? {} : { threads }), track, store, ...reporting },
-      // What is announced while the log is taken back is among the events that are printed then.
+      // onStart prints the events of the log, which include those emitted before it.
       sinks: asJson ? [{ write: (event: RunEvent) => void (isReplayed && print.write(event)) }] : sinks,
       onStart(start) {
         if (!isReplayed) for (const event of start.events) print.write(event);
@@ -109,34 +105,20 @@ async function goOnWith(there: CommandContext, source: string, options: Begun, a
   return reportRun(there, asJson, () => typedRequest(source, options.set), perform, options);
 }
 
-/** Trains with a dashboard beside it, which begins with the run and ends with it. */
+/** Trains and serves a dashboard from the start of the run to its end. */
 async function watched<Result>(
-  { work }: CommandContext,
+  { openDashboard }: CommandContext,
   reporting: Reporting,
   perform: (reporting: Reporting) => Promise<Result>,
 ): Promise<Result> {
   let close = () => {};
   const onStart: Reporting['onStart'] = (start) => {
     reporting.onStart?.(start);
-    close = work.openDashboard(start.run, (message) => reporting.onNotice?.(message));
+    close = openDashboard(start.run, (message) => reporting.onNotice?.(message));
   };
   try {
     return await perform({ ...reporting, onStart });
   } finally {
     close();
   }
-}
-
-async function showPlan(
-  context: CommandContext,
-  source: string,
-  options: Parameters<typeof requestRecipe>[1],
-  asJson: boolean,
-): Promise<number> {
-  const { recipe } = await requestRecipe(source, options);
-  const plan = await context.work.planRun(recipe, await context.work.prepareTasks(recipe));
-  const { width } = screenOf(context.stdout, context.environment);
-  const lines = asJson ? [jsonText({ type: 'plan', ...plan })] : planLines(plan, width);
-  for (const line of lines) context.stdout.write(`${line}\n`);
-  return 0;
 }

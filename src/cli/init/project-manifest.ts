@@ -1,9 +1,8 @@
-/** The package.json of a project that uses drmas: a new one, or one that is there with what it lacks. */
+/** The package.json of a project that uses drmas: a new one, or an existing one with the missing entries added. */
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, sep } from 'node:path';
-import { ArgumentError, messageOf } from '../../core/errors.js';
-import { isObject } from '../../core/validation/objects.js';
+import { ArgumentError, isObject, messageOf } from '../../base/errors.js';
 
 /** The directory of this package, from its sources as from its compiled files. */
 export const packageRoot = dirname(createRequire(import.meta.url).resolve('drmas/package.json'));
@@ -17,18 +16,18 @@ interface Manifest {
   readonly devDependencies?: Entries;
 }
 
-/** A package.json to write, and what it says to do. */
+/** A package.json to write. */
 export interface PlannedManifest {
   readonly text: string;
   /** The extension of TypeScript files that are ES modules in this project. */
   readonly extension: 'ts' | 'mts';
-  /** The names of the scripts by what they do. */
+  /** The names of the scripts by purpose. */
   readonly scripts: Entries;
-  /** What differs from what was there: nothing for a new file. */
+  /** The added entries; empty for a new file. */
   readonly added: readonly string[];
 }
 
-/** A package.json where there is none. */
+/** A new package.json. */
 export function newManifest(target: string): PlannedManifest {
   const scripts = scriptsFor('ts');
   const names = Object.fromEntries(Object.keys(scripts).map((name) => [name, name]));
@@ -36,7 +35,7 @@ export function newManifest(target: string): PlannedManifest {
   return { text: `${JSON.stringify(manifest, null, 2)}\n`, extension: 'ts', scripts: names, added: [] };
 }
 
-/** The directory's name as npm takes names. */
+/** The directory's name as a package name. */
 export const projectName = (target: string): string =>
   basename(target)
     .normalize('NFKD')
@@ -46,9 +45,9 @@ export const projectName = (target: string): string =>
     .replaceAll(/^-+|-+$/g, '') || 'team';
 
 /**
- * The package.json that is there, with the scripts and packages that it lacks and nothing else changed. A script whose
- * name is taken gets `drmas:` before it.
- * @throws ArgumentError when it cannot be read
+ * The existing package.json with the missing scripts and packages added. A script whose name is taken gets the prefix
+ * `drmas:`.
+ * @throws ArgumentError when the file cannot be read
  */
 export function extendedManifest(target: string): PlannedManifest {
   const path = join(target, 'package.json');
@@ -59,7 +58,7 @@ export function extendedManifest(target: string): PlannedManifest {
     if (!isObject(parsed)) throw new Error('expected an object');
     there = parsed as Manifest;
   } catch (error) {
-    throw new ArgumentError(`${path} cannot be read: ${messageOf(error)}`);
+    throw new ArgumentError(`cannot read ${path}: ${messageOf(error)}`);
   }
   const extension = there.type === 'module' ? 'ts' : 'mts';
   const names: Record<string, string> = {};
@@ -97,14 +96,14 @@ export function extendedManifest(target: string): PlannedManifest {
 
 const scriptsFor = (extension: PlannedManifest['extension']): Entries => ({
   train: `drmas train team.${extension}`,
-  probe: `drmas probe team.${extension}`,
+  plan: `drmas plan team.${extension} --play`,
   report: 'drmas report',
   watch: 'drmas watch',
   test: `node --import tsx --test team.test.${extension}`,
   check: 'tsc',
 });
 
-/** This very package, and the others in the versions that it was built with. */
+/** This package, and the other packages in the versions that it was built with. */
 function packages(target: string) {
   const ours = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as Required<Manifest>;
   const { zod = '', tsx = '' } = ours.dependencies;
@@ -116,8 +115,8 @@ function packages(target: string) {
 }
 
 /**
- * Where npm finds this package: the version of it that came from a registry, else the file or folder that it came from,
- * relative to the project.
+ * The specifier of this package: its version if it came from a registry, else its file or folder relative to the
+ * project.
  */
 function specifier(target: string): string {
   const installed = installedFrom();
@@ -127,7 +126,7 @@ function specifier(target: string): string {
   return `file:${relative(realpathSync(target), realpathSync(place)).split(sep).join('/')}`;
 }
 
-/** What npm noted of this package where it installed it; undefined in a clone. */
+/** npm's record of this installed package; undefined in a clone. */
 function installedFrom() {
   const modules = dirname(packageRoot);
   try {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { evaluation, stamped, step } from '../../../test/fixtures/run-events.js';
-import type { RunEvent } from '../../core/events.js';
-import { type RunSummary, summariseRun, summariseVariants } from '../../report/analysis/ablation-summary.js';
+import type { RunEvent } from '../../base/core/events.js';
+import { type RunSummary, summariseRun, summariseVariants } from '../../runs/analysis/ablation-summary.js';
 import { ablationLines } from './ablation-printer.js';
 
-/** A run whose team has two parts of its reward, its verifier too, and a metric; tokens where there are any. */
+/** A run whose team has two parts of its reward and a reward of its verifier, with a metric and optional tokens. */
 function run(variant: string, seed: number, tokens?: { readonly read: number; readonly cost?: number }): RunSummary {
   const spent = tokens && {
     tokens: { read: tokens.read, written: 10, trained: 40 },
@@ -57,7 +57,7 @@ describe('the comparison at the end of an ablation', () => {
     const table = lines(priced, 80);
     const row = (label: string) => table.findLast((line) => line.startsWith(label))?.split(/ {2,}/);
     expect(row('tokens an episode')).toEqual(['tokens an episode', 'read', 'written', 'trained', 'run costs', 'a run']);
-    // 10 episodes of the step and 1,024 of the evaluation, of which the made-up one tells no tokens
+    // 10 episodes of the step and 1,024 of the evaluation, for which the fake has no tokens
     expect(row('grpo: solver')?.slice(0, 5)).toEqual(['grpo: solver', '0', '0', '0', '0.25']);
     expect(lines([run('grpo', 1, { read: 5170 }), run('drmas', 1, { read: 10340 })], 80).join('\n')).toMatch(
       /drmas: solver +10 +0 +0\n/,

@@ -1,8 +1,7 @@
-/** The lines that an ablation shows while it goes on, and the comparison at its end. */
+/** The lines that an ablation prints while its runs train, and the comparison at its end. */
 
-import type { RunSummary, VariantSummary } from '../../report/analysis/ablation-summary.js';
-import type { PairedDifference } from '../../report/analysis/paired-differences.js';
-import type { AblationResult } from '../../studies/ablation/ablate.js';
+import type { PairedDifference, RunSummary, VariantSummary } from '../../runs/analysis.js';
+import type { AblationResult } from '../../runs/studies.js';
 import { paretoLines } from './comparison/pareto-printer.js';
 import { columnTables, duration, percent, short, significant, table, wrap } from './text-layout.js';
 
@@ -48,7 +47,7 @@ function variantTable(variants: readonly VariantSummary[]): string[] {
   return [
     ...table([['means over seeds', 'runs', 'start', 'score', 'sd', 'reward', 'spikes'], ...rows]),
     'score: avg@k of the last evaluation; sd: its standard deviation over seeds;',
-    'reward: mean over the training steps; spikes: a run',
+    'reward: mean over the training steps; spikes: mean number per run',
   ];
 }
 
@@ -85,7 +84,7 @@ function measureTables(variants: readonly VariantSummary[], width: number): stri
   return [...columnTables(['last evaluation', ...labels], columns, width), ''];
 }
 
-/** The tokens of an episode by variant and agent, and what a run costs. */
+/** The tokens per episode by variant and agent, and the cost of a run. */
 function spendingTable(variants: readonly VariantSummary[]): string[] {
   const all = variants.flatMap(({ variant, spending }) => spending.map((row) => ({ variant, ...row })));
   if (all.length === 0) return [];
@@ -100,7 +99,7 @@ function spendingTable(variants: readonly VariantSummary[]): string[] {
   return [...table([header, ...rows]), ''];
 }
 
-/** What the training of each variant takes: two variants that spend alike are compared at one budget. */
+/** The tokens and FLOPs that training took, by variant. With equal numbers, variants are compared at one budget. */
 function budgetTable(variants: readonly VariantSummary[]): string[] {
   const rows = variants.flatMap(({ variant, budget }) => {
     if (budget === undefined) return [];
@@ -112,13 +111,13 @@ function budgetTable(variants: readonly VariantSummary[]): string[] {
   const header = ['tokens of a training', 'shown', 'read', 'written', 'trained', 'FLOPs'];
   return [
     ...table([header, ...rows]),
-    'shown: in demonstrations; FLOPs: 2 a parameter and token that is read or',
-    'written, 6 where it is trained, attention and evaluations aside',
+    'shown: in demonstrations; FLOPs: 2 per parameter and token that is read or',
+    'written, 6 per trained token, without attention and evaluations',
     '',
   ];
 }
 
-/** The differences of one thing, or of several with their names in front; no lines where there are none. */
+/** The table of the paired differences of a measure, or of several named measures. No lines if there are none. */
 function differenceLines(
   what: string,
   compared: Readonly<Record<string, readonly PairedDifference[]>>,
@@ -142,7 +141,7 @@ function differenceLines(
   return [
     ...wrap(title, width),
     ...table(rows).map((line) => `  ${line}`),
-    ...(inside ? ['inside its interval: the interval holds 0, so no difference was shown'] : []),
+    ...(inside ? ['inside its interval: the interval contains 0, so no difference is shown'] : []),
   ];
 }
 
@@ -155,7 +154,7 @@ const verdicts: Readonly<Record<PairedDifference['verdict'], string>> = {
 
 const signed = (digits: (value: number) => string) => (value: number) => `${value < 0 ? '' : '+'}${digits(value)}`;
 
-/** A fraction in points, with its sign. */
+/** A fraction in percentage points, with its sign. */
 export const points = signed((fraction) => (100 * fraction).toFixed(1));
 
 const plain = signed(significant);

@@ -1,5 +1,5 @@
 /** One problem's conversation before and after training, from the evaluations' episode files. */
-import type { StoredEpisode } from '../../store/episode-files.js';
+import type { StoredEpisode } from '../../method/store.js';
 import { visible, wrap } from './text-layout.js';
 
 export interface Pair {
@@ -8,7 +8,7 @@ export interface Pair {
 }
 
 /**
- * The task that improved most: one of its worst episodes before and one of its best after. Undefined where nothing
+ * The task that improved most: one of its worst episodes before and one of its best after. Undefined if nothing
  * improved.
  */
 export function choosePair(before: readonly StoredEpisode[], after: readonly StoredEpisode[]): Pair | undefined {
@@ -50,10 +50,10 @@ export function pairLines({ before, after }: Pair, width: number): string[] {
   ];
 }
 
-/** The length beyond which texts are cut: the episode file holds all of them. */
+/** The length at which texts are cut. The episode file has the full texts. */
 const LONGEST = 600;
 
-/** A task's question and answer where it has them, else its data or its name. */
+/** A task's question and answer if it has them, else its data or its name. */
 export function describeTask({ task }: StoredEpisode): string {
   const { data } = task;
   if (typeof data === 'object' && data !== null && 'question' in data && typeof data.question === 'string') {

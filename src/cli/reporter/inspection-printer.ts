@@ -1,6 +1,6 @@
-/** What `drmas inspect` shows a person. */
-import { isNotable } from '../../advantage/analysis/diagnosis.js';
-import type { GroupFindings, Inspection } from '../../studies/inspect/inspect-log.js';
+/** The text of `drmas inspect`. */
+import { isNotable } from '../../method/advantage.js';
+import type { GroupFindings, Inspection } from '../../runs/studies.js';
 import { labelled } from './start-printer.js';
 import { grouped, percent, significant, table, wrap } from './text-layout.js';
 
@@ -61,11 +61,11 @@ function groupLines(groups: GroupFindings): string[] {
     row('  mixed outcomes', groups.mixed),
     row('  all right', groups.allRight),
     row('  all wrong', groups.allWrong),
-    ['of those with equal outcomes', '', ''],
-    row('  teach nothing', groups.nothing),
+    ['groups with equal outcomes', '', ''],
+    row('  no learning signal', groups.nothing),
     row('  differ by penalties only', groups.penaltiesOnly),
     row("  differ by agents' own rewards", groups.ownRewardsOnly),
-    ['nobody to compare with', '', ''],
+    ['nothing to compare with', '', ''],
     row('  groups of one episode', groups.singleEpisode),
     ["  an agent's only turn on a task", grouped(groups.singleTurnOfAgent), ''],
   ]);
@@ -87,7 +87,7 @@ function estimatorLines({ estimators }: Inspection): string[] {
   return table(cells.map(([type = '', name = '', ...numbers]) => [type, name.padEnd(widest), ...numbers]));
 }
 
-/** The tables in sentences: who is inflated, what teaches nothing, what to try. */
+/** The findings in sentences: inflated agents, groups without a learning signal, advice. */
 function findings({ agents, groups, estimators }: Inspection): string[] {
   const sentences: string[] = [];
   const names = Object.keys(agents);
@@ -98,16 +98,16 @@ function findings({ agents, groups, estimators }: Inspection): string[] {
   }
   if (sentences.length === 0 && inflations.length > 0) {
     sentences.push(
-      `No agent is inflated by much (largest ${significant(Math.max(...inflations))}): GRPO and Dr. MAS give their gradients about the same size.`,
+      `No agent is inflated much (largest ${significant(Math.max(...inflations))}): GRPO and Dr. MAS give their gradients about the same size.`,
     );
   }
-  if (inflations.length === 0)
-    sentences.push('No group has scores that differ: there is nothing to judge inflation by.');
+  if (inflations.length === 0) sentences.push('No group has scores that differ: inflation cannot be measured.');
   if (names.length === 1)
     sentences.push('There is one agent. If this was a team, name the field with --agent (and --episode).');
   const share = (count: number) =>
     `${grouped(count)} of ${grouped(groups.count)} groups (${percent(count / groups.count)})`;
-  if (groups.nothing > 0) sentences.push(`${share(groups.nothing)} teach nothing: every reward in them is the same.`);
+  if (groups.nothing > 0)
+    sentences.push(`${share(groups.nothing)} have no learning signal: all their rewards are equal.`);
   if (groups.penaltiesOnly > 0) {
     sentences.push(
       `${share(groups.penaltiesOnly)} differ by penalties only. GRPO scales these small differences to full size and gives them to every turn of the episode; try dropping such groups (DAPO's filter) or drmas.`,
@@ -115,7 +115,7 @@ function findings({ agents, groups, estimators }: Inspection): string[] {
   }
   if (groups.singleEpisode > groups.count / 2) {
     sentences.push(
-      `${share(groups.singleEpisode)} have one episode: nothing to compare. Is --task the field that names the problem?`,
+      `${share(groups.singleEpisode)} have one episode, so there is nothing to compare. Is --task the field that names the problem?`,
     );
   }
   const largest = Object.entries(estimators).map(([type, byAgent]) => ({

@@ -1,12 +1,11 @@
-/** The lines that a run shows while it goes on, one for each event. */
+/** The lines that a run prints while it trains, one for each event. */
 
-import { measuresOf } from '../../core/evaluation/measures.js';
-import type { EpisodeFailed, EvaluationEvent, Spike, Step, Warmup } from '../../core/events.js';
-import type { PlayProgress } from '../../core/play/play-observer.js';
-import { mean } from '../../core/statistics.js';
-import { remedyOfFailure } from '../../rollout/episode-failure.js';
-import { isSilent } from '../../training/stability/silence.js';
-import type { History } from './run-history.js';
+import type { EpisodeFailed, EvaluationEvent, Spike, Step, Warmup } from '../../base/events.js';
+import type { PlayProgress } from '../../base/host.js';
+import { isSilent, remedyOfFailure } from '../../base/host.js';
+import { mean } from '../../base/math.js';
+import { measuresOf } from '../../base/nouns.js';
+import type { RunHistory } from './run-history.js';
 import type { StatusLines } from './status-lines.js';
 import { duration, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
 
@@ -29,11 +28,11 @@ export function warmupLine(event: Warmup, before: number, width: number): string
   );
 }
 
-/** The number of last steps from whose pace the time that is left is estimated. */
+/** The number of last steps whose pace gives the estimate of the remaining time. */
 const PACE = 10;
 
 /** Seconds until the last of `steps` steps, evaluations included. */
-export function secondsLeft(history: History, steps: number, evaluateEvery: number): number {
+export function secondsLeft(history: RunHistory, steps: number, evaluateEvery: number): number {
   const done = history.steps.at(-1)?.step ?? 0;
   const pace = mean(history.steps.slice(-PACE).map((step) => step.seconds));
   const evaluations = Math.ceil(steps / evaluateEvery) - Math.floor(done / evaluateEvery);
@@ -41,9 +40,9 @@ export function secondsLeft(history: History, steps: number, evaluateEvery: numb
 }
 
 /**
- * `step 12/60 reward 0.683 solver 0.71 (0.26) verifier 0.55 (3.10!) invalid 1.2 % 0.7 s 1:05 min left`: of each agent
- * the mean reward of its turns, and its norm with `!` on a spike; `kept 9/16` groups, `failed 3/128` episodes.
- * Where the agents do not fit, they stand on lines of their own below.
+ * `step 12/60 reward 0.683 solver 0.71 (0.26) verifier 0.55 (3.10!) invalid 1.2 % 0.7 s 1:05 min left`: for each agent
+ * the mean reward of its turns, and its gradient norm with `!` on a spike; `kept 9/16` groups, `failed 3/128` episodes.
+ * Agents that do not fit on the line follow on lines below.
  */
 export function stepLines(
   event: Step,
@@ -66,7 +65,7 @@ export function stepLines(
   const head = [
     { text: `step ${String(event.step).padStart(String(steps).length)}/${steps}`, rank: 0 },
     { text: `reward ${event.reward.mean.toFixed(3)}`, rank: 0 },
-    { text: trained.every(([, agent]) => isSilent(agent)) ? 'nothing learnt' : '', rank: 0 },
+    { text: trained.every(([, agent]) => isSilent(agent)) ? 'nothing learned' : '', rank: 0 },
   ];
   const rest = [
     { text: episodes?.failed ? `failed ${episodes.failed}/${episodes.played}` : '', rank: 1 },
@@ -87,13 +86,13 @@ export function stepLines(
   ];
 }
 
-/** The explanation of the numbers of a step line; no agent has any where every episode failed. */
+/** The legend of a step line. There are no agents if all episodes failed. */
 export function stepLegend(agents: readonly string[]): string {
   if (agents.length === 0) return "reward: mean of the step's episodes";
   return `reward: mean of the step's episodes; ${agents.join(', ')}: mean of its turns (gradient norm, ! marks a spike)`;
 }
 
-/** How far a step or an evaluation has come: `step 12/60  37 of 128 episodes  failed 2`. */
+/** The progress of a step or an evaluation: `step 12/60  37 of 128 episodes  failed 2`. */
 export function playLine({ phase, step, episodes, done, failed }: PlayProgress, steps: number, width: number): string {
   const name = phase === 'evaluation' ? `evaluation at step ${step}` : `step ${step}/${steps}`;
   return shortened(
@@ -138,7 +137,7 @@ export function evaluationLine(event: EvaluationEvent, width: number): string {
   );
 }
 
-/** The line below that of an evaluation: its metrics and rewards; none where the score says it all. */
+/** The line below an evaluation's line: its metrics and rewards. No line if the score is the only one. */
 export function measureLines(event: EvaluationEvent, width: number): string[] {
   const measures = measuresOf(event).map(
     ([name, value], rank): Part => ({ text: `${name} ${significant(value)}`, rank }),
@@ -146,13 +145,13 @@ export function measureLines(event: EvaluationEvent, width: number): string[] {
   return measures.length === 0 ? [] : [`  ${shortened(measures, width - 2)}`];
 }
 
-/** The first failure of a kind in full, with what helps: what a mistake in a team says at once. */
+/** The first failure of a kind in full, with advice, so that a mistake in a team is visible at once. */
 export function failureLines({ step, task, episode, reason, message, stack }: EpisodeFailed, width: number): string[] {
   const what = `first failed episode: step ${step}, ${task}/${episode} (${reason}): ${message}`;
   return [...wrap(what, width), ...(stack?.split('\n') ?? []), ...wrap(`  ${remedyOfFailure(reason)}`, width)];
 }
 
-/** Shows how far a warm start is that comes before something else. */
+/** Shows the progress of a warm start that runs before other work. */
 export function warmupLines(status: StatusLines, width: number): (event: Warmup) => void {
   let before = 0;
   return (event) => {

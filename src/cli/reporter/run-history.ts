@@ -1,7 +1,7 @@
-import type { EvaluationEvent, RunEvent, RunStarted, Spike, Step, Warmup } from '../../core/events.js';
+import type { EvaluationEvent, RunEvent, RunStarted, Spike, Step, Warmup } from '../../base/events.js';
 
 /** The events of a run so far, by their kind. */
-export interface History {
+export interface RunHistory {
   readonly started: RunStarted | undefined;
   readonly warmups: readonly Warmup[];
   readonly steps: readonly Step[];
@@ -10,11 +10,11 @@ export interface History {
   /** The step of the last checkpoint. */
   readonly checkpoint: number | undefined;
   readonly failedEpisodes: number;
-  /** The same by reason. */
+  /** The number of failed episodes by reason. */
   readonly failures: Readonly<Record<string, number>>;
 }
 
-export const emptyHistory: History = {
+export const emptyHistory: RunHistory = {
   started: undefined,
   warmups: [],
   steps: [],
@@ -26,7 +26,7 @@ export const emptyHistory: History = {
 };
 
 /** The history with one more event. */
-export function remember(history: History, event: RunEvent): History {
+export function remember(history: RunHistory, event: RunEvent): RunHistory {
   switch (event.type) {
     case 'run.started':
       return { ...history, started: event };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { evaluation } from '../../../test/fixtures/run-events.js';
-import type { EvaluationEvent } from '../../core/events.js';
+import type { EvaluationEvent } from '../../base/core/events.js';
 import { measureLines } from './progress-printer.js';
 import { evaluationLines, sliceLines } from './score-printer.js';
 
@@ -58,7 +58,7 @@ describe('what an evaluation measured besides its scores', () => {
     );
   });
 
-  it('is nothing where the score says it all', () => {
+  it('is empty if there is only the score', () => {
     expect(measureLines(evaluation(1, 0.5), 80)).toEqual([]);
     const plain = { solver: { ...solver, reward: 0.5 } } as EvaluationEvent['agents'];
     expect(measureLines({ ...evaluation(1, 0.5), reward: 0.5, parts: { correct: 0.5 }, agents: plain }, 80)).toEqual(

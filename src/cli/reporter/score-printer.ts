@@ -1,16 +1,16 @@
-/** An evaluation's scores by the parts of its tasks, and what each agent earned. */
+/** An evaluation's scores by the parts of its tasks, and the reward of each agent. */
 
-import { measuresOf } from '../../core/evaluation/measures.js';
-import type { EvaluationEvent, EvaluationScores, Interval } from '../../core/events.js';
-import { runSpending } from '../../core/play/run-spending.js';
-import { BENCHMARK } from '../../tasks/benchmarks.js';
+import type { EvaluationEvent, EvaluationScores, Interval } from '../../base/events.js';
+import { runSpending } from '../../base/host.js';
+import { measuresOf } from '../../base/nouns.js';
+import { BENCHMARK } from '../../teams/tasks.js';
 import { spendingLines } from './spending-printer.js';
 import { percent, significant, table } from './text-layout.js';
 
-/** The length beyond which names of parts are cut. */
+/** The length at which names of parts are cut. */
 const LONGEST_NAME = 24;
 
-/** One table for each field by which the evaluation is divided, without intervals where the lines would be too long. */
+/** One table for each field that divides the evaluation, without intervals if the lines would be too long. */
 export function sliceLines({ slices = {}, benchmarkMean, samples }: EvaluationEvent, width: number): string[] {
   return Object.entries(slices).flatMap(([field, parts]) => {
     const lines = (of: (scores: Scores) => string[], gap: readonly string[]) =>
@@ -27,7 +27,7 @@ export function sliceLines({ slices = {}, benchmarkMean, samples }: EvaluationEv
 
 const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
 
-/** All scores of an evaluation with their intervals, pass@k for every k, what each agent earned, and metrics. */
+/** All scores of an evaluation with their intervals, pass@k for every k, the rewards of the agents, and metrics. */
 export function evaluationLines(event: EvaluationEvent, width: number): string[] {
   const { samples, passAt = {}, agents, rewardInterval } = event;
   const ks = Object.entries(passAt).map(([k, score]) => `pass@${k} ${percent(score)}`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { visible } from '../../core/format.js';
-import { Secret } from '../../core/secret.js';
+import { visible } from '../../base/core/format.js';
+import { Secret } from '../../base/core/secret.js';
 import { guardedStream, tone } from './screen.js';
 
 function written(...texts: string[]): string {

@@ -1,13 +1,13 @@
 import { styleText } from 'node:util';
-import { visible } from '../../core/format.js';
-import type { Secret } from '../../core/secret.js';
+import type { Secret } from '../../base/host.js';
+import { visible } from '../../base/host.js';
 
-/** A terminal, a file or a pipe that lines are written to, and what it can do. */
+/** A terminal, a file or a pipe for lines, and its abilities. */
 export interface Screen {
   write(text: string): void;
   /** Columns of a line. */
   readonly width: number;
-  /** Whether a line can be written over, as in a terminal. */
+  /** Whether a line can be overwritten, as in a terminal. */
   readonly live: boolean;
   readonly colour: boolean;
 }
@@ -18,14 +18,14 @@ export interface Stream {
   readonly columns?: number | undefined;
 }
 
-/** All that this program itself writes to move or colour: one return to the line's beginning, and the tones. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+/** The control sequences that this program itself writes: one return to the start of the line, and the colours. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters
 const MEANT = /^\r|\u001b\[(?:1|2|22|31|32|33|39)m/g;
 
 /**
- * The stream, for texts of any origin: model output, task files, servers and users' code reach a terminal only through
- * here. A dot stands for each control character that could move the cursor, clear the screen or give the terminal
- * commands, and `[secret]` for each of the secrets.
+ * The stream, for texts of any origin. Model output, task files, servers and users' code reach a terminal only through
+ * it. It writes a dot for each control character that could move the cursor, clear the screen or send commands to the
+ * terminal, and `[secret]` for each secret.
  */
 export function guardedStream(stream: Stream, secrets: readonly Secret[]): Stream {
   return {
@@ -63,7 +63,7 @@ export function screenOf(stream: Stream, environment: NodeJS.ProcessEnv): Screen
 
 type Tone = 'bold' | 'dim' | 'green' | 'red' | 'yellow';
 
-/** Colours a text where the screen shows colours. The meaning of a text never depends on its colour. */
+/** Colours a text if the screen shows colours. The meaning of a text never depends on its colour. */
 export function tone(screen: Pick<Screen, 'colour'>, format: Tone, text: string): string {
   return screen.colour ? styleText(format, text, { validateStream: false }) : text;
 }

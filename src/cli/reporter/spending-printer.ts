@@ -1,9 +1,8 @@
-/** The tokens of agents, and what they cost where a policy has a price. */
-import type { RunSpending } from '../../core/play/run-spending.js';
-import type { Spending, TokenCount } from '../../core/play/token-count.js';
+/** The tokens of agents, and their cost if a policy has a price. */
+import type { RunSpending, Spending, TokenCount } from '../../base/host.js';
 import { duration, grouped, short, significant, table, wrap } from './text-layout.js';
 
-/** What a run or an evaluation has spent by agent, in all and an episode. */
+/** The tokens of a run or an evaluation by agent, in total and per episode. */
 export function spendingLines({ agents, episodes, seconds, ...all }: RunSpending, width: number): string[] {
   const each = ({ tokens, cost }: Spending) => [
     short((tokens.read + tokens.written) / Math.max(1, episodes)),
@@ -15,11 +14,11 @@ export function spendingLines({ agents, episodes, seconds, ...all }: RunSpending
     ...each(spending),
   ]);
   const header = ['tokens', 'read', 'written', 'trained', 'an episode', ...(all.cost === undefined ? [] : ['cost'])];
-  const note = `of ${grouped(episodes)} episodes in ${duration(seconds)}; trained: prompts and responses in updates; an episode: read and written`;
+  const note = `of ${grouped(episodes)} episodes in ${duration(seconds)}; trained: prompts and responses in updates; an episode: read plus written, per episode`;
   return [...table([header, ...rows]), ...wrap(note, width)];
 }
 
-/** The tokens of an episode by agent, as they are expected, and what the run's cost. */
+/** The expected tokens per episode by agent, and the expected cost of the run. */
 export function expectedLines(
   agents: Readonly<Record<string, { readonly episode: TokenCount; readonly cost?: number }>>,
   cost: number | undefined,
@@ -32,7 +31,7 @@ export function expectedLines(
   ]);
   return [
     ...table([['an episode', 'read', 'written', 'trained', ...(cost === undefined ? [] : ['run costs'])], ...rows]),
-    ...(cost === undefined ? [] : wrap(`the run costs about ${significant(cost)}, a warm start aside`, width)),
+    ...(cost === undefined ? [] : wrap(`the run costs about ${significant(cost)}, without a warm start`, width)),
   ];
 }
 

@@ -1,7 +1,7 @@
-import type { RunStarted } from '../../core/events.js';
-import type { ModelSpec } from '../../model/model-spec.js';
-import { lossOf } from '../../recipe/policy-losses.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import type { RunStarted } from '../../base/events.js';
+import type { ModelSpec } from '../../engine/model.js';
+import type { Recipe } from '../../method/recipe.js';
+import { lossSettings } from '../../method/recipe.js';
 import { duration, grouped, table, wrap } from './text-layout.js';
 
 /** The first lines of a run: its recipe, its hardware and its directory. */
@@ -18,7 +18,7 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
     if (typeof entry === 'string') return [];
     return [`${agent}: ${entry.type === 'endpoint' ? `${entry.model} at ${entry.url}` : modelText(entry.model)}`];
   });
-  const losses = [...new Set(Object.keys(recipe.policies).map((policy) => lossOf(recipe, policy).type))];
+  const losses = [...new Set(Object.keys(recipe.policies).map((policy) => lossSettings(recipe, policy).type))];
   const plan = [
     warmStart && `warm start of at most ${grouped(warmStart.steps)} steps`,
     `${training.steps} steps of ${training.tasksPerStep} tasks x ${training.groupSize} episodes`,
@@ -38,7 +38,7 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
   return labelled(rows, width);
 }
 
-/** What computes; by model where there are several. */
+/** The kernels in use; by model if there are several backends. */
 function hardwareRows({ hardware, backends }: RunStarted): string[][] {
   const text = ({ kernels, isa }: Pick<RunStarted['hardware'], 'kernels' | 'isa'>) => `${kernels} kernels (${isa})`;
   if (backends === undefined) return [['hardware', `${hardware.cores} cores, ${text(hardware)}`]];
@@ -46,7 +46,7 @@ function hardwareRows({ hardware, backends }: RunStarted): string[][] {
   return [['hardware', `${hardware.cores} cores`], ...models];
 }
 
-/** Lines of a label and a text each; a row without a label continues the one above. */
+/** Lines of a label and a text each. A row without a label continues the row above. */
 export function labelled(rows: readonly (readonly string[])[], width: number): string[] {
   const indent = Math.max(...rows.map((row) => row[0]?.length ?? 0)) + 2;
   return rows.flatMap(([label = '', text = '']) =>

@@ -1,15 +1,15 @@
 import type { Screen } from './screen.js';
 
-/** Lines of progress that cannot be written over come at most this often. */
+/** The shortest time between progress lines if they cannot be overwritten. */
 const SECONDS_BETWEEN_LINES = 10;
-/** Passing lines come at most this often, and not before so long after any other line. */
+/** The shortest time between a passing line and any other line. */
 const SECONDS_BETWEEN_PASSING = 0.3;
 
-/** Lines that stay, and below them one of progress, which the next one replaces. */
+/** Permanent lines, and below them one line of progress, which the next one replaces. */
 export class StatusLines {
   readonly #screen: Screen;
   #progress = '';
-  /** Whether the line of progress stays when a line that stays comes, or makes room for it. */
+  /** Whether the line of progress stays when a permanent line comes, or is overwritten. */
   #last: 'stays' | 'goes' = 'goes';
   #written = Number.NEGATIVE_INFINITY;
 
@@ -17,7 +17,7 @@ export class StatusLines {
     this.#screen = screen;
   }
 
-  /** Writes lines that stay. Without any it only makes room for what others write. */
+  /** Writes permanent lines. Without arguments it only makes room for the output of others. */
   say(...lines: string[]): void {
     const { live, write } = this.#screen;
     const progress = this.#progress;
@@ -26,7 +26,7 @@ export class StatusLines {
     if (progress !== '' && this.#last === 'stays') write(live ? '\n' : `${progress}\n`);
     if (over && lines.length === 0) {
       write(`\r${' '.repeat(progress.length)}`);
-      write('\r'); // by itself: a terminal is only let return at the beginning of a text
+      write('\r'); // alone: `guardedStream` keeps a return only at the start of a text
     }
     for (const [i, line] of lines.entries())
       write(over && i === 0 ? `\r${line.padEnd(progress.length)}\n` : `${line}\n`);
@@ -34,8 +34,8 @@ export class StatusLines {
   }
 
   /**
-   * Writes a line that the next one replaces; where lines cannot be replaced, one now and then.
-   * @param last Whether it stays when a line that stays comes, or makes room for it
+   * Writes a line that the next one replaces. If lines cannot be replaced, it writes one only from time to time.
+   * @param last Whether the line stays when a permanent line comes, or is overwritten
    */
   progress(line: string, last: 'stays' | 'goes'): void {
     const { live, write } = this.#screen;
@@ -47,7 +47,7 @@ export class StatusLines {
     this.#progress = due && !live ? '' : line;
   }
 
-  /** Writes a line of progress that may be missed: now and then, and only where it can be written over. */
+  /** Writes a line of progress that may be left out: from time to time, and only if it can be overwritten. */
   passing(line: () => string): void {
     if (!this.#screen.live || seconds() - this.#written < SECONDS_BETWEEN_PASSING) return;
     this.progress(line(), 'goes');

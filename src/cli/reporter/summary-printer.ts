@@ -1,16 +1,16 @@
 /** The report at the end of a run, from its events. */
 
-import { measuresOf } from '../../core/evaluation/measures.js';
-import type { EvaluationEvent } from '../../core/events.js';
-import { runSpending } from '../../core/play/run-spending.js';
-import { finite, mean } from '../../core/statistics.js';
-import type { History } from './run-history.js';
+import type { EvaluationEvent } from '../../base/events.js';
+import { runSpending } from '../../base/host.js';
+import { finite, mean } from '../../base/math.js';
+import { measuresOf } from '../../base/nouns.js';
+import type { RunHistory } from './run-history.js';
 import { sliceLines } from './score-printer.js';
 import { spendingLines } from './spending-printer.js';
 import { type TimeSpent, timeLines } from './start-printer.js';
 import { percent, significant, sparkline, table } from './text-layout.js';
 
-export function summaryLines(history: History, totalSeconds: number, width: number): string[] {
+export function summaryLines(history: RunHistory, totalSeconds: number, width: number): string[] {
   const first = history.evaluations[0];
   const last = history.evaluations.at(-1);
   const spending = runSpending([...history.steps, ...history.evaluations]);
@@ -18,7 +18,7 @@ export function summaryLines(history: History, totalSeconds: number, width: numb
     ...(first && last ? [...scoreLines(first, last), '', ...sliceLines(last, width)] : []),
     ...(history.steps.length > 0 ? [...curveLines(history, width), '', ...agentTable(history), ''] : []),
     ...(spending === undefined ? [] : [...spendingLines(spending, width), '']),
-    'where the time went',
+    'time by phase',
     ...timeLines(timeSpent(history, totalSeconds)).map((line) => `  ${line}`),
   ];
 }
@@ -50,7 +50,7 @@ function measured(event: EvaluationEvent, name: string): string {
   return measure === undefined ? '' : significant(measure[1]);
 }
 
-function curveLines(history: History, width: number): string[] {
+function curveLines(history: RunHistory, width: number): string[] {
   const rewards = history.steps.map((step) => step.reward.mean);
   const range = `${(rewards[0] ?? 0).toFixed(2)} to ${(rewards.at(-1) ?? 0).toFixed(2)}`;
   const curve = sparkline(rewards, width - 2, Math.min(0, ...rewards), Math.max(1, ...rewards));
@@ -59,7 +59,7 @@ function curveLines(history: History, width: number): string[] {
 }
 
 /** Turns, invalid share, gradient norms, spikes, predicted inflation and largest advantage of every agent. */
-function agentTable({ steps, spikes, failedEpisodes }: History): string[] {
+function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
   const names = [...new Set(steps.flatMap((step) => Object.keys(step.agents)))].sort();
   const rows = names.map((name) => {
     const agents = steps.flatMap((step) => step.agents[name] ?? []);
@@ -88,8 +88,8 @@ function agentTable({ steps, spikes, failedEpisodes }: History): string[] {
   ];
 }
 
-/** How far agents that share a policy want the same; nothing where none do. */
-function agreementLine(steps: History['steps'], names: readonly string[]): string[] {
+/** The cosines between the gradients of agents that share a policy; no line if no agents share one. */
+function agreementLine(steps: RunHistory['steps'], names: readonly string[]): string[] {
   const cosines = names.flatMap((name) => {
     const values = steps.flatMap(({ agents }) => agents[name]?.agreement ?? []);
     return values.length === 0 ? [] : [`${name} ${mean(values).toFixed(2)}`];
@@ -97,13 +97,13 @@ function agreementLine(steps: History['steps'], names: readonly string[]): strin
   return cosines.length === 0 ? [] : ['cosine of gradients in a shared policy:', `  ${cosines.join(', ')}`];
 }
 
-/** The seconds that all phases of a history took together. */
-export function secondsOf(history: History): number {
+/** The total seconds of all phases of a history. */
+export function secondsOf(history: RunHistory): number {
   const { warmStart, sampling, training, evaluation } = phases(history);
   return warmStart + sampling + training + evaluation;
 }
 
-function phases({ warmups, steps, evaluations }: History): Omit<TimeSpent, 'total'> {
+function phases({ warmups, steps, evaluations }: RunHistory): Omit<TimeSpent, 'total'> {
   const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
   return {
     warmStart: sum(warmups.map((event) => event.seconds)),
@@ -114,14 +114,14 @@ function phases({ warmups, steps, evaluations }: History): Omit<TimeSpent, 'tota
 }
 
 /**
- * A warm start taken from the cache replays its events: its seconds are not of this run when they do not fit into it.
+ * A warm start from the cache replays its events. If their seconds do not fit into the run, they do not belong to it.
  */
-function timeSpent(history: History, total: number): TimeSpent {
+function timeSpent(history: RunHistory, total: number): TimeSpent {
   const spent = phases(history);
   return { ...spent, warmStart: secondsOf(history) <= total ? spent.warmStart : 0, total };
 }
 
-/** The commands to try next. @param rival The estimator that the run's is to be compared with */
+/** The commands to try next. @param rival The estimator to compare the run's estimator with */
 export function nextLines(request: string, runPath: string, seed: number, rival: string): string[] {
   return [
     'next',

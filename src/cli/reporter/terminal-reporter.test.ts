@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { evaluation, run as events, spike, stamped, step, warmup } from '../../../test/fixtures/run-events.js';
-import type { EventBody } from '../../core/events.js';
-import { tinyDecoder } from '../../model/model-spec.js';
-import { nodeFiles } from '../../platform/node-files.js';
-import { resolveRecipe } from '../../recipe/resolve.js';
-import type { StoredEpisode } from '../../store/episode-files.js';
-import { writeEpisodes } from '../../store/episode-files.js';
-import { agent } from '../../teams/agent.js';
-import { defineTeam } from '../../teams/team.js';
+import type { EventBody } from '../../base/core/events.js';
+import { nodeFiles } from '../../base/platform/node-files.js';
+import { tinyDecoder } from '../../engine/model/model-spec.js';
+import type { StoredEpisode } from '../../method/store/episode-files.js';
+import { writeEpisodes } from '../../method/store/episode-files.js';
+import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
+import { agent } from '../../teams/team/agent.js';
+import { defineTeam } from '../../teams/team/team.js';
 import { choosePair, pairLines } from './conversation-printer.js';
 import { stepLegend } from './progress-printer.js';
 import { type Screen, screenOf } from './screen.js';
@@ -101,7 +101,7 @@ describe('the report of a run', () => {
     expect(stepLegend(['solver'])).toMatch(/^reward: mean of the step's episodes; solver: mean of its turns /);
   });
 
-  it('says the same without colour, and writes over one line on a terminal', async () => {
+  it('prints the same without colour, and overwrites one line on a terminal', async () => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are taken away
     const plain = (text: string) => text.replaceAll(/\u001b\[\d+m/g, '');
     const coloured = await report({ live: true, colour: true });
@@ -117,7 +117,7 @@ describe('the report of a run', () => {
     expect(shown).toMatch(/! spike: verifier 3\.20, 8\.00 x the median {2}clipped {2}16a\+8b-3c\/4/);
   });
 
-  it('goes on from what it recalls without repeating it', async () => {
+  it('continues after earlier events without repeating them', async () => {
     let shown = '';
     const screen = { width: 80, live: false, colour: false, write: (text: string) => (shown += text) };
     const reporter = new TerminalReporter(screen, recipe, { request: 'math', runPath: 'runs/math-1' });
@@ -132,7 +132,7 @@ describe('the report of a run', () => {
   });
 });
 
-describe('while a step goes on', () => {
+describe('during a step', () => {
   const opened = (changes: Partial<Screen>) => {
     const screen = { width: 49, live: true, colour: false, write: () => {}, ...changes };
     return new TerminalReporter(screen, recipe, { request: 'math', runPath: 'runs/math-1' });
@@ -203,7 +203,7 @@ describe('while a step goes on', () => {
     expect(shown).toBe('');
   });
 
-  it('says the first failure of each reason with what helps, and counts the rest in the line of the step', () => {
+  it('prints the first failure of each reason with advice, and counts the rest in the line of the step', () => {
     let shown = '';
     const reporter = opened({ live: false, width: 80, write: (text) => (shown += text) });
     const failed = (reason: string): EventBody => ({
@@ -225,7 +225,7 @@ describe('while a step goes on', () => {
     const still = Object.fromEntries(Object.entries(agents).map(([name, of]) => [name, { ...of, gradientNorm: 0 }]));
     reporter.write(stamped(step(1, { agents: still })));
     reporter.write(stamped(step(2)));
-    expect(shown).toMatch(/^step 1\/3 {2}reward 0\.605 {2}nothing learnt/);
+    expect(shown).toMatch(/^step 1\/3 {2}reward 0\.605 {2}nothing learned/);
     expect(shown.split('\n')[0]?.length).toBeLessThanOrEqual(49);
   });
 });

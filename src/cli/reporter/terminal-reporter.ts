@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import { rivalOf } from '../../advantage/estimators/index.js';
-import type { MetricSink, RunEvent, Spike, Step, Warmup } from '../../core/events.js';
-import type { PlayProgress } from '../../core/play/play-observer.js';
-import { nodeFiles } from '../../platform/node-files.js';
-import type { Recipe } from '../../recipe/recipe.js';
-import { readEpisodes } from '../../store/episode-files.js';
+import type { RunEvent, Spike, Step, Warmup } from '../../base/events.js';
+import type { PlayProgress } from '../../base/host.js';
+import { nodeFiles } from '../../base/platform.js';
+import { rivalOf } from '../../method/advantage.js';
+import type { Recipe } from '../../method/recipe.js';
+import { readEpisodes } from '../../method/store.js';
 import { choosePair, pairLines } from './conversation-printer.js';
 import {
   evaluationLine,
@@ -17,7 +17,7 @@ import {
   stepLines,
   warmupLine,
 } from './progress-printer.js';
-import { emptyHistory, type History, remember } from './run-history.js';
+import { emptyHistory, type RunHistory, remember } from './run-history.js';
 import { type Screen, tone } from './screen.js';
 import { startLines } from './start-printer.js';
 import { StatusLines } from './status-lines.js';
@@ -31,20 +31,20 @@ export interface ReportedRun {
   evaluationEpisodesPath(step: number): string;
 }
 
-/** Tells a person on a terminal, or in a log file, what a run does. Everything it says comes from the run's events. */
-export class TerminalReporter implements MetricSink {
+/** Prints the progress of a run for a person, on a terminal or to a log file, from the run's events alone. */
+export class TerminalReporter {
   readonly #screen: Screen;
   readonly #recipe: Recipe;
-  /** What to type to ask for the same recipe. */
+  /** The words that request the same recipe. */
   readonly #request: string;
   readonly #runPath: string;
-  #history: History = emptyHistory;
+  #history: RunHistory = emptyHistory;
   readonly #lines: StatusLines;
   #held: Step | undefined;
   #secondsOfRun = 0;
-  /** The flags to type again where the run goes on. */
+  /** The flags to repeat in the command that resumes the run. */
   readonly #flags: readonly string[];
-  /** The seconds of what was done before the run was interrupted. */
+  /** The seconds of the run before its interruption. */
   #secondsBefore = 0;
 
   constructor(
@@ -60,7 +60,7 @@ export class TerminalReporter implements MetricSink {
     this.#runPath = nearPath(options.runPath);
   }
 
-  /** Adds what happened before a run was interrupted to the history, and says only where the run goes on. */
+  /** Adds the events before an interruption to the history, and prints only the step after which the run resumes. */
   resume(events: readonly RunEvent[]): void {
     for (const event of events) this.#history = remember(this.#history, event);
     this.#secondsBefore = secondsOf(this.#history);
@@ -69,7 +69,7 @@ export class TerminalReporter implements MetricSink {
     this.#say(`resuming after step ${steps.at(-1)?.step ?? 0}`);
   }
 
-  /** Says something that is no event, such as that the warm start comes from the cache. */
+  /** Prints a message that is not an event, such as that the warm start comes from the cache. */
   notify(message: string): void {
     this.#say(...wrap(message, this.#screen.width));
   }
@@ -103,9 +103,9 @@ export class TerminalReporter implements MetricSink {
         break;
       case 'run.finished':
         this.#secondsOfRun = this.#secondsBefore + event.seconds;
-        this.#say(); // what ended the run may have something to say below
+        this.#say(); // an error message may follow
         break;
-      case 'episode.failed': // step lines and the report at the end count the others
+      case 'episode.failed': // step lines and the final report count the others
         if (this.#history.failures[event.reason] === 1) this.#say(...failureLines(event, width));
         break;
       case 'checkpoint':
@@ -113,10 +113,10 @@ export class TerminalReporter implements MetricSink {
     }
   }
 
-  /** Shows how many episodes of a step or an evaluation are over, now and then and on a terminal alone. */
+  /** Shows how many episodes of a step or an evaluation have ended. Only on a terminal, and not for every episode. */
   progress(progress: PlayProgress): void {
     const next = (this.#history.steps.at(-1)?.step ?? 0) + 1;
-    if (progress.phase === 'training' && progress.step > next) return; // played ahead, and told when its turn comes
+    if (progress.phase === 'training' && progress.step > next) return; // played ahead; shown at its own step
     this.#sayHeldStep();
     this.#lines.passing(() => playLine(progress, this.#recipe.training.steps, this.#screen.width));
   }
@@ -127,28 +127,28 @@ export class TerminalReporter implements MetricSink {
     this.#say('', ...summaryLines(this.#history, this.#secondsOfRun, width), '');
     const pair = await this.#pair(run);
     if (pair !== undefined) this.#say(...pairLines(pair, width), '');
-    this.#say(`the run lies in ${this.#runPath}`);
-    const { seed, advantage } = this.#recipe;
-    this.#say(...nextLines(this.#request, this.#runPath, seed, rivalOf(advantage)));
+    this.#say(`the run is in ${this.#runPath}`);
+    const { seed, advantage, lists } = this.#recipe;
+    this.#say(...nextLines(this.#request, this.#runPath, seed, rivalOf(advantage, lists.estimators)));
   }
 
-  /** Writes how to go on with an interrupted run. */
+  /** Prints the command that resumes an interrupted run. */
   interrupted(): void {
     const { started, warmups, steps, evaluations } = this.#history;
     if (started === undefined && steps.length === 0) {
-      this.#say('', 'interrupted before the run began: what was downloaded stays, type the same command again');
+      this.#say('', 'interrupted before the run began; downloads are kept: start the same command again');
       return;
     }
-    this.#say('', `interrupted; go on with: ${this.#resumption()}`);
+    this.#say('', `interrupted; resume with: ${this.#resumption()}`);
     if (warmups.length > 0 && steps.length === 0 && evaluations.length === 0)
-      this.notify('The warm start was not over: it begins again, since only a whole one is kept.');
+      this.notify('The warm start had not ended. It starts again, because drmas stores only complete warm starts.');
   }
 
-  /** Writes how to go on with a run that failed, once there is a checkpoint to go on from. */
+  /** Prints the command that resumes a failed run, if the run has a checkpoint. */
   failed(): void {
     const { checkpoint } = this.#history;
     if (checkpoint === undefined) return;
-    const way = `failed; once its cause is gone, go on from the checkpoint of step ${checkpoint} with:`;
+    const way = `failed; remove the cause, then resume from the checkpoint of step ${checkpoint} with:`;
     this.#say('', ...wrap(way, this.#screen.width), `  ${this.#resumption()}`, '');
   }
 
@@ -190,7 +190,7 @@ export class TerminalReporter implements MetricSink {
     return choosePair(await readEpisodes(nodeFiles, before), await readEpisodes(nodeFiles, after));
   }
 
-  /** Writes lines that stay. A step that was held back comes first. */
+  /** Writes permanent lines. A step line that was held back comes first. */
   #say(...lines: string[]): void {
     const step = this.#held;
     this.#held = undefined;

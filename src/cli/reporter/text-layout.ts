@@ -1,8 +1,8 @@
 /** Bars, tables and lines for people; core/format.ts formats numbers. */
 import { relative } from 'node:path';
-import { mean } from '../../core/statistics.js';
+import { mean } from '../../base/math.js';
 
-export { byteText, duration, grouped, percent, short, significant, visible } from '../../core/format.js';
+export { byteText, duration, grouped, percent, short, significant, visible } from '../../base/host.js';
 
 const bars = '▁▂▃▄▅▆▇█';
 
@@ -30,7 +30,7 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** A table of labels with columns beside them; where the lines are too narrow for all columns, several. */
+/** A table of labels with columns beside them; several tables if the columns do not fit on a line. */
 export function columnTables(
   labels: readonly string[],
   columns: readonly (readonly string[])[],
@@ -45,18 +45,18 @@ export function columnTables(
   return lines;
 }
 
-/** A part of a line, which may be left out where the line would be too long. */
+/** A part of a line. It may be left out if the line would be too long. */
 export interface Part {
   readonly text: string;
-  /** What stands in its place where the line would be too long with all of it. */
+  /** A shorter text, used if the line would be too long. */
   readonly brief?: string;
   /** Parts with the highest rank are shortened first, and left out first. */
   readonly rank: number;
 }
 
 /**
- * Joins the parts with two spaces, shortening and leaving out the least important ones where the line would be too
- * long. Parts of one rank are shortened together, before one of them is left out.
+ * Joins the parts with two spaces. If the line would be too long, it shortens and then leaves out the least important
+ * parts. Parts of one rank are shortened together before one of them is left out.
  */
 export function shortened(parts: readonly Part[], width: number): string {
   const kept = [...parts];
@@ -76,7 +76,7 @@ export function shortened(parts: readonly Part[], width: number): string {
   return line().slice(0, width);
 }
 
-/** Texts with two spaces between them, as many on a line as fit. */
+/** Texts with two spaces between them, as many as fit on a line. */
 export function packed(texts: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const text of texts) {
@@ -87,7 +87,7 @@ export function packed(texts: readonly string[], width: number): string[] {
   return lines;
 }
 
-/** Breaks a text into lines of at most `width`, at spaces where there are any. */
+/** Breaks a text into lines of at most `width`, at spaces if there are any. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const paragraph of text.split('\n')) {
@@ -103,7 +103,7 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-/** A path as a person would type it: relative where it lies below the working directory. */
+/** A path as a person would type it: relative if it is below the working directory. */
 export function nearPath(path: string): string {
   const near = relative('', path) || '.';
   return near.startsWith('..') ? path : near;

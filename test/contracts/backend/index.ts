@@ -1,6 +1,6 @@
-/** What every backend must do. Every block asks first what the backend can. */
+/** The contract of every backend. Each block first reads the capabilities of the backend. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { BackendError } from '../../../src/core/errors.js';
+import { BackendError } from '../../../src/base/core/errors.js';
 import { samplingContract } from './sampling.js';
 import { stateContract } from './state.js';
 import { type BackendUnderTest, demonstrations, logprobsOf, Subject } from './subject.js';
@@ -52,7 +52,7 @@ export function backendContract(name: string, test: BackendUnderTest): void {
     }
   });
 
-  it(`${name} rejects what is under way when it is disposed of, and all that comes later`, async () => {
+  it(`${name} rejects pending and later requests once it is disposed of`, async () => {
     const backend = await test.open();
     const policy = await backend.open(test.weights(), 'policy', 'one');
     const pending = policy.logprobs(demonstrations(1));

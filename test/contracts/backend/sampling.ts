@@ -1,8 +1,8 @@
-/** What sampling must do on every backend. */
+/** The contract of sampling on every backend. */
 import { describe, expect, it } from 'vitest';
-import type { Generation } from '../../../src/contract/sampling.js';
-import { BackendError } from '../../../src/core/errors.js';
-import { randomKey } from '../../../src/core/random.js';
+import { BackendError } from '../../../src/base/core/errors.js';
+import { randomKey } from '../../../src/base/core/random.js';
+import type { Generation } from '../../../src/engine/contract/sampling.js';
 import { demonstrations, learn, request, type Subject, sampleOf, step } from './subject.js';
 
 /** A longer context is not filled. */
@@ -10,7 +10,7 @@ const LONGEST_CONTEXT = 256;
 
 export function samplingContract(subject: Subject): void {
   describe('sampling', () => {
-    it('gives the log-probs that training computes, and 0 where nothing was written', async () => {
+    it('gives the log-probs that training computes, and 0 for tokens that the policy did not write', async () => {
       const policy = await subject.playing();
       const temperatures = subject.can.distribution === 'whole' ? [1, 0.7, 1.6, 0] : [1, 0];
       const requests = temperatures.map((temperature, n) => request(policy, n, { temperature, topP: 0.9, topK: 40 }));
@@ -65,7 +65,7 @@ export function samplingContract(subject: Subject): void {
       await expect(refused).rejects.toBe(full);
     });
 
-    it('plays what was published, each publication under the next version', async () => {
+    it('samples with the published weights, and each publication has the next version', async () => {
       const policy = await subject.policy();
       await expect(policy.generate(request(policy, 1))).rejects.toThrow(/has not been published/);
       expect(await policy.publish()).toBe(0);
@@ -95,7 +95,7 @@ export function samplingContract(subject: Subject): void {
       };
       await train();
       const second = await policy.generate(request(policy, 1));
-      // Both versions at once, beside an update: each gives what it gave alone.
+      // Both versions sample at the same time as an update: each gives the same result as alone.
       const kept = [0, 1].map((version) => policy.generate(request(policy, 1, { version })));
       const learning = learn(policy, demonstrations(2));
       expect(await Promise.all(kept)).toEqual([first, second]);
@@ -116,7 +116,7 @@ export function samplingContract(subject: Subject): void {
       await expect(policy.generate(request(policy, 1, { prompt: [] }))).rejects.toThrow(BackendError);
     });
 
-    it('drops what is aborted, with the reason, and nothing else', async () => {
+    it('drops an aborted request, with its reason, and no other', async () => {
       const policy = await subject.playing();
       const expected = await policy.generate(request(policy, 2));
       const controller = new AbortController();

@@ -1,7 +1,7 @@
-/** What must become of weights and optimisers that are saved, loaded, copied. */
+/** The contract of weights and optimisers that are saved, loaded and copied, on every backend. */
 import { describe, expect, it } from 'vitest';
-import type { CriticHandle } from '../../../src/contract/handles.js';
-import { BackendError, CheckpointError } from '../../../src/core/errors.js';
+import { BackendError, CheckpointError } from '../../../src/base/core/errors.js';
+import type { CriticHandle } from '../../../src/engine/contract/handles.js';
 import { demonstrations, learn, logprobsOf, optimizer, type Subject, step, written } from './subject.js';
 
 export function stateContract(subject: Subject): void {
@@ -17,7 +17,7 @@ export function stateContract(subject: Subject): void {
       await expect(from.copyFrom(other)).rejects.toThrow(BackendError);
     });
 
-    it('goes on from what was saved as if nothing had happened', async () => {
+    it('resumes from saved weights without a difference', async () => {
       const policy = await subject.playing();
       for (const seed of [1, 2]) {
         await learn(policy, demonstrations(seed));
@@ -34,7 +34,7 @@ export function stateContract(subject: Subject): void {
         await step(each);
       }
       subject.expectEqualRows(await logprobsOf(again), await logprobsOf(policy));
-      // The loaded weights were those of version 2, and are published once more before anybody plays.
+      // The loaded weights are the weights of version 2. They are published once more before an agent plays.
       expect(await again.publish()).toBe(2);
     });
 
@@ -58,7 +58,7 @@ export function stateContract(subject: Subject): void {
       { type: 'sgd', learningRate: 0.5, momentum: 0.9, nesterov: true, weightDecay: 0.01 },
       { type: 'nigt', learningRate: 0.1, momentum: 0.8 },
     ] as const)
-      it(`goes on with the momentum of ${optimizer.type} that was saved`, async ({ skip }) => {
+      it(`resumes with the saved momentum of ${optimizer.type}`, async ({ skip }) => {
         if (!subject.can.optimizers.includes(optimizer.type)) return skip(`it has no ${optimizer.type}`);
         const policy = await subject.policy();
         for (const seed of [1, 2]) {
@@ -91,7 +91,7 @@ export function stateContract(subject: Subject): void {
       subject.expectEqualRows(await logprobsOf(used), await logprobsOf(fresh));
     });
 
-    it('of a frozen model stays what the policy was, and comes back from what it saved', async () => {
+    it('of a frozen model stays as the policy was, and can be loaded again from its files', async () => {
       const policy = await subject.policy();
       await learn(policy, demonstrations(1));
       await step(policy);
@@ -108,7 +108,7 @@ export function stateContract(subject: Subject): void {
       subject.expectEqualRows(await logprobsOf(again), first);
     });
 
-    it('of a critic is apart from its policy, learns returns, and goes on from what was saved', async ({ skip }) => {
+    it('of a critic is separate from its policy, learns returns, and resumes from its files', async ({ skip }) => {
       if (subject.can.roles.critic.length === 0) return skip('it has no critics');
       const policy = await subject.policy();
       const before = await logprobsOf(policy);
@@ -143,7 +143,7 @@ export function stateContract(subject: Subject): void {
       await expect(open(await subject.directory())).rejects.toThrow(CheckpointError);
     });
 
-    it('says what is wrong with a directory', async () => {
+    it('names the fault of a directory', async () => {
       const policy = await subject.policy();
       const path = await subject.directory();
       await expect(policy.load(path, { optimizer: false })).rejects.toThrow(CheckpointError);

@@ -1,14 +1,14 @@
-/** The backend under test, and what the blocks of its contract do with it again and again. */
+/** The backend under test, and the steps that all blocks of its contract share. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { Backend } from '../../../src/contract/backend.js';
-import type { ModelHandle, PolicyHandle } from '../../../src/contract/handles.js';
-import type { OptimStepResult, OptimStepSettings } from '../../../src/contract/optimizer-settings.js';
-import type { GenerateRequest, Generation } from '../../../src/contract/sampling.js';
-import type { WeightsSpec } from '../../../src/contract/weights-spec.js';
-import { RandomStream, randomKey } from '../../../src/core/random.js';
-import type { TrainingSample } from '../../../src/core/sample.js';
+import { RandomStream, randomKey } from '../../../src/base/core/random.js';
+import type { TrainingSample } from '../../../src/base/core/sample.js';
+import type { Backend } from '../../../src/engine/contract/backend.js';
+import type { ModelHandle, PolicyHandle } from '../../../src/engine/contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../../src/engine/contract/optimizer-settings.js';
+import type { GenerateRequest, Generation } from '../../../src/engine/contract/sampling.js';
+import type { WeightsSpec } from '../../../src/engine/contract/weights-spec.js';
 import { plainAdamW } from '../../support/adamw.js';
 
 export const optimizer = plainAdamW(1e-2);
@@ -20,7 +20,7 @@ export interface BackendUnderTest {
   weights(seed?: number): WeightsSpec;
   /** Weights of another shape than `weights()`. */
   readonly misfit: WeightsSpec;
-  /** Decimal places to which log-probs of the same weights agree; absent where they agree bit for bit. */
+  /** Log-probs of the same weights agree to this number of decimal places. Absent if they agree bit for bit. */
   readonly digits?: number;
   /** By how much twelve steps on six demonstrations lower the loss, at least. */
   readonly learns: number;
@@ -90,7 +90,7 @@ export class Subject {
       for (let t = 0; t < row.length; t++) expect(actual[r]?.[t]).toBeCloseTo(row[t] as number, places);
   }
 
-  /** A number that is the same to the last bit where the backend's log-probs are. */
+  /** A number that is equal to the last bit if the backend's log-probs are reproducible. */
   expectEqual(actual: number | undefined, expected: number): void {
     if (this.test.digits === undefined) expect(actual).toBe(expected);
     else expect(actual).toBeCloseTo(expected, this.test.digits);
@@ -133,7 +133,7 @@ export function sampleOf(
   };
 }
 
-/** What a policy writes to six prompts. */
+/** The responses of a policy to six prompts. */
 export async function played(policy: PolicyHandle): Promise<TrainingSample[]> {
   const requests = [0, 1, 2, 3, 4, 5].map((n) => request(policy, n));
   return Promise.all(requests.map(async (each) => sampleOf(each, await policy.generate(each))));
@@ -148,7 +148,7 @@ export function demonstrations(seed: number): TrainingSample[] {
   });
 }
 
-/** Three turns, each of which goes on from the one before it, as one sample and as three. */
+/** Three turns as one sample and as three. Each turn continues the turn before it. */
 export function chainOfTurns(): { chain: TrainingSample; turns: TrainingSample[] } {
   const [first, ...others] = demonstrations(3).slice(0, 3) as [TrainingSample, ...TrainingSample[]];
   const turns = [first];
@@ -184,5 +184,5 @@ export const learn = (policy: PolicyHandle, samples: readonly TrainingSample[]) 
 export const step = (policy: PolicyHandle, settings: Partial<OptimStepSettings> = {}): Promise<OptimStepResult> =>
   policy.optimStep({ optimizer, clipNorm: 0, ...settings });
 
-/** Log-probs that are equal where the weights are. */
+/** Log-probs that are equal if the weights are equal. */
 export const logprobsOf = (model: ModelHandle): Promise<Float32Array[]> => model.logprobs(demonstrations(9));

@@ -1,7 +1,7 @@
-/** What training must do on every backend. */
+/** The contract of training on every backend. */
 import { describe, expect, it } from 'vitest';
-import type { LossSpec } from '../../../src/loss/loss-spec.js';
-import { normalizerOf } from '../../../src/loss/objective/merged-samples.js';
+import type { LossSpec } from '../../../src/engine/loss/loss-spec.js';
+import { normalizerOf } from '../../../src/engine/loss/objective/merged-samples.js';
 import { plainAdamW } from '../../support/adamw.js';
 import {
   chainOfTurns,
@@ -60,7 +60,7 @@ export function trainingContract(subject: Subject): void {
       subject.expectEqualRows(await logprobsOf(parts), await logprobsOf(whole), 3);
     });
 
-    it('learns from a chain of turns what it learns from them one by one', async () => {
+    it('learns the same from a chain of turns as from its single turns', async () => {
       const [whole, parts] = [await subject.policy(), await subject.policy()];
       const { chain, turns } = chainOfTurns();
       const loss = { ...ppo, aggregate: 'seq-mean-token-mean' } as const;
@@ -91,7 +91,7 @@ export function trainingContract(subject: Subject): void {
       expect(second.gradientNorm).not.toBeCloseTo(first.gradientNorm as number, 6);
     });
 
-    it('has ratios of 1 on what the policy just wrote, and others after an update', async () => {
+    it('has ratios of 1 on fresh samples, and other ratios after an update', async () => {
       const policy = await subject.playing();
       const samples = await played(policy);
       const options = { loss: ppo, normalizer: written(samples) };
@@ -100,7 +100,7 @@ export function trainingContract(subject: Subject): void {
       subject.expectEqual(first.metrics.approxKl, 0);
       expect(first.metrics.clipFraction).toBe(0);
       expect(first.metrics.entropy).toBeGreaterThan(0);
-      await step(policy, { optimizer: plainAdamW(1e-3) }); // small enough not to overshoot what the clip allows
+      await step(policy, { optimizer: plainAdamW(1e-3) }); // small enough to stay within the clip
       const second = await policy.forwardBackward(samples, options);
       expect(second.metrics.maxRatioDeviation).toBeGreaterThan(first.metrics.maxRatioDeviation);
       expect(second.loss).toBeLessThan(first.loss);
@@ -247,7 +247,7 @@ export function trainingContract(subject: Subject): void {
     it('never lets a gradient that is not a finite number reach the weights', async () => {
       const policy = await subject.policy();
       const norms: (number | undefined)[] = [];
-      // The norm overflows to infinity for some, to what is not a number for others.
+      // The norm overflows to infinity on some backends, and to NaN on others.
       for (const scale of [2e37, 4e37, 6e37, 8e37, 1e38, 2e38, Number.POSITIVE_INFINITY]) {
         await policy.resetOptimizer();
         const before = await logprobsOf(policy);
@@ -265,7 +265,8 @@ export function trainingContract(subject: Subject): void {
         expect(await step(policy)).toMatchObject({ applied: true });
       }
       if (subject.can.gradientNorms === 'after') return;
-      // What overflows where depends on which samples share weights, and in a table few do, and on an adapter's base.
+      // The place of an overflow depends on an adapter's base, and on the samples that share weights: in a table few
+      // do.
       if (subject.test.weights().type === 'adapter') {
         expect(norms.every(Number.isFinite)).toBe(false);
         return;

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
-import type { Heads } from '../../../src/tensor/kernel-arguments.js';
-import type { HostKernels } from '../../../src/tensor/kernels.js';
+import type { Heads } from '../../../src/engine/tensor/kernel-arguments.js';
+import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import {
   blank,
   body,
@@ -84,7 +84,14 @@ function run(kernels: HostKernels, qkv: Float32Array, lengths: readonly number[]
   const out = blank(kernels, rows * heads * headDim);
   const logSumExp = blank(kernels, rows * heads);
   const packed = integers(kernels, starts);
-  kernels.attention(out, logSumExp, floats(kernels, qkv), packed, lengths.length, shape);
+  kernels.attention({
+    out,
+    logSumExp,
+    qkv: floats(kernels, qkv),
+    starts: packed,
+    sequences: lengths.length,
+    heads: shape,
+  });
   return { out, logSumExp, starts: packed };
 }
 
@@ -100,16 +107,16 @@ function backward(
 ) {
   const { out, logSumExp, starts } = run(kernels, qkv, lengths, shape);
   const dQkv = blank(kernels, qkv.length);
-  kernels.attentionBackward(
+  kernels.attentionBackward({
     dQkv,
-    floats(kernels, dOut),
+    dOut: floats(kernels, dOut),
     out,
     logSumExp,
-    floats(kernels, qkv),
+    qkv: floats(kernels, qkv),
     starts,
-    lengths.length,
-    shape,
-  );
+    sequences: lengths.length,
+    heads: shape,
+  });
   return dQkv;
 }
 
@@ -148,7 +155,7 @@ export function attentionContract(subject: Subject): void {
 
     it('holds for long sequences and for scores far apart', () => {
       const shape = { heads: 2, kvHeads: 1, headDim: 16 };
-      // At spread 30 scores reach a thousand, where float32 has a spacing of 0.0001, and values are of size 30.
+      // At spread 30 scores reach a thousand, so float32 has a spacing of 0.0001. Values are of size 30.
       for (const [spread, tolerance] of [
         [1, 5e-6],
         [30, 2e-3],
@@ -255,7 +262,7 @@ class Cache {
     this.#kernels = kernels;
     this.#shape = shape;
     this.#qkv = qkv;
-    const size = kernels.cacheSlotSize(CAPACITY, shape) * SLOTS;
+    const size = kernels.cacheSlotSize({ capacity: CAPACITY, heads: shape }) * SLOTS;
     this.#keys = blank(kernels, size);
     this.#values = blank(kernels, size);
     this.out = new Float32Array((qkv.length / widthOf(shape)) * shape.heads * shape.headDim).fill(Number.NaN);
@@ -265,11 +272,11 @@ class Cache {
     if (steps.length === 0) return;
     const { heads, headDim } = this.#shape;
     const out = blank(this.#kernels, steps.length * heads * headDim);
-    this.#kernels.attentionCached(
+    this.#kernels.attentionCached({
       out,
-      this.#keys,
-      this.#values,
-      floats(
+      keys: this.#keys,
+      values: this.#values,
+      qkv: floats(
         this.#kernels,
         pickRows(
           this.#qkv,
@@ -277,24 +284,32 @@ class Cache {
           widthOf(this.#shape),
         ),
       ),
-      integers(
+      slots: integers(
         this.#kernels,
         steps.map(({ slot }) => slot),
       ),
-      integers(
+      positions: integers(
         this.#kernels,
         steps.map(({ position }) => position),
       ),
-      steps.length,
-      CAPACITY,
-      this.#shape,
-    );
+      rows: steps.length,
+      capacity: CAPACITY,
+      heads: this.#shape,
+    });
     const width = heads * headDim;
     for (const [i, { row }] of steps.entries()) this.out.set(out.subarray(i * width, (i + 1) * width), row * width);
   }
 
   copy(from: number, to: number, length: number): void {
-    this.#kernels.cacheCopy(this.#keys, this.#values, from, to, length, CAPACITY, this.#shape);
+    this.#kernels.cacheCopy({
+      keys: this.#keys,
+      values: this.#values,
+      from,
+      to,
+      length,
+      capacity: CAPACITY,
+      heads: this.#shape,
+    });
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { HostKernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import {
   bfloat16,
   blank,
@@ -32,14 +32,14 @@ function packed(
   to: number,
   transpose: boolean,
 ) {
-  const size = kernels.packedSize(from, to);
+  const size = kernels.packedSize({ inputs: from, outputs: to });
   if (weight instanceof Float32Array) {
     const buffer = floats(kernels, new Float32Array(size));
-    kernels.pack(buffer, floats(kernels, weight), from, to, transpose);
+    kernels.pack({ packed: buffer, weight: floats(kernels, weight), inputs: from, outputs: to, transpose });
     return buffer;
   }
   const buffer = bfloat16(kernels, new Uint16Array(size).fill(NAN_BITS));
-  kernels.pack(buffer, bfloat16(kernels, weight), from, to, transpose);
+  kernels.pack({ packed: buffer, weight: bfloat16(kernels, weight), inputs: from, outputs: to, transpose });
   expect(buffer.subarray(size).every((bits) => bits === NAN_BITS)).toBe(true);
   return buffer;
 }
@@ -57,8 +57,8 @@ export function bfloat16Contract(subject: Subject, { subnormals }: { readonly su
             const fine = packed(subject(), widened(weight), inputs, outputs, transpose);
             for (const accumulate of [false, true]) {
               const [out, expected] = [floats(subject(), before), floats(subject(), before)];
-              subject().linear(out, x, coarse, rows, inputs, outputs, accumulate);
-              subject().linear(expected, x, fine, rows, inputs, outputs, accumulate);
+              subject().linear({ out, x, packed: coarse, rows, inputs, outputs, accumulate });
+              subject().linear({ out: expected, x, packed: fine, rows, inputs, outputs, accumulate });
               sameBits(body(out), body(expected), `${rows} x ${inputs} x ${outputs}, ${transpose}, ${accumulate}`);
               expect(tailIsIntact(out)).toBe(true);
             }
@@ -73,7 +73,15 @@ export function bfloat16Contract(subject: Subject, { subnormals }: { readonly su
       const weight = packed(subject(), coarseNoise(inputs * outputs, 'weight'), inputs, outputs, false);
       const run = (from: Float32Array) => {
         const out = blank(subject(), (from.length / inputs) * outputs);
-        subject().linear(out, floats(subject(), from), weight, from.length / inputs, inputs, outputs, false);
+        subject().linear({
+          out,
+          x: floats(subject(), from),
+          packed: weight,
+          rows: from.length / inputs,
+          inputs,
+          outputs,
+          accumulate: false,
+        });
         return body(out);
       };
       const together = run(x);
@@ -102,7 +110,15 @@ export function bfloat16Contract(subject: Subject, { subnormals }: { readonly su
       ]);
       const out = blank(subject(), weight.length);
       const matrix = packed(subject(), weight, 1, weight.length, false);
-      subject().linear(out, floats(subject(), [1]), matrix, 1, 1, weight.length, false);
+      subject().linear({
+        out,
+        x: floats(subject(), [1]),
+        packed: matrix,
+        rows: 1,
+        inputs: 1,
+        outputs: weight.length,
+        accumulate: false,
+      });
       const sum = (value: number) => 0 + value; // begins at 0, so that -0 is 0
       expect(Array.from(body(out))).toEqual(Array.from(widened(weight), sum));
     });
@@ -114,7 +130,7 @@ export function bfloat16Contract(subject: Subject, { subnormals }: { readonly su
         Int32Array.from({ length: 256 }, (_, row) => 255 - row),
       );
       const out = blank(subject(), table.length);
-      subject().embed(out, bfloat16(subject(), table), tokens, 256, 256);
+      subject().embed({ out, table: bfloat16(subject(), table), tokens, rows: 256, width: 256 });
       const bits = new Uint32Array(body(out).buffer);
       for (let i = 0; i < bits.length; i++) {
         const number = (255 - Math.floor(i / 256)) * 256 + (i % 256);
@@ -128,7 +144,7 @@ export function bfloat16Contract(subject: Subject, { subnormals }: { readonly su
           const table = coarseNoise(11 * width, 'table');
           const tokens = randomIntegers(rows, 11, 'tokens');
           const out = blank(subject(), rows * width);
-          subject().embed(out, bfloat16(subject(), table), integers(subject(), tokens), rows, width);
+          subject().embed({ out, table: bfloat16(subject(), table), tokens: integers(subject(), tokens), rows, width });
           sameBits(body(out), pickRows(widened(table), Array.from(tokens), width), `width ${width}`);
           expect(tailIsIntact(out)).toBe(true);
         }
@@ -136,12 +152,18 @@ export function bfloat16Contract(subject: Subject, { subnormals }: { readonly su
     });
 
     it('are packed to the same kind only', () => {
-      const size = subject().packedSize(3, 5);
+      const size = subject().packedSize({ inputs: 3, outputs: 5 });
       const [fine, coarse] = [subject().allocate(size), subject().allocateBfloat16(size)];
       const [weight, coarseWeight] = [subject().allocate(15), subject().allocateBfloat16(15)];
-      expect(() => subject().pack<Float32Array | Uint16Array>(coarse, weight, 3, 5, false)).toThrow(RangeError);
-      expect(() => subject().pack<Float32Array | Uint16Array>(fine, coarseWeight, 3, 5, false)).toThrow(RangeError);
-      expect(() => subject().pack(coarse, coarseWeight, 3, 5, false)).not.toThrow();
+      expect(() => subject().pack({ packed: coarse, weight, inputs: 3, outputs: 5, transpose: false })).toThrow(
+        RangeError,
+      );
+      expect(() =>
+        subject().pack({ packed: fine, weight: coarseWeight, inputs: 3, outputs: 5, transpose: false }),
+      ).toThrow(RangeError);
+      expect(() =>
+        subject().pack({ packed: coarse, weight: coarseWeight, inputs: 3, outputs: 5, transpose: false }),
+      ).not.toThrow();
     });
   });
 }

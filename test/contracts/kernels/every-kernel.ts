@@ -7,16 +7,16 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const { kernels, sizes: s } = e;
     const inputs = s.inputs;
     const outputs = s.outputs;
-    e.keepPrivate('packedSize', Float32Array.of(kernels.packedSize(inputs, outputs)));
+    e.keepPrivate('packedSize', Float32Array.of(kernels.packedSize({ inputs, outputs })));
   },
   (e) => {
     const { kernels, sizes: s } = e;
     for (const transpose of [false, true]) {
       const inputs = s.inputs;
       const outputs = s.outputs;
-      const packed = e.floats(kernels.packedSize(inputs, outputs), () => e.noise());
+      const packed = e.floats(kernels.packedSize({ inputs, outputs }), () => e.noise());
       const weight = e.floats(inputs * outputs, () => e.noise());
-      kernels.pack(packed, weight, inputs, outputs, transpose);
+      kernels.pack({ packed, weight, inputs, outputs, transpose });
       e.keepPrivate(`pack(packed), ${transpose ? '' : 'no '}transpose`, packed);
     }
   },
@@ -25,9 +25,9 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     for (const transpose of [false, true]) {
       const inputs = s.inputs;
       const outputs = s.outputs;
-      const packed = e.bfloat16(kernels.packedSize(inputs, outputs), () => e.noise());
+      const packed = e.bfloat16(kernels.packedSize({ inputs, outputs }), () => e.noise());
       const weight = e.bfloat16(inputs * outputs, () => e.noise());
-      kernels.pack(packed, weight, inputs, outputs, transpose);
+      kernels.pack({ packed, weight, inputs, outputs, transpose });
       e.keepPrivate(`packBfloat16(packed), ${transpose ? '' : 'no '}transpose`, packed);
     }
   },
@@ -40,7 +40,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
       const out = e.floats(rows * outputs, () => e.noise());
       const x = e.floats(rows * inputs, () => e.noise());
       const packed = e.packedMatrix(inputs, outputs);
-      kernels.linear(out, x, packed, rows, inputs, outputs, accumulate);
+      kernels.linear({ out, x, packed, rows, inputs, outputs, accumulate });
       e.keep(`linear(out), ${accumulate ? '' : 'no '}accumulate`, out);
     }
   },
@@ -53,7 +53,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
       const out = e.floats(rows * outputs, () => e.noise());
       const x = e.floats(rows * inputs, () => e.noise());
       const packed = e.packedMatrixBfloat16(inputs, outputs);
-      kernels.linear(out, x, packed, rows, inputs, outputs, accumulate);
+      kernels.linear({ out, x, packed, rows, inputs, outputs, accumulate });
       e.keep(`linearBfloat16(out), ${accumulate ? '' : 'no '}accumulate`, out);
     }
   },
@@ -65,24 +65,24 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const dWeight = e.floats(inputs * outputs, () => e.noise());
     const x = e.floats(rows * inputs, () => e.noise());
     const dOut = e.floats(rows * outputs, () => e.noise());
-    kernels.linearWeightGradient(dWeight, x, dOut, rows, inputs, outputs);
+    kernels.linearWeightGradient({ dWeight, x, dOut, rows, inputs, outputs });
     e.keep('linearWeightGradient(dWeight)', dWeight);
   },
   (e) => {
     const { kernels, sizes: s } = e;
     const inputs = s.inputs;
     const outputs = s.outputs;
-    e.keepPrivate('packedNarrowSize', Float32Array.of(kernels.packedNarrowSize(inputs, outputs)));
+    e.keepPrivate('bfloat16PackedSize', Float32Array.of(kernels.bfloat16PackedSize({ inputs, outputs })));
   },
   (e) => {
     const { kernels, sizes: s } = e;
     for (const transpose of [false, true]) {
       const inputs = s.inputs;
       const outputs = s.outputs;
-      const packed = e.bfloat16(kernels.packedNarrowSize(inputs, outputs), () => e.noise());
+      const packed = e.bfloat16(kernels.bfloat16PackedSize({ inputs, outputs }), () => e.noise());
       const weight = e.floats(inputs * outputs, () => e.noise());
-      kernels.packNarrow(packed, weight, inputs, outputs, transpose);
-      e.keepPrivate(`packNarrow(packed), ${transpose ? '' : 'no '}transpose`, packed);
+      kernels.bfloat16Pack({ packed, weight, inputs, outputs, transpose });
+      e.keepPrivate(`bfloat16Pack(packed), ${transpose ? '' : 'no '}transpose`, packed);
     }
   },
   (e) => {
@@ -90,10 +90,10 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     for (const transpose of [false, true]) {
       const inputs = s.inputs;
       const outputs = s.outputs;
-      const packed = e.bfloat16(kernels.packedNarrowSize(inputs, outputs), () => e.noise());
+      const packed = e.bfloat16(kernels.bfloat16PackedSize({ inputs, outputs }), () => e.noise());
       const weight = e.bfloat16(inputs * outputs, () => e.noise());
-      kernels.packNarrow(packed, weight, inputs, outputs, transpose);
-      e.keepPrivate(`packNarrowBfloat16(packed), ${transpose ? '' : 'no '}transpose`, packed);
+      kernels.bfloat16Pack({ packed, weight, inputs, outputs, transpose });
+      e.keepPrivate(`bfloat16PackBfloat16(packed), ${transpose ? '' : 'no '}transpose`, packed);
     }
   },
   (e) => {
@@ -104,9 +104,9 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
       const outputs = s.outputs;
       const out = e.floats(rows * outputs, () => e.noise());
       const x = e.floats(rows * inputs, () => e.noise());
-      const packed = e.packedNarrowMatrix(inputs, outputs);
-      kernels.linearNarrow(out, x, packed, rows, inputs, outputs, accumulate);
-      e.keep(`linearNarrow(out), ${accumulate ? '' : 'no '}accumulate`, out);
+      const packed = e.bfloat16PackedMatrix(inputs, outputs);
+      kernels.bfloat16Linear({ out, x, packed, rows, inputs, outputs, accumulate });
+      e.keep(`bfloat16Linear(out), ${accumulate ? '' : 'no '}accumulate`, out);
     }
   },
   (e) => {
@@ -117,8 +117,8 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const dWeight = e.floats(inputs * outputs, () => e.noise());
     const x = e.floats(rows * inputs, () => e.noise());
     const dOut = e.floats(rows * outputs, () => e.noise());
-    kernels.linearNarrowWeightGradient(dWeight, x, dOut, rows, inputs, outputs);
-    e.keep('linearNarrowWeightGradient(dWeight)', dWeight);
+    kernels.bfloat16LinearWeightGradient({ dWeight, x, dOut, rows, inputs, outputs });
+    e.keep('bfloat16LinearWeightGradient(dWeight)', dWeight);
   },
   (e) => {
     const { kernels, sizes: s } = e;
@@ -128,7 +128,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const inverse = e.floats(rows, () => e.noise());
     const x = e.floats(rows * width, () => e.noise());
     const gain = e.floats(width, () => e.noise());
-    kernels.rmsNorm(out, inverse, x, gain, rows, width, 1e-5);
+    kernels.rmsNorm({ out, inverse, x, gain, rows, width, epsilon: 1e-5 });
     e.keep('rmsNorm(out)', out);
     e.keep('rmsNorm(inverse)', inverse);
   },
@@ -142,7 +142,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const x = e.floats(rows * width, () => e.noise());
     const gain = e.floats(width, () => e.noise());
     const inverse = e.floats(rows, () => 1 + e.noise() / 2);
-    kernels.rmsNormBackward(dx, dGain, dOut, x, gain, inverse, rows, width);
+    kernels.rmsNormBackward({ dx, dGain, dOut, x, gain, inverse, rows, width });
     e.keep('rmsNormBackward(dx)', dx);
     e.keep('rmsNormBackward(dGain)', dGain);
   },
@@ -155,7 +155,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const keyInverse = e.floats(rows * heads.kvHeads, () => e.noise());
     const queryGain = e.floats(heads.headDim, () => e.noise());
     const keyGain = e.floats(heads.headDim, () => e.noise());
-    kernels.headNorm(qkv, queryInverse, keyInverse, queryGain, keyGain, rows, heads, 1e-5);
+    kernels.headNorm({ qkv, queryInverse, keyInverse, queryGain, keyGain, rows, heads, epsilon: 1e-5 });
     e.keep('headNorm(qkv)', qkv);
     e.keep('headNorm(queryInverse)', queryInverse);
     e.keep('headNorm(keyInverse)', keyInverse);
@@ -172,7 +172,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const keyGain = e.floats(heads.headDim, () => e.noise());
     const queryInverse = e.floats(rows * heads.heads, () => 1 + e.noise() / 2);
     const keyInverse = e.floats(rows * heads.kvHeads, () => 1 + e.noise() / 2);
-    kernels.headNormBackward(
+    kernels.headNormBackward({
       dQkv,
       dQueryGain,
       dKeyGain,
@@ -183,7 +183,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
       keyInverse,
       rows,
       heads,
-    );
+    });
     e.keep('headNormBackward(dQkv)', dQkv);
     e.keep('headNormBackward(dQueryGain)', dQueryGain);
     e.keep('headNormBackward(dKeyGain)', dKeyGain);
@@ -197,7 +197,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
       const positions = e.integers(rows, () => e.below(capacity));
       const qkv = e.floats(rows * qkvWidth(heads), () => e.noise());
       const table = e.floats(indexed(positions) * heads.headDim, () => e.noise());
-      kernels.rope(qkv, table, positions, rows, heads, inverse);
+      kernels.rope({ qkv, table, positions, rows, heads, inverse });
       e.keep(`rope(qkv), ${inverse ? '' : 'no '}inverse`, qkv);
     }
   },
@@ -209,7 +209,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const out = e.floats((starts[sequences] as number) * heads.heads * heads.headDim, () => e.noise());
     const logSumExp = e.floats((starts[sequences] as number) * heads.heads, () => e.noise());
     const qkv = e.floats((starts[sequences] as number) * qkvWidth(heads), () => 2 * e.noise());
-    kernels.attention(out, logSumExp, qkv, starts, sequences, heads);
+    kernels.attention({ out, logSumExp, qkv, starts, sequences, heads });
     e.keep('attention(out)', out);
     e.keep('attention(logSumExp)', logSumExp);
   },
@@ -223,14 +223,14 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const out = e.floats((starts[sequences] as number) * heads.heads * heads.headDim, () => e.noise());
     const logSumExp = e.floats((starts[sequences] as number) * heads.heads, () => 4 + e.noise());
     const qkv = e.floats((starts[sequences] as number) * qkvWidth(heads), () => 2 * e.noise());
-    kernels.attentionBackward(dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads);
+    kernels.attentionBackward({ dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads });
     e.keep('attentionBackward(dQkv)', dQkv);
   },
   (e) => {
     const { kernels, sizes: s } = e;
     const capacity = s.capacity;
     const heads = s.heads;
-    e.keepPrivate('cacheSlotSize', Float32Array.of(kernels.cacheSlotSize(capacity, heads)));
+    e.keepPrivate('cacheSlotSize', Float32Array.of(kernels.cacheSlotSize({ capacity, heads })));
   },
   (e) => {
     const { kernels, sizes: s } = e;
@@ -240,10 +240,10 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const slots = e.integers(rows, (r) => e.quotient(r, capacity));
     const positions = e.integers(rows, (r) => r % capacity);
     const out = e.floats(rows * heads.heads * heads.headDim, () => e.noise());
-    const keys = e.floats(indexed(slots) * kernels.cacheSlotSize(capacity, heads), () => 0);
-    const values = e.floats(indexed(slots) * kernels.cacheSlotSize(capacity, heads), () => 0);
+    const keys = e.floats(indexed(slots) * kernels.cacheSlotSize({ capacity, heads }), () => 0);
+    const values = e.floats(indexed(slots) * kernels.cacheSlotSize({ capacity, heads }), () => 0);
     const qkv = e.floats(rows * qkvWidth(heads), () => 2 * e.noise());
-    kernels.attentionCached(out, keys, values, qkv, slots, positions, rows, capacity, heads);
+    kernels.attentionCached({ out, keys, values, qkv, slots, positions, rows, capacity, heads });
     e.keep('attentionCached(out)', out);
     e.keepPrivate('attentionCached(keys)', keys);
     e.keepPrivate('attentionCached(values)', values);
@@ -255,9 +255,9 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const from = 0;
     const to = 1;
     const length = capacity - 1;
-    const keys = e.floats((Math.max(from, to) + 1) * kernels.cacheSlotSize(capacity, heads), () => e.noise());
-    const values = e.floats((Math.max(from, to) + 1) * kernels.cacheSlotSize(capacity, heads), () => e.noise());
-    kernels.cacheCopy(keys, values, from, to, length, capacity, heads);
+    const keys = e.floats((Math.max(from, to) + 1) * kernels.cacheSlotSize({ capacity, heads }), () => e.noise());
+    const values = e.floats((Math.max(from, to) + 1) * kernels.cacheSlotSize({ capacity, heads }), () => e.noise());
+    kernels.cacheCopy({ keys, values, from, to, length, capacity, heads });
     e.keepPrivate('cacheCopy(keys)', keys);
     e.keepPrivate('cacheCopy(values)', values);
   },
@@ -267,7 +267,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const feedForward = s.feedForward;
     const out = e.floats(rows * feedForward, () => e.noise());
     const gateUp = e.floats(rows * 2 * feedForward, () => 5 * e.noise());
-    kernels.swiglu(out, gateUp, rows, feedForward);
+    kernels.swiglu({ out, gateUp, rows, feedForward });
     e.keep('swiglu(out)', out);
   },
   (e) => {
@@ -277,7 +277,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const dGateUp = e.floats(rows * 2 * feedForward, () => e.noise());
     const dOut = e.floats(rows * feedForward, () => e.noise());
     const gateUp = e.floats(rows * 2 * feedForward, () => 5 * e.noise());
-    kernels.swigluBackward(dGateUp, dOut, gateUp, rows, feedForward);
+    kernels.swigluBackward({ dGateUp, dOut, gateUp, rows, feedForward });
     e.keep('swigluBackward(dGateUp)', dGateUp);
   },
   (e) => {
@@ -288,7 +288,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const tokens = e.integers(rows, () => e.below(vocabSize));
     const out = e.floats(rows * width, () => e.noise());
     const table = e.floats(indexed(tokens) * width, () => e.noise());
-    kernels.embed(out, table, tokens, rows, width);
+    kernels.embed({ out, table, tokens, rows, width });
     e.keep('embed(out)', out);
   },
   (e) => {
@@ -299,7 +299,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const tokens = e.integers(rows, () => e.below(vocabSize));
     const out = e.floats(rows * width, () => e.noise());
     const table = e.bfloat16(indexed(tokens) * width, () => e.noise());
-    kernels.embed(out, table, tokens, rows, width);
+    kernels.embed({ out, table, tokens, rows, width });
     e.keep('embedBfloat16(out)', out);
   },
   (e) => {
@@ -310,7 +310,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const tokens = e.integers(rows, () => e.below(vocabSize));
     const dTable = e.floats(indexed(tokens) * width, () => e.noise());
     const dOut = e.floats(rows * width, () => e.noise());
-    kernels.embedBackward(dTable, dOut, tokens, rows, width);
+    kernels.embedBackward({ dTable, dOut, tokens, rows, width });
     e.keep('embedBackward(dTable)', dTable);
   },
   (e) => {
@@ -323,7 +323,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const entropy = e.floats(rows, () => e.noise());
     const logits = e.floats(rows * vocabSize, () => 6 * e.noise());
     const inverseTemperature = e.floats(rows, () => 1 + e.noise() / 2);
-    kernels.tokenLogprobs(logprobs, logSumExp, entropy, logits, targets, inverseTemperature, rows, vocabSize);
+    kernels.tokenLogprobs({ logprobs, logSumExp, entropy, logits, targets, inverseTemperature, rows, vocabSize });
     e.keep('tokenLogprobs(logprobs)', logprobs);
     e.keep('tokenLogprobs(logSumExp)', logSumExp);
     e.keep('tokenLogprobs(entropy)', entropy);
@@ -337,7 +337,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const dLogprobs = e.floats(rows, () => e.noise());
     const logSumExp = e.floats(rows, () => 9 + e.noise());
     const inverseTemperature = e.floats(rows, () => 1 + e.noise() / 2);
-    kernels.tokenLogprobsBackward(logits, dLogprobs, logSumExp, targets, inverseTemperature, rows, vocabSize);
+    kernels.tokenLogprobsBackward({ logits, dLogprobs, logSumExp, targets, inverseTemperature, rows, vocabSize });
     e.keep('tokenLogprobsBackward(logits)', logits);
   },
   (e) => {
@@ -351,7 +351,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const logSumExp = e.floats(rows, () => 9 + e.noise());
     const entropy = e.floats(rows, () => 2 + e.noise());
     const inverseTemperature = e.floats(rows, () => 1 + e.noise() / 2);
-    kernels.tokenEntropyBackward(
+    kernels.tokenEntropyBackward({
       logits,
       dLogprobs,
       dEntropy,
@@ -361,7 +361,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
       inverseTemperature,
       rows,
       vocabSize,
-    );
+    });
     e.keep('tokenEntropyBackward(logits)', logits);
   },
   (e) => {
@@ -375,7 +375,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const uniforms = e.floats(rows, () => (1 + e.noise()) / 2);
     const inverseTemperature = e.floats(rows, (r) => (r % 7 === 0 ? 0 : 1 + e.noise() / 2));
     const topP = e.floats(rows, () => 0.95);
-    kernels.sampleTokens(tokens, logprobs, logits, uniforms, inverseTemperature, topK, topP, rows, vocabSize);
+    kernels.sampleTokens({ tokens, logprobs, logits, uniforms, inverseTemperature, topK, topP, rows, vocabSize });
     e.keep('sampleTokens(tokens)', tokens);
     e.keep('sampleTokens(logprobs)', logprobs);
   },
@@ -383,14 +383,14 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const { kernels, sizes: s } = e;
     const length = s.length;
     const x = e.floats(length, () => e.noise());
-    e.keep('sumOfSquares', Float32Array.of(kernels.sumOfSquares(x, length)));
+    e.keep('sumOfSquares', Float32Array.of(kernels.sumOfSquares({ x, length })));
   },
   (e) => {
     const { kernels, sizes: s } = e;
     const length = s.length;
     const out = e.floats(length, () => e.noise());
     const x = e.floats(length, () => e.noise());
-    kernels.add(out, x, length);
+    kernels.add({ out, x, length });
     e.keep('add(out)', out);
   },
   (e) => {
@@ -400,7 +400,7 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const gradient = e.floats(length, () => e.noise());
     const firstMoment = e.floats(length, () => e.noise());
     const secondMoment = e.floats(length, () => (1.5 + e.noise()) / 8);
-    kernels.adamw(weights, gradient, firstMoment, secondMoment, length, SETTINGS);
+    kernels.adamw({ weights, gradient, firstMoment, secondMoment, length, settings: SETTINGS });
     e.keep('adamw(weights)', weights);
     e.keep('adamw(firstMoment)', firstMoment);
     e.keep('adamw(secondMoment)', secondMoment);

@@ -1,5 +1,5 @@
-import type { AdamWStep, Heads, WeightArray } from '../../../src/tensor/kernel-arguments.js';
-import type { HostKernels } from '../../../src/tensor/kernels.js';
+import type { AdamWStep, Heads, WeightArray } from '../../../src/engine/tensor/kernel-arguments.js';
+import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import { noise } from './support.js';
 
 /** Sizes of a small decoder: several blocks of rows, and no whole number of vectors. */
@@ -91,23 +91,23 @@ export class Examples {
   }
 
   packedMatrix(inputs: number, outputs: number): Float32Array {
-    const packed = this.kernels.allocate(this.kernels.packedSize(inputs, outputs));
+    const packed = this.kernels.allocate(this.kernels.packedSize({ inputs, outputs }));
     const weight = this.floats(inputs * outputs, () => this.noise());
-    this.kernels.pack(packed, weight, inputs, outputs, false);
+    this.kernels.pack({ packed, weight, inputs, outputs, transpose: false });
     return packed;
   }
 
   packedMatrixBfloat16(inputs: number, outputs: number): Uint16Array {
-    const packed = this.kernels.allocateBfloat16(this.kernels.packedSize(inputs, outputs));
+    const packed = this.kernels.allocateBfloat16(this.kernels.packedSize({ inputs, outputs }));
     const weight = this.bfloat16(inputs * outputs, () => this.noise());
-    this.kernels.pack(packed, weight, inputs, outputs, false);
+    this.kernels.pack({ packed, weight, inputs, outputs, transpose: false });
     return packed;
   }
 
-  packedNarrowMatrix(inputs: number, outputs: number): Uint16Array {
-    const packed = this.kernels.allocateBfloat16(this.kernels.packedNarrowSize(inputs, outputs));
+  bfloat16PackedMatrix(inputs: number, outputs: number): Uint16Array {
+    const packed = this.kernels.allocateBfloat16(this.kernels.bfloat16PackedSize({ inputs, outputs }));
     const weight = this.floats(inputs * outputs, () => this.noise());
-    this.kernels.packNarrow(packed, weight, inputs, outputs, false);
+    this.kernels.bfloat16Pack({ packed, weight, inputs, outputs, transpose: false });
     return packed;
   }
 

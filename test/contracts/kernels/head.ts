@@ -17,7 +17,7 @@ import {
 
 const VOCAB_SIZES = [1, 2, 5, 32, 139, 1000];
 
-/** z − log Σ exp z for z = logits · inverseTemperature, and what hangs on it. */
+/** z − log Σ exp z for z = logits · inverseTemperature, and the values computed from it. */
 export function logSoftmax(logits: ArrayLike<number>, inverseTemperature: number) {
   const z = Float64Array.from(logits, (logit) => logit * inverseTemperature);
   const max = z.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
@@ -38,16 +38,16 @@ export function logprobContract(subject: Subject): void {
     const logprobs = blank(subject(), rows);
     const logSumExp = blank(subject(), rows);
     const entropy = blank(subject(), rows);
-    subject().tokenLogprobs(
+    subject().tokenLogprobs({
       logprobs,
       logSumExp,
       entropy,
-      floats(subject(), logits),
-      integers(subject(), targets),
-      floats(subject(), inverseTemperature),
+      logits: floats(subject(), logits),
+      targets: integers(subject(), targets),
+      inverseTemperature: floats(subject(), inverseTemperature),
       rows,
       vocabSize,
-    );
+    });
     return { logprobs, logSumExp, entropy };
   };
 
@@ -60,15 +60,15 @@ export function logprobContract(subject: Subject): void {
     vocabSize: number,
   ) => {
     const changed = floats(subject(), logits);
-    subject().tokenLogprobsBackward(
-      changed,
-      floats(subject(), dLogprobs),
+    subject().tokenLogprobsBackward({
+      logits: changed,
+      dLogprobs: floats(subject(), dLogprobs),
       logSumExp,
-      integers(subject(), targets),
-      floats(subject(), inverseTemperature),
-      targets.length,
+      targets: integers(subject(), targets),
+      inverseTemperature: floats(subject(), inverseTemperature),
+      rows: targets.length,
       vocabSize,
-    );
+    });
     return changed;
   };
 
@@ -90,17 +90,17 @@ export function logprobContract(subject: Subject): void {
   ) => {
     const { logSumExp, entropy } = run(logits, targets, inverseTemperature, vocabSize);
     const changed = floats(subject(), logits);
-    subject().tokenEntropyBackward(
-      changed,
-      floats(subject(), dLogprobs),
-      floats(subject(), dEntropy),
+    subject().tokenEntropyBackward({
+      logits: changed,
+      dLogprobs: floats(subject(), dLogprobs),
+      dEntropy: floats(subject(), dEntropy),
       logSumExp,
       entropy,
-      integers(subject(), targets),
-      floats(subject(), inverseTemperature),
-      targets.length,
+      targets: integers(subject(), targets),
+      inverseTemperature: floats(subject(), inverseTemperature),
+      rows: targets.length,
       vocabSize,
-    );
+    });
     return changed;
   };
 
@@ -176,7 +176,7 @@ export function logprobContract(subject: Subject): void {
       }
     });
 
-    it('has the gradient of its entropy too, where that is asked for', () => {
+    it('has the gradient of its entropy too, if requested', () => {
       for (const vocabSize of [1, 7, 32]) {
         const rows = 3;
         const { logits, targets, scales, dLogprobs, dEntropy } = inputs(rows, vocabSize, 3);

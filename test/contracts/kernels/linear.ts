@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
-import type { HostKernels } from '../../../src/tensor/kernels.js';
+import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import { blank, body, close, floats, get, noise, pickRows, ROWS, type Subject, sameBits, WIDTHS } from './support.js';
 
 interface Sizes {
@@ -10,8 +10,8 @@ interface Sizes {
 }
 
 function packed(kernels: HostKernels, weight: Float32Array, inputs: number, outputs: number, transpose = false) {
-  const buffer = floats(kernels, new Float32Array(kernels.packedSize(inputs, outputs)));
-  kernels.pack(buffer, floats(kernels, weight), inputs, outputs, transpose);
+  const buffer = floats(kernels, new Float32Array(kernels.packedSize({ inputs, outputs })));
+  kernels.pack({ packed: buffer, weight: floats(kernels, weight), inputs, outputs, transpose });
   return buffer;
 }
 
@@ -41,7 +41,15 @@ function run(
   { rows, inputs, outputs }: Sizes,
 ): Float32Array {
   const out = blank(kernels, rows * outputs);
-  kernels.linear(out, floats(kernels, x), packed(kernels, weight, inputs, outputs), rows, inputs, outputs, false);
+  kernels.linear({
+    out,
+    x: floats(kernels, x),
+    packed: packed(kernels, weight, inputs, outputs),
+    rows,
+    inputs,
+    outputs,
+    accumulate: false,
+  });
   return out;
 }
 
@@ -65,7 +73,15 @@ export function linearContract(subject: Subject): void {
 
         const other = packed(subject(), transposed(weight, inputs, outputs), inputs, outputs, true);
         const again = blank(subject(), rows * outputs);
-        subject().linear(again, floats(subject(), x), other, rows, inputs, outputs, false);
+        subject().linear({
+          out: again,
+          x: floats(subject(), x),
+          packed: other,
+          rows,
+          inputs,
+          outputs,
+          accumulate: false,
+        });
         sameBits(body(again), body(out), `${what}, transposed`);
       }
     });
@@ -79,7 +95,7 @@ export function linearContract(subject: Subject): void {
         const sum = body(run(subject(), x, weight, sizes));
         const out = floats(subject(), before);
         const matrix = packed(subject(), weight, inputs, outputs);
-        subject().linear(out, floats(subject(), x), matrix, rows, inputs, outputs, true);
+        subject().linear({ out, x: floats(subject(), x), packed: matrix, rows, inputs, outputs, accumulate: true });
         const expected = before.map((value, i) => value + get(sum, i));
         sameBits(body(out), expected, `accumulating linear ${rows} x ${inputs} x ${outputs}`);
       }
@@ -134,7 +150,14 @@ export function linearContract(subject: Subject): void {
         const dOut = noise(rows * outputs, 'dOut');
         const before = noise(inputs * outputs, 'before');
         const dWeight = floats(subject(), before);
-        subject().linearWeightGradient(dWeight, floats(subject(), x), floats(subject(), dOut), rows, inputs, outputs);
+        subject().linearWeightGradient({
+          dWeight,
+          x: floats(subject(), x),
+          dOut: floats(subject(), dOut),
+          rows,
+          inputs,
+          outputs,
+        });
         const change = product(transposed(x, rows, inputs), dOut, { rows: inputs, inputs: rows, outputs });
         const expected = change.map((value, i) => value + get(before, i));
         close(dWeight, expected, 2e-5, `weight gradient ${rows} x ${inputs} x ${outputs}`);

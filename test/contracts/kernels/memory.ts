@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { NigtStep, SgdStep } from '../../../src/tensor/kernel-arguments.js';
+import type { NigtStep, SgdStep } from '../../../src/engine/tensor/kernel-arguments.js';
 import { blank, body, close, dot, floats, get, noise, type Subject, sameBits, tailIsIntact } from './support.js';
 
 const LENGTHS = [1, 5, 64, 97, 2_011];
 
-/** How far single numbers may be off where an implementation computes in float32. */
+/** The tolerance for single numbers of an implementation that computes in float32. */
 const NEAR = 1e-6;
 
 export function memoryContract(subject: Subject): void {
   describe('memory', () => {
-    it('is read as copies that nobody else has', async () => {
+    it('is read as copies that share no memory', async () => {
       const kernels = subject();
       const [x, i, h] = [kernels.allocate(5), kernels.allocateIntegers(3), kernels.allocateBfloat16(7)];
       const given = [noise(5, 'floats'), Int32Array.of(4, -1, 2), Uint16Array.of(1, 2, 3)] as const;
@@ -17,7 +17,7 @@ export function memoryContract(subject: Subject): void {
       kernels.write(i, given[1]);
       kernels.write(h, given[2]);
       const [floatsRead, integersRead, halvesRead] = await kernels.read([x, i.subarray(1), h]);
-      kernels.fill(x, 9);
+      kernels.fill({ x, value: 9 });
       sameBits(floatsRead, given[0], 'float32');
       sameBits(integersRead, Int32Array.of(-1, 2), 'int32');
       sameBits(halvesRead, Uint16Array.of(1, 2, 3, 0, 0, 0, 0), 'bfloat16');
@@ -38,22 +38,22 @@ export function memoryContract(subject: Subject): void {
       for (const length of LENGTHS) {
         const from = noise(length, 'copied');
         const to = blank(kernels, length);
-        kernels.copy(to, floats(kernels, from).subarray(0, length));
+        kernels.copy({ to, from: floats(kernels, from).subarray(0, length) });
         sameBits(body(to), from, 'copy');
-        kernels.fill(to.subarray(0, length - 1), -2.5);
+        kernels.fill({ x: to.subarray(0, length - 1), value: -2.5 });
         sameBits(
           body(to),
           from.map((value, i) => (i < length - 1 ? -2.5 : value)),
           'fill',
         );
         const rows = blank(kernels, 3 * length);
-        kernels.repeat(rows, floats(kernels, from).subarray(0, length), 3);
+        kernels.repeat({ out: rows, row: floats(kernels, from).subarray(0, length), rows: 3 });
         sameBits(body(rows), Float32Array.of(...from, ...from, ...from), 'repeat');
         expect([to, rows].every(tailIsIntact)).toBe(true);
       }
     });
 
-    it('has blocks of columns that are scaled, put in place or added to what is there', () => {
+    it('has blocks of columns that are scaled, stored or added', () => {
       const kernels = subject();
       const [rows, columns, toStride, fromStride] = [7, 33, 80, 40];
       const from = noise(rows * fromStride, 'block');
@@ -65,7 +65,7 @@ export function memoryContract(subject: Subject): void {
       ] as const) {
         const to = floats(kernels, before);
         const [part, block] = [to.subarray(5), floats(kernels, from).subarray(2)];
-        kernels.copyBlock(part, toStride, block, fromStride, rows, columns, scale, accumulate);
+        kernels.copyBlock({ to: part, toStride, from: block, fromStride, rows, columns, scale, accumulate });
         const expected = before.map((value, at) => {
           const [r, c] = [Math.floor((at - 5) / toStride), (at - 5) % toStride];
           if (at < 5 || c >= columns) return value;
@@ -79,11 +79,20 @@ export function memoryContract(subject: Subject): void {
     it('of no numbers is nothing to do', () => {
       const kernels = subject();
       const [empty, one] = [kernels.allocate(0), floats(kernels, [3])];
-      kernels.copy(one, empty);
-      kernels.fill(empty, 1);
-      kernels.repeat(empty, empty, 0);
-      kernels.copyBlock(one, 1, empty, 1, 0, 1, 2, false);
-      kernels.valueHead(empty, empty, one, 0, 0);
+      kernels.copy({ to: one, from: empty });
+      kernels.fill({ x: empty, value: 1 });
+      kernels.repeat({ out: empty, row: empty, rows: 0 });
+      kernels.copyBlock({
+        to: one,
+        toStride: 1,
+        from: empty,
+        fromStride: 1,
+        rows: 0,
+        columns: 1,
+        scale: 2,
+        accumulate: false,
+      });
+      kernels.valueHead({ values: empty, hidden: empty, head: one, rows: 0, width: 0 });
       sameBits(body(one), Float32Array.of(3), 'what is beside nothing');
     });
   });
@@ -116,7 +125,7 @@ export function memoryContract(subject: Subject): void {
             expected[i] = weight - 0.03 * (nesterov ? g + 0.9 * get(velocity, i) : get(velocity, i));
           });
           const given = floats(subject(), gradient);
-          subject().sgd(weights, given, directions, length, { ...settings, nesterov });
+          subject().sgd({ weights, gradient: given, directions, length, settings: { ...settings, nesterov } });
           sameBits(body(given), gradient, 'the gradient');
         }
         close(weights, expected, NEAR, `weights [${length}]`);
@@ -148,7 +157,14 @@ export function memoryContract(subject: Subject): void {
           iterate.forEach((value, i) => {
             iterate[i] = value + get(move, i);
           });
-          subject().nigt(weights, floats(subject(), gradient), direction, ahead, length, { ...settings, step });
+          subject().nigt({
+            weights,
+            gradient: floats(subject(), gradient),
+            direction,
+            ahead,
+            length,
+            settings: { ...settings, step },
+          });
           close(
             ahead,
             move.map((value) => 1.5 * value),
@@ -166,12 +182,12 @@ export function memoryContract(subject: Subject): void {
       }
     });
 
-    it('stays where it is without a gradient', () => {
+    it('stays unchanged without a gradient', () => {
       const start = noise(5, 'weights');
       const weights = floats(subject(), start);
       const [direction, ahead] = [floats(subject(), new Float32Array(5)), floats(subject(), new Float32Array(5))];
       const none = floats(subject(), new Float32Array(5));
-      subject().nigt(weights, none, direction, ahead, 5, { ...settings, step: 1 });
+      subject().nigt({ weights, gradient: none, direction, ahead, length: 5, settings: { ...settings, step: 1 } });
       sameBits(body(weights), start, 'weights');
     });
   });
@@ -184,11 +200,17 @@ export function memoryContract(subject: Subject): void {
 
     it('is a product with a bias, row by row', () => {
       const values = blank(subject(), rows);
-      subject().valueHead(values, floats(subject(), hidden), floats(subject(), head), rows, width);
+      subject().valueHead({ values, hidden: floats(subject(), hidden), head: floats(subject(), head), rows, width });
       const expected = Float64Array.from({ length: rows }, (_, r) => get(head, width) + dot(row(r), head.slice(0, -1)));
       close(values, expected, 1e-5, 'values');
       const alone = blank(subject(), 1);
-      subject().valueHead(alone, floats(subject(), row(5)), floats(subject(), head), 1, width);
+      subject().valueHead({
+        values: alone,
+        hidden: floats(subject(), row(5)),
+        head: floats(subject(), head),
+        rows: 1,
+        width,
+      });
       sameBits(body(alone), values.subarray(5, 6), 'a row alone');
     });
 
@@ -197,7 +219,7 @@ export function memoryContract(subject: Subject): void {
       const before = noise(width + 1, 'before');
       const [dHidden, dHead] = [blank(subject(), rows * width), floats(subject(), before)];
       const [h, w] = [floats(subject(), hidden), floats(subject(), head)];
-      subject().valueHeadBackward(dHidden, dHead, slopes, h, w, rows, width);
+      subject().valueHeadBackward({ dHidden, dHead, slopes, hidden: h, head: w, rows, width });
       const backwards = hidden.map((_, at) => get(slopes, Math.floor(at / width)) * get(head, at % width));
       close(dHidden, backwards, NEAR, 'dHidden');
       const expected = Float64Array.from(before, (value, i) => {

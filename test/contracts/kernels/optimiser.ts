@@ -11,11 +11,11 @@ export function optimiserContract(subject: Subject, { sums }: { readonly sums: n
     it(`sum within ${sums}, reading and writing no more than asked`, () => {
       for (const length of LENGTHS) {
         const x = noise(length, 'x', 1e3);
-        const sum = subject().sumOfSquares(floats(subject(), x), length);
+        const sum = subject().sumOfSquares({ x: floats(subject(), x), length });
         expect(Math.abs(sum / dot(x, x) - 1)).toBeLessThan(sums);
         const before = noise(length, 'before');
         const out = floats(subject(), before);
-        subject().add(out, floats(subject(), x), length);
+        subject().add({ out, x: floats(subject(), x), length });
         sameBits(
           body(out),
           before.map((value, i) => value + get(x, i)),
@@ -26,8 +26,8 @@ export function optimiserContract(subject: Subject, { sums }: { readonly sums: n
     });
 
     it('keep a not-a-number', () => {
-      expect(subject().sumOfSquares(floats(subject(), [1, Number.NaN, 2]), 3)).toBeNaN();
-      expect(subject().sumOfSquares(floats(subject(), [1, Number.POSITIVE_INFINITY]), 2)).toBe(
+      expect(subject().sumOfSquares({ x: floats(subject(), [1, Number.NaN, 2]), length: 3 })).toBeNaN();
+      expect(subject().sumOfSquares({ x: floats(subject(), [1, Number.POSITIVE_INFINITY]), length: 2 })).toBe(
         Number.POSITIVE_INFINITY,
       );
     });
@@ -58,7 +58,14 @@ export function optimiserContract(subject: Subject, { sums }: { readonly sums: n
             expected.weights[i] = decayed - (learningRate * mHat) / (Math.sqrt(vHat) + epsilon);
           });
           const given = floats(subject(), gradient);
-          subject().adamw(weights, given, first, second, length, { ...SETTINGS, step });
+          subject().adamw({
+            weights,
+            gradient: given,
+            firstMoment: first,
+            secondMoment: second,
+            length,
+            settings: { ...SETTINGS, step },
+          });
           sameBits(body(given), gradient, 'the gradient');
         }
         close(weights, expected.weights, 1e-6, `weights [${length}]`);
@@ -72,10 +79,24 @@ export function optimiserContract(subject: Subject, { sums }: { readonly sums: n
       const weights = floats(subject(), start);
       const [first, second] = [floats(subject(), new Float32Array(97)), floats(subject(), new Float32Array(97))];
       const zeros = floats(subject(), new Float32Array(97));
-      subject().adamw(weights, zeros, first, second, 97, { ...SETTINGS, weightDecay: 0, step: 1 });
+      subject().adamw({
+        weights,
+        gradient: zeros,
+        firstMoment: first,
+        secondMoment: second,
+        length: 97,
+        settings: { ...SETTINGS, weightDecay: 0, step: 1 },
+      });
       sameBits(body(weights), start, 'without gradient');
       const gradient = floats(subject(), noise(97, 'gradient'));
-      subject().adamw(weights, gradient, first, second, 97, { ...SETTINGS, learningRate: 0, step: 2 });
+      subject().adamw({
+        weights,
+        gradient,
+        firstMoment: first,
+        secondMoment: second,
+        length: 97,
+        settings: { ...SETTINGS, learningRate: 0, step: 2 },
+      });
       sameBits(body(weights), start, 'without learning rate');
     });
 
@@ -83,7 +104,14 @@ export function optimiserContract(subject: Subject, { sums }: { readonly sums: n
       const weights = floats(subject(), [1, 1, 1]);
       const [first, second] = [blank(subject(), 3).fill(0), blank(subject(), 3).fill(0)];
       const settings = { ...SETTINGS, weightDecay: 0, epsilon: 0, step: 1 };
-      subject().adamw(weights, floats(subject(), [1e-12, -1e3, 1]), first, second, 3, settings);
+      subject().adamw({
+        weights,
+        gradient: floats(subject(), [1e-12, -1e3, 1]),
+        firstMoment: first,
+        secondMoment: second,
+        length: 3,
+        settings,
+      });
       close(weights.slice(0, 3), [0.997, 1.003, 0.997], 1e-6, 'weights');
     });
   });

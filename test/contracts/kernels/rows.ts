@@ -33,7 +33,15 @@ export function normContract(subject: Subject): void {
     const run = (x: Float32Array, gain: Float32Array, rows: number, width: number) => {
       const out = blank(subject(), rows * width);
       const inverse = blank(subject(), rows);
-      subject().rmsNorm(out, inverse, floats(subject(), x), floats(subject(), gain), rows, width, EPSILON);
+      subject().rmsNorm({
+        out,
+        inverse,
+        x: floats(subject(), x),
+        gain: floats(subject(), gain),
+        rows,
+        width,
+        epsilon: EPSILON,
+      });
       return { out, inverse };
     };
 
@@ -73,16 +81,16 @@ export function normContract(subject: Subject): void {
           const beforeGain = noise(width, 'before gain');
           const dx = floats(subject(), beforeX);
           const dGain = floats(subject(), beforeGain);
-          subject().rmsNormBackward(
+          subject().rmsNormBackward({
             dx,
             dGain,
-            floats(subject(), dOut),
-            floats(subject(), x),
-            floats(subject(), gain),
+            dOut: floats(subject(), dOut),
+            x: floats(subject(), x),
+            gain: floats(subject(), gain),
             inverse,
             rows,
             width,
-          );
+          });
           const expectedGain = Float64Array.from(beforeGain);
           for (let row = 0; row < rows; row++) {
             const values = rowOf(x, row, width);
@@ -113,7 +121,7 @@ export function headNormContract(subject: Subject): void {
     ];
     type Shape = (typeof shapes)[number];
 
-    /** Every query and key: where it begins, and which element of which inverse belongs to it. */
+    /** Every query and key: its first element, and the element of the inverse that belongs to it. */
     const places = ({ rows, heads, kvHeads, headDim }: Shape) =>
       Array.from({ length: rows * (heads + kvHeads) }, (_, i) => {
         const [row, head] = [Math.floor(i / (heads + kvHeads)), i % (heads + kvHeads)];
@@ -123,7 +131,7 @@ export function headNormContract(subject: Subject): void {
           : { at, kind: 'key' as const, index: row * kvHeads + head - heads };
       });
 
-    /** Rows of queries, keys and values, two gains, and what `headNorm` makes of them. */
+    /** Rows of queries, keys and values, two gains, and the results of `headNorm`. */
     const normed = (shape: Shape, spread: number) => {
       const { rows, heads, kvHeads, headDim } = shape;
       const x = noise(rows * (heads + 2 * kvHeads) * headDim, 'x', spread);
@@ -131,7 +139,16 @@ export function headNormContract(subject: Subject): void {
       const given = { query: floats(subject(), gains.query), key: floats(subject(), gains.key) };
       const inverse = { query: blank(subject(), rows * heads), key: blank(subject(), rows * kvHeads) };
       const qkv = floats(subject(), x);
-      subject().headNorm(qkv, inverse.query, inverse.key, given.query, given.key, rows, shape, EPSILON);
+      subject().headNorm({
+        qkv,
+        queryInverse: inverse.query,
+        keyInverse: inverse.key,
+        queryGain: given.query,
+        keyGain: given.key,
+        rows,
+        heads: shape,
+        epsilon: EPSILON,
+      });
       return { x, gains, given, inverse, qkv };
     };
 
@@ -142,7 +159,15 @@ export function headNormContract(subject: Subject): void {
       for (const { at, kind, index } of places(shape)) {
         const [out, scale] = [blank(subject(), headDim), blank(subject(), 1)];
         const head = floats(subject(), x.subarray(at, at + headDim));
-        subject().rmsNorm(out, scale, head, given[kind], 1, headDim, EPSILON);
+        subject().rmsNorm({
+          out,
+          inverse: scale,
+          x: head,
+          gain: given[kind],
+          rows: 1,
+          width: headDim,
+          epsilon: EPSILON,
+        });
         expected.set(body(out), at);
         sameBits(inverse[kind].slice(index, index + 1), body(scale), 'inverse');
       }
@@ -150,15 +175,25 @@ export function headNormContract(subject: Subject): void {
       expect(tailIsIntact(qkv) && tailIsIntact(inverse.query) && tailIsIntact(inverse.key)).toBe(true);
     });
 
-    it.each(shapes)('turns the gradient of its result into that of its input: %j', (shape) => {
+    it.each(shapes)('turns the gradient of its result into the gradient of its input: %j', (shape) => {
       const { rows, headDim } = shape;
       const { x, gains, given, inverse } = normed(shape, 2);
       const change = noise(x.length, 'd');
       const d = floats(subject(), change);
       const gainsBefore = { query: noise(headDim, 'before query'), key: noise(headDim, 'before key') };
       const dGain = { query: floats(subject(), gainsBefore.query), key: floats(subject(), gainsBefore.key) };
-      const read = [floats(subject(), x), given.query, given.key, inverse.query, inverse.key] as const;
-      subject().headNormBackward(d, dGain.query, dGain.key, ...read, rows, shape);
+      subject().headNormBackward({
+        dQkv: d,
+        dQueryGain: dGain.query,
+        dKeyGain: dGain.key,
+        qkv: floats(subject(), x),
+        queryGain: given.query,
+        keyGain: given.key,
+        queryInverse: inverse.query,
+        keyInverse: inverse.key,
+        rows,
+        heads: shape,
+      });
       const expected = Float64Array.from(change);
       const expectedGain = { query: Float64Array.from(gainsBefore.query), key: Float64Array.from(gainsBefore.key) };
       for (const { at, kind } of places(shape)) {
@@ -210,7 +245,7 @@ export function ropeContract(subject: Subject): void {
         const turned = floats(subject(), x);
         const where = integers(subject(), positions);
         const cosSin = floats(subject(), table);
-        subject().rope(turned, cosSin, where, rows, shape, false);
+        subject().rope({ qkv: turned, table: cosSin, positions: where, rows, heads: shape, inverse: false });
         close(turned, expected, 1e-6, 'rope');
         for (let row = 0; row < rows; row++) {
           const values = [row * stride + turning * headDim, (row + 1) * stride] as const;
@@ -219,10 +254,17 @@ export function ropeContract(subject: Subject): void {
 
         const row = rows - 1;
         const alone = floats(subject(), pickRows(x, [row], stride));
-        subject().rope(alone, cosSin, where.subarray(row), 1, shape, false);
+        subject().rope({
+          qkv: alone,
+          table: cosSin,
+          positions: where.subarray(row),
+          rows: 1,
+          heads: shape,
+          inverse: false,
+        });
         sameBits(body(alone), pickRows(turned, [row], stride), 'last row alone');
 
-        subject().rope(turned, cosSin, where, rows, shape, true);
+        subject().rope({ qkv: turned, table: cosSin, positions: where, rows, heads: shape, inverse: true });
         close(turned, x, 1e-6, 'there and back');
       });
     }
@@ -245,14 +287,19 @@ export function gateContract(subject: Subject): void {
         for (const rows of ROWS) {
           const gateUp = inputs(rows, width);
           const out = blank(subject(), rows * width);
-          subject().swiglu(out, floats(subject(), gateUp), rows, width);
+          subject().swiglu({ out, gateUp: floats(subject(), gateUp), rows, feedForward: width });
           const expected = Float64Array.from(body(out), (_, i) => {
             const gate = gateAt(width, i);
             return silu(get(gateUp, gate)) * get(gateUp, gate + width);
           });
           close(out, expected, 2e-6, `swiglu ${rows} x ${width}`);
           const alone = blank(subject(), width);
-          subject().swiglu(alone, floats(subject(), pickRows(gateUp, [rows - 1], 2 * width)), 1, width);
+          subject().swiglu({
+            out: alone,
+            gateUp: floats(subject(), pickRows(gateUp, [rows - 1], 2 * width)),
+            rows: 1,
+            feedForward: width,
+          });
           sameBits(body(alone), rowOf(out, rows - 1, width), 'last row alone');
         }
       }
@@ -264,7 +311,13 @@ export function gateContract(subject: Subject): void {
           const gateUp = inputs(rows, width);
           const dOut = noise(rows * width, 'dOut');
           const dGateUp = blank(subject(), gateUp.length);
-          subject().swigluBackward(dGateUp, floats(subject(), dOut), floats(subject(), gateUp), rows, width);
+          subject().swigluBackward({
+            dGateUp,
+            dOut: floats(subject(), dOut),
+            gateUp: floats(subject(), gateUp),
+            rows,
+            feedForward: width,
+          });
           const expected = new Float64Array(gateUp.length);
           dOut.forEach((change, i) => {
             const gate = gateAt(width, i);
@@ -291,7 +344,7 @@ export function embeddingContract(subject: Subject): void {
           const table = noise(vocabSize * width, 'table');
           const tokens = randomIntegers(rows, vocabSize, 'tokens');
           const out = blank(subject(), rows * width);
-          subject().embed(out, floats(subject(), table), integers(subject(), tokens), rows, width);
+          subject().embed({ out, table: floats(subject(), table), tokens: integers(subject(), tokens), rows, width });
           sameBits(body(out), pickRows(table, Array.from(tokens), width), 'embedding');
           expect(tailIsIntact(out)).toBe(true);
 
@@ -302,7 +355,13 @@ export function embeddingContract(subject: Subject): void {
             const at = get(tokens, Math.floor(i / width)) * width + (i % width);
             expected[at] = get(expected, at) + change;
           });
-          subject().embedBackward(dTable, floats(subject(), dOut), integers(subject(), tokens), rows, width);
+          subject().embedBackward({
+            dTable,
+            dOut: floats(subject(), dOut),
+            tokens: integers(subject(), tokens),
+            rows,
+            width,
+          });
           sameBits(body(dTable), expected, 'gradient of the table');
           expect(tailIsIntact(dTable)).toBe(true);
         }

@@ -14,7 +14,7 @@ interface Draws {
 /** Draw i of n lies in the middle of the i-th of n equal parts of [0, 1). */
 const grid = (n: number) => Array.from({ length: n }, (_, i) => (i + 0.5) / n);
 
-/** Probabilities after truncation; `topP` is a share of what topK left. */
+/** Probabilities after truncation; `topP` is a share of the tokens that topK kept. */
 function truncated(logits: ArrayLike<number>, inverseTemperature: number, topK: number, topP: number): Float64Array {
   const p = logSoftmax(logits, inverseTemperature).logprobs.map(Math.exp);
   const order = Array.from(p.keys()).sort((a, b) => get(logits, b) - get(logits, a) || a - b);
@@ -37,17 +37,17 @@ export function samplingContract(subject: Subject): void {
     const same = (value: number) => floats(subject(), new Float32Array(rows).fill(value));
     const tokens = subject().allocateIntegers(rows).fill(-1);
     const logprobs = blank(subject(), rows);
-    subject().sampleTokens(
+    subject().sampleTokens({
       tokens,
       logprobs,
-      floats(subject(), logits),
-      floats(subject(), uniforms),
-      same(inverseTemperature),
-      integers(subject(), new Int32Array(rows).fill(topK)),
-      same(topP),
+      logits: floats(subject(), logits),
+      uniforms: floats(subject(), uniforms),
+      inverseTemperature: same(inverseTemperature),
+      topK: integers(subject(), new Int32Array(rows).fill(topK)),
+      topP: same(topP),
       rows,
-      logits.length / rows,
-    );
+      vocabSize: logits.length / rows,
+    });
     return { tokens, logprobs };
   };
 
@@ -61,10 +61,16 @@ export function samplingContract(subject: Subject): void {
   const trained = (logits: Float32Array, tokens: Int32Array, inverseTemperature: number) => {
     const rows = tokens.length;
     const logprobs = blank(subject(), rows);
-    const rest = [blank(subject(), rows), blank(subject(), rows)] as const;
-    const scales = floats(subject(), new Float32Array(rows).fill(inverseTemperature));
-    const vocabSize = logits.length / rows;
-    subject().tokenLogprobs(logprobs, ...rest, floats(subject(), logits), tokens, scales, rows, vocabSize);
+    subject().tokenLogprobs({
+      logprobs,
+      logSumExp: blank(subject(), rows),
+      entropy: blank(subject(), rows),
+      logits: floats(subject(), logits),
+      targets: tokens,
+      inverseTemperature: floats(subject(), new Float32Array(rows).fill(inverseTemperature)),
+      rows,
+      vocabSize: logits.length / rows,
+    });
     return body(logprobs);
   };
 

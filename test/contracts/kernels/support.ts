@@ -1,5 +1,5 @@
-import { RandomStream } from '../../../src/core/random.js';
-import type { HostKernels } from '../../../src/tensor/kernels.js';
+import { RandomStream } from '../../../src/base/core/random.js';
+import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 
 /** The kernels under test; they exist only once the suite runs. */
 export type Subject = () => HostKernels;
@@ -21,7 +21,7 @@ export function floats(kernels: HostKernels, values: ArrayLike<number>): Float32
   return buffer;
 }
 
-/** What is no number in bfloat16. */
+/** Not-a-number in bfloat16. */
 export const NAN_BITS = 0x7fc0;
 
 /** A buffer of the kernels' own with a tail of not-a-numbers, as `floats` makes them. */

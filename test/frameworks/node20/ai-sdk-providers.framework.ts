@@ -4,7 +4,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateText, type LanguageModel, Output, stepCountIs, streamText, ToolLoopAgent, tool } from 'ai';
 import { afterAll, beforeAll, vi } from 'vitest';
-import { boundFetch } from '../../../src/agents/index.js';
+import { boundFetch } from '../../../src/gateway/agents/index.js';
 import { aiSdkCells } from '../ai-sdk-cells.js';
 import { clientContract } from '../client-contract.js';
 import { type CellContext, type CellPlay, conformance } from '../conformance.js';

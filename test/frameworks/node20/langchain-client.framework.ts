@@ -1,4 +1,4 @@
-/** LangChain's client with what is no ordinary answer. */
+/** LangChain's client in unusual cases. */
 import { ChatOpenAI } from '@langchain/openai';
 import { clientContract } from '../client-contract.js';
 

@@ -5,7 +5,7 @@ import { ToolNode, toolsCondition } from '@langchain/langgraph/prebuilt';
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { boundFetch } from '../../../src/agents/index.js';
+import { boundFetch } from '../../../src/gateway/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { type CellContext, conformance } from '../conformance.js';
 import { BOSS, type DeskPlay, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from '../desk.js';
@@ -119,7 +119,7 @@ conformance('LangGraph', {
   },
 });
 
-/** A graph of one agent that calls a tool as often as it likes, and streams where it is streamed. */
+/** A graph of one agent that calls a tool as often as it likes, and streams if its caller streams. */
 function loopOf({ look }: CellContext, other?: StructuredToolInterface) {
   const looking = tool(async (input: { n: number }) => look(input), {
     name: 'look',

@@ -1,6 +1,6 @@
 /**
- * What OpenAI Agents does, whichever version of it: it plays and trains a team over its own client and through
- * `aisdk()`, the cells, and its client with what is no ordinary answer. Of the packages there are only types here.
+ * The behaviour of every version of OpenAI Agents: it plays and trains a team over its own client and through
+ * `aisdk()`, the cells, and its client in unusual cases. Of the packages there are only types here.
  */
 import type * as Sdk from '@openai/agents';
 import type { aisdk as throughAiSdkOf } from '@openai/agents-extensions/ai-sdk';
@@ -8,7 +8,7 @@ import type Client from 'openai';
 import type { ClientOptions } from 'openai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { boundFetch, trainable } from '../../../src/agents/index.js';
+import { boundFetch, trainable } from '../../../src/gateway/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { clientContract } from '../client-contract.js';
 import { type Cell, conformance } from '../conformance.js';
@@ -23,11 +23,11 @@ export type Packages = Pick<typeof Sdk, 'Agent' | 'OpenAIProvider' | 'Runner' | 
 type Model = NonNullable<ConstructorParameters<typeof Sdk.Agent>[0]['model']>;
 type ProviderOptions = NonNullable<ConstructorParameters<typeof Sdk.OpenAIProvider>[0]>;
 
-/** What versions of the packages differ in. */
+/** The differences between versions of the packages. */
 interface Differences {
-  /** The cells in which `aisdk()` gives back something else than the agent said. */
+  /** The cells in which the result of `aisdk()` differs from the agent's answer. */
   readonly rewritten?: readonly Cell[];
-  /** Whether it throws, over responses, where an answer is cut at its length. */
+  /** Whether it throws, over responses, if an answer is cut off at the length limit. */
   readonly throwsAtLength?: boolean;
 }
 

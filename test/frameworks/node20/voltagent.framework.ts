@@ -1,7 +1,7 @@
 /** VoltAgent as it is on npm plays and trains a team. */
 import { Output } from 'ai';
 import { z } from 'zod';
-import { trainable } from '../../../src/agents/index.js';
+import { trainable } from '../../../src/gateway/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { type CellContext, type CellPlay, conformance } from '../conformance.js';
 import { BOSS, type DeskPlay, HELPER, lookUp } from '../desk.js';

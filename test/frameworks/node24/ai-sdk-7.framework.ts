@@ -3,10 +3,10 @@ import { generateText, isStepCount, Output, streamText, ToolLoopAgent, tool } fr
 import { MockLanguageModelV4, simulateReadableStream } from 'ai/test';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { trainable } from '../../../src/agents/index.js';
-import { agent } from '../../../src/teams/agent.js';
-import { defineTeam } from '../../../src/teams/team.js';
-import { playScripted } from '../../../src/testing/play-scripted.js';
+import { trainable } from '../../../src/gateway/agents/index.js';
+import { playScripted } from '../../../src/runs/testing/play-scripted.js';
+import { agent } from '../../../src/teams/team/agent.js';
+import { defineTeam } from '../../../src/teams/team/team.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { aiSdkCells } from '../ai-sdk-cells.js';
 import { conformance } from '../conformance.js';

@@ -2,7 +2,7 @@
 import { Agent } from '@mastra/core/agent';
 import { createTool } from '@mastra/core/tools';
 import { z } from 'zod';
-import { trainable } from '../../../src/agents/index.js';
+import { trainable } from '../../../src/gateway/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { type CellContext, type CellPlay, conformance } from '../conformance.js';
 import { BOSS, type DeskPlay, HELPER, lookUp } from '../desk.js';
@@ -30,7 +30,7 @@ const t = createTool({
   inputSchema: z.object({ n: z.number() }),
   execute: async (input) => lookUp(input as { n: number }),
 });
-/** The text of the last step: Mastra's own `text` joins those of all steps. */
+/** The text of the last step: Mastra's own `text` joins the texts of all steps. */
 const lastText = ({ steps }: { readonly steps: readonly { readonly text: string }[] }) => steps.at(-1)?.text ?? '';
 
 const boss = agentOf(BOSS, BOSS, { t });

@@ -1,4 +1,4 @@
-/** What is fuzzed. A reader of anything else that comes from outside is one more row. */
+/** The targets of the fuzzer. A new reader of outside data is one more row. */
 import type { Target } from '../target.js';
 import { modelFiles } from './model-files.js';
 import { recipes } from './recipes.js';

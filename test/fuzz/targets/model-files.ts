@@ -1,13 +1,13 @@
-/** What comes with a downloaded model: weights, config.json, tokenizers, chat templates, adapters. */
+/** The files of a downloaded model: weights, config.json, tokenizers, chat templates, adapters. */
 import { readFileSync } from 'node:fs';
-import { PROJECTIONS } from '../../../src/contract/architecture.js';
-import { assistant, user } from '../../../src/core/message.js';
-import { readAgentProfile } from '../../../src/model/agent-profile.js';
-import { readConfig, readStopTokens } from '../../../src/model/formats/model-config.js';
-import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from '../../../src/model/formats/peft.js';
-import { openSafetensors, readTensor } from '../../../src/model/formats/safetensors.js';
-import { parseJson } from '../../../src/model/formats/validated-json.js';
-import { createTokenizer } from '../../../src/model/tokenizers/create-tokenizer.js';
+import { assistant, user } from '../../../src/base/core/message.js';
+import { PROJECTIONS } from '../../../src/engine/contract/architecture.js';
+import { readAgentProfile } from '../../../src/engine/model/agent-profile.js';
+import { readConfig, readStopTokens } from '../../../src/engine/model/formats/model-config.js';
+import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from '../../../src/engine/model/formats/peft.js';
+import { openSafetensors, readTensor } from '../../../src/engine/model/formats/safetensors.js';
+import { parseJson } from '../../../src/engine/model/formats/validated-json.js';
+import { createTokenizer } from '../../../src/engine/model/tokenizers/create-tokenizer.js';
 import { goldenModels, goldenPath } from '../../goldens.js';
 import { memoryFiles, safetensorsBytes } from '../../support/memory-files.js';
 import type { Target } from '../target.js';

@@ -1,5 +1,5 @@
-/** Recipes as programs write them, and what `--set` changes. */
-import { recipeJson } from '../../../src/recipe/recipe.js';
+/** Recipes as programs write them, and changes by `--set`. */
+import { recipeJson } from '../../../src/method/recipe/recipe.js';
 import { tinyRecipe } from '../../support/tiny-run.js';
 import type { Target } from '../target.js';
 

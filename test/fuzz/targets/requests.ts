@@ -1,8 +1,9 @@
-/** What clients send to the gateway: bodies of every dialect, and the lines and headers before them. */
-import type { EpisodeCalls } from '../../../src/agents/attribution.js';
-import { Gateway } from '../../../src/agents/gateway/gateway.js';
-import type { ModelAnswer } from '../../../src/dialects/dialect.js';
-import { bytesTokenizer } from '../../../src/model/tokenizers/bytes.js';
+/** The requests of clients to the gateway: bodies of every dialect, and the lines and headers before them. */
+
+import { bytesTokenizer } from '../../../src/engine/model/tokenizers/bytes.js';
+import type { EpisodeCalls } from '../../../src/gateway/agents/attribution.js';
+import { Gateway } from '../../../src/gateway/agents/gateway/gateway.js';
+import type { ModelAnswer } from '../../../src/gateway/dialects/dialect.js';
 import type { Target } from '../target.js';
 
 const { chat } = bytesTokenizer();
@@ -27,7 +28,7 @@ const episode = { name: 'fuzzed', signal: new AbortController().signal, turns: [
 const gateway = new Gateway({ maxCalls: Number.POSITIVE_INFINITY, onIgnored: () => {} });
 const { secret } = gateway.connect(episode, calls, 'http://127.0.0.1:1');
 
-/** Complains about an answer that is neither what was asked for nor an error of the dialect. */
+/** Complains about a reply that is neither the expected one nor an error of the dialect. */
 async function answered(route: string, answer: Response): Promise<void> {
   const text = await answer.text();
   if (answer.status >= 500) throw new TypeError(`status ${answer.status}: ${text.slice(0, 500)}`);

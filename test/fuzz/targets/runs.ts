@@ -1,11 +1,11 @@
-/** What lies in the directory of a run, or in logs of others: events, recipe.json, rollouts. */
+/** The files in the directory of a run, or in logs of others: events, recipe.json, rollouts. */
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readEvents } from '../../../src/store/event-log.js';
-import { parseRecord } from '../../../src/store/run-record.js';
-import { collectLog } from '../../../src/studies/inspect/collect-turns.js';
-import { inspect } from '../../../src/studies/inspect/inspect-log.js';
+import { readEvents } from '../../../src/method/store/event-log.js';
+import { parseRecord } from '../../../src/method/store/run-record.js';
+import { collectLog } from '../../../src/runs/studies/inspect/collect-turns.js';
+import { inspect } from '../../../src/runs/studies/inspect/inspect-log.js';
 import { run } from '../../fixtures/run-events.js';
 import { memoryFiles } from '../../support/memory-files.js';
 import type { Target } from '../target.js';

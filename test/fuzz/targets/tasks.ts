@@ -3,12 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { TaskError } from '../../../src/core/errors.js';
-import { file } from '../../../src/tasks/files/file-source.js';
-import { JsonSplitter } from '../../../src/tasks/files/json-rows.js';
-import { extractBoxed } from '../../../src/tasks/grading/boxed.js';
-import { gradeMath } from '../../../src/tasks/grading/math.js';
-import { exactMatch, tokenF1 } from '../../../src/tasks/grading/question-answering.js';
+import { TaskError } from '../../../src/base/core/errors.js';
+import { JsonSplitter } from '../../../src/base/platform/formats/json-rows.js';
+import { file } from '../../../src/teams/tasks/files/file-source.js';
+import { extractBoxed } from '../../../src/teams/tasks/grading/boxed.js';
+import { gradeMath } from '../../../src/teams/tasks/grading/math.js';
+import { exactMatch, tokenF1 } from '../../../src/teams/tasks/grading/question-answering.js';
 import { golden } from '../../goldens.js';
 import type { Target } from '../target.js';
 

@@ -1,16 +1,16 @@
 /**
- * What servers answer: of the Tinker protocol, endpoints, retrievers, hubs. The first byte of an input chooses the
+ * The replies of servers: of the Tinker protocol, endpoints, retrievers, hubs. The first byte of an input chooses the
  * status, the rest is the body.
  */
 import type { z } from 'zod';
-import { openEndpoint } from '../../../src/backends/endpoint/endpoint-client.js';
-import { endpointSchema } from '../../../src/backends/endpoint/endpoint-spec.js';
-import { hubClient } from '../../../src/backends/hub/hub-client.js';
-import { readArchive } from '../../../src/backends/tinker/tar-archive.js';
-import { futureAnswer, passAnswer, sampleAnswer, savedAnswer } from '../../../src/backends/tinker/wire/answers.js';
-import { finiteLogprob, rowOf } from '../../../src/backends/tinker/wire/datum.js';
-import { Http } from '../../../src/backends/tinker/wire/http.js';
-import { searchR1Retriever } from '../../../src/tasks/retrieval/search-r1.js';
+import { readArchive } from '../../../src/base/platform/formats/tar-archive.js';
+import { openEndpoint } from '../../../src/engine/endpoint/endpoint-client.js';
+import { endpointSchema } from '../../../src/engine/endpoint/endpoint-spec.js';
+import { hubClient } from '../../../src/engine/hub/hub-client.js';
+import { searchR1Retriever } from '../../../src/teams/tasks/retrieval/search-r1.js';
+import { futureAnswer, passAnswer, sampleAnswer, savedAnswer } from '../../../src/tinker/client/wire/answers.js';
+import { finiteLogprob, rowOf } from '../../../src/tinker/client/wire/datum.js';
+import { Http } from '../../../src/tinker/client/wire/http.js';
 import type { Target } from '../target.js';
 
 const STATUSES = [200, 200, 200, 200, 201, 204, 304, 307, 400, 401, 404, 408, 409, 422, 429, 500, 503];

@@ -1,10 +1,10 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { EmbeddedBackend } from '../../../src/backends/embedded/embedded-backend.js';
-import type { DecoderConfig } from '../../../src/contract/architecture.js';
-import type { Tokenizer } from '../../../src/core/tokenizer.js';
-import { bytesTokenizer } from '../../../src/model/tokenizers/bytes.js';
-import { nodeFiles } from '../../../src/platform/node-files.js';
+import type { Tokenizer } from '../../../src/base/core/tokenizer.js';
+import { nodeFiles } from '../../../src/base/platform/node-files.js';
+import type { DecoderConfig } from '../../../src/engine/contract/architecture.js';
+import { EmbeddedBackend } from '../../../src/engine/embedded/embedded-backend.js';
+import { bytesTokenizer } from '../../../src/engine/model/tokenizers/bytes.js';
 
 /** Writes a small random decoder as a Hugging Face directory, for a fake to serve. Returns the directory. */
 export async function writeBaseModel(

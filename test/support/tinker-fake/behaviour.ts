@@ -1,7 +1,7 @@
-/** What the servers that were measured do, as switches of one fake. */
+/** The behaviour of the measured servers, as switches of one fake. */
 export interface FakeBehaviour {
   readonly reduction: 'sum' | 'sequence-mean' | 'token-mean';
-  /** What a cross-entropy divides by is at least this, so that negative weights explode. */
+  /** The least divisor of a cross-entropy, so that negative weights explode. */
   readonly forward: boolean;
   readonly losses: readonly string[];
   /** Whether `clip_low_threshold` and `clip_high_threshold` are read; otherwise the clip is 0.2. */
@@ -20,7 +20,7 @@ export interface FakeBehaviour {
   readonly clipsGradients: boolean;
   /** A snapshot is answered with a path, and a session has to be opened on it. */
   readonly namesSnapshots: boolean;
-  /** The server stops where it is told to, and says so. */
+  /** The server stops on request, and announces it. */
   readonly stops: boolean;
   readonly unloads: boolean;
 }

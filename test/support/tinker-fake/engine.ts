@@ -1,6 +1,6 @@
 /** The fake behind its HTTP: sessions, futures, and requests that are computed in order. */
-import { PROJECTIONS } from '../../../src/contract/architecture.js';
-import type { SamplerResult } from '../../../src/model/decoder/sampling/decoder-sampler.js';
+import { PROJECTIONS } from '../../../src/engine/contract/architecture.js';
+import type { SamplerResult } from '../../../src/engine/model/decoder/sampling/decoder-sampler.js';
 import { onHost } from '../on-host.js';
 import type { FakeBehaviour } from './behaviour.js';
 import { type FakeDatum, type FakeModel, FakeModels, type PlayRequest, type Saved } from './models.js';
@@ -56,7 +56,7 @@ export class FakeEngine {
   readonly models = new Map<string, FakeModel>();
   readonly #options: FakeOptions;
   readonly #behaviour: FakeBehaviour;
-  /** By what they are called. */
+  /** By name. */
   readonly #bases: ReadonlyMap<string, FakeModels>;
   readonly #saved: Map<string, Saved>;
   readonly #snapshots = new Map<string, Snapshot>();
@@ -65,7 +65,7 @@ export class FakeEngine {
   /** By model and number: request id and body. */
   readonly #numbered = new Map<string, { readonly id: string; readonly body: string }>();
   #jobs: Job[] = [];
-  /** The work on what arrived before. */
+  /** The work on earlier requests. */
   #last: Promise<void> = Promise.resolve();
   #names = 0;
 
@@ -152,7 +152,7 @@ export class FakeEngine {
       : { request_id: id };
   }
 
-  /** Everything that has arrived, in order; samples that stand side by side are played together. */
+  /** All requests so far, in order. Consecutive requests for samples are sampled together. */
   async #work(): Promise<void> {
     const jobs = this.#jobs;
     this.#jobs = [];
@@ -324,7 +324,7 @@ export class FakeEngine {
     return { model, request };
   }
 
-  /** What sampling a snapshot does to the weights in training sets servers apart. */
+  /** Shows a snapshot to the sampler. Servers differ in the effect on the weights in training. */
   #showSnapshot(model: FakeModel, path: string, snapshot: Snapshot): void {
     if (this.#behaviour.snapshots === 'rolled-back' && model.loadedSnapshot !== path) {
       onHost(model.policy.trained).set(snapshot.weights);
@@ -344,7 +344,7 @@ export class FakeEngine {
     return model;
   }
 
-  /** What a failed future answers. */
+  /** The reply of a failed future. */
   #failure(text: string, status = 400): Refusal {
     const { errors } = this.#behaviour;
     if (errors === 'error') return new Refusal(200, { error: `Traceback ...\n${text}`, category: 'server' });

@@ -1,16 +1,17 @@
-/** The models of the fake: real adapters on a small decoder, so that what they are sent can be seen to work. */
-import type { AdapterSettings } from '../../../src/contract/architecture.js';
-import type { GenerateRequest } from '../../../src/contract/sampling.js';
-import type { RandomKey } from '../../../src/core/random.js';
-import type { OptimizerState } from '../../../src/model/decoder/flat-optimizer.js';
-import { PolicyModel } from '../../../src/model/decoder/policy-model.js';
-import { Sampler, type SamplerResult } from '../../../src/model/decoder/sampling/decoder-sampler.js';
-import { DecoderWeights } from '../../../src/model/decoder/weights/model-weights.js';
-import { fromHuggingFace } from '../../../src/model/formats/decoder-layout.js';
-import { openModelDirectory } from '../../../src/model/formats/hugging-face-directory.js';
-import { nodeFiles } from '../../../src/platform/node-files.js';
-import type { HostKernels } from '../../../src/tensor/kernels.js';
-import { selectKernels } from '../../../src/tensor/select.js';
+/** The models of the fake: real adapters on a small decoder, so that tests see the effect of requests. */
+
+import type { RandomKey } from '../../../src/base/core/random.js';
+import { nodeFiles } from '../../../src/base/platform/node-files.js';
+import type { AdapterSettings } from '../../../src/engine/contract/architecture.js';
+import type { GenerateRequest } from '../../../src/engine/contract/sampling.js';
+import type { OptimizerState } from '../../../src/engine/model/decoder/flat-optimizer.js';
+import { PolicyModel } from '../../../src/engine/model/decoder/policy-model.js';
+import { DecoderSampler, type SamplerResult } from '../../../src/engine/model/decoder/sampling/decoder-sampler.js';
+import { DecoderWeights } from '../../../src/engine/model/decoder/weights/model-weights.js';
+import { fromHuggingFace } from '../../../src/engine/model/formats/decoder-layout.js';
+import { openModelDirectory } from '../../../src/engine/model/formats/hugging-face-directory.js';
+import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
+import { selectKernels } from '../../../src/engine/tensor/select.js';
 import { onHost, tensorsOnHost } from '../on-host.js';
 import type { FakeBehaviour } from './behaviour.js';
 
@@ -20,7 +21,7 @@ export interface FakeDatum {
 }
 
 /**
- * A datum as it went through the model: what its log-probs' gradient is before any division by the number of datums.
+ * A datum that went through the model, with the gradient of its log-probs before the division by the number of datums.
  */
 interface Seen {
   readonly tokens: Int32Array;
@@ -52,13 +53,13 @@ export class FakeModels {
   readonly base: DecoderWeights;
   readonly #kernels: HostKernels;
   readonly #behaviour: FakeBehaviour;
-  readonly #sampler: Sampler;
+  readonly #sampler: DecoderSampler;
 
   private constructor(kernels: HostKernels, base: DecoderWeights, behaviour: FakeBehaviour) {
     this.#kernels = kernels;
     this.base = base;
     this.#behaviour = behaviour;
-    this.#sampler = new Sampler(kernels, base);
+    this.#sampler = new DecoderSampler(kernels, base);
   }
 
   static async open(directory: string, behaviour: FakeBehaviour): Promise<FakeModels> {
@@ -81,7 +82,7 @@ export class FakeModels {
     return (await model.policy.score(sequences)).logprobs.map((row) => [...row.subarray(1)]);
   }
 
-  /** What a pass answers; its gradient is kept. Ids outside the vocabulary are not a number, as on a GPU. */
+  /** The reply of a pass; its gradient is kept. Ids outside the vocabulary are not a number, as on a GPU. */
   async pass(
     model: FakeModel,
     data: readonly FakeDatum[],
@@ -165,7 +166,7 @@ export class FakeModels {
     else policy.optimizer.reset();
   }
 
-  /** Makes weights what `play` plays under this name. */
+  /** Registers the weights that `play` samples from under this name. */
   show(name: string, adapter: AdapterSettings, weights: Float32Array): void {
     const copy = this.#kernels.allocate(weights.length);
     copy.set(weights);
@@ -194,7 +195,7 @@ function sequenceOf({ model_input, loss_fn_inputs }: FakeDatum) {
   return plain(Int32Array.from([...inputs, targets.at(-1) ?? 0]));
 }
 
-/** Servers pad what is short, silently. */
+/** Servers pad short rows, silently. */
 function inputOf({ loss_fn_inputs }: FakeDatum, name: string, like: readonly number[], otherwise: number): number[] {
   const data = loss_fn_inputs[name]?.data;
   return like.map((_, t) => (data === undefined ? otherwise : (data[t] ?? 0)));

@@ -1,9 +1,10 @@
 /** A backend on a fake server, with short waits. */
-import { TinkerBackend } from '../../../src/backends/tinker/tinker-backend.js';
-import type { TinkerSpec } from '../../../src/backends/tinker/tinker-spec.js';
-import { PROJECTIONS } from '../../../src/contract/architecture.js';
-import type { WeightsSpec } from '../../../src/contract/weights-spec.js';
-import { nodeHost } from '../../../src/platform/node-host.js';
+
+import { nodeHost } from '../../../src/base/platform/node-host.js';
+import { PROJECTIONS } from '../../../src/engine/contract/architecture.js';
+import type { WeightsSpec } from '../../../src/engine/contract/weights-spec.js';
+import { TinkerBackend } from '../../../src/tinker/client/tinker-backend.js';
+import type { TinkerSpec } from '../../../src/tinker/client/tinker-spec.js';
 import type { FakeOptions } from './options.js';
 import { TinkerFake } from './server.js';
 
@@ -14,7 +15,7 @@ export const adapterOn = (directory: string, seed = 1, rank = 2): WeightsSpec =>
   seed,
 });
 
-/** Profiles are named where a test is not about finding them out. */
+/** Profiles are given by name, except in tests of their detection. */
 export async function openOnFake(options: FakeOptions, spec: Partial<TinkerSpec> = {}) {
   const fake = await TinkerFake.start(options);
   const warnings: string[] = [];

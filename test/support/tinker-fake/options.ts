@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FakeBehaviour, FakeName } from './behaviour.js';
 
-/** What is to go wrong with a request: see `respond`. */
+/** The fault of a request: see `respond`. */
 export type Fault =
   /** Answered with this, and not looked at. */
   | { readonly type: 'status'; readonly status: number; readonly body: unknown }
@@ -12,15 +12,15 @@ export type Fault =
   /** Its result is `status`, or has null where numbers should be. */
   | { readonly type: 'result'; readonly status: number; readonly body: unknown }
   | { readonly type: 'null' }
-  /** Answered by this, which is given what the answer would be. */
+  /** Makes the reply from the reply that would be right. */
   | { readonly type: 'answer'; readonly answer: (response: ServerResponse, honest: unknown) => void };
 
 export interface FakeOptions {
   /** Directory of the model that is served. */
   readonly directory: string;
-  /** What it is called; the directory by default. */
+  /** The name of the model; the directory by default. */
   readonly model?: string;
-  /** Directories of more models, by what they are called. */
+  /** Directories of more models, by name. */
   readonly more?: Readonly<Record<string, string>>;
   readonly behaves?: FakeName;
   readonly changes?: Partial<FakeBehaviour>;

@@ -1,11 +1,11 @@
 /** A small team trained on a fake server. */
 
-import { type TinkerInput, tinker } from '../../../src/backends/tinker/tinker-spec.js';
-import type { DecoderConfig } from '../../../src/contract/architecture.js';
-import { checkpoint, lora } from '../../../src/model/model-spec.js';
-import { createTokenizer } from '../../../src/model/tokenizers/create-tokenizer.js';
-import type { RecipeInput } from '../../../src/recipe/define.js';
-import { arithmeticSymbols } from '../../../src/tasks/generated/arithmetic.js';
+import type { DecoderConfig } from '../../../src/engine/contract/architecture.js';
+import { checkpoint, lora } from '../../../src/engine/model/model-spec.js';
+import { createTokenizer } from '../../../src/engine/model/tokenizers/create-tokenizer.js';
+import type { RecipeInput } from '../../../src/method/recipe/define.js';
+import { arithmeticSymbols } from '../../../src/teams/tasks/generated/arithmetic.js';
+import { type TinkerInput, tinker } from '../../../src/tinker/client/tinker-spec.js';
 import { tinyRecipe } from '../tiny-run.js';
 import { writeBaseModel } from './base-model.js';
 

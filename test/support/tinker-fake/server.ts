@@ -1,6 +1,6 @@
 /**
- * A server on 127.0.0.1 that speaks the Tinker protocol as one of the measured servers does, and breaks when it is told
- * to.
+ * A server on 127.0.0.1 that speaks the Tinker protocol like one of the measured servers, and fails when a test wants
+ * it to.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -53,12 +53,12 @@ export class TinkerFake {
     this.#faults.length = 0;
   }
 
-  /** What a restart of the server leaves: saved weights, and none of the models, sessions and futures. */
+  /** A restart of the server keeps saved weights, and loses models, sessions and futures. */
   restart(): void {
     this.#engine = this.#engine.restarted();
   }
 
-  /** What a session's expiry takes away: the models. */
+  /** The end of a session removes its models. */
   expire(): void {
     this.#engine.expire();
   }

@@ -1,12 +1,12 @@
-import { significant } from '../../../../src/core/format.js';
-import type { ShownTurn } from '../../../../src/report/analysis/shown-episode.js';
+import { significant } from '../../../../src/base/host.js';
+import type { ShownTurn } from '../../../../src/runs/analysis.js';
 import { colourClass } from '../../chart/theme.js';
 import { clean } from '../../parts/texts.js';
 
 const ACROSS = 34;
 const DOWN = 20;
 const LEFT = 12;
-/** The most turns of a map; a longer episode is told by its turns. */
+/** The most turns of a map; longer episodes show only the list of turns. */
 const MOST_TURNS = 40;
 
 interface CallMapProps {
@@ -14,7 +14,7 @@ interface CallMapProps {
   readonly colours: ReadonlyMap<string, number>;
 }
 
-/** Who was called when, and who read whom: a lane an agent, a knot a turn, an arc from words to who read them. */
+/** The calls of an episode: a lane an agent, a node a turn, an arc from each turn to the turns that read it. */
 export function CallMap({ turns, colours }: CallMapProps) {
   const shown = turns.slice(0, MOST_TURNS);
   const lanes = [...new Set(shown.map(({ agent }) => agent))];

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { grouped } from '../../../../src/core/format.js';
-import type { EpisodeFile } from '../../../../src/report/analysis/feed.js';
-import { type GroupKind, type GroupQuery, groupKinds } from '../../../../src/report/analysis/shown-episode.js';
+import { grouped } from '../../../../src/base/host.js';
+import type { EpisodeFile } from '../../../../src/runs/analysis.js';
+import { type GroupQuery, groupKinds, type ShownGroupKind } from '../../../../src/runs/analysis.js';
 import { Choice } from '../../parts/choice.js';
 import { NumberField, numberOr } from '../../parts/number-field.js';
 import { clean } from '../../parts/texts.js';
@@ -24,7 +24,7 @@ export function EpisodesTab({ run, query }: EpisodesTabProps) {
   const source = useSource();
   const files = useMemo(() => orderedFiles(run.files), [run.files]);
   const file = chosenFile(files, query);
-  const [kind, setKind] = useState<GroupKind>('all');
+  const [kind, setKind] = useState<ShownGroupKind>('all');
   const [agent, setAgent] = useState('');
   const [text, setText] = useState('');
   const [low, setLow] = useState('');

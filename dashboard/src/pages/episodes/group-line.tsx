@@ -1,6 +1,6 @@
-import { significant } from '../../../../src/core/format.js';
-import { mean } from '../../../../src/core/statistics.js';
-import type { EpisodeDot, GroupRow } from '../../../../src/report/analysis/shown-episode.js';
+import { significant } from '../../../../src/base/host.js';
+import { mean } from '../../../../src/base/math.js';
+import type { EpisodeDot, GroupRow } from '../../../../src/runs/analysis.js';
 import { clean } from '../../parts/texts.js';
 
 /** The most episodes of a group that get a dot. */
@@ -24,7 +24,7 @@ export function GroupLine({ row }: { readonly row: GroupRow | undefined }) {
   );
 }
 
-/** As high as the reward; crossed where the episode failed, with a notch where an output was invalid. */
+/** A bar as high as the reward; crossed if the episode failed, with a notch if an output was invalid. */
 function Dot({ episode, height }: { readonly episode: EpisodeDot; readonly height: number }) {
   const { failed, invalid, matches, sample, reward } = episode;
   const kind = failed ? 'failed' : invalid ? 'invalid' : 'plain';

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { significant } from '../../../../src/core/format.js';
-import type { ShownEpisode, ShownGroup } from '../../../../src/report/analysis/shown-episode.js';
+import { significant } from '../../../../src/base/host.js';
+import type { ShownEpisode, ShownGroup } from '../../../../src/runs/analysis.js';
 import { colourClass } from '../../chart/theme.js';
 import { clean } from '../../parts/texts.js';
 import { type HeardRun, useSource } from '../../run-store.js';
@@ -11,7 +11,7 @@ interface GroupViewProps {
   readonly run: HeardRun;
   readonly file: string;
   readonly task: string;
-  /** The agent whose turns are to be seen first; empty for any. */
+  /** The agent whose turns come first; empty for any. */
   readonly agent: string;
 }
 
@@ -58,7 +58,7 @@ export function GroupView({ run, file, task, agent }: GroupViewProps) {
   );
 }
 
-/** All agents, those of the run first, so that each has the colour of its charts. */
+/** All agents, the run's agents first, so that each has the colour of its charts. */
 function agentsOf({ log }: HeardRun, { episodes }: ShownGroup): string[] {
   const playing = episodes.flatMap(({ turns }) => turns.map((turn) => turn.agent));
   return [...new Set([...log.agents, ...playing])];

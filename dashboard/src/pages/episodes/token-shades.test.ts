@@ -3,7 +3,7 @@ import { shadeOf } from './token-shades.js';
 
 const token = { text: 'x', logprob: -1, ratio: 1, clipped: false, advantage: -2 };
 
-it('shades a token by what one asks, and never more than letters bear', () => {
+it('shades a token by the chosen value, up to a limit that keeps letters readable', () => {
   expect(shadeOf(token, 'log-prob', 5)).toEqual({ kind: 'likely', strength: 0.75 * 0.2 });
   expect(shadeOf(token, 'ratio', 4)).toEqual({ kind: 'above', strength: 0 });
   expect(shadeOf(token, 'advantage', 4)).toEqual({ kind: 'below', strength: 0.375 });
@@ -12,7 +12,7 @@ it('shades a token by what one asks, and never more than letters bear', () => {
   expect(shadeOf({ ...token, ratio: 1.1 }, 'ratio', 4).kind).toBe('above');
 });
 
-it('shades nothing where nothing is known', () => {
+it('does not shade a token whose value is unknown', () => {
   const unknown = { ...token, logprob: null, ratio: null, advantage: null };
   for (const shade of ['log-prob', 'ratio', 'advantage'] as const) expect(shadeOf(unknown, shade, 1).strength).toBe(0);
 });

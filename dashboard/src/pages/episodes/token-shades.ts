@@ -1,6 +1,6 @@
-import type { ShownToken } from '../../../../src/report/analysis/shown-episode.js';
+import type { ShownToken } from '../../../../src/runs/analysis.js';
 
-/** What the shade of a token may say. */
+/** The values that a token's shade can show. */
 export const shades = ['log-prob', 'ratio', 'advantage'] as const;
 export type Shade = (typeof shades)[number];
 

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { significant } from '../../../../src/core/format.js';
-import type { ShownToken } from '../../../../src/report/analysis/shown-episode.js';
+import { significant } from '../../../../src/base/host.js';
+import type { ShownToken } from '../../../../src/runs/analysis.js';
 import { clean } from '../../parts/texts.js';
 import { type Shade, shadeOf, shades } from './token-shades.js';
 
@@ -24,7 +24,7 @@ export function TokenView({ tokens }: { readonly tokens: readonly ShownToken[] }
         {tokens.map((one, i) => {
           const { kind, strength } = shadeOf(one, shade, largest);
           return (
-            // biome-ignore lint/a11y: its title says the same
+            // biome-ignore lint/a11y: its title has the same text
             <span
               key={i}
               class={`token ${kind}${one.clipped ? ' clipped' : ''}${chosen === i ? ' chosen' : ''}`}
@@ -48,7 +48,7 @@ function legendOf(shade: Shade, tokens: readonly ShownToken[]): string {
   if (shade === 'ratio')
     return tokens.every(({ ratio }) => ratio === null)
       ? 'no update used this turn, or it was not kept'
-      : 'green: likelier at its last update, red: less likely; framed: clipped';
+      : 'green: more likely at its last update, red: less likely; framed: clipped';
   return new Set(tokens.map(({ advantage }) => advantage)).size === 1
     ? 'all tokens of the turn have the same'
     : 'green: above, red: below';
@@ -57,7 +57,7 @@ function legendOf(shade: Shade, tokens: readonly ShownToken[]): string {
 /** The whole response in numbers. */
 function summaryOf(tokens: readonly ShownToken[]): string {
   const ratios = tokens.flatMap(({ ratio }) => ratio ?? []);
-  if (ratios.length === 0) return 'point at a token for its numbers';
+  if (ratios.length === 0) return 'move the pointer to a token to see its numbers';
   const [least, most] = [significant(Math.min(...ratios)), significant(Math.max(...ratios))];
   const span = least === most ? least : `${least} to ${most}`;
   return `ratio ${span}, ${tokens.filter(({ clipped }) => clipped).length} of ${tokens.length} clipped`;

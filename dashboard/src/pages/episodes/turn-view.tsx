@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { significant } from '../../../../src/core/format.js';
-import type { ShownToken, ShownTurn } from '../../../../src/report/analysis/shown-episode.js';
+import { significant } from '../../../../src/base/host.js';
+import type { ShownToken, ShownTurn } from '../../../../src/runs/analysis.js';
 import { clean } from '../../parts/texts.js';
 import { useSource } from '../../run-store.js';
 import type { TurnPlace } from '../../source/source.js';
@@ -11,14 +11,14 @@ interface TurnViewProps {
   readonly turn: ShownTurn;
   readonly place: TurnPlace & { readonly run: string };
   readonly colour: string;
-  /** The earlier turns whose words it read, in words. */
+  /** The earlier turns that its prompt contains, in words. */
   readonly reads: readonly string[];
   readonly dimmed: boolean;
 }
 
 const signed = (value: number) => `${value > 0 ? '+' : ''}${significant(value)}`;
 
-/** A turn: who, what it earned, what it wrote; what it read and its tokens where one asks. */
+/** A turn: agent, reward and response; prompt and tokens on request. */
 export function TurnView({ turn, place, colour, reads, dimmed }: TurnViewProps) {
   const source = useSource();
   const [tokens, setTokens] = useState<readonly ShownToken[]>();

@@ -1,15 +1,15 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { GroupPage, GroupQuery, GroupRow } from '../../../../src/report/analysis/shown-episode.js';
+import type { GroupPage, GroupQuery, GroupRow } from '../../../../src/runs/analysis.js';
 import { useSource } from '../../run-store.js';
 
-/** Rows that are asked for at once; the server gives no more. */
+/** Rows of one request; the server's maximum. */
 const PAGE = 200;
 /** Typing within this time is one question. */
 const PATIENCE_MS = 200;
 
 /** The groups that match, as far as they were looked at. */
 export interface Groups {
-  /** The counts of the first answer; undefined before it. */
+  /** The counts of the first reply; undefined before it. */
   readonly counts: Omit<GroupPage, 'offset' | 'rows'> | undefined;
   readonly rows: ReadonlyMap<number, GroupRow>;
   readonly problem: string | undefined;
@@ -17,7 +17,7 @@ export interface Groups {
   readonly onRange: (first: number, last: number) => void;
 }
 
-/** Asks for groups, page by page, as one scrolls. */
+/** Loads groups page by page while the user scrolls. */
 export function useGroups(run: string, query: GroupQuery | undefined): Groups {
   const source = useSource();
   const [state, setState] = useState<Omit<Groups, 'onRange'>>({
@@ -35,7 +35,7 @@ export function useGroups(run: string, query: GroupQuery | undefined): Groups {
       asked.current.add(page);
       source.groups(run, query, page * PAGE).then(
         ({ rows, offset, ...counts }) => {
-          if (current.current !== key) return; // another question was asked meanwhile
+          if (current.current !== key) return; // a newer request has replaced this one
           setState((before) => {
             const all = new Map(before.rows);
             for (const [i, row] of rows.entries()) all.set(offset + i, row);

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import { type AgentMeasure, valuesOf } from '../../../../src/report/analysis/agent-measures.js';
+import { type AgentMeasure, valuesOf } from '../../../../src/runs/analysis.js';
 import { Chart } from '../../chart/chart.js';
 import { type Line, pointsOf } from '../../chart/chart-data.js';
 import { go } from '../../routes.js';
@@ -9,7 +9,7 @@ import type { HeardRun } from '../../run-store.js';
 export const showEpisodes = (name: string) => (step: number) =>
   go({ page: 'run', name, tab: 'episodes', query: { step: String(step) } });
 
-/** One measurement, a line an agent. Nothing where nothing was recorded. */
+/** One measurement, a line an agent. Draws nothing if the run has not recorded it. */
 export function AgentChart({ measure, run }: { readonly measure: AgentMeasure; readonly run: HeardRun }) {
   const { steps, agents, spikes } = run.log;
   const lines = useMemo(

@@ -1,4 +1,4 @@
-import { agentMeasures } from '../../../../src/report/analysis/agent-measures.js';
+import { agentMeasures } from '../../../../src/runs/analysis.js';
 import { clean } from '../../parts/texts.js';
 import type { HeardRun } from '../../run-store.js';
 import { AgentChart } from './agent-chart.js';

@@ -1,11 +1,15 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { duration, significant } from '../../../../src/core/format.js';
-import { mean } from '../../../../src/core/statistics.js';
-import { agentMeasures } from '../../../../src/report/analysis/agent-measures.js';
-import type { ReadableRun } from '../../../../src/report/analysis/feed.js';
-import { incidentsOf } from '../../../../src/report/analysis/time-line.js';
-import { type Crossing, firstCrossings, patientZero } from '../../../../src/report/analysis/trouble.js';
+import { duration, significant } from '../../../../src/base/host.js';
+import { mean } from '../../../../src/base/math.js';
+import type { ReadableRun } from '../../../../src/runs/analysis.js';
+import {
+  agentMeasures,
+  type Crossing,
+  firstCrossings,
+  incidentsOf,
+  patientZero,
+} from '../../../../src/runs/analysis.js';
 import { intervalText, pointsText, scoreText } from '../../parts/texts.js';
 import { TimeLine } from '../../parts/time-line.js';
 import type { HeardRun } from '../../run-store.js';
@@ -98,7 +102,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
       <Tile title="where trouble began">
         {zero === undefined ? (
           <span class="faint">
-            {steps.length < 10 ? 'too early to say' : 'no agent left its first values for worse'}
+            {steps.length < 10 ? 'too early to say' : 'no agent got worse than its first values'}
           </span>
         ) : (
           <>
@@ -110,7 +114,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
   );
 }
 
-/** How long a run goes on still, by its latest steps; undefined where that cannot be said. */
+/** The remaining time of a run, from its latest steps; undefined if it cannot be estimated. */
 function secondsLeft({ log }: HeardRun, { state, plannedSteps, steps }: ReadableRun): number | undefined {
   if (state !== 'running' || plannedSteps === null || log.steps.length === 0) return undefined;
   return (plannedSteps - steps) * mean(log.steps.slice(-10).map(({ seconds }) => seconds));

@@ -1,4 +1,4 @@
-import type { ShownRecord } from '../../../../src/report/analysis/feed.js';
+import type { ShownRecord } from '../../../../src/runs/analysis.js';
 import { clean } from '../../parts/texts.js';
 
 /** The recipe as it was resolved. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { emptyLog, extendLog } from '../../../../src/report/analysis/run-log.js';
+import { emptyLog, extendLog } from '../../../../src/runs/analysis/run-log.js';
 import { evaluation, stamped, step, warmup } from '../../../../test/fixtures/run-events.js';
 import { spendingRows } from './spending.js';
 
@@ -20,7 +20,7 @@ function spent(number: number) {
   };
 }
 
-it('adds up what agents took in the steps, and what evaluations and the warm start took', () => {
+it('adds up the costs of agents in the steps, and the costs of evaluations and the warm start', () => {
   const plain = evaluation(2, 0.5);
   const played = {
     ...plain,
@@ -39,6 +39,6 @@ it('adds up what agents took in the steps, and what evaluations and the warm sta
   ]);
 });
 
-it('says nothing of runs that counted nothing', () => {
+it('is empty for runs that counted nothing', () => {
   expect(spendingRows(extendLog(emptyLog, [stamped(step(1)), stamped(evaluation(2, 0.5))]))).toEqual([]);
 });

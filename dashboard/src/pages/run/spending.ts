@@ -1,16 +1,17 @@
-/** What a run took, from its events: tokens, time and money, by agent and by kind of work. */
-import { type Spending, spentTogether, type TokenCount } from '../../../../src/core/play/token-count.js';
-import type { RunLog } from '../../../../src/report/analysis/run-log.js';
+/** The costs of a run, from its events: tokens, time and money, by agent and by kind of work. */
 
-/** A line of what a run took. */
+import { type Spending, spentTogether, type TokenCount } from '../../../../src/base/host.js';
+import type { EventsByKind } from '../../../../src/runs/analysis.js';
+
+/** A row of the table of costs. */
 export interface SpendingRow {
   readonly name: string;
   readonly tokens: TokenCount;
-  /** Tokens read and written in an episode, on average; absent where that is not known. */
+  /** Tokens read and written in an episode, on average; absent if unknown. */
   readonly perEpisode?: number;
   /** Absent of an agent: agents play at the same time. */
   readonly seconds?: number;
-  /** Absent where nothing has a price. */
+  /** Absent if no policy has a price. */
   readonly cost?: number;
 }
 
@@ -18,7 +19,7 @@ export interface SpendingRow {
  * Every agent over the training's steps, all of them together, evaluations and the warm start. Runs of versions that
  * counted no tokens have none of it.
  */
-export function spendingRows({ agents, steps, evaluations, warmups }: RunLog): SpendingRow[] {
+export function spendingRows({ agents, steps, evaluations, warmups }: EventsByKind): SpendingRow[] {
   const counted = steps.filter((step) => Object.values(step.agents ?? {}).some(({ tokens }) => tokens !== undefined));
   const played = counted.reduce((sum, { episodes }) => sum + (episodes?.played ?? 0), 0);
   const row = (name: string, spent: readonly Spending[], episodes: number, seconds?: number): SpendingRow[] => {
@@ -52,5 +53,5 @@ const spendingOf = (agent: { readonly tokens?: TokenCount; readonly cost?: numbe
 const secondsOf = (events: readonly { readonly seconds: number }[]) =>
   events.reduce((sum, { seconds }) => sum + seconds, 0);
 
-const evaluatedEpisodes = (evaluations: RunLog['evaluations']) =>
+const evaluatedEpisodes = (evaluations: EventsByKind['evaluations']) =>
   evaluations.reduce((sum, { tasks, samples }) => sum + tasks * samples, 0);

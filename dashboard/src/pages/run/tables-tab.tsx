@@ -1,9 +1,8 @@
-import { shareOfForeign } from '../../../../src/core/episode.js';
-import { measuresOf } from '../../../../src/core/evaluation/measures.js';
-import type { EvaluationScores } from '../../../../src/core/events.js';
-import { duration, grouped, percent, significant } from '../../../../src/core/format.js';
-import { finite, mean } from '../../../../src/core/statistics.js';
-import type { RunLog } from '../../../../src/report/analysis/run-log.js';
+import type { EvaluationScores } from '../../../../src/base/events.js';
+import { duration, grouped, percent, significant } from '../../../../src/base/host.js';
+import { finite, mean } from '../../../../src/base/math.js';
+import { measuresOf, shareOfForeign } from '../../../../src/base/nouns.js';
+import type { EventsByKind } from '../../../../src/runs/analysis.js';
 import { Table } from '../../parts/table.js';
 import { clean, intervalText } from '../../parts/texts.js';
 import { runAddress } from '../../routes.js';
@@ -66,13 +65,13 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
 }
 
 /** Tokens, time and money by agent, and of the run's other work. */
-function SpendingTable({ log }: { readonly log: RunLog }) {
+function SpendingTable({ log }: { readonly log: EventsByKind }) {
   const rows = spendingRows(log);
   const isPriced = rows.some(({ cost }) => cost !== undefined);
   const header = ['tokens', 'read', 'written', 'trained', 'an episode', 'time', ...(isPriced ? ['price'] : [])];
   return (
     <Table
-      title="What it took"
+      title="Costs"
       header={header}
       rows={rows.map(({ name, tokens, perEpisode, seconds, cost }) => [
         clean(name),
@@ -107,7 +106,7 @@ const AGENT_HEADER = [
   'foreign in history',
 ];
 
-function agentRow(name: string, log: RunLog): string[] {
+function agentRow(name: string, log: EventsByKind): string[] {
   const steps = log.steps.flatMap(({ agents }) => agents[name] ?? []);
   const turns = steps.reduce((sum, step) => sum + step.turns, 0);
   const weighted = (of: (step: (typeof steps)[number]) => number) =>
@@ -137,7 +136,7 @@ function agentRow(name: string, log: RunLog): string[] {
 
 const EVALUATION_HEADER = ['step', 'part', 'tasks x samples', 'avg@k', 'pass@k', 'maj@k', 'measured'];
 
-function evaluationRows(event: RunLog['evaluations'][number]): string[][] {
+function evaluationRows(event: EventsByKind['evaluations'][number]): string[][] {
   const row = (part: string, scores: EvaluationScores, measured = '') => [
     String(event.step),
     clean(part),

@@ -1,7 +1,7 @@
 /** The charts of a run that are about the whole team. */
 import { useMemo } from 'preact/hooks';
-import { measuresOf } from '../../../../src/core/evaluation/measures.js';
-import type { RunLog } from '../../../../src/report/analysis/run-log.js';
+import { measuresOf } from '../../../../src/base/nouns.js';
+import type { EventsByKind } from '../../../../src/runs/analysis.js';
 import { Chart } from '../../chart/chart.js';
 import { type Line, lineOver } from '../../chart/chart-data.js';
 import { clean } from '../../parts/texts.js';
@@ -39,7 +39,7 @@ export function ScoreChart({ run }: OfRun) {
   );
 }
 
-/** What the team measures on held-out tasks besides its success; nothing where it measures nothing. */
+/** The team's measures on held-out tasks besides its success; draws nothing if there are none. */
 export function MetricsChart({ run }: OfRun) {
   const { evaluations } = run.log;
   const lines = useMemo((): Line[] => {
@@ -66,7 +66,7 @@ export function RewardChart({ run }: OfRun) {
   return (
     <Chart
       title="training reward"
-      hint="The team's mean reward of each step, with its named parts where it has several."
+      hint="The team's mean reward of each step, with its named parts if it has several."
       lines={lines}
       unit="number"
       sync="step"
@@ -75,7 +75,7 @@ export function RewardChart({ run }: OfRun) {
   );
 }
 
-/** The named parts of each agent's reward, where it has any. */
+/** The named parts of each agent's reward, if it has any. */
 export function PartsCharts({ run }: OfRun) {
   const { steps, agents } = run.log;
   const charts = useMemo(
@@ -90,7 +90,7 @@ export function PartsCharts({ run }: OfRun) {
             <Chart
               key={agent}
               title={`parts of the reward of ${clean(agent)}`}
-              hint="The means over its turns of what the team named in its reward."
+              hint="The named parts of its reward, means over its turns."
               lines={lines}
               unit="number"
               sync="step"
@@ -102,7 +102,7 @@ export function PartsCharts({ run }: OfRun) {
   );
 }
 
-/** What the team measures in training besides its reward; nothing where it measures nothing. */
+/** The team's measures in training besides its reward; draws nothing if there are none. */
 export function TrainingMetricsChart({ run }: OfRun) {
   const { steps } = run.log;
   const lines = useMemo(() => namedLines(steps, ({ metrics }) => metrics), [steps]);
@@ -110,7 +110,7 @@ export function TrainingMetricsChart({ run }: OfRun) {
   return (
     <Chart
       title="training metrics"
-      hint="What the team measures besides its reward, over the episodes of each step that have it."
+      hint="The team's measures besides its reward, means over the episodes of each step that have them."
       lines={lines}
       unit="number"
       sync="step"
@@ -121,8 +121,8 @@ export function TrainingMetricsChart({ run }: OfRun) {
 
 /** A line for each name that a step's record ever has, in the order of the names. */
 function namedLines(
-  steps: readonly RunLog['steps'][number][],
-  of: (step: RunLog['steps'][number]) => Readonly<Record<string, number>> | undefined,
+  steps: readonly EventsByKind['steps'][number][],
+  of: (step: EventsByKind['steps'][number]) => Readonly<Record<string, number>> | undefined,
   firstColour = 0,
 ): Line[] {
   const names = [...new Set(steps.flatMap((step) => Object.keys(of(step) ?? {})))].sort();
@@ -149,7 +149,7 @@ export function GroupsChart({ run }: OfRun) {
   return (
     <Chart
       title="groups by outcome"
-      hint="Only mixed groups teach: where all episodes of a task end alike, there is nothing to compare."
+      hint="Only mixed groups teach: if all episodes of a task have the same result, there is nothing to compare."
       lines={lines}
       unit="share"
       include={[0, 1]}

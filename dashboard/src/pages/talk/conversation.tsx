@@ -1,4 +1,4 @@
-import type { TalkQuestion } from '../../../../src/report/analysis/talk-protocol.js';
+import type { TalkQuestion } from '../../../../src/runs/analysis.js';
 import { clean } from '../../parts/texts.js';
 
 interface ConversationProps {
@@ -8,7 +8,7 @@ interface ConversationProps {
   readonly onForget: () => void;
 }
 
-/** What the agent reads before the message that one writes. */
+/** The conversation before the user's message. */
 export function Conversation({ system, messages, onForget }: ConversationProps) {
   const said = messages.filter(({ role, content }) => role !== 'system' || content !== system);
   return (

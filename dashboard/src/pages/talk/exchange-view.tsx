@@ -1,4 +1,4 @@
-import { duration } from '../../../../src/core/format.js';
+import { duration } from '../../../../src/base/host.js';
 import { clean } from '../../parts/texts.js';
 import type { Exchange, TalkAnswer } from './exchange.js';
 

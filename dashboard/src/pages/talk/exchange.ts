@@ -1,5 +1,5 @@
 /** A question to an agent with its answers, as they come. */
-import type { TalkMessage, TalkQuestion, TalkSide } from '../../../../src/report/analysis/talk-protocol.js';
+import type { TalkMessage, TalkQuestion, TalkSide } from '../../../../src/runs/analysis.js';
 
 /** One side's answer as far as it has come. */
 export interface TalkAnswer {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { byteText } from '../../../../src/core/format.js';
-import type { TalkFacts, TalkQuestion } from '../../../../src/report/analysis/talk-protocol.js';
+import { byteText } from '../../../../src/base/host.js';
+import type { TalkFacts, TalkQuestion } from '../../../../src/runs/analysis.js';
 import { Choice } from '../../parts/choice.js';
 import { NumberField, numberOr } from '../../parts/number-field.js';
 import { clean } from '../../parts/texts.js';
@@ -18,7 +18,7 @@ interface TalkTabProps {
 
 const NEWEST = '';
 
-/** A question to an agent of a run, and what it says next to what it said before training. */
+/** A question to an agent of a run, with its answers after and before training. */
 export function TalkTab({ run, query }: TalkTabProps) {
   const { facts, problem, exchanges, ask, stop, release } = useTalk(run.name);
   const quoted = useQuoted(run.name, query);
@@ -134,7 +134,7 @@ interface CostsProps {
   readonly onRelease: () => void;
 }
 
-/** What talking takes of the machine that serves the page. */
+/** The costs of answers for the machine that serves the page. */
 function Costs({ facts: { loaded, idleMinutes }, busy, onRelease }: CostsProps) {
   if (loaded === null)
     return (

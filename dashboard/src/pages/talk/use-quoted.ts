@@ -1,6 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { LONGEST_TEXT, type ShownTurn } from '../../../../src/report/analysis/shown-episode.js';
-import { type TalkQuestion, talkRoles } from '../../../../src/report/analysis/talk-protocol.js';
+import { LONGEST_TEXT, type ShownTurn, type TalkQuestion, talkRoles } from '../../../../src/runs/analysis.js';
 import { runAddress } from '../../routes.js';
 import { useSource } from '../../run-store.js';
 import type { TurnPlace } from '../../source/source.js';
@@ -12,7 +11,7 @@ interface Quoted {
 
 const NOTHING: Quoted = { messages: [] };
 
-/** The address that asks a turn's agent what the turn was asked; undefined where its prompt cannot be sent as text. */
+/** The address that repeats a turn's prompt for its agent; undefined if the prompt cannot be sent as text. */
 export function askAddress(run: string, { file, task, sample, turn }: TurnPlace, shown: ShownTurn): string | undefined {
   if (shown.frozen || messagesOf(shown) === undefined) return undefined;
   return runAddress(run, 'talk', { agent: shown.agent, file, task, sample: String(sample), turn: String(turn) });

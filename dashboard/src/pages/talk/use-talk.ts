@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { TalkFacts, TalkQuestion } from '../../../../src/report/analysis/talk-protocol.js';
+import type { TalkFacts, TalkQuestion } from '../../../../src/runs/analysis.js';
 import { useSource } from '../../run-store.js';
 import { afterMessage, type Exchange } from './exchange.js';
 
-/** The questions of a page to the agents of a run, newest first, and who can be asked. */
+/** The page's questions to the agents of a run, newest first, and the agents that can answer. */
 export function useTalk(run: string) {
   const { talk } = useSource();
   const [facts, setFacts] = useState<TalkFacts>();

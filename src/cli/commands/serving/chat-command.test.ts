@@ -4,16 +4,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
 import { temporaryRoot, tinyModel, tinyRecipe, trainTiny, useCache } from '../../../../test/support/tiny-run.js';
-import { EmbeddedBackend } from '../../../backends/embedded/embedded-backend.js';
-import { randomKey } from '../../../core/random.js';
-import { completeWhole, lora } from '../../../model/model-spec.js';
-import { bytesTokenizer } from '../../../model/tokenizers/bytes.js';
-import { nodeFiles } from '../../../platform/node-files.js';
-import { nodeHost } from '../../../platform/node-host.js';
-import { wholeWeights } from '../../../run/first-weights.js';
-import { Chat } from '../../../serve/chat.js';
-import { openVoices } from '../../../serve/open-voices.js';
-import { scriptedSampler } from '../../../testing/scripted-sampler.js';
+import { randomKey } from '../../../base/core/random.js';
+import { nodeFiles } from '../../../base/platform/node-files.js';
+import { nodeHost } from '../../../base/platform/node-host.js';
+import { EmbeddedBackend } from '../../../engine/embedded/embedded-backend.js';
+import { wholeWeights } from '../../../engine/model/initial-weights.js';
+import { completeWhole, lora } from '../../../engine/model/model-spec.js';
+import { bytesTokenizer } from '../../../engine/model/tokenizers/bytes.js';
+import { scriptedSampler } from '../../../runs/testing/scripted-sampler.js';
+import { Chat } from '../../../serve/models/chat.js';
+import { openAgentModels } from '../../../serve/models/open-agent-models.js';
 import { talk } from './talk.js';
 
 const root = temporaryRoot();
@@ -46,14 +46,16 @@ describe('chat', () => {
     }
   });
 
-  it('shows what was answered before training: by the warm start, else by the base of an adapter', async () => {
+  it('shows what was answered before training: by the warm start, else by the base of an adapter', {
+    tags: 'verify',
+  }, async () => {
     const words = ['chat', run, '--agent', 'solver', '--seed', '1', '--beside-untrained'];
     const { code, out } = await drmas(words, { input: '1+2\n' });
     expect(code).toBe(0);
     expect(out).toMatch(/^solver: .*\nuntrained: .*\n$/);
     const request = { from: run, agent: 'solver', untrained: true };
     const whats = async () => {
-      const { untrained, dispose } = await openVoices(request, nodeHost({ threads: 1 }));
+      const { untrained, dispose } = await openAgentModels(request, nodeHost({ threads: 1 }));
       await dispose();
       return untrained.get('solver')?.what;
     };
@@ -64,18 +66,18 @@ describe('chat', () => {
     process.env.DRMAS_CACHE = cache;
   });
 
-  it('shows what the first weights answered that the seed drew', async () => {
+  it('shows what the first weights answered that the seed drew', { tags: 'verify' }, async () => {
     const recipe = tinyRecipe({}, ['training.steps=1', 'seed=3', 'warmStart=null']);
     const { path } = await trainTiny(root, recipe);
-    const { untrained, dispose } = await openVoices({ from: path, untrained: true }, nodeHost({ threads: 1 }));
+    const { untrained, dispose } = await openAgentModels({ from: path, untrained: true }, nodeHost({ threads: 1 }));
     const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
     const first = await backend.open(wholeWeights(completeWhole(tinyModel), 3), 'frozen', 'first');
     await first.publish();
     const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 20, stopTokens: [], key: randomKey('first', 1) };
-    const { what, voice } = untrained.get('solver') ?? {};
+    const { what, agentModel } = untrained.get('solver') ?? {};
     expect(what).toBe('random weights');
     const request = { ...sampling, prompt: [3, 4, 5] };
-    expect(await voice?.model.generate(request)).toEqual(await first.generate(request));
+    expect(await agentModel?.model.generate(request)).toEqual(await first.generate(request));
     await Promise.all([dispose(), backend.dispose()]);
   });
 
@@ -88,7 +90,7 @@ describe('chat', () => {
   });
 
   it.each([
-    [[], /has several agents, say which with --agent: solver, verifier/],
+    [[], /has several agents; choose one with --agent: solver, verifier/],
     [['--agent', 'solvr'], /has no trained agent 'solvr'; did you mean 'solver'/],
     [['--agent', 'solver', '--checkpoint', '7'], /has no checkpoint '7'; it has step-000001/],
   ])('refuses %j', async (words, message) => {
@@ -96,7 +98,7 @@ describe('chat', () => {
   });
 });
 
-/** A terminal with a person who types; the agent says what it was asked, letter by letter, and waits where told. */
+/** A terminal with a person who types. The agent repeats its prompt letter by letter, and waits on request. */
 function terminal() {
   const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => {} });
   let shown = '';

@@ -11,7 +11,7 @@ beforeAll(async () => {
   run = (await trainTiny(root, tinyRecipe({}, ['training.steps=1']))).path;
 });
 
-/** A port that nobody uses at this moment. */
+/** A free port. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
@@ -57,22 +57,22 @@ describe('serve', () => {
     expect(answered.status).toBe(200);
     await usedByTheOfficialClient(new OpenAI({ baseURL: `${url}/v1`, apiKey: 'secret' }));
     expect(await drmas([...words, '--host', '127.0.0.1'], { environment })).toMatchObject({
-      ...{ code: 2, err: expect.stringMatching(/cannot be used: .*EADDRINUSE/) },
+      ...{ code: 2, err: expect.stringMatching(/cannot listen on .*EADDRINUSE/) },
     });
     controller.abort(new Error('interrupted'));
     const { code, out, err } = await ended;
     expect({ code, out }).toEqual({ code: 0, out: `solver of ${run}, step-000001: ${url}/v1\n` });
-    expect(err).toMatch(/no more requests are accepted/);
+    expect(err).toMatch(/accepts no new requests/);
     expect(out + err).not.toContain('secret');
     await expect(fetch(`${url}/health`)).rejects.toThrow();
   });
 
   it.each([
-    [['--host', '0.0.0.0'], /others can reach 0.0.0.0: name a token/],
+    [['--host', '0.0.0.0'], /other machines can reach 0.0.0.0: set a token/],
     [['--token', ''], /the token is empty/],
     [['--port', '-1'], /expected an integer >= 0/],
     [['--checkpoint', '3'], /has no checkpoint '3'; it has step-000001/],
-    [['--most', '0'], /expected an integer >= 1/],
+    [['--max-requests', '0'], /expected an integer >= 1/],
   ])('refuses %j before it loads anything', async (words, message) => {
     expect(await drmas(['serve', run, ...words], { environment: {} })).toMatchObject({
       ...{ code: 2, out: '', err: expect.stringMatching(message) },

@@ -1,15 +1,18 @@
 import { once } from 'node:events';
 import type { Hono } from 'hono';
-import { ArgumentError, messageOf } from '../../../core/errors.js';
-import type { Host } from '../../../core/host.js';
-import { isLoopback, listen } from '../../../platform/listen.js';
-import { nodeHost } from '../../../platform/node-host.js';
-import { type ModelServerOptions, modelServer } from '../../../serve/model-server.js';
-import { openVoices, type VoicesRequest } from '../../../serve/open-voices.js';
-import { openTinker, type TinkerRequest } from '../../../serve/tinker/open-tinker.js';
+import { ArgumentError, messageOf } from '../../../base/errors.js';
+import type { Host } from '../../../base/host.js';
+import { isLoopback, listen, nodeHost } from '../../../base/platform.js';
+import {
+  type AgentModelsRequest,
+  type ModelServerOptions,
+  modelServer,
+  openAgentModels,
+} from '../../../serve/index.js';
+import { openTinker, type TinkerRequest } from '../../../tinker/server.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { device, integer, text, threads, toggle } from '../../flags.js';
+import { checkpoint, device, formerly, integer, text, threads, toggle } from '../../flags.js';
 
 const PORT = 8321;
 const HOST = '127.0.0.1';
@@ -18,24 +21,24 @@ const STORE = 'tinker-weights';
 const MOST_MODELS = 16;
 const IDLE_SECONDS = 600;
 
-/** The trained agents of a run, or an exported one, as models of a server; or a model for others to train. */
+/** Serves the trained agents of a run, or an exported agent; or a model that clients train. */
 export const serve = defineCommand({
   name: 'serve',
-  description: 'the trained agents of a run as models of an OpenAI-compatible server',
+  description: 'serve the trained agents as models of an OpenAI-compatible server',
   details:
-    'the trained agents as models of a server: chat completions, responses and messages, streamed token by token, with tools, several requests at once. `--port`, `--host`, `--token`. With `--tinker` a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe',
-  arguments: [argument('run', 'directory of the run, or of an exported agent; with --tinker a model')],
+    'serves the trained agents as models: chat completions, responses and messages, streamed, with tools, several requests at once. With `--tinker` it serves a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe',
+  arguments: [argument('run', 'directory of a run or of an exported agent; with --tinker a model')],
   flags: {
-    port: integer(0, `port; 0 takes a free one (default: ${PORT})`),
-    host: text('address', `address; others than this machine's need a token (default: ${HOST})`),
-    token: text('token', 'what clients must send as their API key (default: DRMAS_TOKEN of the environment)'),
-    checkpoint: text('step', 'checkpoint of this step (default: the last)'),
-    agent: text('name', 'this agent alone'),
-    most: integer(1, `requests that are answered or wait at once (default: ${MOST})`),
-    tinker: toggle('let clients of the Tinker protocol train adapters on the model'),
-    store: text('folder', `with --tinker: weights that clients save (default: ${STORE})`),
-    models: integer(1, `with --tinker: adapters at once (default: ${MOST_MODELS})`),
-    acceptChanges: toggle('load the recipe of a run of an earlier version although its code has changed'),
+    port: integer(0, `port; 0 chooses a free one (default: ${PORT})`),
+    host: text('address', `address to listen on; an address beyond this machine needs --token (default: ${HOST})`),
+    token: text('token', 'the API key that clients must send (default: DRMAS_TOKEN of the environment)'),
+    checkpoint,
+    agent: text('name', 'serve only this agent'),
+    maxRequests: formerly('most', integer(1, `requests in progress and in the queue, at most (default: ${MOST})`)),
+    tinker: toggle('serve a model on which clients of the Tinker protocol train adapters'),
+    store: text('folder', `with --tinker: folder of the weights that clients save (default: ${STORE})`),
+    maxAdapters: formerly('models', integer(1, `with --tinker: open adapters, at most (default: ${MOST_MODELS})`)),
+    acceptChanges: toggle('load the recipe of an old run although its code has changed'),
     device,
     threads,
   },
@@ -45,26 +48,29 @@ export const serve = defineCommand({
     'drmas serve Qwen/Qwen3-0.6B --tinker --port 8000',
   ],
   async run(context, [from], flags) {
-    const { port = PORT, host = HOST, most = MOST, device, threads, token, tinker, store, models, ...request } = flags;
+    const { port = PORT, host = HOST, maxRequests: most = MOST, device, threads, token, ...others } = flags;
+    const { tinker, store, maxAdapters: models, ...request } = others;
     const secret = token ?? context.environment.DRMAS_TOKEN;
     if (secret === '') throw new ArgumentError('the token is empty');
     if (secret === undefined && !isLoopback(host))
-      throw new ArgumentError(`others can reach ${host}: name a token that clients must send, with --token`);
+      throw new ArgumentError(`other machines can reach ${host}: set a token for clients with --token`);
     const notify = (message: string) => void context.stderr.write(`${message}\n`);
     const surroundings = nodeHost({ device, threads, notify, signal: context.signal });
     if (tinker !== true && (store !== undefined || models !== undefined))
-      throw new ArgumentError('--store and --models go with --tinker');
+      throw new ArgumentError('--store and --max-adapters need --tinker');
     const served =
       tinker === true
         ? await trainable({ model: from, store, models, token: secret, most }, surroundings)
         : await speaking({ from, ...request }, { token: secret, most }, surroundings);
     try {
       const listening = await listen(served.app, { host, port }).catch((error: unknown) => {
-        throw new ArgumentError(`${host}:${port} cannot be used: ${messageOf(error)}`);
+        throw new ArgumentError(`cannot listen on ${host}:${port}: ${messageOf(error)}`);
       });
       context.stdout.write(`${served.what}: ${listening.url}${served.path}\n`);
       await stopped(context);
-      notify('no more requests are accepted; answers under way are finished, another Ctrl-C ends them');
+      notify(
+        'stopping: the server finishes its answers and accepts no new requests; press Ctrl-C again to stop at once',
+      );
       await context.protect(async () => {
         await served.drain();
         await listening.drain();
@@ -76,7 +82,7 @@ export const serve = defineCommand({
   },
 });
 
-/** What a server answers with, and for people what it is. */
+/** A server's app, with a text for people. */
 interface Served {
   readonly app: Hono;
   readonly what: string;
@@ -86,13 +92,13 @@ interface Served {
 }
 
 async function speaking(
-  request: VoicesRequest,
-  options: Omit<ModelServerOptions, 'voices'>,
+  request: AgentModelsRequest,
+  options: Omit<ModelServerOptions, 'agentModels'>,
   host: Host,
 ): Promise<Served> {
-  const { voices, origin, dispose } = await openVoices(request, host);
-  const server = modelServer({ voices, ...options });
-  return { ...server, what: `${[...voices.keys()].join(', ')} of ${origin}`, path: '/v1', dispose };
+  const { agentModels, origin, dispose } = await openAgentModels(request, host);
+  const server = modelServer({ agentModels, ...options });
+  return { ...server, what: `${[...agentModels.keys()].join(', ')} of ${origin}`, path: '/v1', dispose };
 }
 
 interface Trainable extends Pick<TinkerRequest, 'model' | 'token' | 'most'> {
@@ -103,7 +109,7 @@ interface Trainable extends Pick<TinkerRequest, 'model' | 'token' | 'most'> {
 async function trainable(request: Trainable, host: Host): Promise<Served> {
   const { store = STORE, models: mostModels = MOST_MODELS, ...rest } = request;
   const opened = await openTinker({ ...rest, store, mostModels, idleSeconds: IDLE_SECONDS }, host);
-  return { ...opened, what: `${request.model}, to be trained by clients of the Tinker protocol`, path: '' };
+  return { ...opened, what: `${request.model}, for clients of the Tinker protocol`, path: '' };
 }
 
 async function stopped({ signal }: CommandContext): Promise<void> {

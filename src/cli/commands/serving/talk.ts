@@ -1,11 +1,11 @@
 import { createInterface, type Interface } from 'node:readline';
-import { DrmasError } from '../../../core/errors.js';
-import type { Chat } from '../../../serve/chat.js';
+import { DrmasError } from '../../../base/errors.js';
+import type { Chat } from '../../../serve/index.js';
 import type { Keyboard } from '../../command-context.js';
 import { type Screen, tone } from '../../reporter/screen.js';
 
-/** One of those who answer what is said. */
-interface Speaker {
+/** A model's name, and the conversation with it. */
+interface Conversation {
   readonly name: string;
   readonly chat: Chat;
 }
@@ -13,16 +13,16 @@ interface Speaker {
 interface Surroundings {
   readonly keyboard: Keyboard;
   readonly screen: Screen;
-  /** Receives what is no answer. */
+  /** Receives messages that are not answers. */
   readonly notify: (message: string) => void;
   /** Ends the conversation. */
   readonly signal: AbortSignal;
-  /** A line for a person who sits there. */
+  /** The first line on a terminal. */
   readonly greeting: string;
 }
 
-/** Lets everybody answer line by line until the lines end, /quit is typed, or Ctrl-C while nobody answers. */
-export async function talk(speakers: readonly Speaker[], surroundings: Surroundings): Promise<void> {
+/** Answers line by line until the input ends, a person types /quit, or presses Ctrl-C between answers. */
+export async function talk(conversations: readonly Conversation[], surroundings: Surroundings): Promise<void> {
   const { keyboard, screen, notify, signal, greeting } = surroundings;
   const { input, output } = keyboard;
   const isTerminal = input.isTTY === true && screen.live;
@@ -30,23 +30,23 @@ export async function talk(speakers: readonly Speaker[], surroundings: Surroundi
   let answering: AbortController | undefined;
   const leave = () => lines.close();
   signal.addEventListener('abort', leave, { once: true });
-  // A terminal that is read key by key sends no signal.
+  // A terminal in raw mode sends no signal.
   lines.on('SIGINT', () => (answering === undefined ? lines.close() : answering.abort()));
   if (isTerminal) screen.write(`${greeting}\n`);
   try {
     for await (const line of linesOf(lines, isTerminal)) {
       if (line === '/quit') break;
       if (line === '/reset') {
-        for (const { chat } of speakers) chat.reset();
+        for (const { chat } of conversations) chat.reset();
         continue;
       }
       if (line.trim() === '') continue;
-      for (const speaker of speakers) {
+      for (const conversation of conversations) {
         answering = new AbortController();
-        const named = isTerminal || speakers.length > 1;
-        if (named) screen.write(tone(screen, 'bold', `${speaker.name}: `));
+        const named = isTerminal || conversations.length > 1;
+        if (named) screen.write(tone(screen, 'bold', `${conversation.name}: `));
         try {
-          await speaker.chat.say(line, AbortSignal.any([signal, answering.signal]), (text) => screen.write(text));
+          await conversation.chat.say(line, AbortSignal.any([signal, answering.signal]), (text) => screen.write(text));
         } catch (error) {
           if (!(error instanceof DrmasError)) throw error;
           notify(error.message);
@@ -63,7 +63,7 @@ export async function talk(speakers: readonly Speaker[], surroundings: Surroundi
   }
 }
 
-/** Lines as they come, each after a prompt where a person types them. */
+/** The input's lines, each after a prompt if a person types them. */
 async function* linesOf(lines: Interface, isTerminal: boolean): AsyncGenerator<string, void> {
   if (isTerminal) lines.prompt();
   for await (const line of lines) {

@@ -1,48 +1,51 @@
-import { RecipeError } from '../../../core/errors.js';
-import { progressObserver } from '../../../core/play/play-observer.js';
-import { nodeHost } from '../../../platform/node-host.js';
-import { requestImprovement } from '../../../studies/improve/request-improvement.js';
+import { progressListener } from '../../../base/host.js';
+import { nodeHost } from '../../../base/platform.js';
+import { requestImprovement } from '../../../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { device, integer, json, list, set, text, threads, toggle, withDevice } from '../../flags.js';
+import { device, integer, json, list, replaced, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { improvementLines, improvementPlanLines, roundLines } from '../../reporter/comparison/improvement-printer.js';
 import { playLine } from '../../reporter/progress-printer.js';
 import { screenOf } from '../../reporter/screen.js';
 import { StatusLines } from '../../reporter/status-lines.js';
 import { nearPath, wrap } from '../../reporter/text-layout.js';
 
-/** Improves what is not weights. Nothing of the recipe or of the run is changed. */
+/** Improves system prompts. It changes no file of the recipe or the run. */
 export const improve = defineCommand({
   name: 'improve',
-  description: "improve agents' prompts by a language model that reads failed episodes",
+  description: 'let a language model improve the system prompts of agents',
   details:
-    'asks a language model behind an OpenAI-compatible endpoint for a better system prompt of an agent, again and again, and keeps each that wins a paired evaluation; the weights stay. Accepted prompts go to `prompts.json`, which `--set @FILE` of other commands takes. `--endpoint`, `--model`, `--agents`, `--proposals`, `--dry-run`; goes on where it was interrupted',
-  arguments: [argument('recipe', "name or file; or a run's directory; or that of an improvement, to go on with it")],
+    'shows failed episodes to a language model behind an OpenAI-compatible endpoint, which proposes new system prompts. drmas keeps a prompt that wins a paired evaluation; the weights stay the same. Accepted prompts go to `prompts.json`, for `--set @FILE` of other commands. Given its directory, it resumes an interrupted improvement',
+  arguments: [
+    argument('recipe', 'name or file; or the directory of a run; or the directory of an improvement, to resume it'),
+  ],
   flags: {
-    prompts: toggle('improve system prompts, which is what can be improved so far'),
-    endpoint: text('url', 'server of the language model, such as http://127.0.0.1:8000/v1; its key is OPENAI_API_KEY'),
-    model: text('name', "the server's name of the language model"),
-    agents: list('names', 'agents that get new prompts, such as solver,verifier (default: all)'),
-    proposals: integer(1, 'proposals at most (default: 8)'),
+    prompts: replaced('unnecessary'),
+    endpoint: text(
+      'url',
+      'server of the language model, such as http://127.0.0.1:8000/v1; set its key in OPENAI_API_KEY',
+    ),
+    model: text('name', 'name of the language model on the server'),
+    agents: list('names', 'agents whose prompts to improve, such as solver,verifier (default: all)'),
+    proposals: integer(1, 'proposals, at most (default: 8)'),
     tasks: integer(2, 'tasks of a round (default: 64)'),
     samples: integer(1, 'episodes of each task (default: 4)'),
     set,
     seed: integer(0, 'seed of tasks and sampling'),
     run: text('directory', 'directory of the improvement (default: runs/<recipe>-prompts-<time>)'),
-    acceptChanges: toggle('play although the code of the recipe has changed since the run'),
-    dryRun: toggle('say what it will take, and start nothing'),
+    acceptChanges: toggle('improve although the code of the recipe has changed since the run'),
+    dryRun: toggle('print the plan, and start nothing'),
     device,
     threads,
     json,
   },
   examples: [
-    'drmas improve my-team.ts --prompts --endpoint http://127.0.0.1:8000/v1 --model qwen3-32b',
-    'drmas improve runs/first --prompts --agents solver --endpoint https://api.openai.com/v1 --model gpt-5-mini',
-    'drmas improve runs/math-prompts-20260131-094501 --prompts --proposals 16',
+    'drmas improve my-team.ts --endpoint http://127.0.0.1:8000/v1 --model qwen3-32b',
+    'drmas improve runs/first --agents solver --endpoint https://api.openai.com/v1 --model gpt-5-mini',
+    'drmas improve runs/math-prompts-20260131-094501 --proposals 16',
     'drmas train my-team.ts --set @runs/math-prompts-20260131-094501/prompts.json',
   ],
-  async run(context, [source], { prompts = false, dryRun = false, json: asJson = false, ...options }) {
-    if (!prompts) throw new RecipeError('improve what? --prompts improves system prompts, the only thing so far');
+  async run(context, [source], { prompts: _, dryRun = false, json: asJson = false, ...options }) {
     const { threads: count, ...wishes } = withDevice(options);
     const request = await requestImprovement(source, wishes);
     const { width, ...screen } = screenOf(context.stdout, context.environment);
@@ -57,13 +60,13 @@ export const improve = defineCommand({
     if (dryRun) return 0;
     const { signal, protect } = context;
     const notify = noticesOf(context, asJson, status, width);
-    const observer = asJson
+    const listener = asJson
       ? undefined
-      : progressObserver((progress) => status.passing(() => playLine(progress, 0, width)));
-    const host = nodeHost({ threads: count, signal, protect, notify, observer });
-    const goOn = `npx drmas improve ${nearPath(directory)} --prompts`;
+      : progressListener((progress) => status.passing(() => playLine(progress, 0, width)));
+    const host = nodeHost({ threads: count, signal, protect, notify, listener });
+    const resume = `npx drmas improve ${nearPath(directory)}`;
     try {
-      const result = await context.work.improvePrompts(
+      const result = await context.improvePrompts(
         {
           ...request,
           onRound: (round) => (asJson ? print({ type: 'round', ...round }) : status.say(...roundLines(round, width))),
@@ -74,7 +77,7 @@ export const improve = defineCommand({
       lines(() => ['', ...improvementLines(result, record, width)]);
       return 0;
     } catch (error) {
-      lines(() => ['', `${signal.aborted ? 'interrupted' : 'stopped'}; go on with: ${goOn}`]);
+      lines(() => ['', `${signal.aborted ? 'interrupted' : 'stopped'}; resume with: ${resume}`]);
       if (!signal.aborted) throw error;
       return INTERRUPTED;
     }

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
-import { nodeFiles } from '../../../platform/node-files.js';
-import { removeStale } from '../../../platform/stale.js';
+import { nodeFiles } from '../../../base/platform/node-files.js';
+import { removeStale } from '../../../base/platform/stale.js';
 
 let root: string;
 beforeAll(async () => {
@@ -24,20 +24,22 @@ afterAll(() => rm(root, { recursive: true }));
 const environment = () => ({ environment: { DRMAS_CACHE: root } });
 
 it('shows what is cached with its size, and clears one kind or all of drmas', async () => {
-  const { out } = await drmas(['cache'], environment());
+  const { out } = await drmas(['doctor', 'cache'], environment());
   expect(out).toBe(`${root}\n  native        1.5 kB  compiled kernels: 1\n  warmstarts      50 B  warm starts: 2\n`);
-  expect(JSON.parse((await drmas(['cache', '--json'], environment())).out).kinds).toContainEqual({
+  expect(JSON.parse((await drmas(['doctor', 'cache', '--json'], environment())).out).kinds).toContainEqual({
     kind: 'warmstarts',
     entries: 2,
     bytes: 50,
   });
-  expect(await drmas(['cache', 'clear', 'hub'], environment())).toMatchObject({
+  expect(await drmas(['doctor', 'cache', 'clear', 'hub'], environment())).toMatchObject({
     code: 2,
-    err: expect.stringMatching(/there is no cache 'hub'; there are native, warmstarts/),
+    err: expect.stringMatching(/there is no cache 'hub'; expected native or warmstarts/),
   });
-  expect((await drmas(['cache', 'clear', 'warmstarts'], environment())).out).toBe('removed warmstarts: 50 B\n');
+  expect((await drmas(['doctor', 'cache', 'clear', 'warmstarts'], environment())).out).toBe(
+    'removed warmstarts: 50 B\n',
+  );
   expect(await readdir(root)).toEqual(['native', 'other']);
-  expect((await drmas(['cache', 'clear'], environment())).out).toBe('removed native: 1.5 kB\n');
+  expect((await drmas(['doctor', 'cache', 'clear'], environment())).out).toBe('removed native: 1.5 kB\n');
   expect(await readdir(root)).toEqual(['other']);
 });
 

@@ -1,13 +1,12 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RunError } from '../../../core/errors.js';
-import { byteText } from '../../../core/format.js';
-import { codeOf, nodeFiles } from '../../../platform/node-files.js';
-import { cacheDirectory } from '../../../tensor/native/build-cache.js';
+import { RunError } from '../../../base/errors.js';
+import { byteText } from '../../../base/host.js';
+import { cacheDirectory, codeOf, nodeFiles } from '../../../base/platform.js';
 import { defineCommand, optionalArgument } from '../../define-command.js';
 import { toggle } from '../../flags.js';
 
-/** What lies in the cache, by its folder. */
+/** Kinds of cached data by folder. */
 const KINDS: Readonly<Record<string, string>> = {
   native: 'compiled kernels',
   warmstarts: 'warm starts',
@@ -21,14 +20,14 @@ interface CachedKind {
 
 const clear = defineCommand({
   name: 'clear',
-  description: 'remove what is cached, all of it or one kind; it is made again when it is needed',
-  details: 'removes what is cached; `native` is compiled again, `warmstarts` are trained again',
-  arguments: [optionalArgument('kind', `one of ${Object.keys(KINDS).join(', ')}; all of them by default`)],
+  description: 'remove all cached data, or one kind of it',
+  details: 'removes cached data. drmas makes it again when needed: it compiles `native` and trains `warmstarts`',
+  arguments: [optionalArgument('kind', `${Object.keys(KINDS).join(' or ')} (default: all)`)],
   flags: {},
-  examples: ['drmas cache clear warmstarts'],
+  examples: ['drmas doctor cache clear warmstarts'],
   async run({ stdout, environment }, [kind]) {
     if (kind !== undefined && KINDS[kind] === undefined)
-      throw new RunError(`there is no cache '${kind}'; there are ${Object.keys(KINDS).join(', ')}`);
+      throw new RunError(`there is no cache '${kind}'; expected ${Object.keys(KINDS).join(' or ')}`);
     const root = cacheDirectory(environment);
     for (const cached of await cachedKinds(root)) {
       if (kind !== undefined && cached.kind !== kind) continue;
@@ -41,12 +40,12 @@ const clear = defineCommand({
 
 export const cache = defineCommand({
   name: 'cache',
-  description: 'list what is cached, with its size',
+  description: 'list cached data and its size',
   details:
-    "lists what is cached and how large it is: compiled kernels and warm starts, in `DRMAS_CACHE` or the user's cache directory. `drmas cache clear` removes it. `--json`",
+    "lists the compiled kernels and warm starts in `DRMAS_CACHE` or the user's cache directory, with their sizes. `drmas doctor cache clear` removes them",
   arguments: [],
   flags: { json: toggle('print the sizes as JSON') },
-  examples: ['drmas cache', 'drmas cache clear warmstarts'],
+  examples: ['drmas doctor cache', 'drmas doctor cache clear warmstarts'],
   async run({ stdout, environment }, _, { json }) {
     const directory = cacheDirectory(environment);
     const kinds = await cachedKinds(directory);
@@ -70,7 +69,7 @@ async function cachedKinds(root: string): Promise<CachedKind[]> {
   return kinds;
 }
 
-/** The bytes of all files below a directory; links are not followed. */
+/** The bytes of all files below a directory. Links are not followed. */
 async function bytesBelow(path: string): Promise<number> {
   try {
     const status = await lstat(path);

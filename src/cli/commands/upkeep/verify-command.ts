@@ -1,19 +1,18 @@
 import { join } from 'node:path';
-import { RunError } from '../../../core/errors.js';
-import { nodeFiles } from '../../../platform/node-files.js';
-import { RECIPE } from '../../../store/run-files.js';
-import { verifyRun } from '../../../store/verify-run.js';
+import { RunError } from '../../../base/errors.js';
+import { nodeFiles } from '../../../base/platform.js';
+import { RECIPE, verifyRun } from '../../../method/store.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { toggle } from '../../flags.js';
 
 export const verify = defineCommand({
   name: 'verify',
-  description: 'compare every file of a run with its digest: what is whole, and what is not',
+  description: 'compare the files of a run with their digests, to find damage',
   details:
-    'compares every file of a run with the digest that was kept when it was written, and says what is damaged, what could not be checked, and how much is whole. Ends with 1 when anything is damaged. `--json`',
+    'compares each file of a run with the digest that drmas stored when it wrote the file, and lists damaged and unchecked files. The exit code is 1 if a file is damaged',
   arguments: [argument('run', 'directory of the run')],
-  flags: { json: toggle('print the parts as JSON') },
-  examples: ['drmas verify runs/first'],
+  flags: { json: toggle('print the files as JSON') },
+  examples: ['drmas doctor verify runs/first'],
   async run({ stdout }, [run], { json }) {
     if (!(await nodeFiles.exists(join(run, RECIPE)))) throw new RunError(`${run} is not a run: it has no ${RECIPE}`);
     const parts = await verifyRun(run);

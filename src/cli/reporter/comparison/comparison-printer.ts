@@ -1,7 +1,7 @@
-/** The end of a comparison: scores, curves, and what became of each agent under each variant. */
-import { explainInflation, isNotable } from '../../../advantage/analysis/diagnosis.js';
-import type { AgentStage, AgentSummary, VariantSummary } from '../../../report/analysis/ablation-summary.js';
-import type { AblationResult } from '../../../studies/ablation/ablate.js';
+/** The lines at the end of a comparison: scores, curves, and the agents under each variant. */
+import { explainInflation, isNotable } from '../../../method/advantage.js';
+import type { AgentStage, AgentSummary, VariantSummary } from '../../../runs/analysis.js';
+import type { AblationResult } from '../../../runs/studies.js';
 import { endedLine, points } from '../ablation-printer.js';
 import { columnTables, percent, significant, table, wrap } from '../text-layout.js';
 import { chartLines } from './line-chart.js';
@@ -28,13 +28,13 @@ export function comparisonLines(result: AblationResult, width: number): string[]
 const LEGEND =
   'first tenth of the steps -> last tenth; called: share of the episodes; reward: of its turns; norm: of the gradient before clipping; infl.: predicted inflation of its second moment under shared statistics';
 
-/** The agents, first the one whose gradient shared statistics would inflate most. */
+/** The agents. First comes the agent whose gradient shared statistics would inflate most. */
 function agentsByInflation(variants: readonly VariantSummary[]): string[] {
   const largest = (agent: string) => Math.max(...variants.map(({ agents }) => agents[agent]?.first.inflation ?? 0));
   return [...new Set(variants.flatMap(({ agents }) => Object.keys(agents)))].sort((a, b) => largest(b) - largest(a));
 }
 
-/** A table of one agent with a column for each variant; where the lines are too narrow for all, several. */
+/** A table of one agent with a column for each variant; several tables if the columns do not fit on a line. */
 function agentTables(agent: string, variants: readonly VariantSummary[], width: number): string[] {
   const columns = variants.flatMap(({ variant, agents }) => {
     const summary = agents[agent];
@@ -47,7 +47,7 @@ const change = (key: keyof AgentStage, show: (value: number) => string) => (agen
   `${show(agent.first[key])} -> ${show(agent.last[key])}`;
 const decimals = (value: number) => value.toFixed(2);
 
-/** A norm; one of an agent that has nothing to learn is nothing but rounding. */
+/** A norm. The norm of an agent with nothing to learn is only rounding error and is shown as 0. */
 const normText = (norm: number) => (norm < 1e-4 ? '0' : significant(norm));
 
 const agentRows: readonly (readonly [label: string, cell: (agent: AgentSummary) => string])[] = [
@@ -62,7 +62,7 @@ const agentRows: readonly (readonly [label: string, cell: (agent: AgentSummary) 
 
 const agentColumn = (agent: AgentSummary) => agentRows.map(([, cell]) => cell(agent));
 
-/** A sentence about every agent for which shared statistics are not its own, as the first variant began. */
+/** A sentence for each agent whose own statistics differ from the shared ones at the start of the first variant. */
 function inflationLines([variant]: readonly VariantSummary[], width: number): string[] {
   return Object.entries(variant?.agents ?? {}).flatMap(([agent, { first }]) =>
     isNotable(first) ? wrap(explainInflation(agent, { ...first, calls: first }), width) : [],
@@ -80,7 +80,7 @@ function scoreTable(variants: readonly VariantSummary[]): string[] {
   return table([['held-out tasks', 'start', 'end', 'reward', 'runs'], ...rows]);
 }
 
-/** How far each variant ends from the one that it is compared with. */
+/** The distance between the last scores of each variant and its baseline. */
 function differenceLines({ differences }: AblationResult, width: number): string[] {
   return differences
     .filter(({ pairs }) => pairs > 0)
@@ -88,7 +88,7 @@ function differenceLines({ differences }: AblationResult, width: number): string
       const ends = `${variant} ends ${Math.abs(100 * mean).toFixed(1)} points ${mean < 0 ? 'below' : 'above'} ${baseline}`;
       const over =
         interval === undefined
-          ? ': one pair, which says nothing of how seeds differ'
+          ? ': one pair, which cannot show how much seeds differ'
           : ` over ${pairs} pairs, [${points(interval.low)}, ${points(interval.high)}]`;
       return wrap(ends + over, width);
     });

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stamped, step, warmup } from '../../../../test/fixtures/run-events.js';
-import { quickWork } from '../../../../test/support/quick-work.js';
+import { quickPlace } from '../../../../test/support/quick-place.js';
 import { tinyDefinition } from '../../../../test/support/tiny-run.js';
-import type { RunEvent } from '../../../core/events.js';
+import type { RunEvent } from '../../../base/core/events.js';
 import {
   type AblateOptions,
   type AblationPlan,
   type AblationResult,
-  ablateWith,
-} from '../../../studies/ablation/ablate.js';
+  ablateIn,
+} from '../../../runs/studies/ablation/ablate.js';
 import { guardedStream } from '../screen.js';
 import { comparisonLines } from './comparison-printer.js';
 import { ComparisonReporter } from './comparison-reporter.js';
@@ -22,7 +22,7 @@ let result: AblationResult;
 
 /** A small comparison, with the callbacks of its options. */
 const compared = (options: Partial<AblateOptions> = {}) =>
-  ablateWith(quickWork, tinyDefinition(), {
+  ablateIn(quickPlace, tinyDefinition(), {
     vary,
     seeds: 1,
     parallel: 1,
@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** What a terminal of so many columns shows in the end, and all that was written to it. */
+/** The final screen of a terminal with so many columns, and all text that was written to it. */
 async function onTerminal(width: number, play: (reporter: ComparisonReporter) => Promise<void> | void) {
   let written = '';
   const write = (text: string) => {

@@ -1,32 +1,31 @@
-import type { RunEvent } from '../../../core/events.js';
-import type { PlayProgress } from '../../../core/play/play-observer.js';
-import type { RunSummary } from '../../../report/analysis/ablation-summary.js';
-import type { AblationPlan, AblationResult } from '../../../studies/ablation/ablate.js';
-import type { PlannedRun } from '../../../studies/ablation/ablation-plan.js';
+import type { RunEvent } from '../../../base/events.js';
+import type { PlayProgress } from '../../../base/host.js';
+import type { RunSummary } from '../../../runs/analysis.js';
+import type { AblationPlan, AblationResult, PlannedRun } from '../../../runs/studies.js';
 import { endedLine } from '../ablation-printer.js';
 import { secondsLeft, warmupLine } from '../progress-printer.js';
-import { emptyHistory, type History, remember } from '../run-history.js';
+import { emptyHistory, type RunHistory, remember } from '../run-history.js';
 import { type Screen, tone } from '../screen.js';
 import { labelled } from '../start-printer.js';
 import { StatusLines } from '../status-lines.js';
 import { duration, nearPath, type Part, percent, shortened, wrap } from '../text-layout.js';
 import { comparisonLines } from './comparison-printer.js';
 
-type ComparedRun = AblationPlan['runs'][number];
+type AblationRun = AblationPlan['runs'][number];
 
 /**
- * Tells a person how runs that are compared go on, side by side: a row for each evaluation that all runs of a pair
- * have, below it how far each of them is.
+ * Prints the progress of compared runs side by side: a row for each evaluation that all runs of a pair have, and below
+ * it the progress of each run.
  */
 export class ComparisonReporter {
   readonly #screen: Screen;
   readonly #lines: StatusLines;
-  #runs: readonly ComparedRun[] = [];
-  /** The histories of the runs that have begun and not ended, by name. */
-  readonly #going = new Map<string, History>();
+  #runs: readonly AblationRun[] = [];
+  /** The histories of the runs in progress, by name. */
+  readonly #going = new Map<string, RunHistory>();
   /** The score of each evaluation, by run and step. */
   readonly #scores = new Map<string, Map<number, number>>();
-  /** The episodes that a run's step has played, by the run's name. */
+  /** The played episodes of a run's step, by the run's name. */
   readonly #playing = new Map<string, PlayProgress>();
   readonly #shown = new Set<string>();
   readonly #warnings = new Set<string>();
@@ -71,7 +70,7 @@ export class ComparisonReporter {
     if (event.type === 'step') this.#lines.progress(this.#statusLine(), 'goes');
   }
 
-  /** Shows how many episodes of a step are over, now and then and on a terminal alone. */
+  /** Shows how many episodes of a step have ended. Only on a terminal, and not for every episode. */
   progress({ name }: PlannedRun, progress: PlayProgress): void {
     this.#playing.set(name, progress);
     if (progress.phase === 'training') this.#lines.passing(() => this.#statusLine());
@@ -83,7 +82,7 @@ export class ComparisonReporter {
     else for (const { step, score } of run.curve.evaluations) this.#score(run.name, step, score);
   }
 
-  /** Says something that is no event, such as that the warm start comes from the cache. */
+  /** Prints a message that is not an event, such as that the warm start comes from the cache. */
   notify(message: string): void {
     this.#lines.say(...wrap(message, this.#screen.width));
   }
@@ -96,7 +95,7 @@ export class ComparisonReporter {
     this.#lines.say('', next);
   }
 
-  /** Whether no run has got beyond its warm start: one from the cache is told again by every run after the first. */
+  /** Whether all runs are still at their warm start. Later runs replay the warm start of the first from the cache. */
   get #warming(): boolean {
     return this.#shown.size === 0 && [...this.#going.values()].every(({ steps }) => steps.length === 0);
   }
@@ -105,7 +104,7 @@ export class ComparisonReporter {
     return [...new Set(this.#runs.map(({ variant }) => variant))];
   }
 
-  /** Says a warning the first time that a variant has one of its kind. */
+  /** Prints the first warning of each kind for a variant. */
   #warn(variant: string, { code, agent, message }: Extract<RunEvent, { type: 'warning' }>): void {
     const kind = [variant, code, agent].join(' ');
     if (this.#warnings.has(kind)) return;
@@ -117,7 +116,7 @@ export class ComparisonReporter {
     if (event.type === 'evaluation') this.#score(name, event.step, event.averageAtK);
   }
 
-  /** Keeps a score, and writes its row once all runs of the pair have that evaluation. */
+  /** Stores a score, and prints its row when all runs of the pair have that evaluation. */
   #score(name: string, step: number, score: number): void {
     const scores = this.#scores.get(name) ?? new Map<number, number>();
     this.#scores.set(name, scores.set(step, score));
@@ -137,7 +136,7 @@ export class ComparisonReporter {
     this.#lines.say(label(at) + cells(row.map((value) => percent(value ?? 0))));
   }
 
-  /** How far each run is that goes on: `drmas 57/150 0.871  grpo 55/150 0.742  23 s left`. */
+  /** The progress of each run that has not ended: `drmas 57/150 0.871  grpo 55/150 0.742  23 s left`. */
   #statusLine(): string {
     const going = this.#runs.flatMap((run) => {
       const history = this.#going.get(run.name);

@@ -1,29 +1,29 @@
-/** What an improvement of prompts shows: what it will take, each round, and what came of it. */
+/** The lines of `drmas improve`: the plan, each round, and the result. */
 
-import type { PairedInterval } from '../../../report/analysis/paired-interval.js';
-import type { ImprovementRound } from '../../../store/improvement-record.js';
-import type { Improvement, ImprovementResult } from '../../../studies/improve/improve-prompts.js';
-import { episodesOf } from '../../../studies/improve/request-improvement.js';
+import type { ImprovementRound } from '../../../method/store.js';
+import type { PairedInterval } from '../../../runs/analysis.js';
+import type { Improvement, ImprovementResult } from '../../../runs/studies.js';
+import { episodesOf } from '../../../runs/studies.js';
 import { points } from '../ablation-printer.js';
 import { grouped, nearPath, percent, visible, wrap } from '../text-layout.js';
 
-/** What is asked of whom, before anything is played. */
+/** The plan: agents, proposals and episodes, before anything is played. */
 export function improvementPlanLines(improvement: Pick<Improvement, 'recipe' | 'record' | 'checkpoint'>): string[] {
   const { recipe, record, checkpoint } = improvement;
   const { agents, proposals, tasks, samples, endpoint } = record;
   const { rounds, heldOut } = episodesOf(improvement);
   return [
-    `prompts   of ${agents.join(', ')} in ${recipe.name}, ${checkpoint === undefined ? 'as reinforcement would begin' : `at step ${checkpoint.step}`}`,
+    `prompts   of ${agents.join(', ')} in ${recipe.name}, ${checkpoint === undefined ? 'at the start of reinforcement' : `at step ${checkpoint.step}`}`,
     `asks      ${endpoint.model} at ${endpoint.url}, at most ${grouped(proposals)} times`,
     `episodes  at most ${grouped(rounds)} in rounds of ${tasks} tasks x ${samples}, before and after each proposal`,
-    `          and ${grouped(heldOut)} on held-out tasks, where a prompt was accepted`,
+    `          and ${grouped(heldOut)} on held-out tasks, if a prompt was accepted`,
   ];
 }
 
-/** What became of a round. */
+/** The result of a round. */
 export function roundLines(round: ImprovementRound, width: number): string[] {
   const { agent, comparison, problem, kept, score } = round;
-  if (agent === undefined) return [`as it is: ${percent(score)} of the tasks`];
+  if (agent === undefined) return [`without changes: ${percent(score)} of the tasks`];
   if (problem !== undefined) return wrap(`proposal ${round.round}, ${agent}: not tried: ${visible(problem)}`, width);
   if (comparison === undefined) return [];
   const verdict = kept ? 'kept' : 'not kept';
@@ -40,7 +40,7 @@ function differenceText({ mean, interval }: Difference): string {
   return `${points(mean)} points${bounds}`;
 }
 
-/** The accepted prompts and what they are worth, and how to play and train with them. */
+/** The accepted prompts with their gain, and the commands that play and train with them. */
 export function improvementLines(
   { directory, prompts, rounds, heldOut }: ImprovementResult,
   { source, checkpoint }: Improvement['record'],
@@ -48,7 +48,7 @@ export function improvementLines(
 ): string[] {
   if (heldOut === undefined) {
     const none = rounds.at(-1)?.failures.length === 0 ? 'no episode failed' : 'no proposal has won';
-    return wrap(`${none}: the prompts stay as they are; what was proposed lies in ${nearPath(directory)}`, width);
+    return wrap(`${none}: the prompts stay the same; the proposals are in ${nearPath(directory)}`, width);
   }
   const { first, last } = heldOut;
   const file = `${nearPath(directory)}/prompts.json`;

@@ -7,7 +7,7 @@ const values = fc.array(fc.double({ min: -2, max: 2, noNaN: true }), { minLength
 const plot = (lines: readonly string[]) => lines.slice(0, -2).map((line) => line.slice(7));
 
 describe('chartLines', () => {
-  it('draws rising and falling curves where they are, and says which is which', () => {
+  it('draws rising and falling curves at their places, and names each curve', () => {
     const rising = Array.from({ length: 40 }, (_, i) => i / 39);
     const falling = rising.map((value) => 1 - value);
     expect(

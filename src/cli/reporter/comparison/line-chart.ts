@@ -1,21 +1,21 @@
-/** A chart of several curves in plain characters, which needs neither colours nor a terminal. */
-import { mean } from '../../../core/statistics.js';
+/** A chart of several curves in plain characters. It needs neither colours nor a terminal. */
+import { mean } from '../../../base/math.js';
 
 export interface Series {
   readonly name: string;
-  /** One value a step, from the first on. */
+  /** One value per step, from the first step. */
   readonly values: readonly number[];
 }
 
 const ROWS = 9;
 /** The widest plot in columns: more would only show noise. */
 const WIDEST = 64;
-/** The mark of a place where several curves meet. */
+/** The mark of a point that several curves share. */
 const SEVERAL = '*';
 
 /**
- * Curves over the same steps, each drawn with a letter of its name, with the range at the left and the steps below.
- * Steps are averaged into as many columns as fit.
+ * Curves over the same steps. Each curve is drawn with a letter of its name. The range is at the left, the steps are
+ * below. Steps are averaged into as many columns as fit.
  */
 export function chartLines(series: readonly Series[], width: number): string[] {
   const drawn = series.filter(({ values }) => values.length > 0);
@@ -54,7 +54,7 @@ export function chartLines(series: readonly Series[], width: number): string[] {
   ];
 }
 
-/** A letter for each name: its first one that no name before it has. */
+/** A letter for each name: the first of its letters that no earlier name has. */
 function marksOf(names: readonly string[]): Map<string, string> {
   const marks = new Map<string, string>();
   for (const name of names) {
@@ -65,7 +65,7 @@ function marksOf(names: readonly string[]): Map<string, string> {
   return marks;
 }
 
-/** The means of the values in each of the columns; `undefined` beyond the last value. */
+/** The means of the values in each column; `undefined` after the last value. */
 function binned(values: readonly number[], columns: number, steps: number): (number | undefined)[] {
   return Array.from({ length: columns }, (_, column) => {
     const [from, to] = [column, column + 1].map((edge) => Math.floor((edge * steps) / columns));

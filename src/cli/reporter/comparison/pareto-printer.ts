@@ -1,12 +1,12 @@
-/** The variants of an ablation between two aims, in plain characters, and which of them no other one beats. */
-import type { ParetoPicture, ParetoPoint } from '../../../report/analysis/aims/pareto-front.js';
+/** The variants of an ablation with two or more aims, in plain characters, and the variants on the Pareto front. */
+import type { ParetoPicture, ParetoPoint } from '../../../runs/analysis.js';
 import { significant, table, wrap } from '../text-layout.js';
 
 const ROWS = 11;
 const WIDEST = 56;
 const LABEL = 8;
 
-/** The table of the variants by part, and a picture of them where there are two parts. */
+/** The table of the variants by part of the reward, and a picture of them if there are two parts. */
 export function paretoLines(picture: ParetoPicture, width: number): string[] {
   const { parts, points, hypervolume } = picture;
   const rows = points.map(({ variant, values, front }, i) => [
@@ -32,7 +32,7 @@ export function paretoLines(picture: ParetoPicture, width: number): string[] {
 
 const letterOf = (i: number) => String.fromCharCode((i < 26 ? 97 : 65) + (i % 26));
 
-/** The first part to the right, the second upwards. */
+/** A scatter plot: the first part to the right, the second upwards. */
 function scatterLines({ parts, points }: ParetoPicture, width: number): string[] {
   const columns = Math.max(8, Math.min(WIDEST, width - LABEL - 2));
   const [x, y] = [0, 1].map((part) => rangeOf(points, part)) as [Range, Range];

@@ -1,23 +1,17 @@
-/** What `drmas probe` shows a person. */
-import type { StoredEpisode } from '../../../store/episode-files.js';
-import type { ProbeReport } from '../../../studies/probe/probe-recipe.js';
+/** The text of `drmas plan --play`: how the untrained team plays, and advice. */
+import type { StoredEpisode } from '../../../method/store.js';
+import type { ProbeReport } from '../../../runs/studies.js';
 import { describeTask } from '../conversation-printer.js';
-import { expectedLines } from '../spending-printer.js';
 import { labelled } from '../start-printer.js';
-import { duration, percent, significant, table, visible, wrap } from '../text-layout.js';
-import { tokensText } from './plan-printer.js';
+import { percent, significant, table, visible, wrap } from '../text-layout.js';
 
-export function probeLines(report: ProbeReport, width: number): string[] {
+export function playedLines(report: ProbeReport, width: number): string[] {
   return [
     ...labelled(headRows(report), width),
     '',
     ...agentLines(report, width),
     '',
     ...estimatorLines(report, width),
-    '',
-    ...labelled(projectionRows(report), width),
-    '',
-    ...expectedLines(report.projection.tokens.agents, report.projection.tokens.cost, width),
     '',
     ...report.examples.flatMap((episode) => [...wholeEpisode(episode, width), '']),
     ...verdictLines(report, width),
@@ -35,8 +29,7 @@ function headRows(report: ProbeReport): string[][] {
     ...Object.entries(ownRewards).map(([agent, value]) => `${agent}'s own ${significant(value)}`),
   ];
   return [
-    ['recipe', `${report.recipe}, policies from ${from[report.start]}`],
-    ['played', `${report.tasks} tasks x ${groupSize} episodes, without training`],
+    ['played', `${report.tasks} tasks x ${groupSize} episodes, without training, from ${from[report.start]}`],
     [
       'success',
       `${percent(success.mean)}  [${(100 * success.low).toFixed(1)}, ${(100 * success.high).toFixed(1)}]  best of ${groupSize} ${percent(best)}`,
@@ -44,7 +37,9 @@ function headRows(report: ProbeReport): string[][] {
     ['groups', `${of(groups.signal)} of ${groups.count} have a learning signal`],
     ['', `${of(groups.mixed)} mixed, ${of(groups.allRight)} all right, ${of(groups.allWrong)} all wrong`],
     ...(groups.penaltiesOnly > 0 ? [['', `in ${of(groups.penaltiesOnly)} only penalties differ`]] : []),
-    ...(report.repeated > 0 ? [['', `${percent(report.repeated)} of the episodes repeat a sibling`]] : []),
+    ...(report.repeated > 0
+      ? [['', `${percent(report.repeated)} of the episodes repeat another one of their group`]]
+      : []),
     ...(rewards.length > 0 ? [['rewards', rewards.join(', ')]] : []),
     ...(Object.keys(metrics).length > 0 ? [['metrics', numbers(metrics).join(', ')]] : []),
     ...(Object.keys(failures).length > 0 ? [['failed', numbers(failures).join(', ')]] : []),
@@ -103,22 +98,7 @@ const measuredText = (measured: number | undefined, covariance = 0) =>
     ? ''
     : ` Measured: ${significant(measured)}, of which ${significant(covariance)} is the covariance with the size of its gradients.`;
 
-function projectionRows({ projection }: ProbeReport): string[][] {
-  const { warmStart, rollout, update, evaluation, total, memory, tokens } = projection;
-  const parts = [
-    warmStart > 0 ? `warm start ${duration(warmStart)} (done now)` : '',
-    `playing ${duration(rollout)}`,
-    `training ${duration(update)}`,
-    `evaluation ${duration(evaluation)}`,
-  ];
-  return [
-    ['the run', `about ${duration(total)}: ${parts.filter((part) => part !== '').join(', ')}`],
-    ['tokens', tokensText(tokens.run)],
-    ['memory', `${(memory / 2 ** 20).toFixed(0)} MiB so far, at its peak; a run needs little more`],
-  ];
-}
-
-/** Every turn of an episode, with the messages that its agent had not seen before. */
+/** All turns of an episode, with the messages that are new to their agent. */
 function wholeEpisode(episode: StoredEpisode, width: number): string[] {
   const shown = new Set<string>();
   const lines = [
@@ -148,8 +128,8 @@ const block = (label: string, text: string, width: number): string[] =>
 function verdictLines({ worthwhile, advice, groups }: ProbeReport, width: number): string[] {
   const share = percent(groups.signal / groups.count);
   const verdict = worthwhile
-    ? `Reinforcement has something to work with: ${share} of the groups have a learning signal.`
-    : 'Reinforcement will not help as things are.';
+    ? `Reinforcement can learn from these tasks: ${share} of the groups have a learning signal.`
+    : 'Reinforcement will not help with this recipe.';
   return [
     ...wrap(verdict, width),
     ...advice.flatMap(({ says, remedy }) => [

@@ -1,0 +1,55 @@
+/**
+ * Prints the failures of a whole check and, as its last line, `N passed, N failed`: the tests of every suite, and each
+ * part that is not a suite as one. Exits with 1 if something failed or nothing ran.
+ * Arguments: a folder with `parts`, one line `exit code, name` a part separated by a tab, and `results/NAME.json`, the
+ * JSON report of vitest for a part that is a suite.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const [folder = '.'] = process.argv.slice(2);
+const RANK = ['pending', 'passed', 'failed'];
+/** The status of each test by suite, file, name and number of its kind. A slow test is skipped by the daily group. */
+const tests = new Map();
+const broken = new Set();
+
+for (const name of existsSync(join(folder, 'results')) ? readdirSync(join(folder, 'results')).sort() : []) {
+  const part = name.replace(/\.json$/, '');
+  const { testResults } = JSON.parse(readFileSync(join(folder, 'results', name), 'utf8'));
+  for (const { name: file, message, status, assertionResults } of testResults) {
+    const seen = new Map();
+    if (status === 'failed' && assertionResults.every((test) => test.status !== 'failed')) {
+      console.log(`failed: ${file}\n${message}`);
+      tests.set(`${part} ${file}`, 'failed');
+      broken.add(part);
+    }
+    for (const test of assertionResults) {
+      const nth = seen.get(test.fullName) ?? 0;
+      seen.set(test.fullName, nth + 1);
+      const suite = part === 'verify' ? 'test' : part;
+      const key = JSON.stringify([suite, file, test.fullName, nth]);
+      const status = RANK.includes(test.status) ? test.status : 'pending';
+      if (RANK.indexOf(status) >= RANK.indexOf(tests.get(key) ?? 'pending')) tests.set(key, status);
+      if (status !== 'failed') continue;
+      broken.add(part);
+      console.log(`failed: ${file} > ${test.fullName}\n${test.failureMessages.join('\n')}`);
+    }
+  }
+}
+
+const counts = { passed: 0, failed: 0, pending: 0 };
+for (const status of tests.values()) counts[status]++;
+const parts = existsSync(join(folder, 'parts')) ? readFileSync(join(folder, 'parts'), 'utf8').trim() : '';
+for (const line of parts === '' ? [] : parts.split('\n')) {
+  const [code = '1', part = ''] = line.split('\t');
+  const isSuite = existsSync(join(folder, 'results', `${part}.json`));
+  if (code === '0') counts.passed += isSuite ? 0 : 1;
+  else if (!broken.has(part)) {
+    console.log(`failed: ${part} ended with ${code}`);
+    counts.failed++;
+  }
+}
+
+console.log(`${counts.pending} tests skipped`);
+console.log(`${counts.passed} passed, ${counts.failed} failed`);
+process.exit(counts.failed > 0 || counts.passed === 0 ? 1 : 0);

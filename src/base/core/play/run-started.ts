@@ -1,0 +1,23 @@
+/** The first event of a run. */
+export interface RunStarted {
+  readonly type: 'run.started';
+  readonly recipe: string;
+  readonly seed: number;
+  readonly versions: { readonly drmas: string; readonly node: string };
+  readonly hardware: {
+    readonly cores: number;
+    readonly kernels: string;
+    readonly isa: string;
+  };
+  /** The measured facts about the server that holds the models. Absent if this process holds them. */
+  readonly server?: Readonly<Record<string, unknown>>;
+  /** The backend of each model, by its name, if the run has several backends; `hardware` is the first backend's. */
+  readonly backends?: Readonly<
+    Record<
+      string,
+      { readonly kernels: string; readonly isa: string; readonly server?: Readonly<Record<string, unknown>> }
+    >
+  >;
+  /** The number of trainable parameters of each policy. */
+  readonly parameters?: Readonly<Record<string, number>>;
+}

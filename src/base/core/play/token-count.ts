@@ -1,0 +1,49 @@
+/** Tokens of playing and learning, by agent, and their cost if a policy has a price. */
+import { responseTokens, type Turn } from '../episode.js';
+
+export interface TokenCount {
+  /** Tokens of prompts. A prefix that prompts share counts for each prompt. */
+  readonly read: number;
+  readonly written: number;
+  /** Tokens of prompts and responses in updates, once an epoch, before equal rows are merged. */
+  readonly trained: number;
+}
+
+/** The price of a million tokens, in a currency that the user chooses. */
+export interface Price {
+  readonly read: number;
+  readonly write: number;
+  readonly train: number;
+}
+
+export const costOf = ({ read, written, trained }: TokenCount, price: Price): number =>
+  (read * price.read + written * price.write + trained * price.train) / 1e6;
+
+/** The tokens that turns read and wrote. For an endpoint, the numbers that it reported. */
+export function playedTokens(turns: readonly Turn[]): TokenCount {
+  const read = turns.reduce((sum, { prompt, endpoint }) => sum + (endpoint?.promptTokens ?? prompt.length), 0);
+  return { read, written: turns.reduce((sum, turn) => sum + responseTokens(turn), 0), trained: 0 };
+}
+
+/** The tokens, with their cost if there is a price. */
+export function priced(tokens: TokenCount, price: Price | undefined): Spending {
+  return price === undefined ? { tokens } : { tokens, cost: costOf(tokens, price) };
+}
+
+export interface Spending {
+  readonly tokens: TokenCount;
+  /** Absent if no policy has a price. */
+  readonly cost?: number;
+}
+
+/** The sum of several spendings. */
+export function spentTogether(all: readonly Spending[]): Spending {
+  const over = (of: (tokens: TokenCount) => number) => all.reduce((sum, { tokens }) => sum + of(tokens), 0);
+  const tokens = {
+    read: over(({ read }) => read),
+    written: over(({ written }) => written),
+    trained: over(({ trained }) => trained),
+  };
+  const costs = all.flatMap(({ cost }) => cost ?? []);
+  return costs.length === 0 ? { tokens } : { tokens, cost: costs.reduce((sum, cost) => sum + cost, 0) };
+}

@@ -1,0 +1,48 @@
+/** The cost of training a team, from the log of a run, so that a warm start and reinforcement can be compared. */
+import type { RunEvent, RunStarted, Step, Warmup } from '../events.js';
+import { spentTogether, type TokenCount } from './token-count.js';
+
+/** The tokens of a run's warm start and of its steps; tokens of evaluations do not count. */
+export interface TrainingBudget extends TokenCount {
+  /** Tokens of demonstrations, trained in this run or read from the cache of warm starts. */
+  readonly demonstrated: number;
+  /**
+   * Floating-point operations of playing and training: 2 a parameter for each token that is read or written, 6 for each
+   * token that is trained (Kaplan et al. 2020, arXiv 2001.08361, table 1), without attention over the context. Absent
+   * if the size of a model that plays is not known.
+   */
+  readonly operations?: number;
+}
+
+/**
+ * The cost of a run's training; undefined if its log has no token counts.
+ *
+ * @param policies The policy of each agent. Give only agents whose models are trained whole: the log does not tell the
+ *   parameters of an adapter's base
+ */
+export function trainingBudget(
+  events: readonly (RunEvent | RunStarted | Warmup | Step)[],
+  policies: Readonly<Record<string, string>>,
+): TrainingBudget | undefined {
+  const sizes = events.find((event) => event.type === 'run.started')?.parameters ?? {};
+  const steps = events.filter((event) => event.type === 'step');
+  const warmups = events.filter((event) => event.type === 'warmup');
+  const spent = steps.flatMap(({ agents }) =>
+    Object.entries(agents).flatMap(([agent, { tokens }]) => (tokens === undefined ? [] : [{ agent, tokens }])),
+  );
+  if (warmups.length === 0 && spent.length === 0) return undefined;
+  const sizeOf = (policy: string | undefined) => (policy === undefined ? undefined : sizes[policy]);
+  const [first] = Object.values(sizes); // a base is copied into every policy, so all have its size
+  const operations = [
+    ...warmups.map(({ policy, tokens }) => 6 * tokens * (sizeOf(policy) ?? first ?? Number.NaN)),
+    ...spent.map(
+      ({ agent, tokens: { read, written, trained } }) =>
+        (2 * (read + written) + 6 * trained) * (sizeOf(policies[agent]) ?? Number.NaN),
+    ),
+  ].reduce((sum, some) => sum + some, 0);
+  return {
+    ...spentTogether(spent).tokens,
+    demonstrated: warmups.reduce((sum, { tokens }) => sum + tokens, 0),
+    ...(Number.isNaN(operations) ? {} : { operations }),
+  };
+}

@@ -1,0 +1,82 @@
+/** Small statistics. Sums run in order, in double precision. */
+import { assertSameShape } from './validation/same-shape.js';
+
+/** The arithmetic mean; 0 for an empty list. */
+export function mean(values: ArrayLike<number>): number {
+  if (values.length === 0) return 0;
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i] as number;
+  return sum / values.length;
+}
+
+/** The sample standard deviation, which divides by n - 1; 0 for fewer than two values. */
+export function standardDeviation(values: ArrayLike<number>): number {
+  if (values.length < 2) return 0;
+  const centre = mean(values);
+  let squares = 0;
+  for (let i = 0; i < values.length; i++) squares += ((values[i] as number) - centre) ** 2;
+  return Math.sqrt(squares / (values.length - 1));
+}
+
+/** The mean of every key over the records that have it; keys in the order of letters. */
+export function meansByKey(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const keys = [...new Set(records.flatMap(Object.keys))].sort();
+  return Object.fromEntries(keys.map((key) => [key, mean(records.flatMap((record) => record[key] ?? []))]));
+}
+
+/** The values that are finite numbers: averages of gradient norms leave out steps whose norm is NaN or infinite. */
+export function finite(values: readonly number[]): number[] {
+  return values.filter(Number.isFinite);
+}
+
+/** The middle value, or the mean of the two middle ones; 0 for an empty list. */
+export function median(values: ArrayLike<number>): number {
+  const sorted = Float64Array.from(values).sort();
+  const middle = sorted.length >> 1;
+  if (sorted.length === 0) return 0;
+  const upper = sorted[middle] as number;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
+}
+
+/**
+ * (value - mean) / sqrt(variance + 1e-8) with mean and variance (n - 1) over the entries, each counted as often as its
+ * weight says; entries of weight 0 are moved and scaled alike. With a total weight below two the variance counts as 0.
+ * @param values [rows][T]
+ * @param weights [rows][T], a mask, or the number of tokens that an entry counts for
+ * @returns [rows][T]
+ * @throws ArgumentError when shapes differ
+ *
+ * @example
+ * ```ts
+ * import { whiten } from 'drmas';
+ *
+ * whiten([[1, 3]], [[1, 1]]); // about [[-0.71, 0.71]]
+ * ```
+ */
+export function whiten(values: readonly ArrayLike<number>[], weights: readonly ArrayLike<number>[]): number[][] {
+  assertSameShape({ values, weights });
+  let count = 0;
+  let sum = 0;
+  forEachEntry(values, weights, (value, weight) => {
+    count += weight;
+    sum += weight * value;
+  });
+  const mean = count === 0 ? 0 : sum / count;
+  let squares = 0;
+  forEachEntry(values, weights, (value, weight) => {
+    squares += weight * (value - mean) ** 2;
+  });
+  const scale = 1 / Math.sqrt((count < 2 ? 0 : squares / (count - 1)) + 1e-8);
+  return values.map((row) => Array.from(row, (value) => (value - mean) * scale));
+}
+
+function forEachEntry(
+  values: readonly ArrayLike<number>[],
+  weights: readonly ArrayLike<number>[],
+  use: (value: number, weight: number) => void,
+): void {
+  values.forEach((row, r) => {
+    const weightRow = weights[r] as ArrayLike<number>;
+    for (let t = 0; t < row.length; t++) if (weightRow[t] !== 0) use(row[t] as number, weightRow[t] as number);
+  });
+}

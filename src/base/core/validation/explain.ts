@@ -1,0 +1,153 @@
+/** Turns zod's issues into one RecipeError that names the path, the expectation and the actual value. */
+import { closest, distance } from 'fastest-levenshtein';
+import { z } from 'zod';
+import { RecipeError } from '../errors.js';
+
+type Path = readonly PropertyKey[];
+
+/** The end of an error message about a misspelt name: the nearest valid name, and all valid names if they are few. */
+export function suggestion(name: string, names: readonly string[]): string {
+  if (names.length === 0) return '';
+  const nearest = closest(name, names);
+  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(1, Math.floor(name.length / 2));
+  const list = names.length <= 16 ? ` (known: ${names.join(', ')})` : '';
+  return `${near ? `; did you mean '${nearest}'?` : ''}${list}`;
+}
+
+/** A value as text for an error message, without keys for servers. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (typeof value === 'function') return 'a function';
+  const text = JSON.stringify(value, (key, part) => (key === 'apiKey' ? '[secret]' : part)) ?? String(value);
+  return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
+}
+
+/** Validates `value` and fills in defaults. @throws RecipeError with the dotted path, prefixed by `at` */
+export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at: Path = []): z.output<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const [first, ...others] = result.error.issues.map((issue) => explain(issue, schema, value));
+  if (first === undefined) throw new RecipeError('is not valid', dotted(at));
+  const rest = others.map(({ path, message }) => `\n  ${dotted([...at, ...path])}: ${message}`).join('');
+  throw new RecipeError(first.message + rest, dotted([...at, ...first.path]));
+}
+
+const dotted = (path: Path) => path.map(String).join('.');
+
+interface Explanation {
+  readonly path: Path;
+  readonly message: string;
+}
+
+function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknown): Explanation {
+  const { path } = issue;
+  const got = valueAt(root, path);
+  const say = (message: string): Explanation => ({ path, message });
+  switch (issue.code) {
+    case 'unrecognized_keys': {
+      const key = issue.keys[0] ?? '';
+      return { path: [...path, key], message: unknownName(key, path, knownKeys(schema, root, path)) };
+    }
+    case 'invalid_type':
+      return say(got === undefined ? `is required: ${article(issue.expected)}` : wrong(article(issue.expected), got));
+    case 'too_small':
+      return say(wrong(bound(issue.origin, issue.inclusive === false ? '>' : '>=', issue.minimum), got));
+    case 'too_big':
+      return say(wrong(bound(issue.origin, issue.inclusive === false ? '<' : '<=', issue.maximum), got));
+    case 'invalid_value':
+      return say(wrongChoice(issue.values.map(String), got));
+    case 'invalid_union': {
+      const { discriminator } = issue as { discriminator?: string };
+      if (discriminator === undefined) return say(issue.message);
+      const choices = unionTypes(schemaAt(schema, root, path.slice(0, -1)));
+      return say(got === undefined ? `is required: one of ${choices.join(', ')}` : wrongChoice(choices, got));
+    }
+    case 'invalid_format':
+      if (issue.format !== 'regex') return say(`${issue.message}, got ${shown(got)}`);
+      return say(wrong('a name of letters, digits, - and _', got));
+    default:
+      return say(issue.message);
+  }
+}
+
+function unknownName(name: string, path: Path, names: readonly string[]): string {
+  const section = path.length === 1 ? path[0] : undefined;
+  if (section === 'agents' || section === 'assign') return `the team has no agent '${name}'${suggestion(name, names)}`;
+  if (section === 'policies') return `no agent is assigned to a policy '${name}'${suggestion(name, names)}`;
+  return `unknown key '${name}'${suggestion(name, names)}`;
+}
+
+const wrong = (expected: string, got: unknown) => `expected ${expected}, got ${shown(got)}`;
+
+function wrongChoice(choices: readonly string[], got: unknown): string {
+  const expected = choices.length === 1 ? `'${choices[0]}'` : `one of ${choices.join(', ')}`;
+  const hint = typeof got === 'string' && choices.length > 1 ? `; did you mean '${closest(got, choices)}'?` : '';
+  return `${wrong(expected, got)}${hint}`;
+}
+
+function article(type: string): string {
+  if (type === 'int') return 'an integer';
+  return `${/^[aeiou]/.test(type) ? 'an' : 'a'} ${type}`;
+}
+
+function bound(origin: string, comparison: string, limit: number | bigint): string {
+  if (origin === 'string') return 'a text that is not empty';
+  if (origin === 'array') return `a list of length ${comparison} ${limit}`;
+  return `${origin === 'int' ? 'an integer' : 'a number'} ${comparison} ${limit}`;
+}
+
+function valueAt(root: unknown, path: Path): unknown {
+  let value = root;
+  for (const key of path) value = (value as Record<PropertyKey, unknown> | undefined | null)?.[key];
+  return value;
+}
+
+/** The schema without its transformations and its optional, default and readonly wrappers. */
+function bare(schema: z.core.$ZodType): z.core.$ZodType {
+  if (schema instanceof z.ZodPipe) return bare(schema.def.in);
+  const wrapped =
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault ||
+    schema instanceof z.ZodReadonly;
+  return wrapped ? bare(schema.def.innerType) : schema;
+}
+
+/**
+ * The schema of the value at `path`. In a union it is the schema of the member that the value's discriminator names.
+ */
+function schemaAt(schema: z.core.$ZodType, root: unknown, path: Path): z.core.$ZodType | undefined {
+  let current: z.core.$ZodType | undefined = bare(schema);
+  let value = root;
+  for (const key of path) {
+    if (current instanceof z.ZodDiscriminatedUnion) current = memberFor(current, value);
+    if (!(current instanceof z.ZodObject)) return undefined;
+    const next: z.core.$ZodType | undefined = current.shape[String(key)];
+    current = next && bare(next);
+    value = valueAt(value, [key]);
+  }
+  return current;
+}
+
+function memberFor(union: z.ZodDiscriminatedUnion, value: unknown): z.ZodObject | undefined {
+  const type = valueAt(value, ['type']);
+  return members(union).find((member) => typesOf(member).includes(String(type)));
+}
+
+const members = (union: z.ZodDiscriminatedUnion) =>
+  union.options.filter((member): member is z.ZodObject => member instanceof z.ZodObject);
+
+function typesOf(member: z.ZodObject): string[] {
+  const type = member.shape.type && bare(member.shape.type);
+  return type instanceof z.ZodLiteral ? [...type.values].map(String) : [];
+}
+
+function unionTypes(schema: z.core.$ZodType | undefined): string[] {
+  return schema instanceof z.ZodDiscriminatedUnion ? members(schema).flatMap(typesOf) : [];
+}
+
+function knownKeys(schema: z.ZodType, root: unknown, path: Path): string[] {
+  const atPath = schemaAt(schema, root, path);
+  const object = atPath instanceof z.ZodDiscriminatedUnion ? memberFor(atPath, valueAt(root, path)) : atPath;
+  return object instanceof z.ZodObject ? Object.keys(object.shape) : [];
+}

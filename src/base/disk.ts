@@ -1,0 +1,16 @@
+/** Door of `base`: sealed directories, content hashes and caches on disk. */
+export { ChainedFile, type LogCursor, linesOf } from './files/chained-file.js';
+export { contentHash } from './files/content-hash.js';
+export {
+  damageOf,
+  type FileDigest,
+  filesBelow,
+  isNoOptimizer,
+  jsonOf,
+  requireWhole,
+  SEAL,
+  sealState,
+  writeSealedDirectory,
+} from './files/digests.js';
+export { DirectoryCache } from './files/file-cache.js';
+export { removeTemporary, writeDirectory } from './files/write-directory.js';

@@ -1,0 +1,110 @@
+import { createHash, type Hash } from 'node:crypto';
+import { RunError } from '../core/errors.js';
+import type { Files } from '../core/files.js';
+import { piecesOf } from './digests.js';
+
+/** A position after a line. The lines before it belong to a checkpoint, the lines after it do not. */
+export interface LogCursor {
+  readonly bytes: number;
+  readonly lines: number;
+  /** The SHA-256 of all bytes before the position; versions without digests did not write it. */
+  readonly sha256?: string | undefined;
+}
+
+const NEWLINE = 10;
+const START: LogCursor = { bytes: 0, lines: 0 };
+const utf8 = new TextEncoder();
+
+/**
+ * A file of lines that only grows. Its position includes the digest of all lines before it, so that a later change of
+ * any of them is noticed.
+ */
+export class ChainedFile {
+  readonly path: string;
+  readonly #files: Files;
+  readonly #hash: Hash;
+  #bytes: number;
+  #lines: number;
+
+  constructor(files: Files, path: string, hash = createHash('sha256'), { bytes, lines } = START) {
+    this.#files = files;
+    this.path = path;
+    this.#hash = hash;
+    this.#bytes = bytes;
+    this.#lines = lines;
+  }
+
+  get cursor(): Required<LogCursor> {
+    return { bytes: this.#bytes, lines: this.#lines, sha256: this.#hash.copy().digest('hex') };
+  }
+
+  /** Appends one line, whole or not at all. */
+  append(text: string): void {
+    const line = `${text}\n`;
+    this.#files.append(this.path, line, this.#bytes);
+    this.#moveBehind(line);
+  }
+
+  #moveBehind(line: string): void {
+    const bytes = utf8.encode(line);
+    this.#hash.update(bytes);
+    this.#bytes += bytes.length;
+    this.#lines++;
+  }
+
+  /** Adds the last line in one atomic step. If the process is killed, no part of the line stays in the file. */
+  async end(text: string): Promise<void> {
+    const line = `${text}\n`;
+    const before = this.#bytes === 0 ? '' : await this.#files.readText(this.path);
+    await this.#files.replace(this.path, before + line);
+    this.#moveBehind(line);
+  }
+
+  /** Removes the lines after the position. */
+  async cut(): Promise<void> {
+    if (await this.#files.exists(this.path)) await this.#files.truncate(this.path, this.#bytes);
+  }
+
+  /**
+   * Opens a file at a position. After `cut`, new lines follow that position. This call changes nothing.
+   * @throws RunError when the part before the position was changed, or does not end with a line
+   */
+  static async at(files: Files, path: string, cursor: LogCursor = START): Promise<ChainedFile> {
+    return new ChainedFile(files, path, await hashOfPast(files, path, cursor), cursor);
+  }
+}
+
+async function hashOfPast(files: Files, path: string, { bytes, lines, sha256 }: LogCursor): Promise<Hash> {
+  const hash = createHash('sha256');
+  if (bytes === 0) return hash;
+  if (!(await files.exists(path))) throw new RunError(`${path} is missing`);
+  const size = await files.size(path);
+  if (size < bytes) throw new RunError(`${path} has ${size} bytes, its checkpoint needs ${bytes}`);
+  let counted = 0;
+  let last: number | undefined;
+  for await (const piece of piecesOf(files, path, bytes)) {
+    hash.update(piece);
+    for (let at = piece.indexOf(NEWLINE); at >= 0; at = piece.indexOf(NEWLINE, at + 1)) counted++;
+    last = piece.at(-1);
+  }
+  const changed = (what: string) => new RunError(`${path} was changed since it was written: ${what}`);
+  if (last !== NEWLINE) throw changed(`byte ${bytes}, where its checkpoint was made, is not the end of a line`);
+  if (counted !== lines) throw changed(`its first ${bytes} bytes have ${counted} lines, its checkpoint says ${lines}`);
+  if (sha256 !== undefined && hash.copy().digest('hex') !== sha256)
+    throw changed(`the digest of its first ${lines} lines differs`);
+  return hash;
+}
+
+/** The complete lines of a file, in order, one in memory at a time. Text after the last newline is left out. */
+export async function* linesOf(files: Files, path: string): AsyncGenerator<string> {
+  const unfinished: Uint8Array[] = []; // the pieces of a line that spans pieces of the file
+  for await (const piece of piecesOf(files, path, await files.size(path))) {
+    let start = 0;
+    for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, start)) {
+      unfinished.push(piece.subarray(start, end));
+      yield Buffer.concat(unfinished.splice(0)).toString('utf8');
+      start = end + 1;
+    }
+    if (start < piece.length) unfinished.push(piece.subarray(start));
+  }
+}

@@ -1,0 +1,49 @@
+/** Door of `base`: the host of a run: clock, files, signals, listeners of a run, texts and secrets. */
+export { type Clock, systemClock } from './core/clock.js';
+export type { FileLock, Files, SharedDirectories } from './core/files.js';
+export {
+  byteText,
+  duration,
+  excerpt,
+  grouped,
+  percent,
+  shellWord,
+  short,
+  significant,
+  visible,
+} from './core/format.js';
+export type { Host } from './core/host.js';
+export { joinPath } from './core/join-path.js';
+export { remedyOfFailure } from './core/play/failure-remedies.js';
+export { isSilent, ROUNDING } from './core/play/health-signs.js';
+export {
+  type AnsweredTurn,
+  type BegunEpisode,
+  type CallTime,
+  type EpisodeListener,
+  type EventSink,
+  listenersTogether,
+  type Phase,
+  type PlayProgress,
+  progressListener,
+  type Round,
+  type RunListener,
+} from './core/play/run-listener.js';
+export { type RunSpending, runSpending } from './core/play/run-spending.js';
+export {
+  type Price,
+  playedTokens,
+  priced,
+  type Spending,
+  spentTogether,
+  type TokenCount,
+} from './core/play/token-count.js';
+export { type TrainingBudget, trainingBudget } from './core/play/training-budget.js';
+export { Secret } from './core/secret.js';
+export {
+  defineTracker,
+  type TrackedRun,
+  type TrackerDeclaration,
+  type TrackerDefinition,
+  type TrackerPlugin,
+} from './core/tracker-declaration.js';

@@ -1,0 +1,11 @@
+/** Door of `base`: random numbers and statistics. */
+export {
+  digestOfIds,
+  type KeyPart,
+  permutation,
+  type RandomKey,
+  RandomStream,
+  randomKey,
+  uniformAt,
+} from './core/random.js';
+export { finite, mean, meansByKey, median, standardDeviation, whiten } from './core/statistics.js';

@@ -1,0 +1,51 @@
+/** Door of `base`: the nouns of the project: tasks, messages, turns, episodes, samples, tokenizers. */
+export type { TurnRecord } from './core/advantage.js';
+export {
+  agentReward,
+  type Episode,
+  type EpisodeGroup,
+  type Failure,
+  type FailureReason,
+  type FinishReason,
+  type History,
+  inCanonicalOrder,
+  type LogEntry,
+  responseTokens,
+  type Score,
+  shareOfForeign,
+  successOf,
+  type Turn,
+  trainedTurns,
+  turnReward,
+} from './core/episode.js';
+export type {
+  AgentEvaluation,
+  EvaluationEvent,
+  EvaluationScores,
+  Interval,
+} from './core/evaluation/evaluation-event.js';
+export { labelOfPart, measuresOf, rewardsOf } from './core/evaluation/measures.js';
+export { jsonText, readable, stringify } from './core/json-text.js';
+export {
+  assistant,
+  type JsonSchema,
+  type Message,
+  system,
+  type Tool,
+  type ToolCall,
+  type ToolChoice,
+  toolResult,
+  user,
+} from './core/message.js';
+export type { Span, TrainingSample, ValueSample } from './core/sample.js';
+export {
+  type DataSchema,
+  fieldText,
+  GENERATED_INDICES,
+  type Split,
+  type Task,
+  type TaskSet,
+  type TaskSource,
+  type Trace,
+} from './core/task.js';
+export type { Tokenizer } from './core/tokenizer.js';

@@ -1,0 +1,220 @@
+import { messageOf, TaskError } from '../../core/errors.js';
+import { excerpt } from '../../core/format.js';
+import {
+  BACKSLASH,
+  CLOSE_LIST,
+  CLOSE_OBJECT,
+  DEEPEST,
+  nestsTooDeep,
+  OPEN_LIST,
+  OPEN_OBJECT,
+  QUOTE,
+} from '../../core/validation/nesting.js';
+
+/** The position where an entry begins, counted from 1: its line, or its row in a file without lines. */
+export type EntryPlace = { readonly line: number } | { readonly row: number };
+
+/** One entry of a file. */
+export interface FileEntry<At extends EntryPlace = EntryPlace> {
+  readonly place: At;
+  readonly value: unknown;
+}
+
+type LineRow = FileEntry<{ readonly line: number }>;
+
+/**
+ * Parses the entries of a JSON array or, if the text does not begin with `[`, of JSON lines. Blank lines are skipped.
+ *
+ * @throws TaskError naming `file` and the line that is not JSON
+ */
+export function jsonRows(text: string, file: string): LineRow[] {
+  const splitter = new JsonSplitter(file);
+  return [...splitter.push(text), ...splitter.end()];
+}
+
+const [LINE_FEED, COMMA] = [0x0a, 0x2c];
+
+/** The longest entry in characters: V8's strings end at four times that. */
+const LONGEST_ENTRY = 2 ** 27;
+
+/**
+ * A parser like `jsonRows` for a text that comes in pieces; it holds at most one entry and one piece at a time. Every
+ * character is looked at once, however long an entry is.
+ */
+export class JsonSplitter {
+  readonly #file: string;
+  #inner: ArrayPieces | LinePieces | undefined;
+  /** Lines that end in the blank text before the first entry. */
+  #blankLines = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  push(text: string): LineRow[] {
+    if (this.#inner === undefined) {
+      const first = /\S/.exec(text)?.[0];
+      if (first !== undefined) {
+        const Pieces = first === '[' ? ArrayPieces : LinePieces;
+        this.#inner = new Pieces(this.#file, this.#blankLines);
+      } else this.#blankLines += text.split('\n').length - 1;
+    }
+    return (this.#inner?.push(text) ?? []).map((piece) => this.#parse(piece));
+  }
+
+  /** Returns the last entries, once the text is at its end. */
+  end(): LineRow[] {
+    return (this.#inner?.end() ?? []).map((piece) => this.#parse(piece));
+  }
+
+  #parse({ line, text }: TextPiece): LineRow {
+    const refuse = (problem: string) => new TaskError(problem, { file: this.#file, line });
+    if (nestsTooDeep(text)) throw refuse(`expected values nested at most ${DEEPEST} deep, got ${excerpt(text)}`);
+    try {
+      return { place: { line }, value: JSON.parse(text) };
+    } catch (error) {
+      throw refuse(`expected JSON, got ${excerpt(text)} (${messageOf(error)})`);
+    }
+  }
+}
+
+interface TextPiece {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** An entry that comes in pieces. */
+class Entry {
+  readonly #file: string;
+  #parts: string[] = [];
+  #length = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** @throws TaskError naming the line when the entry is too long */
+  add(part: string, line: number): void {
+    this.#length += part.length;
+    if (this.#length > LONGEST_ENTRY)
+      throw new TaskError(`expected entries of at most ${LONGEST_ENTRY} characters`, { file: this.#file, line });
+    this.#parts.push(part);
+  }
+
+  /** The whole entry; the next one begins. */
+  take(): string {
+    const text = this.#parts.join('');
+    this.#parts = [];
+    this.#length = 0;
+    return text;
+  }
+}
+
+class LinePieces {
+  #line: number;
+  readonly #entry: Entry;
+
+  constructor(file: string, line: number) {
+    this.#line = line;
+    this.#entry = new Entry(file);
+  }
+
+  push(text: string): TextPiece[] {
+    const pieces: TextPiece[] = [];
+    let begin = 0;
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', begin)) {
+      this.#entry.add(text.slice(begin, end), this.#line + 1);
+      pieces.push({ line: ++this.#line, text: this.#entry.take() });
+      begin = end + 1;
+    }
+    this.#entry.add(text.slice(begin), this.#line + 1);
+    return pieces.filter(isFilled);
+  }
+
+  end(): TextPiece[] {
+    return [{ line: this.#line + 1, text: this.#entry.take() }].filter(isFilled);
+  }
+}
+
+const isFilled = ({ text }: TextPiece) => text.trim() !== '';
+
+/**
+ * Cuts an array at its commas, so that errors can name an entry's line. JSON.parse reads the text between the commas.
+ */
+class ArrayPieces {
+  readonly #file: string;
+  readonly #entry: Entry;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  #line: number;
+  #beginLine: number;
+  #entries = 0;
+  #closed = false;
+
+  constructor(file: string, linesBefore: number) {
+    this.#file = file;
+    this.#entry = new Entry(file);
+    this.#line = linesBefore + 1;
+    this.#beginLine = this.#line;
+  }
+
+  push(text: string): TextPiece[] {
+    const pieces: TextPiece[] = [];
+    let begin = 0;
+    let at = 0;
+    const cut = () => {
+      this.#entry.add(text.slice(begin, at), this.#beginLine);
+      pieces.push(this.#piece(this.#entry.take()));
+      begin = at + 1;
+      this.#beginLine = this.#line;
+    };
+    let [inString, escaped] = [this.#inString, this.#escaped];
+    for (; at < text.length && !this.#closed; at++) {
+      const code = text.charCodeAt(at);
+      if (code === LINE_FEED) this.#line++;
+      if (escaped) escaped = false;
+      else if (inString) {
+        if (code === BACKSLASH) escaped = true;
+        else if (code === QUOTE) inString = false;
+      } else if (code === QUOTE) inString = true;
+      else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+        this.#depth++;
+        if (this.#depth > 1) continue;
+        begin = at + 1;
+        this.#beginLine = this.#line;
+      } else if (code === COMMA && this.#depth === 1) cut();
+      else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
+        this.#depth--;
+        if (this.#depth > 0) continue;
+        cut();
+        this.#closed = true;
+      }
+    }
+    [this.#inString, this.#escaped] = [inString, escaped];
+    if (this.#closed) this.#requireBlank(text.slice(begin));
+    else this.#entry.add(text.slice(begin), this.#beginLine);
+    // `[ ]` holds no entry; `[1, ]` holds one that is not JSON.
+    const empty = this.#closed && this.#entries === 0 && pieces.length === 1 && pieces[0]?.text.trim() === '';
+    this.#entries += pieces.length;
+    return empty ? [] : pieces;
+  }
+
+  end(): TextPiece[] {
+    if (this.#closed) return [];
+    throw new TaskError('the array is not closed', { file: this.#file, line: this.#line });
+  }
+
+  #piece(text: string): TextPiece {
+    const blank = text.length - text.trimStart().length;
+    return { line: this.#beginLine + text.slice(0, blank).split('\n').length - 1, text };
+  }
+
+  #requireBlank(rest: string): void {
+    if (rest.trim() !== '')
+      throw new TaskError(`expected nothing after the array, got ${excerpt(rest)}`, {
+        file: this.#file,
+        line: this.#line,
+      });
+  }
+}

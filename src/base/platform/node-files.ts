@@ -1,0 +1,202 @@
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Files } from '../core/files.js';
+import { lockFile } from './file-lock.js';
+import { flushDirectory, flushDirectorySync, tolerate } from './flush-directory.js';
+
+/** The prefix of temporary names. Such files and directories remain only after a process was killed. */
+export const TEMPORARY = '.tmp-';
+
+/** A temporary name for a file that will be called `name`, which no other process uses at the same time. */
+export function temporaryName(name: string): string {
+  return `${TEMPORARY}${name}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`;
+}
+
+/** The bytes that are written at once, of a file that is made in parts. */
+const WRITE_BYTES = 2 ** 18;
+
+/**
+ * The file system of this machine. When `write`, `append`, `replace` and `rename` return, the bytes and the entries of
+ * their directories are on disk, not only in the page cache.
+ */
+export const nodeFiles: Files = {
+  readText: (path) => readFile(path, 'utf8'),
+  async size(path) {
+    const status = await stat(path);
+    // Opening a pipe would block until another process writes into it.
+    if (!status.isFile()) throw new Error(status.isDirectory() ? 'it is a directory' : 'it is not a regular file');
+    return status.size;
+  },
+  readBytes,
+  write,
+  append,
+  async replace(path, content) {
+    const temporary = join(dirname(path), temporaryName(basename(path)));
+    try {
+      await write(temporary, content);
+      await rename(temporary, path);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
+    await flushDirectory(dirname(path));
+  },
+  makeDirectory,
+  async rename(from, to) {
+    if (await exists(to)) throw Object.assign(new Error(`EEXIST: ${to} already exists`), { code: 'EEXIST' });
+    await flushTree(from);
+    await rename(from, to);
+    await flushDirectory(dirname(to));
+  },
+  remove: (path) => rm(path, { recursive: true, force: true }),
+  async list(path) {
+    try {
+      return (await readdir(path)).sort();
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return [];
+      throw error;
+    }
+  },
+  exists,
+  modified: async (path) => (await stat(path)).mtimeMs,
+  truncate: (path, bytes) => truncate(path, bytes),
+  lock: lockFile,
+};
+
+async function write(path: string, content: string | Uint8Array | Iterable<string | Uint8Array>): Promise<void> {
+  const file = await open(path, 'w');
+  try {
+    const parts = typeof content === 'string' || content instanceof Uint8Array ? [content] : together(content);
+    for (const part of parts) await file.writeFile(part); // each part starts at the end of the previous one
+    await file.sync();
+  } catch (error) {
+    throw withPath(error, path);
+  } finally {
+    await file.close();
+  }
+  await flushDirectory(dirname(path));
+}
+
+/** The same bytes in larger parts: one write for each line of a file takes longer than formatting the lines. */
+function* together(parts: Iterable<string | Uint8Array>): Generator<Uint8Array> {
+  const gathered = Buffer.allocUnsafe(WRITE_BYTES);
+  let length = 0;
+  for (const part of parts) {
+    const bytes = typeof part === 'string' ? Buffer.from(part) : part;
+    if (length > 0 && length + bytes.length > gathered.length) {
+      yield gathered.subarray(0, length);
+      length = 0;
+    }
+    if (bytes.length > gathered.length) yield bytes;
+    else {
+      gathered.set(bytes, length); // copy at once: the producer may reuse the part's memory
+      length += bytes.length;
+    }
+  }
+  yield gathered.subarray(0, length);
+}
+
+function append(path: string, content: string, at: number): void {
+  const file = openSync(path, at === 0 ? 'a' : 'r+');
+  try {
+    const { size } = fstatSync(file);
+    if (size !== at)
+      throw new Error(`${path} has ${size} bytes, expected ${at}: another program has changed it meanwhile`);
+    const bytes = Buffer.from(content);
+    try {
+      for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done, bytes.length - done, at + done);
+      fsyncSync(file);
+    } catch (error) {
+      ftruncateSync(file, at); // possible on a full disk too
+      throw withPath(error, path);
+    }
+  } finally {
+    closeSync(file);
+  }
+  if (at === 0) flushDirectorySync(dirname(path));
+}
+
+/** The most bytes that one read call transfers. */
+const MOST_AT_ONCE = 2 ** 30;
+
+async function readBytes(path: string, from: number, length: number): Promise<Uint8Array> {
+  const file = await open(path, 'r');
+  try {
+    const bytes = new Uint8Array(length);
+    for (let at = 0; at < length; ) {
+      const { bytesRead } = await file.read(bytes, at, Math.min(MOST_AT_ONCE, length - at), from + at);
+      if (bytesRead === 0) return bytes.subarray(0, at);
+      at += bytesRead;
+    }
+    return bytes;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Node's code of a file system error, such as 'ENOENT'. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+/** An error of the system about an open file, whose message names no file: the same with the file's path. */
+function withPath(error: unknown, path: string): unknown {
+  if (codeOf(error) === undefined || !(error instanceof Error) || 'path' in error) return error;
+  error.message += ` '${path}'`;
+  return Object.assign(error, { path });
+}
+
+/**
+ * Creates a directory and its parents. The recursion of `mkdir` itself never ends below /proc, where it always fails.
+ */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+    await flushDirectory(dirname(path));
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    const parent = dirname(path);
+    if (codeOf(error) !== 'ENOENT' || parent === path) throw error;
+    await makeDirectory(parent);
+    await mkdir(path).catch((other: unknown) => {
+      if (codeOf(other) !== 'EEXIST') throw other; // another process was faster
+    });
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+/** Flushes every file below `path`, so that a directory is complete when it appears under its final name. */
+async function flushTree(path: string): Promise<void> {
+  if ((await stat(path)).isDirectory()) {
+    for (const name of await readdir(path)) await flushTree(join(path, name));
+    return flushDirectory(path);
+  }
+  try {
+    await flushFile(path, 'r+'); // Windows flushes only files that are open for writing
+  } catch (error) {
+    if (!READ_ONLY.has(codeOf(error) ?? '')) throw error;
+    await flushFile(path, 'r').catch(tolerate);
+  }
+}
+
+/** Error codes of a file that this process may not write. Such a file is complete; it is flushed if possible. */
+const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
+
+async function flushFile(path: string, flags: 'r' | 'r+'): Promise<void> {
+  const file = await open(path, flags);
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}

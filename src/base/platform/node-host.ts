@@ -1,0 +1,36 @@
+import { availableParallelism } from 'node:os';
+import { systemClock } from '../core/clock.js';
+import { ArgumentError } from '../core/errors.js';
+import type { Host } from '../core/host.js';
+import { nodeFiles } from './node-files.js';
+
+/** The parts of a host that a caller may choose. */
+export type HostOptions = { readonly [Part in keyof Host]?: Host[Part] | undefined };
+
+/** More threads help no kernel. With WebAssembly kernels, each thread is also a worker of several megabytes. */
+const MOST_THREADS = 256;
+
+/**
+ * This process as a host: one thread a core, the system's files and clock, a signal that never fires, and no protection
+ * of work against interrupts. By default notices are dropped and warnings become notices.
+ * @throws ArgumentError if the threads are not 1 to 256
+ */
+export function nodeHost({ threads = allCores(), ...options }: HostOptions = {}): Host {
+  if (!Number.isInteger(threads) || threads < 1 || threads > MOST_THREADS)
+    throw new ArgumentError(`threads: expected 1 to ${MOST_THREADS}, got ${threads}`);
+  const { notify = () => {} } = options;
+  return {
+    threads,
+    device: options.device,
+    files: options.files ?? nodeFiles,
+    clock: options.clock ?? systemClock,
+    signal: options.signal ?? new AbortController().signal,
+    protect: options.protect ?? ((work) => work()),
+    notify,
+    warn: options.warn ?? ((_, message) => notify(message)),
+    listener: options.listener,
+    shared: options.shared,
+  };
+}
+
+const allCores = () => Math.min(MOST_THREADS, availableParallelism());

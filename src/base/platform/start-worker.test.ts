@@ -1,0 +1,10 @@
+import { once } from 'node:events';
+import { expect, it } from 'vitest';
+import { startWorker } from './start-worker.js';
+
+// All other tests start compiled ones (test/compile-workers.ts).
+it('starts a module from its sources', async () => {
+  const worker = startWorker('../../engine/embedded/thread/engine-worker', import.meta.url, { threads: 1 });
+  expect(await once(worker, 'message')).toEqual([expect.objectContaining({ type: 'ready', threads: 1 })]);
+  expect(await worker.terminate()).toBe(1);
+});

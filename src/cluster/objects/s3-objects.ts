@@ -1,0 +1,196 @@
+/** Storage with S3's interface as an object store. It uses AWS's own client, an optional package. */
+
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import type { CompletedPart, S3Client } from '@aws-sdk/client-s3';
+import pRetry from 'p-retry';
+import { RecipeError, StoreError } from '../../base/errors.js';
+import type { ObjectStore } from './object-store.js';
+import { type S3Failure, s3Failure } from './s3-failure.js';
+
+/** The package of the client. */
+export const S3_CLIENT = '@aws-sdk/client-s3';
+
+type S3Module = typeof import('@aws-sdk/client-s3');
+
+export interface S3Options {
+  /** AWS_REGION, AWS_ENDPOINT_URL and other variables; the client reads some of them itself. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** How often a request is repeated after a temporary failure. */
+  readonly retries?: number;
+  /** Wait before the first repetition. It doubles with each further repetition, up to a minute. */
+  readonly retryDelayMs?: number;
+  /** Bytes of one request; a larger file is sent in parts. S3 accepts no parts smaller than the default. */
+  readonly partBytes?: number;
+}
+
+/** The most parts of a file that S3 accepts. */
+const MOST_PARTS = 10_000;
+const PART_BYTES = 1 << 24;
+const LONGEST_WAIT_MS = 60_000;
+
+/** The default region for storage other than AWS. A request's signature includes it, and most servers ignore it. */
+const ANY_REGION = 'us-east-1';
+
+/** `s3://bucket/prefix` as bucket and prefix; undefined if the text does not begin with `s3://`. @throws RecipeError */
+export function s3Place(place: string): { readonly bucket: string; readonly prefix: string } | undefined {
+  if (!/^s3:/i.test(place)) return undefined;
+  const parts = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(place);
+  const prefix = (parts?.[2] ?? '').replace(/\/+$/, '');
+  // The message does not quote the place, which may contain a key or a secret.
+  if (parts?.[1] === undefined || /[?#@]/.test(place) || prefix.split('/').some((word) => word === '..'))
+    throw new RecipeError(
+      'expected --store s3://bucket/prefix; drmas reads keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+    );
+  return { bucket: parts[1], prefix: prefix === '' ? '' : `${prefix}/` };
+}
+
+export class S3Objects implements ObjectStore {
+  readonly place: string;
+  readonly isFolder = false;
+  readonly #s3: S3Module;
+  readonly #client: S3Client;
+  readonly #bucket: string;
+  readonly #prefix: string;
+  readonly #options: Required<Omit<S3Options, 'environment'>>;
+
+  private constructor(s3: S3Module, { bucket, prefix }: { bucket: string; prefix: string }, options: S3Options) {
+    const { environment, retries = 6, retryDelayMs = 500, partBytes = PART_BYTES } = options;
+    const { AWS_REGION, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL } = environment;
+    const endpoint = AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL;
+    const region = AWS_REGION || AWS_DEFAULT_REGION || (endpoint ? ANY_REGION : undefined);
+    this.#s3 = s3;
+    this.#bucket = bucket;
+    this.#prefix = prefix;
+    this.place = `s3://${bucket}/${prefix}`.replace(/\/$/, '');
+    this.#options = { retries, retryDelayMs, partBytes };
+    this.#client = new s3.S3Client({
+      ...(region === undefined ? {} : { region }),
+      ...(endpoint ? { endpoint, forcePathStyle: true } : {}),
+      maxAttempts: 1, // this class repeats requests, with new streams
+      requestChecksumCalculation: 'WHEN_REQUIRED', // many other servers do not know AWS's newer checksums
+      responseChecksumValidation: 'WHEN_REQUIRED',
+    });
+  }
+
+  /** @throws RecipeError if the client is not installed, or the endpoint's address contains a password */
+  static async open(place: { bucket: string; prefix: string }, options: S3Options): Promise<S3Objects> {
+    for (const name of ['AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'])
+      if (/\/\/[^/]*@/.test(options.environment[name] ?? ''))
+        throw new RecipeError(
+          `${name} contains a user or a password; drmas reads keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`,
+        );
+    return new S3Objects(await s3Module(), place, options);
+  }
+
+  async put(name: string, path: string): Promise<void> {
+    const file = await open(path, 'r');
+    try {
+      const { size } = await file.stat();
+      const part = Math.max(this.#options.partBytes, Math.ceil(size / MOST_PARTS));
+      const bytesAt = async (from: number, length: number) => {
+        const bytes = new Uint8Array(Math.max(0, Math.min(length, size - from)));
+        for (let at = 0; at < bytes.length; ) {
+          const { bytesRead } = await file.read(bytes, at, bytes.length - at, from + at);
+          if (bytesRead === 0) throw new StoreError('damaged', `${path} was cut off while it was read`);
+          at += bytesRead;
+        }
+        return bytes;
+      };
+      if (size > part) return await this.#putInParts(name, Math.ceil(size / part), (i) => bytesAt(i * part, part));
+      const Body = await bytesAt(0, size);
+      await this.#ask(`writing ${name}`, () =>
+        this.#client.send(new this.#s3.PutObjectCommand({ ...this.#at(name), Body, ContentMD5: md5(Body) })),
+      );
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Sends a file in parts. The file appears under its name with the last request. */
+  async #putInParts(name: string, count: number, bytesOf: (part: number) => Promise<Uint8Array>): Promise<void> {
+    const what = `writing ${name}`;
+    const s3 = this.#s3;
+    const at = this.#at(name);
+    const begun = await this.#ask(what, () => this.#client.send(new s3.CreateMultipartUploadCommand(at)));
+    const upload = { ...at, UploadId: begun.UploadId };
+    try {
+      const parts: CompletedPart[] = [];
+      for (let i = 0; i < count; i++) {
+        const Body = await bytesOf(i);
+        const part = { ...upload, PartNumber: i + 1, Body, ContentMD5: md5(Body) };
+        const { ETag } = await this.#ask(what, () => this.#client.send(new s3.UploadPartCommand(part)));
+        parts.push({ PartNumber: i + 1, ETag });
+      }
+      const whole = { ...upload, MultipartUpload: { Parts: parts } };
+      await this.#ask(what, () => this.#client.send(new s3.CompleteMultipartUploadCommand(whole)));
+    } catch (error) {
+      // If that fails too, a rule of the bucket for incomplete uploads removes the parts.
+      await this.#client.send(new s3.AbortMultipartUploadCommand(upload)).catch(() => {});
+      throw error;
+    }
+  }
+
+  async get(name: string, path: string): Promise<void> {
+    await this.#ask(`reading ${name}`, async () => {
+      const { Body, ContentLength } = await this.#client.send(new this.#s3.GetObjectCommand(this.#at(name)));
+      const file = await open(path, 'w');
+      try {
+        let written = 0;
+        for await (const bytes of Body as AsyncIterable<Uint8Array>) written += (await file.write(bytes)).bytesWritten;
+        if (ContentLength !== undefined && written !== ContentLength)
+          throw Object.assign(new Error(`${written} of ${ContentLength} bytes received`), { code: 'ECONNRESET' });
+      } finally {
+        await file.close();
+      }
+    });
+  }
+
+  async list(prefix: string): Promise<string[]> {
+    const names: string[] = [];
+    let ContinuationToken: string | undefined;
+    do {
+      const request = { Bucket: this.#bucket, Prefix: this.#prefix + prefix, ContinuationToken };
+      const page = await this.#ask(`listing ${prefix}`, () =>
+        this.#client.send(new this.#s3.ListObjectsV2Command(request)),
+      );
+      for (const { Key } of page.Contents ?? []) if (Key !== undefined) names.push(Key.slice(this.#prefix.length));
+      ContinuationToken = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (ContinuationToken !== undefined);
+    return names.sort();
+  }
+
+  async remove(name: string): Promise<void> {
+    await this.#ask(`removing ${name}`, () => this.#client.send(new this.#s3.DeleteObjectCommand(this.#at(name))));
+  }
+
+  #at(name: string) {
+    return { Bucket: this.#bucket, Key: this.#prefix + name };
+  }
+
+  /** @throws StoreError with a remedy */
+  async #ask<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
+    const { retries, retryDelayMs } = this.#options;
+    const failure = (error: unknown): S3Failure => s3Failure(error, this.#bucket);
+    try {
+      return await pRetry(act, {
+        ...{ retries, minTimeout: retryDelayMs, maxTimeout: LONGEST_WAIT_MS, randomize: true },
+        shouldRetry: ({ error }) => failure(error).mayPass,
+      });
+    } catch (error) {
+      const { reason, message } = failure(error);
+      throw new StoreError(reason, `${this.place}: ${what}: ${message}`);
+    }
+  }
+}
+
+async function s3Module(): Promise<S3Module> {
+  try {
+    return await import('@aws-sdk/client-s3');
+  } catch (error) {
+    const { message } = error as Error;
+    throw new RecipeError(`--store s3://... needs \`npm install ${S3_CLIENT}\`: ${message}`);
+  }
+}
+
+const md5 = (bytes: Uint8Array) => createHash('md5').update(bytes).digest('base64');

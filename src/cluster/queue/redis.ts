@@ -1,0 +1,53 @@
+/** BullMQ and its Redis client. Both are optional packages for rollouts on a queue. */
+import type { Queue, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { messageOf, RecipeError } from '../../base/errors.js';
+
+export interface QueueModules {
+  readonly Queue: typeof Queue;
+  readonly Worker: typeof Worker;
+  readonly Redis: typeof Redis;
+}
+
+/** @throws RecipeError naming the packages to install */
+export async function queueModules(): Promise<QueueModules> {
+  try {
+    const [{ Queue, Worker }, { Redis }] = await Promise.all([import('bullmq'), import('ioredis')]);
+    return { Queue, Worker, Redis };
+  } catch (error) {
+    throw new RecipeError(`a queue needs \`npm install bullmq ioredis\`: ${messageOf(error)}`, 'rollout.type');
+  }
+}
+
+/** The options of a connection to Redis. */
+export function redisOptions(url: string) {
+  const { hostname, port, username, protocol, pathname } = new URL(url);
+  const { REDIS_PASSWORD: password } = process.env;
+  return {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? 6379 : Number(port),
+    db: Number(pathname.slice(1) || 0),
+    maxRetriesPerRequest: null as null, // commands wait until Redis is back
+    ...(username === '' ? {} : { username }),
+    ...(password ? { password } : {}),
+    ...(protocol === 'rediss:' ? { tls: {} } : {}),
+  };
+}
+
+const CONNECT_MS = 5000;
+
+/** Opens a connection. @throws RecipeError when no server answers, or the server is not Redis */
+export async function connectRedis({ Redis }: QueueModules, url: string): Promise<Redis> {
+  const options = redisOptions(url);
+  const redis = new Redis({ ...options, lazyConnect: true, connectTimeout: CONNECT_MS, retryStrategy: () => null });
+  redis.on('error', () => {}); // the commands report it
+  try {
+    await redis.connect();
+    await redis.ping();
+  } catch (error) {
+    redis.disconnect();
+    throw new RecipeError(`there is no Redis at ${url}: ${messageOf(error)}`, 'rollout.url');
+  }
+  redis.options.retryStrategy = (times: number) => Math.min(100 * times, 2000);
+  return redis;
+}

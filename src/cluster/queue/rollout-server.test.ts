@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest';
+import type { Episode } from '../../base/core/episode.js';
+import { EndpointError, TrainingError } from '../../base/core/errors.js';
+import { packageVersion } from '../../base/platform/package-version.js';
+import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
+import type { PlayRequest } from '../../teams/rollout/remote-speakers.js';
+import type { Replay, RolloutContext } from '../../teams/rollout/rollout-context.js';
+import { RolloutServer, type RolloutServerOptions } from './rollout-server.js';
+import { packed, type Registered, unpacked } from './wire.js';
+
+const worker = { codeHash: 'code', version: packageVersion() };
+const request: PlayRequest = { task: { id: 'a', data: { n: Number.NaN } }, sample: 2, phase: 'training', step: 7 };
+const played = (reward: number) => ({ task: request.task, sample: 2, turns: [], score: { team: reward } }) as never;
+const sampleRequest = { prompt: [1, 2], stopTokens: [], temperature: 1, topP: 1, topK: 0, maxTokens: 4 };
+
+/** A server, and a worker that asks it. */
+function opened(
+  script: Script = () => [9, 8],
+  more: Partial<RolloutContext> = {},
+  options: Pick<RolloutServerOptions, 'gateway' | 'onIgnored'> = {},
+) {
+  const sampler = scriptedSampler(script);
+  const context = {
+    ...{
+      agents: {},
+      seed: 1,
+      maxTurns: 4,
+      timeoutMs: 1000,
+      adaptAgents: () => Promise.reject(new Error('no adapters')),
+    },
+    policies: { solver: sampler.policy('solver', 32) },
+    ...more,
+  } as unknown as RolloutContext;
+  const code = { source: 'recipe.ts', codeHash: 'code' };
+  const server = new RolloutServer({ context, code, recipe: 'digest', leaseSeconds: 3, secret: 'door', ...options });
+  const ask = async (path: string, body: unknown, secret: string, signal?: AbortSignal) => {
+    const bytes = body instanceof Uint8Array ? Uint8Array.from(body) : packed(body);
+    const response = await server.app.request(`/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}` },
+      body: bytes,
+      signal: signal ?? null,
+    });
+    const answer = response.ok ? unpacked(new Uint8Array(await response.arrayBuffer())) : await response.json();
+    return { status: response.status, answer };
+  };
+  const register = async () => ((await ask('register', worker, 'door')).answer as Registered).secret;
+  return { server, ask, register, sampler };
+}
+
+describe('the rollout server', () => {
+  it('lets in workers of its code and version, each with a secret of its own, and tells them what they need', async () => {
+    const { server, ask, register } = opened();
+    expect((await ask('register', worker, 'window')).status).toBe(401);
+    expect(await ask('register', { ...worker, codeHash: 'other' }, 'door')).toMatchObject({
+      status: 409,
+      answer: { code: 'code', message: /code of the recipe differs from the run's/ },
+    });
+    expect(await ask('register', { ...worker, version: '0.0.0' }, 'door')).toMatchObject({
+      status: 409,
+      answer: { code: 'version' },
+    });
+    expect(server.workers).toBe(0);
+    const { answer } = await ask('register', worker, 'door');
+    expect(answer).toMatchObject({
+      recipe: 'digest',
+      leaseSeconds: 3,
+      settings: { policies: { solver: { context: 32 } } },
+    });
+    expect(await register()).not.toBe((answer as Registered).secret);
+    expect(server.workers).toBe(2);
+    // The secret for registration allows no other request.
+    expect((await ask('take', { job: 'e0' }, 'door')).status).toBe(401);
+  });
+
+  it('hands an episode to whoever takes it, bit for bit, and keeps the first that comes back', async () => {
+    const { server, ask, register } = opened();
+    const [one, other] = [await register(), await register()];
+    const offered = server.offer('e0', request, undefined);
+    expect((await ask('take', { job: 'e0' }, one)).answer).toEqual(request);
+    expect((await ask('take', { job: 'e0' }, other)).answer).toEqual(request); // the first worker seemed dead
+    expect(server.open).toEqual(['e0']);
+    expect((await ask('over', { job: 'e0', episode: played(1) }, one)).answer).toBe(true);
+    expect((await ask('over', { job: 'e0', episode: played(0) }, other)).answer).toBe(true);
+    expect((await offered).score.team).toBe(1);
+    expect(server.open).toEqual([]);
+    for (const path of ['take', 'call'])
+      expect(await ask(path, { job: 'e0', policy: 'solver', request: sampleRequest }, other)).toMatchObject({
+        status: 410,
+        answer: { code: 'over' },
+      });
+  });
+
+  it('hands over the turns that an episode is played again from, bit for bit', async () => {
+    const { server, ask, register } = opened();
+    const before = { agent: 'solver', turn: 0, id: '0f', logprobs: [-1 / 3, -0], value: undefined, valid: false };
+    const replay = { number: 5, fixed: [before] } as unknown as Replay;
+    const secret = await register();
+    const offered = server.offer('e0', { ...request, replay }, undefined);
+    const { answer } = await ask('take', { job: 'e0' }, secret);
+    expect(answer).toStrictEqual({ ...request, replay });
+    await ask('over', { job: 'e0', episode: played(1) }, secret);
+    await offered;
+  });
+
+  it('has policies speak for an episode that is waited for', async () => {
+    const { server, ask, register, sampler } = opened();
+    const secret = await register();
+    const offered = server.offer('e0', request, undefined);
+    const speak = (policy: string, words: object = sampleRequest) =>
+      ask('call', { job: 'e0', policy, request: words }, secret);
+    expect((await speak('solver')).answer).toMatchObject({ tokens: [9, 8], logprobs: [-1, -1], policyVersion: 3 });
+    expect(sampler.calls[0]?.request.prompt).toEqual([1, 2]);
+    expect(await speak('nobody')).toMatchObject({ status: 422, answer: { message: /asks 'nobody'/ } });
+    expect(await speak('solver', { messages: [] })).toMatchObject({ status: 422 });
+    await ask('over', { job: 'e0', episode: played(1) }, secret);
+    await offered;
+  });
+
+  it('ends what a policy says to an episode that nobody waits for any more', async () => {
+    const heard: unknown[] = [];
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const { server, ask, register } = opened(
+      ({ signal }) =>
+        new Promise((_, reject) => {
+          begin();
+          signal?.addEventListener('abort', () => {
+            heard.push('over');
+            reject(new Error('nobody listens'));
+          });
+        }),
+    );
+    const secret = await register();
+    const controller = new AbortController();
+    const offered = server.offer('e0', request, controller.signal);
+    const speaking = ask('call', { job: 'e0', policy: 'solver', request: sampleRequest }, secret);
+    await begun;
+    controller.abort(new Error('Ctrl-C'));
+    await expect(offered).rejects.toThrow('Ctrl-C');
+    expect((await speaking).status).toBe(422);
+    expect(heard).toEqual(['over']);
+  });
+
+  it('fails an episode whose code broke, all when the run is over, and one whose endpoint is gone', async () => {
+    const gone = { complete: () => Promise.reject(new EndpointError('nobody answers')) };
+    const { server, ask, register } = opened(undefined, { policies: { judge: { endpoint: gone } } });
+    const secret = await register();
+    const broken = server.offer('e0', request, undefined);
+    const judged = server.offer('e1', request, undefined);
+    const left = server.offer('e2', request, undefined);
+    for (const episode of [broken, judged, left]) episode.catch(() => {});
+    await ask('broken', { job: 'e0', message: 'a bug in the team' }, secret);
+    await expect(broken).rejects.toThrow(new TrainingError('a bug in the team'));
+    await ask('call', { job: 'e1', policy: 'judge', request: { messages: [] } }, secret);
+    await expect(judged).rejects.toThrow('nobody answers');
+    server.end(new Error('the run is over'));
+    await expect(left).rejects.toThrow('the run is over');
+    const late = await ask('broken', { job: 'e0', message: 'again' }, secret);
+    expect(late).toEqual({ status: 200, answer: true });
+  });
+
+  it('refuses bodies that are no values, and passes warnings on', async () => {
+    const warnings: string[] = [];
+    const { ask, register } = opened(undefined, { warn: (message) => void warnings.push(message) });
+    const secret = await register();
+    expect(await ask('take', new Uint8Array([1, 2, 3]), secret)).toMatchObject({
+      status: 400,
+      answer: { code: 'malformed' },
+    });
+    await ask('warning', { about: 'team', message: 'a stray error' }, secret);
+    expect(warnings).toEqual(['a stray error']);
+  });
+
+  it('gives workers the settings of their gateways, and says once what all of these ignore', async () => {
+    const ignored: string[] = [];
+    const gateway = { host: '127.0.0.1', port: 0, maxCalls: 3 };
+    const { ask, register } = opened(undefined, {}, { gateway, onIgnored: (message) => void ignored.push(message) });
+    expect((await ask('register', worker, 'door')).answer).toMatchObject({ gateway });
+    for (const secret of [await register(), await register()])
+      for (const message of ['judge: requests set seed', 'solver: requests set seed'])
+        await ask('warning', { about: 'gateway', message }, secret);
+    expect(ignored).toEqual(['judge: requests set seed', 'solver: requests set seed']);
+  });
+});
+
+it('hands over episodes with every number as it is', () => {
+  const odd = { values: [-0, Number.NaN, 1 / 3, Number.NEGATIVE_INFINITY], nothing: undefined } as unknown as Episode;
+  expect(unpacked(packed(odd))).toStrictEqual(odd);
+});

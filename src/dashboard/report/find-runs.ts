@@ -1,0 +1,77 @@
+import type { Dirent } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { RunError } from '../../base/errors.js';
+import { nodeFiles } from '../../base/platform.js';
+import { ABLATION, EVENTS, RECIPE } from '../../method/store.js';
+
+/** The default folder of runs. */
+export const RUNS = 'runs';
+
+/** A run in a folder. */
+export interface FoundRun {
+  readonly path: string;
+  /** Its name in the folder: `first`, `sweep/drmas-seed-1`. */
+  readonly name: string;
+  /** The name of its ablation; absent if it belongs to none. */
+  readonly ablation?: string;
+}
+
+/** The contents of a folder of runs. Each path is the folder's path joined with the name. */
+export interface FoundRuns {
+  readonly runs: readonly FoundRun[];
+  /** The names of the ablations with their paths. */
+  readonly ablations: ReadonlyMap<string, string>;
+}
+
+/**
+ * Finds the runs of a folder and of the ablations in it. If the folder itself is a run or an ablation, finds that. The
+ * result may have directories without a run; reading such a directory throws the reason.
+ * @throws The error of the file system if the folder cannot be read
+ */
+export async function findRuns(folder: string): Promise<FoundRuns> {
+  const name = basename(resolve(folder));
+  if (await nodeFiles.exists(join(folder, RECIPE))) return { runs: [{ path: folder, name }], ablations: new Map() };
+  if (await nodeFiles.exists(join(folder, ABLATION))) return ablationRuns(folder, name);
+  const below = await Promise.all(
+    (await directoriesIn(folder)).map(async (name): Promise<FoundRuns> => {
+      const path = join(folder, name);
+      if (await nodeFiles.exists(join(path, ABLATION))) return ablationRuns(path, name);
+      return { runs: [{ path, name }], ablations: new Map() };
+    }),
+  );
+  return {
+    runs: below.flatMap(({ runs }) => runs),
+    ablations: new Map(below.flatMap(({ ablations }) => [...ablations])),
+  };
+}
+
+/** The run, or the ablation of that run, whose event log was written last. @throws RunError */
+export async function lastWritten(folder: string): Promise<string> {
+  const none: FoundRuns = { runs: [], ablations: new Map() };
+  const { runs, ablations } = await findRuns(folder).catch(() => none);
+  const written = await Promise.all(
+    runs.map(async ({ path, ablation = '' }) => {
+      const log = await stat(join(path, EVENTS)).catch(() => undefined);
+      return { path: ablations.get(ablation) ?? path, time: log?.mtimeMs ?? 0 };
+    }),
+  );
+  const [last] = written.filter(({ time }) => time > 0).sort((a, b) => b.time - a.time);
+  if (last === undefined) throw new RunError(`there is no run in ${folder}; name one: drmas report path/to/run`);
+  return last.path;
+}
+
+async function ablationRuns(path: string, ablation: string): Promise<FoundRuns> {
+  const names = await directoriesIn(path);
+  const runs = names.map((name) => ({ path: join(path, name), name: `${ablation}/${name}`, ablation }));
+  return { runs, ablations: new Map([[ablation, path]]) };
+}
+
+async function directoriesIn(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true });
+  const shown = (entry: Dirent) => (entry.isDirectory() || entry.isSymbolicLink()) && !entry.name.startsWith('.');
+  return entries
+    .filter(shown)
+    .map(({ name }) => name)
+    .sort();
+}

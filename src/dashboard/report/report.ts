@@ -1,0 +1,86 @@
+import { open, writeFile } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
+import { messageOf, RunError } from '../../base/errors.js';
+import { codeOf } from '../../base/platform.js';
+import { readAblation } from '../../method/store.js';
+import type { ListedAblation } from '../../runs/analysis.js';
+import { TextPool } from '../../runs/analysis.js';
+import { type FoundRun, findRuns } from './find-runs.js';
+import { listedAblation } from './listed-ablation.js';
+import { PAGE_START, renderPage } from './page/page.js';
+import { type ReportedRun, readRun } from './run-data.js';
+
+/** The default for the bytes of episodes on a page, about. */
+export const DEFAULT_EPISODE_BYTES = 3e6;
+
+/**
+ * Writes one self-contained HTML page about one or more runs. The directory of an ablation stands for its runs. The
+ * page has the same views as the dashboard, and contains their data.
+ * @param options.to The path of the page; an earlier report there is replaced
+ * @param options.episodeBytes The approximate size of the episodes of all runs together
+ * @throws RunError when a directory is neither a run nor an ablation, or `to` cannot be written or is not a report;
+ * LogError with the line of a damaged episode file
+ */
+export async function writeReport(
+  paths: readonly string[],
+  { to, episodeBytes = DEFAULT_EPISODE_BYTES }: { readonly to: string; readonly episodeBytes?: number },
+): Promise<void> {
+  await refuseOthersFile(to);
+  const { runs, ablations } = await runsOf(paths);
+  const pool = new TextPool();
+  const reported: (ReportedRun & { readonly run: FoundRun })[] = [];
+  for (const run of runs) reported.push({ run, ...(await readRun(run, episodeBytes / runs.length, pool)) });
+  const listed = await Promise.all(
+    [...ablations].map(async ([name, path]): Promise<ListedAblation[]> => {
+      const record = await readAblation(path);
+      const members = reported.flatMap(({ run, record }) =>
+        run.ablation === name ? [{ name: run.name, record }] : [],
+      );
+      return record === undefined ? [] : [listedAblation(name, record, members)];
+    }),
+  );
+  const page = await renderPage({
+    folder: runs.map(({ name }) => name).join(', '),
+    ablations: listed.flat(),
+    runs: reported.map(({ embedded }) => embedded),
+    texts: pool.texts,
+  });
+  await writeFile(to, page).catch((error: unknown) => {
+    throw new RunError(`cannot write the report: ${messageOf(error)}`);
+  });
+}
+
+/** The runs of the directories, with the runs of ablations. If two runs have the same name, a number is appended. */
+async function runsOf(paths: readonly string[]) {
+  const runs: FoundRun[] = [];
+  const ablations = new Map<string, string>();
+  for (const path of paths) {
+    const isAblation = (await readAblation(path)) !== undefined;
+    const inside = isAblation ? await findRuns(path) : { runs: [{ path, name: basename(resolve(path)) }], ablations };
+    for (const [name, directory] of inside.ablations) ablations.set(name, directory);
+    for (const run of inside.runs) {
+      const same = runs.filter(({ name }) => name.replace(/ \(\d+\)$/, '') === run.name).length;
+      runs.push(same === 0 ? run : { ...run, name: `${run.name} (${same + 1})` });
+    }
+  }
+  return { runs, ablations };
+}
+
+/** @throws RunError when the file exists and is not a report */
+async function refuseOthersFile(path: string): Promise<void> {
+  const file = await open(path, 'r').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw new RunError(`cannot write ${path}: ${messageOf(error)}`);
+  });
+  if (file === undefined) return;
+  try {
+    const begin = Buffer.alloc(PAGE_START.length);
+    const { bytesRead } = await file.read(begin, 0, begin.length, 0);
+    if (bytesRead > 0 && begin.toString('latin1') !== PAGE_START)
+      throw new RunError(`${path} exists and is not a report; choose another file with --to`);
+  } catch (error) {
+    throw error instanceof RunError ? error : new RunError(`cannot write ${path}: ${messageOf(error)}`);
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,97 @@
+/** Converts episodes on disk to the data that a page shows. */
+
+import { isObject } from '../../base/errors.js';
+import { mean } from '../../base/math.js';
+import { responseTokens } from '../../base/nouns.js';
+import type { StoredEpisode } from '../../method/store.js';
+import { fieldAt, type LogPlace, type LogRow, numberAt, rowsAt } from '../../method/store.js';
+import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn } from '../../runs/analysis.js';
+
+/** Shorter texts may occur in a message by chance. */
+const SHORTEST_WORDS = 2;
+
+type PageTurn = StoredEpisode['turns'][number];
+
+/** An episode with the fields that a page needs. @throws LogError with file and line if a row is not an episode */
+export function checkedEpisode(row: LogRow, place: LogPlace): StoredEpisode {
+  numberAt(row, 'score.team', place);
+  for (const turn of rowsAt(row, 'turns', place)) numberAt(turn, 'reward', place);
+  return {
+    ...row,
+    task: { data: undefined, ...(row.task as object), id: String(fieldAt(row, 'task.id')) },
+  } as unknown as StoredEpisode;
+}
+
+/** The episodes of one task as a page shows them. */
+export function shownGroup(task: string, episodes: readonly StoredEpisode[]): ShownGroup {
+  return { task, data: cut(taskText(episodes[0]?.task.data)), episodes: episodes.map(shownEpisode) };
+}
+
+function shownEpisode({ sample, score, outcome, log = [], failure, turns }: StoredEpisode): ShownEpisode {
+  return {
+    sample,
+    reward: score.team,
+    agents: score.agents ?? {},
+    parts: score.parts ?? {},
+    metrics: score.metrics ?? {},
+    outcome: outcome === undefined || outcome === null ? '' : cut(inWords(outcome)),
+    log: log.map(({ name, value }) => [name, cut(inWords(value))]),
+    failure: failure === undefined ? null : cut(`${failure.reason}: ${failure.message}`),
+    turns: turns.map((turn, i) => shownTurn(turn, turns.slice(0, i))),
+  };
+}
+
+function shownTurn(turn: PageTurn, earlier: readonly PageTurn[]): ShownTurn {
+  return {
+    agent: turn.agent,
+    messages: (turn.messages ?? []).map(({ role, content }) => [role, cut(content ?? '')]),
+    text: cut(turn.text ?? ''),
+    reads: turnsRead(turn, earlier),
+    envStep: turn.envStep ?? null,
+    tokens: responseTokens({ ...turn, response: turn.response ?? [] }),
+    valid: turn.valid,
+    cut: turn.finishReason === 'length',
+    frozen: turn.frozen === true,
+    penalty: turn.penalty ?? 0,
+    stepReward: turn.stepReward ?? 0,
+    reward: turn.reward,
+    advantage: shownAdvantage(turn.advantage),
+  };
+}
+
+/**
+ * The earlier turns whose text a turn read: turns that a message names, and turns whose text is part of a message. The
+ * calls between agents are not recorded, but the messages show who read whom.
+ */
+function turnsRead({ messages = [] }: PageTurn, earlier: readonly PageTurn[]): number[] {
+  return earlier.flatMap(({ id, text = '' }, i) => {
+    const words = text.trim();
+    const stands = messages.some(
+      ({ role, content, turnId }) =>
+        (turnId !== undefined && turnId === id) ||
+        (role !== 'system' && words.length >= SHORTEST_WORDS && (content ?? '').includes(words)),
+    );
+    return stands ? [i] : [];
+  });
+}
+
+function shownAdvantage(advantage: number | readonly number[] | undefined): number | null {
+  if (advantage === undefined) return null;
+  return Number((typeof advantage === 'number' ? advantage : mean(advantage)).toPrecision(6));
+}
+
+/** A task in words: its question and answer if it has them. */
+function taskText(data: unknown): string {
+  if (typeof data === 'string') return data;
+  if (!isObject(data)) return '';
+  return Object.entries(data)
+    .map(([name, value]) => `${name}: ${inWords(value)}`)
+    .join('\n');
+}
+
+const inWords = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
+
+const cut = (text: string) =>
+  text.length <= LONGEST_TEXT
+    ? text
+    : `${text.slice(0, LONGEST_TEXT)}\n… (${text.length - LONGEST_TEXT} more characters in the episode file)`;

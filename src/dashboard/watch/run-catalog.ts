@@ -1,0 +1,141 @@
+import { basename, resolve } from 'node:path';
+import { isObject, messageOf, RunError } from '../../base/errors.js';
+import type { RunEvent } from '../../base/events.js';
+import { excerpt } from '../../base/host.js';
+import type { RunRecord } from '../../method/store.js';
+import { EVENTS, RunDirectory, readAblation } from '../../method/store.js';
+import type { ListedAblation, ListedRun } from '../../runs/analysis.js';
+import { RunFactsReader } from '../../runs/analysis.js';
+import { type FoundRun, findRuns } from '../report/find-runs.js';
+import { listedAblation } from '../report/listed-ablation.js';
+import { LogTail } from './log-tail.js';
+import { runState } from './standing.js';
+
+/** The facts about a run that a catalog has read. */
+interface KnownRun {
+  readonly record: RunRecord;
+  readonly tail: LogTail;
+  readonly facts: RunFactsReader;
+}
+
+/**
+ * The runs of a folder, with their entries in a list. A refresh reads only the lines that were added since the last
+ * one, and keeps only the facts of a run in memory.
+ */
+export class RunCatalog {
+  readonly folder: string;
+  #found: ReadonlyMap<string, FoundRun> = new Map();
+  #ablations: ReadonlyMap<string, string> = new Map();
+  readonly #known = new Map<string, KnownRun>();
+  readonly #reading = new Map<string, Promise<ListedRun>>();
+  #refreshing: Promise<readonly ListedRun[]> | undefined;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** The name of the folder. */
+  get title(): string {
+    return basename(resolve(this.folder));
+  }
+
+  /** The path of a run of the folder. Other paths cannot be requested. */
+  pathOf(name: string): string | undefined {
+    return this.#found.get(name)?.path;
+  }
+
+  /** The path of a run. @throws RunError when the folder has no run of the name */
+  placeOf(name: string): string {
+    const path = this.pathOf(name);
+    if (path === undefined) throw new RunError(`${this.title} has no run ${excerpt(name)}`);
+    return path;
+  }
+
+  /** The ablations with their readable runs. */
+  async ablations(): Promise<readonly ListedAblation[]> {
+    const listed = [...this.#ablations].map(async ([name, path]) => {
+      const record = await readAblation(path).catch(() => undefined); // its runs are listed nevertheless
+      const runs = [...this.#known].flatMap(([run, known]) =>
+        this.#found.get(run)?.ablation === name ? [{ name: run, record: known.record }] : [],
+      );
+      return record === undefined ? [] : [listedAblation(name, record, runs)];
+    });
+    return (await Promise.all(listed)).flat();
+  }
+
+  /** Reads the folder again and lists the runs, newest first. Concurrent callers share one read. @throws RunError */
+  refresh(): Promise<readonly ListedRun[]> {
+    this.#refreshing ??= this.#look().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  async #look(): Promise<readonly ListedRun[]> {
+    const { runs, ablations } = await findRuns(this.folder).catch((error: unknown) => {
+      throw new RunError(`cannot read ${this.folder}: ${messageOf(error)}`);
+    });
+    this.#found = new Map(runs.map((run) => [run.name, run]));
+    this.#ablations = ablations;
+    for (const name of this.#known.keys()) if (!this.#found.has(name)) this.#known.delete(name);
+    const listed: ListedRun[] = [];
+    for (const run of runs) listed.push(await this.#listed(run));
+    return listed.sort((a, b) => timeOf(b).localeCompare(timeOf(a)) || a.name.localeCompare(b.name));
+  }
+
+  /** The present state of one run; undefined if the folder had no such run at the last refresh. */
+  async listed(name: string): Promise<ListedRun | undefined> {
+    const run = this.#found.get(name);
+    return run && this.#listed(run);
+  }
+
+  /** Concurrent callers share one read, so that no event counts twice. */
+  #listed(run: FoundRun): Promise<ListedRun> {
+    const reading = this.#reading.get(run.name) ?? this.#read(run).finally(() => this.#reading.delete(run.name));
+    this.#reading.set(run.name, reading);
+    return reading;
+  }
+
+  async #read({ name, path, ablation: part }: FoundRun): Promise<ListedRun> {
+    const ablation = part ?? null;
+    try {
+      const known = this.#known.get(name) ?? (await open(path));
+      this.#known.set(name, known);
+      await readOn(known);
+      const { facts } = known.facts;
+      return { name, ablation, ...facts, state: await runState(path, facts, Date.now()) };
+    } catch (error) {
+      return { name, ablation, state: 'unreadable', problem: messageOf(error) };
+    }
+  }
+}
+
+/** The sort key of a run. Runs that never started come last. */
+const timeOf = (run: ListedRun) => ('started' in run ? (run.started ?? '') : '');
+
+async function open(path: string): Promise<KnownRun> {
+  const { record } = await RunDirectory.open(path);
+  return { record, tail: new LogTail(`${path}/${EVENTS}`), facts: new RunFactsReader(record.resolved) };
+}
+
+async function readOn({ tail, facts }: KnownRun): Promise<void> {
+  for (;;) {
+    const { rewound, lines, more } = await tail.read();
+    if (rewound) facts.reset();
+    for (const line of lines) {
+      const event = eventOf(line);
+      if (event !== undefined) facts.add(event);
+    }
+    if (!more) return;
+  }
+}
+
+/** The event of a line; undefined for a line without an event, which a damaged disk may leave. */
+export function eventOf(line: string): RunEvent | undefined {
+  try {
+    const event: unknown = JSON.parse(line);
+    return isObject(event) && typeof event.type === 'string' ? (event as unknown as RunEvent) : undefined;
+  } catch {
+    return undefined;
+  }
+}

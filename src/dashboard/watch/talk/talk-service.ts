@@ -1,0 +1,162 @@
+import { freemem } from 'node:os';
+import { RunError } from '../../../base/errors.js';
+import { nodeHost } from '../../../base/platform.js';
+import type { AgentModel } from '../../../engine/backends.js';
+import { RunDirectory } from '../../../method/store.js';
+import type { LoadedAgent, TalkFacts, TalkMessage, TalkQuestion, TalkSide } from '../../../runs/analysis.js';
+import { agentsOfTraining, answerStream, type OpenAgentModels, openAgentModels } from '../../../serve/index.js';
+
+/** Time that an agent stays in memory after its last answer, in milliseconds. */
+const IDLE_MINUTES = 5;
+
+/** The memory limit for weights: half of the free memory, so that a concurrent training has the rest. */
+const freeBytes = () => freemem() / 2;
+
+/** The limits of the service. */
+export interface TalkServiceOptions {
+  /** Threads of the kernels. Default 1: a concurrent training uses the others. */
+  readonly threads?: number | undefined;
+  readonly idleMinutes?: number;
+}
+
+/** The error for a question that comes while another one is being answered. */
+export class BusyError extends Error {}
+
+interface LoadedModels {
+  readonly loaded: LoadedAgent;
+  readonly agentModels: OpenAgentModels;
+}
+
+/**
+ * Answers questions to agents of runs, one at a time. The first question to an agent loads it. Only one agent is in
+ * memory at a time; it is freed after a time without questions. Nothing is written or downloaded, and no code of a
+ * recipe runs.
+ */
+export class TalkService {
+  readonly #threads: number;
+  readonly #idleMinutes: number;
+  #opened: LoadedModels | undefined;
+  #busy = false;
+  #closed = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor({ threads = 1, idleMinutes = IDLE_MINUTES }: TalkServiceOptions = {}) {
+    this.#threads = threads;
+    this.#idleMinutes = idleMinutes;
+  }
+
+  /** The agents of the run at a path that answer questions. Loads nothing. @throws RunError if there is no run */
+  async facts(path: string): Promise<TalkFacts> {
+    const run = await RunDirectory.open(path);
+    const checkpoints = (await run.checkpoints()).map(({ step }) => step);
+    const common = { checkpoints, loaded: this.#opened?.loaded ?? null, idleMinutes: this.#idleMinutes };
+    const nobody = (problem: string): TalkFacts => ({ ...common, agents: [], problem });
+    const { agents } = run.record;
+    if (agents === undefined)
+      return nobody(
+        'An earlier version of drmas made this run and did not record its agents. Talk to them with drmas chat.',
+      );
+    if (checkpoints.length === 0) return nobody('The run has no checkpoint yet.');
+    const trained = agentsOfTraining(run);
+    const known = trained.flatMap(({ name, here }) => (here ? (agents[name] ?? []) : []));
+    if (trained.length === 0) return nobody('No agent of the run was trained.');
+    if (known.length === 0) return nobody('The weights of its agents are on a server. Fetch them with drmas export.');
+    return {
+      ...common,
+      problem: null,
+      agents: known.map(({ name, system = null, sampling: { temperature, maxTokens } }) => ({
+        ...{ name, system, temperature, maxTokens },
+      })),
+    };
+  }
+
+  /** Starts to answer a question about the run at a path. @throws BusyError while another question is being answered */
+  ask(path: string, question: TalkQuestion, signal: AbortSignal): AsyncGenerator<TalkMessage, void> {
+    if (this.#busy) throw new BusyError('another question is being answered; ask again later');
+    this.#busy = true;
+    clearTimeout(this.#timer);
+    return this.#answers(path, question, AbortSignal.any([signal, this.#closed.signal]));
+  }
+
+  async *#answers(path: string, question: TalkQuestion, signal: AbortSignal): AsyncGenerator<TalkMessage, void> {
+    try {
+      const { agents, checkpoints, problem } = await this.facts(path);
+      if (problem !== null) throw new RunError(problem);
+      const { run, agent, step: wished } = question;
+      if (!agents.some(({ name }) => name === agent)) throw new RunError(`${run} has no trained agent '${agent}'`);
+      const step = wished ?? checkpoints.at(-1) ?? 0;
+      yield { type: 'loading' };
+      const { loaded, agentModels } = await this.#open(path, { run, agent, step });
+      signal.throwIfAborted();
+      const before = agentModels.untrained.get(agent);
+      const untrained = { what: before?.what ?? '', there: before?.agentModel !== undefined };
+      yield { type: 'open', loaded, untrained };
+      yield* answers('trained', agentModels.agentModels.get(agent), question, signal);
+      yield* answers('untrained', before?.agentModel, question, signal);
+    } finally {
+      this.#busy = false;
+      this.#timer = setTimeout(() => void this.release(), this.#idleMinutes * 60_000);
+      this.#timer.unref();
+    }
+  }
+
+  async #open(path: string, wanted: Omit<LoadedAgent, 'bytes'>): Promise<LoadedModels> {
+    const { run, agent, step } = wanted;
+    const now = this.#opened?.loaded;
+    if (this.#opened && now?.run === run && now.agent === agent && now.step === step) return this.#opened;
+    await this.#free();
+    const request = { from: path, agent, checkpoint: String(step), untrained: true, offline: true };
+    const host = nodeHost({ threads: this.#threads, signal: this.#closed.signal });
+    const agentModels = await openAgentModels({ ...request, mostBytes: freeBytes() }, host);
+    this.#opened = { loaded: { ...wanted, bytes: agentModels.bytes }, agentModels };
+    if (this.#closed.signal.aborted) await this.#free();
+    return this.#opened ?? Promise.reject(this.#closed.signal.reason);
+  }
+
+  /** Frees the memory, unless a question is being answered. */
+  async release(): Promise<void> {
+    if (!this.#busy) await this.#free();
+  }
+
+  async #free(): Promise<void> {
+    clearTimeout(this.#timer);
+    const opened = this.#opened;
+    this.#opened = undefined;
+    await opened?.agentModels.dispose();
+  }
+
+  /** Stops the current answer, and frees the memory for good. */
+  async close(): Promise<void> {
+    this.#closed.abort(new RunError('the dashboard is stopping'));
+    await this.#free();
+  }
+}
+
+async function* answers(
+  side: TalkSide,
+  agentModel: AgentModel | undefined,
+  { agent, messages, temperature, maxTokens, seed }: TalkQuestion,
+  signal: AbortSignal,
+): AsyncGenerator<TalkMessage, void> {
+  if (agentModel === undefined) return;
+  const began = performance.now();
+  const request = {
+    ...{ model: agent, messages, stream: true, streamUsage: false, wantsTokenIds: false, ignored: [] },
+    ...(maxTokens === null ? {} : { maxTokens }),
+    sampling: { seed, ...(temperature === null ? {} : { temperature }) },
+  };
+  for await (const delta of answerStream(agentModel, request, signal)) {
+    if (delta.type === 'text' || delta.type === 'reasoning') yield { type: 'text', side, text: delta.text };
+    if (delta.type !== 'answer') continue;
+    const { content, reasoning = '', toolCalls, finishReason, usage } = delta.answer;
+    const calls = toolCalls.map(({ name, arguments: given }) => `${name}(${given})`);
+    yield {
+      type: 'end',
+      side,
+      text: [reasoning, content, ...calls].filter((part) => part !== '').join('\n'),
+      tokens: usage.responseTokens,
+      seconds: (performance.now() - began) / 1000,
+      cut: finishReason === 'length',
+    };
+  }
+}

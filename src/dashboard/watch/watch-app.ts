@@ -1,0 +1,87 @@
+import { readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { Hono } from 'hono';
+import { streamSSE } from 'hono/streaming';
+import { z } from 'zod';
+import { messageOf, RunError } from '../../base/errors.js';
+import type { FeedMessages } from '../../runs/analysis.js';
+import { requireAccess } from './access.js';
+import { addEpisodeRoutes } from './episodes/episode-routes.js';
+import { followFolder, followRuns } from './event-feed.js';
+import type { RunCatalog } from './run-catalog.js';
+import { requireSameOrigin } from './same-origin.js';
+import { addTalkRoutes } from './talk/talk-routes.js';
+import type { TalkService } from './talk/talk-service.js';
+
+/** The page may load only its own script, style and data, and no other page may embed it in a frame. */
+const SECURITY = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+} as const;
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** The parts of the dashboard's server. */
+export interface WatchAppOptions {
+  readonly catalog: RunCatalog;
+  /** Answers questions to agents. */
+  readonly talk: TalkService;
+  /** The directory of the built page. */
+  readonly page: string;
+  /** The token that requests must carry. Without one, only requests for a name of this machine pass. */
+  readonly token?: string | undefined;
+  /** Ends all streams. */
+  readonly signal: AbortSignal;
+}
+
+/** The dashboard as an application: the page and the routes for its data. It writes nothing. */
+export function watchApp({ catalog, talk, page, token, signal }: WatchAppOptions): Hono {
+  const app = new Hono();
+  app.use(async (context, next) => {
+    await next();
+    for (const [name, value] of Object.entries(SECURITY)) context.res.headers.set(name, value);
+  });
+  app.use(requireAccess(token), requireSameOrigin);
+  app.onError((error, context) =>
+    error instanceof z.ZodError
+      ? context.json({ error: z.prettifyError(error) }, 400)
+      : context.json({ error: messageOf(error) }, error instanceof RunError ? 404 : 500),
+  );
+
+  app.get('/api/stream', (context) => {
+    const names = context.req.queries('run') ?? [];
+    return streamSSE(context, async (stream) => {
+      const gone = new AbortController();
+      stream.onAbort(() => gone.abort());
+      const ended = AbortSignal.any([gone.signal, signal]);
+      const messages = names.length === 0 ? followFolder(catalog, ended) : followRuns(catalog, names, ended);
+      try {
+        for await (const { type, data } of messages) await stream.writeSSE({ event: type, data: JSON.stringify(data) });
+      } catch (error) {
+        const failed: FeedMessages['failed'] = { message: messageOf(error) };
+        await stream.writeSSE({ event: 'failed', data: JSON.stringify(failed) });
+      }
+    });
+  });
+
+  addEpisodeRoutes(app, catalog);
+  addTalkRoutes(app, catalog, talk);
+
+  app.get('/*', async (context) => {
+    const name = context.req.path === '/' ? '/index.html' : context.req.path;
+    const type = TYPES[extname(name)];
+    if (type === undefined || !/^\/[\w.-]+$/.test(name)) return context.notFound();
+    const content = await readFile(join(page, name)).catch(() => undefined);
+    return content === undefined ? context.notFound() : context.body(content, 200, { 'content-type': type });
+  });
+  return app;
+}

@@ -1,0 +1,34 @@
+/** Door of `engine`: backends: the embedded engine, endpoints, sampling servers, and how to declare one. */
+export { type AgentModel, answer, conversationWith, promptOf, samplingOf } from './backends/agent-reply.js';
+export {
+  type BackendDeclaration,
+  type BackendDefinition,
+  type BackendPlan,
+  type BackendPlugin,
+  defineBackend,
+  EXPORT_FORMATS,
+  type ExportFormat,
+  type ExportRequest,
+  type Footprint,
+  type MemoryPlan,
+  type OpenOptions,
+  type PlannedPolicy,
+  type PreparedExport,
+  type SizedModel,
+} from './backends/backend-declaration.js';
+export { forwardBackward } from './backends/forward-backward.js';
+export { type LossGradient, lossGradient } from './backends/loss-gradient.js';
+export { responseRoom, seedOf, upToStop } from './backends/remote-generation.js';
+export { serverKey, serverUrl } from './backends/server-access.js';
+export { EmbeddedFrozen, EmbeddedPolicy } from './embedded/embedded-policy.js';
+export { checkedSampling } from './embedded/generate-options.js';
+export { holdsAdapter, locateBase } from './embedded/state-files.js';
+export { type EndpointOptions, type EndpointSpec, endpointSchema } from './endpoint/endpoint-spec.js';
+export {
+  SAMPLER_KEY,
+  type SamplerInput,
+  type SamplerSpec,
+  samplerSchema,
+  sglang,
+  vllm,
+} from './samplers/sampler-spec.js';

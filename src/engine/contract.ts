@@ -1,0 +1,30 @@
+/** Door of `engine`: the contract between a backend and the training loop: handles, capabilities, settings. */
+export {
+  type AdapterSettings,
+  DEVICES,
+  type DecoderConfig,
+  type Device,
+  PRECISIONS,
+  PROJECTIONS,
+  type Precision,
+  type ProjectionName,
+  type TableShape,
+} from './contract/architecture.js';
+export type { Backend } from './contract/backend.js';
+export { backendIdentity } from './contract/backend-identity.js';
+export type { Capabilities, Hardware } from './contract/capabilities.js';
+export type {
+  CriticHandle,
+  ForwardBackwardResult,
+  Handles,
+  ModelHandle,
+  PolicyHandle,
+  Role,
+  StateOptions,
+  ValueLossResult,
+  ValueLossSettings,
+} from './contract/handles.js';
+export type { OptimizerSettings, OptimStepResult, OptimStepSettings } from './contract/optimizer-settings.js';
+export type { GenerateRequest, Generation, OnTokens, PlayableHandle, Sampling } from './contract/sampling.js';
+export type { TextBackend, TextRequest, Utterance } from './contract/text-backend.js';
+export type { BaseSpec, OwnWeights, WeightsSpec } from './contract/weights-spec.js';

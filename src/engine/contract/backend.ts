@@ -1,0 +1,21 @@
+/**
+ * The contract between the training loop and the backend that holds the models. It has the shape of a training protocol
+ * over a network: the loss is named, token advantages and behaviour log-probs come from the client, every call is
+ * submitted and awaited separately.
+ */
+import type { Capabilities, Hardware } from './capabilities.js';
+import type { Handles, Role } from './handles.js';
+import type { WeightsSpec } from './weights-spec.js';
+
+export interface Backend {
+  readonly capabilities: Capabilities;
+  readonly hardware: Hardware;
+  /**
+   * Opens a model.
+   * @param name Its name in messages; it identifies nothing
+   * @throws CheckpointError, TokenizerError about a directory; BackendError when the backend cannot hold the model
+   */
+  open<R extends Role>(weights: WeightsSpec, role: R, name: string): Promise<Handles[R]>;
+  /** Ends all calls that are under way. Handles reject later calls. */
+  dispose(): Promise<void>;
+}

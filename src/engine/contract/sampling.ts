@@ -1,0 +1,49 @@
+/** Sampling: the request and the result. */
+
+import type { RandomKey } from '../../base/math.js';
+import type { FinishReason, Tokenizer } from '../../base/nouns.js';
+
+/** How a response is sampled. */
+export interface Sampling {
+  /** 0 takes the most probable token. */
+  readonly temperature: number;
+  /** Keep the smallest set of tokens whose probability reaches this; 1 keeps all. */
+  readonly topP: number;
+  /** Keep this many of the most probable tokens; 0 keeps all. */
+  readonly topK: number;
+  /** The longest response, its stop token included. */
+  readonly maxTokens: number;
+}
+
+export interface GenerateRequest extends Sampling {
+  readonly prompt: readonly number[]; // [P], at least one token
+  readonly stopTokens: readonly number[];
+  /** Names the random stream of this response. */
+  readonly key: RandomKey;
+  /** The published version that samples; by default the last one. */
+  readonly version?: number;
+}
+
+export interface Generation {
+  readonly tokens: number[]; // [R], the stop token included if one was sampled
+  /** log softmax(logits / temperature) over the full vocabulary, before top-p and top-k. */
+  readonly logprobs: number[]; // [R]
+  readonly finishReason: FinishReason;
+  readonly policyVersion: number;
+}
+
+/** Receives the tokens of a response while it is sampled: each once, in order, one or several at a time. */
+export type OnTokens = (tokens: readonly number[]) => void;
+
+/** A model that can be played. */
+export interface PlayableHandle {
+  readonly tokenizer: Tokenizer;
+  /** Longest prompt + response in tokens. */
+  readonly context: number;
+  /**
+   * Samples a response from published weights.
+   * @throws BackendError when nothing was published, the version is not kept, or the prompt does not fit the context.
+   *   Rejects with the signal's reason, or with an error that `onTokens` throws.
+   */
+  generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation>;
+}

@@ -1,0 +1,52 @@
+/** Where the weights of a model come from. */
+import type { Tokenizer } from '../../base/nouns.js';
+import type { AdapterSettings, DecoderConfig, Precision, TableShape } from './architecture.js';
+import type { PolicyHandle } from './handles.js';
+
+/** A whole model. */
+export type BaseSpec =
+  | {
+      readonly type: 'random';
+      readonly config: DecoderConfig;
+      readonly tokenizer: Tokenizer;
+      readonly seed: number;
+      /** Standard deviation of the first embedding. Default width^-1/2. */
+      readonly embeddingDeviation?: number | undefined;
+    }
+  | {
+      readonly type: 'directory';
+      readonly directory: string;
+      /** The user's name of the model: a path, or a name on a hub. Default: the directory. */
+      readonly name?: string;
+      /** The chat template, in place of the directory's: its text, or the name of one that ships. */
+      readonly chatTemplate?: string | undefined;
+    };
+
+/** A model with its own weights. A backend stores equal bases once. */
+export type OwnWeights = (
+  | BaseSpec
+  /** A fresh adapter, which changes nothing at first. */
+  | {
+      readonly type: 'adapter';
+      readonly base: BaseSpec;
+      readonly adapter: AdapterSettings;
+      /** Seed of the adapter's first weights. */
+      readonly seed: number;
+    }
+  /** A table of choices, all equally likely at first. */
+  | { readonly type: 'table'; readonly shape: TableShape }
+  /** An adapter as it was saved in a directory in PEFT's layout, which holds its settings too. */
+  | { readonly type: 'saved-adapter'; readonly base: BaseSpec; readonly directory: string }
+) & {
+  /** The precision of the model's matrix products; by default float32. */
+  readonly precision?: Precision | undefined;
+};
+
+/** The first weights of a handle. */
+export type WeightsSpec =
+  | OwnWeights
+  /**
+   * A model of the same shape and precision as a policy: with the policy's present weights or, where a directory is
+   * given, with the weights that a model of this shape and role saved there.
+   */
+  | { readonly type: 'like'; readonly policy: PolicyHandle; readonly directory?: string | undefined };

@@ -1,0 +1,34 @@
+/**
+ * The identity of an adapter's base: the hash of the base's weights (`weightsHash`), in a file beside the adapter. It
+ * prevents that the adapter is loaded on other weights unnoticed.
+ */
+import { z } from 'zod';
+import { CheckpointError, messageOf } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import { isThere } from '../model/formats/validated-json.js';
+
+const FILE = 'drmas_adapter.json';
+const identity = z.object({ base: z.object({ sha256: z.string() }) });
+
+export async function writeIdentity(files: Files, directory: string, sha256: string): Promise<void> {
+  await files.write(`${directory}/${FILE}`, `${JSON.stringify({ base: { sha256 } }, null, 2)}\n`);
+}
+
+/**
+ * Whether an adapter's directory names these weights as its base; false if it names no base.
+ * @throws CheckpointError when it names other weights
+ */
+export async function saysIdentity(files: Files, directory: string, sha256: string, base: string): Promise<boolean> {
+  const file = `${directory}/${FILE}`;
+  if (!(await isThere(files, file))) return false;
+  let recorded: z.output<typeof identity>;
+  try {
+    recorded = identity.parse(JSON.parse(await files.readText(file)));
+  } catch (error) {
+    throw new CheckpointError(`${file} cannot be used: ${messageOf(error)}`);
+  }
+  if (recorded.base.sha256 === sha256) return true;
+  throw new CheckpointError(
+    `${directory}: the adapter was trained on other weights than those of ${base} (${FILE} holds their hash; without that file nothing is compared)`,
+  );
+}

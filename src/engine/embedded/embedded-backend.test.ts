@@ -1,0 +1,169 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { plainAdamW } from '../../../test/support/adamw.js';
+import { coarseAndFine } from '../../../test/support/bfloat16-checkpoint.js';
+import { sampleOf } from '../../../test/support/samples.js';
+import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { CheckpointError } from '../../base/core/errors.js';
+import type { Files } from '../../base/core/files.js';
+import { randomKey } from '../../base/core/random.js';
+import { nodeFiles } from '../../base/platform/node-files.js';
+import type { ModelHandle } from '../contract/handles.js';
+import { openModelDirectory } from '../model/formats/hugging-face-directory.js';
+import { readTensor } from '../model/formats/safetensors.js';
+import type { NamedTensor } from '../model/formats/tensor.js';
+import { bytesTokenizer } from '../model/tokenizers/bytes.js';
+import { EmbeddedBackend } from './embedded-backend.js';
+import type { EmbeddedFrozen, EmbeddedPolicy } from './embedded-policy.js';
+
+const root = temporaryRoot();
+/** Files that fail after `left` more pieces were read. */
+function failingDisk(): { left: number; readonly files: Files } {
+  const disk = { left: Number.POSITIVE_INFINITY, files: nodeFiles };
+  const readBytes: Files['readBytes'] = async (...range) => {
+    if (disk.left-- <= 0) throw new Error('EIO: the disk is gone');
+    return nodeFiles.readBytes(...range);
+  };
+  disk.files = { ...nodeFiles, readBytes };
+  return disk;
+}
+
+describe('a checkpoint that cannot be read to its end', () => {
+  const config = {
+    ...{ vocabSize: 261, width: 8, layers: 1, heads: 2, kvHeads: 1, headDim: 4, feedForward: 12 },
+    ...{ context: 64, ropeBase: 10_000, normEpsilon: 1e-6 },
+  };
+  const tokens = Int32Array.of(1, 2, 3);
+
+  it('leaves no policy behind, and no base; the next attempt reads it whole', { tags: 'verify' }, async () => {
+    const directory = await writeBaseModel(root, { name: 'unreadable', config });
+    const disk = failingDisk();
+    const backend = await EmbeddedBackend.start({ threads: 1, files: disk.files });
+    const whole = { type: 'directory', directory } as const;
+    const settings = { rank: 1, alpha: 1, targets: ['q'] as const };
+    const adapted = { type: 'adapter', base: whole, adapter: settings, seed: 1 } as const;
+    const policies: EmbeddedPolicy[] = [];
+    for (const spec of [whole, adapted]) {
+      disk.left = 6;
+      const failed = backend.open(spec, 'policy', spec.type);
+      await expect(failed).rejects.toThrow(CheckpointError);
+      await expect(failed).rejects.toThrow(/unreadable\/model\.safetensors: cannot be read: EIO/);
+      disk.left = Number.POSITIVE_INFINITY;
+      policies.push(await backend.open(spec, 'policy', spec.type));
+    }
+    // An adapter changes nothing at first.
+    const [first, adapter] = await Promise.all(policies.map((policy) => policy.logits(tokens)));
+    expect(adapter).toEqual(first);
+    const other = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    expect(await (await other.open(whole, 'frozen', 'other')).logits(tokens)).toEqual(first);
+    await Promise.all([backend.dispose(), other.dispose()]);
+  });
+
+  it('leaves a policy that was there unused until it is read whole', { tags: 'verify' }, async () => {
+    const directory = await writeBaseModel(root, { name: 'interrupted', config });
+    const disk = failingDisk();
+    const backend = await EmbeddedBackend.start({ threads: 1, files: disk.files });
+    const random = { type: 'random', config, tokenizer: bytesTokenizer(), seed: 7 } as const;
+    const policy = await backend.open(random, 'policy', 'policy');
+    disk.left = 6;
+    await expect(policy.load(directory, { optimizer: false })).rejects.toThrow(CheckpointError);
+    const broken = /'policy' has a part of a checkpoint that could not be read/;
+    await expect(policy.logits(tokens)).rejects.toThrow(broken);
+    await expect(policy.save(root)).rejects.toThrow(broken);
+    disk.left = Number.POSITIVE_INFINITY;
+    await policy.load(directory, { optimizer: false });
+    const whole = await backend.open({ type: 'directory', directory }, 'frozen', 'whole');
+    expect(await policy.logits(tokens)).toEqual(await whole.logits(tokens));
+    await backend.dispose();
+  });
+});
+
+type Kind = 'coarse' | 'fine';
+
+describe('a base whose matrices are stored in bfloat16', () => {
+  const adapter = { rank: 2, alpha: 4, targets: ['q', 'v', 'down'] } as const;
+  const optimizer = plainAdamW(1e-2);
+  const tokens = Int32Array.of(1, 2, 3, 4, 5, 6);
+
+  /** The same numbers in two directories. */
+  async function directories() {
+    const fine = await writeBaseModel(root, { name: 'fine', config: { attentionBias: 'qkv', untiedOutput: true } });
+    const coarse = await writeBaseModel(root, { name: 'coarse', config: { attentionBias: 'qkv', untiedOutput: true } });
+    const { tensors } = await openModelDirectory(nodeFiles, fine);
+    const named: NamedTensor[] = [];
+    for (const tensor of tensors.values()) named.push({ ...tensor, data: await readTensor(tensor) });
+    const files = coarseAndFine(named);
+    await nodeFiles.write(`${fine}/model.safetensors`, files.fine);
+    await nodeFiles.write(`${coarse}/model.safetensors`, files.coarse);
+    return { coarse, fine };
+  }
+
+  it('gives every result the bits that float32 gives: frozen, adapted, trained, sampled, merged, identified', async () => {
+    const { coarse, fine } = await directories();
+    const backend = await EmbeddedBackend.start({ threads: 2, files: nodeFiles });
+    const both = {
+      coarse: { type: 'directory', directory: coarse },
+      fine: { type: 'directory', directory: fine },
+    } as const;
+    const frozen = async (kind: Kind) => backend.open(both[kind], 'frozen', `frozen ${kind}`);
+    const policy = async (kind: Kind) =>
+      backend.open({ type: 'adapter', base: both[kind], adapter, seed: 5 }, 'policy', `adapted ${kind}`);
+    const models = {
+      frozen: { coarse: await frozen('coarse'), fine: await frozen('fine') },
+      adapted: { coarse: await policy('coarse'), fine: await policy('fine') },
+    };
+    const equal = async <Model>({ coarse, fine }: Record<Kind, Model>, work: (model: Model) => Promise<unknown>) =>
+      expect(await work(coarse)).toEqual(await work(fine));
+    const sample = sampleOf([...tokens], [1, 1, 1, 1, 1, 1]);
+    const play = async (model: ModelHandle) => {
+      await model.publish();
+      const sampling = { temperature: 1, topK: 0, topP: 1, maxTokens: 9, stopTokens: [] };
+      return model.generate({ prompt: [1, 2, 3], ...sampling, key: randomKey('base') });
+    };
+    for (const pair of [models.frozen, models.adapted]) {
+      await equal<EmbeddedFrozen>(pair, (model) => model.logits(tokens));
+      await equal<EmbeddedFrozen>(pair, (model) => model.logprobs([sample]));
+      await equal<EmbeddedFrozen>(pair, play);
+    }
+    for (let step = 0; step < 2; step++) {
+      const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
+      await equal(models.adapted, (model) => model.forwardBackward([sample], options));
+      await equal(models.adapted, (model) => model.optimStep({ optimizer, clipNorm: 1 }));
+      await equal(models.adapted, (model) => model.logits(tokens));
+      await equal(models.adapted, play);
+    }
+    const saved = (name: string) => `${root}/saved ${name}`;
+    const merged = async (model: EmbeddedFrozen) => {
+      await nodeFiles.makeDirectory(saved(model.name));
+      await model.saveMerged(saved(model.name));
+      return readFile(`${saved(model.name)}/model.safetensors`);
+    };
+    await equal(models.frozen, merged);
+    expect(await readFile(`${saved('frozen coarse')}/model.safetensors`)).toEqual(
+      await readFile(`${fine}/model.safetensors`),
+    );
+    await equal(models.adapted, merged);
+
+    // An adapter of the one is known to fit the other.
+    const directory = `${root}/saved adapter`;
+    await nodeFiles.makeDirectory(directory);
+    await models.adapted.fine.save(directory);
+    const again = await backend.open({ type: 'saved-adapter', base: both.coarse, directory }, 'policy', 'again');
+    expect(again.warnings).toEqual([]);
+    expect(await again.logits(tokens)).toEqual(await models.adapted.fine.logits(tokens));
+    await backend.dispose();
+  });
+
+  it('is what a policy of another engine is not like', { tags: 'verify' }, async () => {
+    const { coarse } = await directories();
+    const [one, other] = await Promise.all(
+      [1, 1].map((threads) => EmbeddedBackend.start({ threads, files: nodeFiles })),
+    );
+    const spec = { type: 'adapter', base: { type: 'directory', directory: coarse }, adapter, seed: 1 } as const;
+    const policy = (await one?.open(spec, 'policy', 'mine')) as EmbeddedPolicy;
+    await expect(other?.open({ type: 'like', policy }, 'frozen', 'judge')).rejects.toThrow(/'mine' is one of another/);
+    await expect(one?.open(spec, 'critic', 'critic')).rejects.toThrow(/expected weights like a policy's/);
+    await Promise.all([one?.dispose(), other?.dispose()]);
+  });
+});

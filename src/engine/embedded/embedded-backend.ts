@@ -1,0 +1,268 @@
+import { BackendError } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import { type AdapterSettings, type Device, PRECISIONS, type Precision } from '../contract/architecture.js';
+import type { Backend } from '../contract/backend.js';
+import type { Capabilities } from '../contract/capabilities.js';
+import type { Handles, Role } from '../contract/handles.js';
+import type { BaseSpec, OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
+import { lossTypes } from '../loss/loss-spec.js';
+import { optimizerTypes } from '../model/optimizers/index.js';
+import type { MatrixKind } from '../tensor/kernel-arguments.js';
+import type { DeviceCounts } from '../tensor/webgpu/device-counts.js';
+import { saysIdentity } from './base-identity.js';
+import { EmbeddedCritic } from './embedded-critic.js';
+import { type Base, type EmbeddedModel, type EngineServices, fillState, openState } from './embedded-model.js';
+import { EmbeddedFrozen, EmbeddedPolicy, modelOf } from './embedded-policy.js';
+import { GenerationQueue } from './generation-queue.js';
+import { openAdapter, openPolicy, type StoredAdapter, type StoredPolicy } from './state-files.js';
+import type { StoredState } from './stored-state.js';
+import type { RandomStart } from './thread/engine.js';
+import { type EngineHardware, EngineThread } from './thread/engine-thread.js';
+import type { PolicyShape } from './thread/resident-policy.js';
+
+export interface EmbeddedOptions {
+  /** Threads of the kernels; at least 1. */
+  readonly threads: number;
+  readonly files: Files;
+  /** Default: the processor, unless `DRMAS_KERNELS` names a GPU's kernels. */
+  readonly device?: Device | undefined;
+  /** The kernels, in the words of `DRMAS_KERNELS`, which this replaces. */
+  readonly kernels?: string | undefined;
+  /** Keep only the layers' inputs for the backward pass. Default false. */
+  readonly recompute?: boolean | undefined;
+  /** Receives messages about slow work at the start, such as compiling the kernels. */
+  readonly onProgress?: (message: string) => void;
+}
+
+const wholes = ['random', 'directory'] as const;
+const anyWeights = [...wholes, 'adapter', 'saved-adapter', 'like'] as const;
+
+export const EMBEDDED_CAPABILITIES: Capabilities = {
+  roles: { frozen: anyWeights, policy: anyWeights, critic: ['like'] },
+  bases: wholes,
+  precisions: PRECISIONS,
+  losses: lossTypes,
+  optimizers: optimizerTypes,
+  distribution: 'whole',
+  keepsVersions: true,
+  gradientNorms: 'before-update',
+  clipsGradients: true,
+  weights: 'here',
+};
+
+/** A whole model that was opened in a directory. */
+type OpenedDirectory = StoredPolicy & { readonly directory: string };
+
+/** A model, and warnings from its opening. */
+interface OpenedModel {
+  readonly model: EmbeddedModel;
+  readonly warnings?: readonly string[];
+}
+
+/** The name of a model in messages, and the precision of its products. */
+interface NamedPrecision {
+  readonly name: string;
+  readonly precision: Precision;
+}
+
+/** The engine of this package: trains and samples in a worker thread of this process. */
+export class EmbeddedBackend implements Backend {
+  readonly capabilities = EMBEDDED_CAPABILITIES;
+  readonly #services: EngineServices;
+  /** The bases by their description: the engine holds equal ones once. */
+  readonly #bases = new Map<string, Promise<Base>>();
+  #nextId = 0;
+
+  /** On an engine that is ready. */
+  constructor(thread: EngineThread, files: Files) {
+    this.#services = { thread, files, queue: new GenerationQueue(thread) };
+  }
+
+  static async start({ files, onProgress, ...options }: EmbeddedOptions): Promise<EmbeddedBackend> {
+    const { threads, device, kernels, recompute } = options;
+    return new EmbeddedBackend(await EngineThread.start({ threads, device, kernels, recompute }, onProgress), files);
+  }
+
+  get hardware(): EngineHardware {
+    return this.#services.thread.hardware;
+  }
+
+  /** The memory of a GPU, and the work that it received; undefined on the processor. */
+  deviceCounts(): Promise<DeviceCounts | undefined> {
+    return this.#services.thread.call('deviceCounts');
+  }
+
+  /** @throws CheckpointError when a directory cannot be read or holds a model that the engine cannot compute */
+  async open<R extends Role>(weights: WeightsSpec, role: R, name: string): Promise<EmbeddedHandles[R]> {
+    const handles: { readonly [Name in Role]: () => Promise<EmbeddedHandles[Name]> } = {
+      frozen: async () => {
+        const { model, warnings } = await this.#openFrozen(weights, name);
+        return new EmbeddedFrozen(this.#services, model, warnings);
+      },
+      policy: async () => {
+        const { model, warnings } = await this.#openModel(weights, name);
+        return new EmbeddedPolicy(this.#services, model, warnings);
+      },
+      critic: async () => {
+        if (weights.type !== 'like') throw new BackendError(`critic '${name}': expected weights like a policy's`);
+        const policy = modelOf(this.#services, weights.policy);
+        return EmbeddedCritic.open(this.#services, this.#nextId++, policy, weights.directory);
+      },
+    };
+    return handles[role]();
+  }
+
+  /**
+   * Opens a model that cannot be trained: the whole model that `openPolicy` read, with the adapter that `openAdapter`
+   * read, if there is one.
+   */
+  async openStored(name: string, whole: OpenedDirectory, adapter: StoredAdapter | undefined): Promise<EmbeddedFrozen> {
+    const base = await this.#base({ type: 'directory', directory: whole.directory }, whole);
+    const model =
+      adapter === undefined
+        ? await this.#freeze({ name, precision: 'float32' }, base)
+        : await this.#adapt({ name, precision: 'float32' }, base, adapter.settings, adapter.state);
+    return new EmbeddedFrozen(this.#services, model);
+  }
+
+  dispose(): Promise<void> {
+    return this.#services.thread.dispose();
+  }
+
+  /** A whole model that is not trained never changes. So it is a base without an adapter. */
+  async #openFrozen(weights: WeightsSpec, name: string): Promise<OpenedModel> {
+    if (weights.type !== 'random' && weights.type !== 'directory') return this.#openModel(weights, name);
+    const { precision = 'float32', ...base } = weights;
+    return { model: await this.#freeze({ name, precision }, await this.#base(base)) };
+  }
+
+  #openModel(weights: WeightsSpec, name: string): Promise<OpenedModel> {
+    if (weights.type === 'like')
+      return this.#openLike(name, modelOf(this.#services, weights.policy), weights.directory);
+    return this.#openOwn(weights, { name, precision: weights.precision ?? 'float32' });
+  }
+
+  async #openOwn(weights: OwnWeights, named: NamedPrecision): Promise<OpenedModel> {
+    switch (weights.type) {
+      case 'random': {
+        const { config, tokenizer, seed, embeddingDeviation } = weights;
+        return { model: await this.#create({ ...named, config, tokenizer }, config, { seed, embeddingDeviation }) };
+      }
+      case 'directory': {
+        const { config, tokenizer, state } = await openPolicy(this.#services.files, weights.directory, {
+          optimizer: false,
+          chatTemplate: weights.chatTemplate,
+        });
+        return { model: await this.#create({ ...named, config, tokenizer }, config, state) };
+      }
+      case 'adapter':
+        return {
+          model: await this.#adapt(named, await this.#base(weights.base), weights.adapter, { seed: weights.seed }),
+        };
+      case 'saved-adapter':
+        return this.#openSavedAdapter(named, weights.directory, await this.#base(weights.base));
+      case 'table':
+        throw new BackendError(`'${named.name}': a table of choices is no language model`);
+    }
+  }
+
+  async #openSavedAdapter(named: NamedPrecision, directory: string, base: Base): Promise<OpenedModel> {
+    const { files } = this.#services;
+    const { settings, state } = await openAdapter(files, directory, base.config, { optimizer: false });
+    const on = base.directory ?? 'a model from a seed';
+    const identified = await saysIdentity(files, directory, await base.hash(), on);
+    const model = await this.#adapt(named, base, settings, state);
+    if (identified) return { model };
+    return { model, warnings: [`${directory} does not say which weights it was trained on; it is put on ${on}`] };
+  }
+
+  async #openLike(name: string, policy: EmbeddedModel, directory: string | undefined): Promise<OpenedModel> {
+    const { config, tokenizer, precision, adapted } = policy;
+    const shape = adapted === undefined ? config : { base: adapted.base.id, adapter: adapted.settings };
+    const first =
+      directory === undefined
+        ? { like: policy.id }
+        : await openState(this.#services, { ...policy, name }, directory, { optimizer: false });
+    return { model: await this.#create({ name, config, tokenizer, precision, adapted }, shape, first) };
+  }
+
+  #adapt(
+    named: NamedPrecision,
+    base: Base,
+    settings: AdapterSettings,
+    first: RandomStart | StoredState,
+  ): Promise<EmbeddedModel> {
+    const { id, config, tokenizer } = base;
+    const about = { ...named, config, tokenizer, adapted: { base, settings } };
+    return this.#create(about, { base: id, adapter: settings }, first);
+  }
+
+  #freeze(named: NamedPrecision, { id, config, tokenizer }: Base): Promise<EmbeddedModel> {
+    return this.#create({ ...named, config, tokenizer }, { base: id }, undefined);
+  }
+
+  async #create(
+    about: Omit<EmbeddedModel, 'id' | 'parameters' | 'adapted'> & Partial<Pick<EmbeddedModel, 'adapted'>>,
+    shape: PolicyShape,
+    first: RandomStart | { readonly like: number } | StoredState | undefined,
+  ): Promise<EmbeddedModel> {
+    const { thread } = this.#services;
+    const id = this.#nextId++;
+    const { name, precision } = about;
+    if (first === undefined || !('tensors' in first)) {
+      const parameters = await thread.call('createPolicy', id, { name, shape, precision }, first);
+      return { adapted: undefined, ...about, id, parameters };
+    }
+    const parameters = await thread.call('createPolicy', id, { name, shape, precision });
+    try {
+      await fillState(this.#services, { kind: 'policy', id }, first);
+    } catch (error) {
+      await thread.call('dropPolicy', id);
+      throw error;
+    }
+    return { adapted: undefined, ...about, id, parameters };
+  }
+
+  /** The base of this description. It is read or drawn when the first model needs it. */
+  #base(spec: BaseSpec, stored?: StoredPolicy): Promise<Base> {
+    const key = JSON.stringify(spec);
+    const present = this.#bases.get(key);
+    if (present !== undefined) return present;
+    const opened = this.#openBase(spec, stored);
+    this.#bases.set(key, opened);
+    opened.catch(() => this.#bases.delete(key));
+    return opened;
+  }
+
+  async #openBase(spec: BaseSpec, stored: StoredPolicy | undefined): Promise<Base> {
+    const { thread, files } = this.#services;
+    const id = this.#nextId++;
+    let computed: Promise<string> | undefined;
+    const hash = () => (computed ??= thread.call('baseHash', id));
+    if (spec.type === 'random') {
+      const { config, tokenizer, seed, embeddingDeviation } = spec;
+      await thread.call('createBase', id, config, { seed, embeddingDeviation });
+      return { id, config, tokenizer, directory: undefined, hash };
+    }
+    const { directory, chatTemplate } = spec;
+    const { config, tokenizer, state } =
+      stored ?? (await openPolicy(files, directory, { optimizer: false, chatTemplate }));
+    await thread.call('createBase', id, config, matrixKind(state));
+    await fillState(this.#services, { kind: 'base', id }, state);
+    return { id, config, tokenizer, directory, hash };
+  }
+}
+
+/** The handles of this engine. They have more methods than the contract requires. */
+interface EmbeddedHandles extends Handles {
+  readonly frozen: EmbeddedFrozen;
+  readonly policy: EmbeddedPolicy;
+}
+
+/**
+ * The number type of a base's matrices. Matrices stored in bfloat16 stay in bfloat16, since a base is not trained:
+ * float32 would have the same values and take twice the memory.
+ */
+function matrixKind({ tensors }: StoredState): MatrixKind {
+  return tensors.every(({ shape, dtype }) => shape.length < 2 || dtype === 'BF16') ? 'bfloat16' : 'float32';
+}

@@ -1,0 +1,18 @@
+import type { OptimizerState } from '../model/decoder/flat-optimizer.js';
+import type { StoredTensor } from '../model/formats/safetensors.js';
+
+/** An optimiser's state without its buffers. */
+export interface OptimizerHeader extends Pick<OptimizerState, 'type' | 'step'> {
+  /** The version under which the weights were published, so that a resumed run continues to count. */
+  readonly version: number;
+}
+
+/** A policy's state in files: checked, but not read yet. The engine loads it piece by piece. */
+export interface StoredState {
+  /** The weights, under the names of the files' format. */
+  readonly tensors: readonly StoredTensor[];
+  readonly optimizer?: OptimizerHeader & {
+    /** The optimiser's buffers, under their names in checkpoints, [parameters] each. */
+    readonly buffers: readonly StoredTensor[];
+  };
+}

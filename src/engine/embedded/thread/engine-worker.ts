@@ -1,0 +1,27 @@
+/** The engine's thread: selects the kernels, or opens a GPU, and serves the engine on them. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { importUserModule } from '../../../base/platform.js';
+import { selectEngineKernels } from '../../tensor/select.js';
+import type { ToWorker, WorkerSettings } from './engine-protocol.js';
+import { plainError, type Send, serveEngine } from './serve-engine.js';
+
+async function main(port: MessagePort, { threads, device, kernels: named, ...options }: WorkerSettings): Promise<void> {
+  const send: Send = (message, transfer) => port.postMessage(message, transfer);
+  const { kernels, notice } = await selectEngineKernels({
+    threads,
+    device,
+    ...(named === undefined ? {} : { environment: { ...process.env, DRMAS_KERNELS: named } }),
+    onProgress: (message) => send({ type: 'progress', message }),
+  });
+  const receive = serveEngine(kernels, send, { ...options, notice, importModule: importUserModule });
+  port.on('message', (message: ToWorker) => receive(message));
+}
+
+if (parentPort !== null) {
+  const port = parentPort;
+  const send: Send = (message) => port.postMessage(message);
+  main(port, workerData as WorkerSettings).catch((error: unknown) => {
+    send({ type: 'failed', error: plainError(error) });
+    port.close();
+  });
+}

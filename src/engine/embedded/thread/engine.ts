@@ -1,0 +1,287 @@
+/** The engine in the worker thread: models that train and samplers that generate, all on one set of kernels. */
+
+import { BackendError } from '../../../base/errors.js';
+import type { ValueSample } from '../../../base/nouns.js';
+import { type DecoderConfig, PRECISIONS, type Precision } from '../../contract/architecture.js';
+import type { ForwardBackwardResult, ValueLossResult, ValueLossSettings } from '../../contract/handles.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
+import type { GenerateRequest } from '../../contract/sampling.js';
+import type { AnyLoss } from '../../loss/loss-spec.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import type { DecoderOptions } from '../../model/decoder/decoder.js';
+import type { DecoderSampler, SamplerResult } from '../../model/decoder/sampling/decoder-sampler.js';
+import { decoderTensors, flatCopy, initialise } from '../../model/decoder/weights/decoder-tensors.js';
+import { type BaseWeights, baseWeights, DecoderWeights } from '../../model/decoder/weights/model-weights.js';
+import type { TensorPiece } from '../../model/formats/tensor.js';
+import type { MatrixKind } from '../../tensor/kernel-arguments.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import { fillOnHost } from '../../tensor/memory.js';
+import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
+import type { DeviceCounts } from '../../tensor/webgpu/device-counts.js';
+import type { CriticState, PolicyState } from '../policy-state.js';
+import { type IncomingOptimizer, IncomingStates, type StateOwner } from './incoming-states.js';
+import { type ImportModule, LossModules } from './loss-modules.js';
+import { ResidentCritic } from './resident-critic.js';
+import { type EngineSamplers, type PolicyShape, ResidentPolicy, type TokenLosses } from './resident-policy.js';
+import { type SampleBatch, unpackSamples } from './sample-batch.js';
+import { Transferred } from './transferred.js';
+import { weightsHash } from './weights-hash.js';
+
+/** How random first weights are drawn. */
+export interface RandomStart {
+  readonly seed: number;
+  /** Standard deviation of a whole decoder's embedding; an adapter has none. */
+  readonly embeddingDeviation?: number | undefined;
+}
+
+/** Models are numbered by the other thread; names are for messages. */
+export class Engine {
+  readonly #kernels: Kernels;
+  readonly #options: DecoderOptions;
+  readonly #policies = new Map<number, ResidentPolicy>();
+  /**
+   * Models that adapters adapt, or that sample without an adapter. They never change. Policies with equal bases share
+   * one.
+   */
+  readonly #bases = new Map<number, { readonly weights: BaseWeights; readonly memory: OwnMemory }>();
+  readonly #critics = new Map<number, ResidentCritic>();
+  /** Ticks go through them in this order. */
+  readonly #samplers: EngineSamplers = { float32: new Map(), bfloat16: new Map() };
+  readonly #incoming: IncomingStates;
+
+  readonly #losses: LossModules;
+
+  /** @param importModule Imports modules of users; an engine without it refuses their losses */
+  constructor(kernels: Kernels, options: DecoderOptions = {}, importModule?: ImportModule) {
+    this.#kernels = kernels;
+    this.#losses = new LossModules(importModule);
+    this.#options = options;
+    this.#incoming = new IncomingStates(kernels);
+  }
+
+  /** A model that is not trained: with random weights from a seed, or zeros in float32 or bfloat16 to load into. */
+  createBase(id: number, config: DecoderConfig, first: RandomStart | MatrixKind): void {
+    const memory = ownMemory(this.#kernels);
+    try {
+      this.#bases.set(id, { weights: firstBase(memory.kernels, config, first), memory });
+    } catch (error) {
+      memory.free(); // a device that has too little for all of it got a part
+      throw error;
+    }
+  }
+
+  /**
+   * Creates a policy. Its first weights are random from a seed, copied from another policy of the same shape, or zeros
+   * to load into. Returns the number of trained parameters, or of all parameters for a base without an adapter.
+   */
+  createPolicy(
+    id: number,
+    { name, shape, precision }: { readonly name: string; readonly shape: PolicyShape; readonly precision: Precision },
+    first?: RandomStart | { readonly like: number },
+  ): number {
+    const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
+    const about = { id, name, shape, source, precision };
+    const policy = new ResidentPolicy(this.#kernels, about, this.#options);
+    if (first !== undefined && 'like' in first) policy.copyFrom(this.#policy(first.like));
+    else if (first !== undefined) policy.model.initialise(first.seed, first.embeddingDeviation);
+    this.#policies.set(id, policy);
+    return policy.model.parameters;
+  }
+
+  /** Forgets a policy and gives its memory back. @throws ArgumentError while it plays */
+  dropPolicy(id: number): void {
+    this.#policyAsItIs(id).end(this.#samplers);
+    this.#policies.delete(id);
+  }
+
+  /** Logits after every token: [T, vocabSize]. */
+  async logits(id: number, tokens: Int32Array): Promise<Transferred<Float32Array>> {
+    return new Transferred(await this.#policy(id).model.logits(tokens));
+  }
+
+  async logprobs(id: number, batch: SampleBatch): Promise<Float32Array[]> {
+    return (await this.#policy(id).model.score(unpackSamples(batch))).logprobs;
+  }
+
+  /** @throws RecipeError, ArgumentError when the module of a user's loss cannot be imported, or lacks the loss */
+  async forwardBackward(
+    id: number,
+    batch: SampleBatch,
+    options: ForwardBackwardOptions,
+  ): Promise<ForwardBackwardResult> {
+    const policy = this.#policy(id);
+    return policy.forwardBackward(unpackSamples(batch), { ...options, loss: await this.#losses.open(options.loss) });
+  }
+
+  addTokenLosses(id: number, batch: SampleBatch, spec: AnyLoss): Promise<TokenLosses> {
+    return this.#policy(id).addTokenLosses(unpackSamples(batch), spec);
+  }
+
+  discardGradient(id: number): void {
+    this.#policy(id).model.discardGradient();
+  }
+
+  optimStep(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
+    return this.#policy(id).optimStep(settings);
+  }
+
+  publish(id: number, keep?: number): number {
+    return this.#policy(id).publish(this.#samplers, keep);
+  }
+
+  copyWeights(from: number, to: number): void {
+    this.#policy(to).copyFrom(this.#policy(from));
+  }
+
+  resetOptimizer(id: number): void {
+    this.#policy(id).model.optimizer.reset();
+  }
+
+  async exportState(id: number, options: { readonly optimizer: boolean }): Promise<Transferred<PolicyState>> {
+    return new Transferred(await this.#policy(id).state(options));
+  }
+
+  /** The weights of a whole decoder that computes the same results as the policy. */
+  async exportMerged(id: number): Promise<Transferred<Float32Array>> {
+    return new Transferred(await this.#policy(id).mergedWeights());
+  }
+
+  async exportBase(id: number): Promise<Transferred<Float32Array>> {
+    return new Transferred(await flatCopy(this.#kernels, this.#base(id).tensors));
+  }
+
+  /** `weightsHash` of a base. */
+  baseHash(id: number): Promise<string> {
+    return weightsHash(this.#kernels, this.#base(id).tensors);
+  }
+
+  /** Begins to load weights and an optimiser's state from files. */
+  beginState(owner: StateOwner, state?: IncomingOptimizer): void {
+    const { kind, id } = owner;
+    if (kind === 'base') {
+      const base = this.#base(id);
+      this.#incoming.begin(owner, { decoder: base, adapter: undefined, trained: undefined }, undefined);
+      return;
+    }
+    if (kind === 'critic') {
+      const { weights, optimizers } = this.#critic(id).model;
+      this.#incoming.begin(owner, weights, { optimizer: optimizers.trunk, state });
+      return;
+    }
+    const policy = this.#policyAsItIs(id);
+    policy.beforeChange();
+    if (state !== undefined) policy.nextVersion = state.version;
+    const { weights, optimizer } = policy.model;
+    this.#incoming.begin(owner, weights, { optimizer, state });
+  }
+
+  fillState(owner: StateOwner, piece: TensorPiece): void {
+    this.#incoming.take(owner, piece);
+  }
+
+  /** Ends the loading. If it is incomplete, a base is removed, and a policy accepts only another state. */
+  endState(owner: StateOwner, complete: boolean): void {
+    this.#incoming.end(owner);
+    const { kind, id } = owner;
+    if (kind === 'policy') this.#policyAsItIs(id).broken = !complete;
+    else if (kind === 'base' && !complete) {
+      this.#bases.get(id)?.memory.free();
+      this.#bases.delete(id);
+    }
+  }
+
+  /** A critic of a policy's shape and present weights. */
+  createCritic(id: number, policy: number): void {
+    this.#critics.set(id, new ResidentCritic(this.#kernels, this.#policy(policy), this.#options));
+  }
+
+  criticValues(id: number, batch: SampleBatch): Promise<Float32Array[]> {
+    return this.#critic(id).model.values(unpackSamples(batch));
+  }
+
+  criticForwardBackward(
+    id: number,
+    samples: readonly ValueSample[],
+    settings: ValueLossSettings,
+  ): Promise<ValueLossResult> {
+    return this.#critic(id).forwardBackward(samples, settings);
+  }
+
+  criticOptimStep(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
+    return this.#critic(id).optimStep(settings);
+  }
+
+  async exportCritic(id: number): Promise<Transferred<CriticState>> {
+    return new Transferred(await this.#critic(id).state());
+  }
+
+  /** The trunk arrives in pieces (`beginState`). */
+  importHead(id: number, head: CriticState['head']): void {
+    this.#critic(id).setHead(head);
+  }
+
+  /** @param onToken Receives each token in the tick that draws it */
+  submit(id: number, policy: number, request: GenerateRequest, onToken?: (token: number) => void): void {
+    const { sampler, key } = this.#policy(policy).playing(request.version);
+    sampler.submit({ ...request, policy: key, id, onToken });
+  }
+
+  cancel(id: number): void {
+    for (const sampler of this.#allSamplers()) sampler.cancel(id);
+  }
+
+  /** The memory of a GPU, and the work that it received; undefined on the processor. */
+  deviceCounts(): DeviceCounts | undefined {
+    return this.#kernels.counts;
+  }
+
+  get busy(): boolean {
+    return this.#allSamplers().some((sampler) => sampler.busy);
+  }
+
+  /** One token for every running request of every policy. */
+  async tick(): Promise<SamplerResult[]> {
+    const results: SamplerResult[] = [];
+    for (const sampler of this.#allSamplers()) if (sampler.busy) results.push(...(await sampler.step()));
+    return results;
+  }
+
+  #allSamplers(): DecoderSampler[] {
+    return PRECISIONS.flatMap((precision) => [...this.#samplers[precision].values()]);
+  }
+
+  #base(id: number): BaseWeights {
+    return present(this.#bases.get(id), 'base', id).weights;
+  }
+
+  #critic(id: number): ResidentCritic {
+    return present(this.#critics.get(id), 'critic', id);
+  }
+
+  #policy(id: number): ResidentPolicy {
+    const policy = this.#policyAsItIs(id);
+    if (policy.broken)
+      throw new BackendError(
+        `policy '${policy.name}' has a part of a checkpoint that could not be read; load it, or another`,
+      );
+    return policy;
+  }
+
+  #policyAsItIs(id: number): ResidentPolicy {
+    return present(this.#policies.get(id), 'policy', id);
+  }
+}
+
+function firstBase(kernels: Kernels, config: DecoderConfig, first: RandomStart | MatrixKind): BaseWeights {
+  if (typeof first === 'string') return baseWeights(kernels, config, first);
+  const base = new DecoderWeights(kernels, config);
+  fillOnHost(kernels, base.tensors.flat, (flat) =>
+    initialise(config, decoderTensors(config, flat), first.seed, first.embeddingDeviation),
+  );
+  return base;
+}
+
+function present<T>(value: T | undefined, kind: StateOwner['kind'], id: number): T {
+  if (value === undefined) throw new BackendError(`the engine has no ${kind} of number ${id}`);
+  return value;
+}

@@ -1,0 +1,121 @@
+/** The client of a frozen agent's model on a server with OpenAI's chat completions. It uses OpenAI's own library. */
+import { APIError, OpenAI } from 'openai';
+import pLimit from 'p-limit';
+import { z } from 'zod';
+import { AnswerError, EndpointError, issuesText, reasonOf } from '../../base/errors.js';
+import { excerpt, Secret } from '../../base/host.js';
+import { webRequest } from '../../base/platform.js';
+import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
+import type { EndpointSpec } from './endpoint-spec.js';
+import { toolFields, wireMessage } from './wire-messages.js';
+
+/** After this many failed requests in a row, each with its retries, the server counts as gone. */
+const MOST_FAILURES = 32;
+/** Statuses that a retry cannot change: no key, no permission, an unknown model, or a server that has moved. */
+const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
+
+/** The longest reply. Far longer than the reply of a model in one turn. */
+const LONGEST_ANSWER_BYTES = 16e6;
+
+const toolCall = z.object({
+  id: z.string().nullish(),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+const message = z.object({
+  content: z.string().nullish(),
+  reasoning_content: z.string().nullish(),
+  tool_calls: z.array(toolCall).nullish(),
+});
+const completion = z.object({
+  choices: z.array(z.object({ message, finish_reason: z.string().nullish() })).min(1),
+  usage: z.object({ prompt_tokens: z.int().optional(), completion_tokens: z.int().optional() }).nullish(),
+});
+
+/** Makes no request yet. `environment` may hold OPENAI_API_KEY. Key and prompts are sent only to the URL's origin. */
+export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv = process.env): TextBackend {
+  const { url, model, timeoutMs, retries, concurrency, body } = spec;
+  const apiKey = spec.apiKey ?? environment.OPENAI_API_KEY ?? '';
+  const secret = new Secret(apiKey);
+  const client = new OpenAI({
+    baseURL: url,
+    fetch: guarded(secret),
+    apiKey: apiKey === '' ? 'none' : apiKey, // the client requires a key
+    defaultHeaders: apiKey === '' ? { Authorization: null } : {},
+    timeout: timeoutMs,
+    maxRetries: retries,
+  });
+  const limited = pLimit(concurrency);
+  let failures = 0;
+  const shown = (error: unknown) => `${url}: ${excerpt(secret.mask(reasonOf(error)), 1000)}`;
+
+  const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
+    const { messages, temperature, topP, maxTokens, seed } = request;
+    const fields = { temperature, top_p: topP, max_tokens: maxTokens, seed, ...toolFields(request), ...body };
+    const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+    const answer: unknown = await client.chat.completions.create(
+      { ...sent, model, messages: messages.map(wireMessage) },
+      { signal: AbortSignal.any([signal]) }, // a new signal, since the client does not remove its listener
+    );
+    return utterance(answer);
+  };
+
+  return {
+    complete: (request, signal) =>
+      limited(async () => {
+        signal.throwIfAborted();
+        try {
+          const answer = await ask(request, signal);
+          failures = 0;
+          return answer;
+        } catch (error) {
+          signal.throwIfAborted();
+          failures++;
+          if (error instanceof APIError && REFUSALS.includes(error.status)) throw new EndpointError(shown(error));
+          if (failures >= MOST_FAILURES)
+            throw new EndpointError(`${failures} requests in a row failed, the last: ${shown(error)}`);
+          throw new Error(shown(error));
+        }
+      }),
+  };
+}
+
+/**
+ * The `fetch` of the client. It returns a refused reply with a status that is not retried, since the client retries
+ * after any error.
+ */
+function guarded(secret: Secret): typeof fetch {
+  return async (input, init = {}) => {
+    const { method = 'GET', headers: sent = {}, body = null, signal } = init;
+    const request = { method, headers: sent, body, signal: signal ?? new AbortController().signal };
+    try {
+      const answer = await webRequest(String(input), { ...request, mostBytes: LONGEST_ANSWER_BYTES, secret });
+      const { status, headers } = answer;
+      // `Response` accepts only these statuses, and some of them only without a body.
+      const usable = status >= 200 && status <= 599 && ![204, 205, 304].includes(status);
+      return new Response(usable ? answer.text() : `status ${status}`, { status: usable ? status : 502, headers });
+    } catch (error) {
+      if (!(error instanceof AnswerError)) throw error;
+      const { reason, message } = error;
+      const refusal = { status: reason === 'redirect' ? 308 : 413, headers: { 'x-should-retry': 'false' } };
+      return Response.json({ error: { message } }, refusal);
+    }
+  };
+}
+
+/** @throws Error when it is not a chat completion */
+function utterance(answer: unknown): Utterance {
+  const parsed = completion.safeParse(answer);
+  if (!parsed.success) throw new Error(`the answer is not a chat completion: ${issuesText(parsed.error.issues)}`);
+  const [choice] = parsed.data.choices;
+  const { content, reasoning_content: reasoning, tool_calls: calls } = choice?.message ?? {};
+  const toolCalls = (calls ?? []).map(({ id, function: call }) => ({ id: id ?? '', ...call }));
+  const { prompt_tokens: promptTokens, completion_tokens: responseTokens } = parsed.data.usage ?? {};
+  return {
+    text: content ?? '', // null for a refusal, or if there are only tool calls
+    ...(reasoning ? { reasoning } : {}),
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    finishReason: choice?.finish_reason === 'length' ? 'length' : 'stop',
+    ...(promptTokens === undefined ? {} : { promptTokens }),
+    ...(responseTokens === undefined ? {} : { responseTokens }),
+  };
+}

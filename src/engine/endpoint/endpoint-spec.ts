@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { serverUrl } from '../backends/server-access.js';
+
+/** Fields of a request that a recipe cannot set: the model, the conversation and the form of the reply. */
+const FIXED = ['model', 'messages', 'stream', 'n'];
+
+/** An OpenAI-compatible endpoint as a recipe names it. */
+export const endpointSchema = z.strictObject({
+  type: z.literal('endpoint'),
+  url: serverUrl('an endpoint, such as http://127.0.0.1:8000/v1').describe(
+    'The URL up to and with the version, such as `http://127.0.0.1:8000/v1`.',
+  ),
+  model: z.string().min(1).describe("The server's name of the model."),
+  apiKey: z
+    .string()
+    .optional()
+    .describe(
+      "The key for the server. Default: OPENAI_API_KEY of the environment. `''` sends none. It is never written to a " +
+        'file, so `--set` refuses it.',
+    ),
+  timeoutMs: z.int().min(1).default(60_000).describe('Milliseconds that one attempt may take.'),
+  retries: z
+    .int()
+    .min(0)
+    .default(3)
+    .describe(
+      'Retries of a request that found no server, timed out, or got status 408, 409, 429 or 5xx. It obeys `Retry-After`.',
+    ),
+  concurrency: z
+    .int()
+    .min(1)
+    .default(8)
+    .describe('The most requests at the same time, for all agents with this endpoint together. Further ones wait.'),
+  body: z
+    .record(z.string(), z.json())
+    .refine((body) => FIXED.every((key) => !(key in body)), `cannot set ${FIXED.join(', ')}`)
+    .default({})
+    .describe("Additional fields of all requests, such as `{ reasoning_effort: 'low' }`. Null removes a usual field."),
+});
+
+export type EndpointSpec = z.output<typeof endpointSchema>;
+
+/** An endpoint as a recipe's author writes it. Only `url` and `model` are required. */
+export interface EndpointOptions {
+  /** The URL up to and with the version, such as `http://127.0.0.1:8000/v1`. */
+  readonly url: string;
+  /** The server's name of the model. */
+  readonly model: string;
+  /**
+   * The key for the server. Default: OPENAI_API_KEY of the environment. `''` sends none. It is never written to a
+   * file, so `--set` refuses it.
+   */
+  readonly apiKey?: string | undefined;
+  /** Milliseconds that one attempt may take. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Retries of a request that found no server, timed out, or got status 408, 409, 429 or 5xx. It obeys `Retry-After`.
+   */
+  readonly retries?: number | undefined;
+  /** The most requests at the same time, for all agents with this endpoint together. Further ones wait. */
+  readonly concurrency?: number | undefined;
+  /** Additional fields of all requests, such as `{ reasoning_effort: 'low' }`. Null removes a usual field. */
+  readonly body?: Readonly<Record<string, z.core.util.JSONType>> | undefined;
+}

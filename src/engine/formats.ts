@@ -1,0 +1,7 @@
+/** Door of `engine`: formats of models on disk, and downloads from a hub. */
+export { type Commits, withLocalModels } from './hub/local-models.js';
+export { modelDirectory } from './hub/model-directory.js';
+export { readConfig } from './model/formats/model-config.js';
+export { readAdapterDescription, writeAdapterConfig } from './model/formats/peft.js';
+export { formatJson, readJson, readTemplate, readTokenizer } from './model/formats/tokenizer-files.js';
+export { parseJson, parseWith, readOrRefuse } from './model/formats/validated-json.js';

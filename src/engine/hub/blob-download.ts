@@ -1,0 +1,107 @@
+/**
+ * Downloads one file of a model into the cache. An interrupted download is resumed, the file is checked against its
+ * hash, and one process at a time downloads it.
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { HubError, messageOf } from '../../base/errors.js';
+import type { HubClient, RemoteFile } from './hub-client.js';
+import { withLock } from './lock.js';
+import type { ModelCache } from './model-cache.js';
+import { patiently } from './patience.js';
+
+export interface BlobDownloadOptions {
+  readonly signal: AbortSignal;
+  /** Wait before the first repetition of a request that failed; it doubles with each further one. */
+  readonly retryDelayMs: number;
+  /** Receives the number of bytes downloaded so far. */
+  readonly onBytes: (bytes: number) => void;
+  /** Called when another process is downloading the file already. */
+  readonly onWait: () => void;
+}
+
+const RETRIES = 4;
+
+/**
+ * Puts a file's blob into the cache. The bytes of an interrupted download stay beside it, and the next call continues
+ * from there.
+ * @throws HubError; the signal's reason
+ */
+export async function downloadBlob(
+  cache: ModelCache,
+  client: HubClient,
+  commit: string,
+  file: RemoteFile,
+  options: BlobDownloadOptions,
+): Promise<void> {
+  const { signal, retryDelayMs, onWait } = options;
+  // The names differ from huggingface_hub's. Its locks are of another kind, so the two programs must not append to the
+  // same partial file.
+  const lock = join(dirname(cache.directory), '.locks', basename(cache.directory), `${file.hash}.drmas.lock`);
+  const attempt = () => fetchRest(partialFile(cache, file), client, commit, file, options);
+  await withLock(lock, { signal, onWait }, async () => {
+    if (await cache.holdsBlob(file.hash)) return;
+    await mkdir(dirname(cache.blob(file.hash)), { recursive: true });
+    await patiently(attempt, { retries: RETRIES, retryDelayMs, signal });
+    await rename(partialFile(cache, file), cache.blob(file.hash));
+  });
+}
+
+/** Bytes of the file that an interrupted download left. */
+export async function partialBytes(cache: ModelCache, file: RemoteFile): Promise<number> {
+  return sizeOf(partialFile(cache, file));
+}
+
+const partialFile = (cache: ModelCache, { hash }: RemoteFile) => `${cache.blob(hash)}.drmas.incomplete`;
+
+const sizeOf = (path: string) =>
+  stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  );
+
+async function fetchRest(
+  partial: string,
+  client: HubClient,
+  commit: string,
+  file: RemoteFile,
+  { signal, onBytes }: BlobDownloadOptions,
+): Promise<void> {
+  let here = await sizeOf(partial);
+  onBytes(here);
+  const counted = async function* () {
+    for await (const chunk of client.read(commit, file.name, here)) {
+      if (here + chunk.length > file.bytes)
+        throw new HubError(
+          'damaged',
+          `${file.name}: the server sends more than the ${file.bytes} bytes that it announced`,
+        );
+      yield chunk;
+      here += chunk.length;
+      onBytes(here);
+    }
+  };
+  if (here < file.bytes) await pipeline(counted, createWriteStream(partial, { flags: 'a', flush: true }), { signal });
+  if (here < file.bytes)
+    throw new HubError('unreachable', `${file.name}: the connection ended after ${here} of ${file.bytes} bytes`);
+  const actual = here === file.bytes ? await hashOf(partial, file) : `${here} bytes instead of ${file.bytes}`;
+  if (actual === file.hash) return;
+  await rm(partial);
+  throw new HubError('damaged', `${file.name}: expected contents with the hash ${file.hash}, got ${actual}`);
+}
+
+/** A file's hash: SHA-256, or git's hash, which is SHA-1 of size and contents. */
+async function hashOf(path: string, { bytes, hash }: RemoteFile): Promise<string> {
+  const state = hash.length === 64 ? createHash('sha256') : createHash('sha1').update(`blob ${bytes}\0`);
+  for await (const chunk of createReadStream(path)) state.update(chunk);
+  return state.digest('hex');
+}
+
+/** Turns an error of the file system into a HubError. Returns other errors unchanged. */
+export function diskError(error: unknown, directory: string): unknown {
+  if (!(error instanceof Error && 'syscall' in error)) return error;
+  return new HubError('disk', `the cache of models in ${directory} cannot be written: ${messageOf(error)}`);
+}

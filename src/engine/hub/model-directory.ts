@@ -1,0 +1,208 @@
+/** The directory of a model: a local directory of the user, or the model's directory in the cache of downloads. */
+import { readFile, stat, statfs } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { CheckpointError, HubError } from '../../base/errors.js';
+import { byteText } from '../../base/host.js';
+import { diskError, downloadBlob, partialBytes } from './blob-download.js';
+import { progressOf } from './download-progress.js';
+import { type HubClient, hubClient, type RemoteFile } from './hub-client.js';
+import { cacheRoot, expandHome, ModelCache } from './model-cache.js';
+import { INDEX, lacking, type NeededFiles, smallFiles, weightFiles } from './model-files.js';
+import { formatModelId, type ModelId, parseModelId } from './model-id.js';
+import { patiently } from './patience.js';
+
+export interface ModelDirectoryOptions {
+  /**
+   * The files to download. Default `all`; `tokenizer` leaves the weights out, for a model that a server computes.
+   */
+  readonly files?: NeededFiles;
+  readonly signal?: AbortSignal | undefined;
+  /** Receives the name of a download and its progress. */
+  readonly onProgress?: ((message: string) => void) | undefined;
+  /** HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HUB_CACHE and HF_HOME are read from it; by default the process's. */
+  readonly environment?: NodeJS.ProcessEnv;
+  /** Wait before the first repetition of a request that failed. */
+  readonly retryDelayMs?: number;
+}
+
+type Context = Required<ModelDirectoryOptions> & {
+  readonly signal: AbortSignal;
+  readonly onProgress: (m: string) => void;
+};
+
+/**
+ * The directory of a model that is named by a path or as `org/name[@revision]` on a hub. A directory that exists wins.
+ * A name that begins like a path (`/`, `~`, `.`, `..`) is never looked up on a hub. Files that the cache lacks are
+ * downloaded into it. Without a network, or with HF_HUB_OFFLINE=1, only the cache is used.
+ * @throws CheckpointError when the name is neither a directory nor a hub's name; HubError when the download fails; the
+ *   signal's reason
+ */
+export async function modelDirectory(model: string, options: ModelDirectoryOptions = {}): Promise<string> {
+  return (await findModel(model, options)).directory;
+}
+
+/**
+ * Finds the directory as `modelDirectory` does, with the commit of a model that is on a hub.
+ * @param commit The commit to take, even if the name's revision is another commit now
+ */
+export async function findModel(
+  model: string,
+  { commit, ...options }: ModelDirectoryOptions & { readonly commit?: string | undefined },
+): Promise<{ readonly directory: string; readonly commit?: string }> {
+  const path = expandHome(model);
+  if (await isDirectory(path)) return { directory: path };
+  const named = parseModelId(model);
+  if (named === undefined)
+    throw new CheckpointError(
+      `${model}: expected a directory with config.json, found none (nor is it a model's name on a hub, org/name[@revision])`,
+    );
+  const id = { ...named, revision: commit ?? named.revision };
+  const context: Context = {
+    files: options.files ?? 'all',
+    signal: options.signal ?? new AbortController().signal,
+    onProgress: options.onProgress ?? (() => {}),
+    environment: options.environment ?? process.env,
+    retryDelayMs: options.retryDelayMs ?? 1000,
+  };
+  const cache = new ModelCache(cacheRoot(context.environment), id);
+  try {
+    const directory = await fromHub(cache, id, context);
+    return { directory, commit: basename(directory) };
+  } catch (error) {
+    context.signal.throwIfAborted();
+    throw diskError(error, cache.directory);
+  }
+}
+
+const isDirectory = (path: string) =>
+  stat(path).then(
+    (entry) => entry.isDirectory(),
+    () => false,
+  );
+
+async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promise<string> {
+  const { environment, files, signal, onProgress } = context;
+  if (/^(?:1|on|yes|true)$/i.test(environment.HF_HUB_OFFLINE ?? '')) {
+    const { directory, missing } = await inCache(cache, id, files);
+    if (missing === undefined) return directory;
+    throw new HubError(
+      'offline',
+      `${formatModelId(id)}: HF_HUB_OFFLINE is set, and ${cache.directory} lacks ${missing}`,
+    );
+  }
+  const client = hubClient(id, environment, signal);
+  let commit: string;
+  try {
+    commit = await patiently(() => client.commit(), patience(context));
+  } catch (error) {
+    if (!(error instanceof HubError) || error.reason !== 'unreachable') throw error;
+    const { directory, missing } = await inCache(cache, id, files);
+    if (missing !== undefined)
+      throw new HubError(
+        'unreachable',
+        `${formatModelId(id)}: ${error.message}; and ${cache.directory} lacks ${missing}`,
+      );
+    onProgress(`${error.message}; taking ${formatModelId(id)} as it was last downloaded (${directory}).`);
+    return directory;
+  }
+  await download(cache, client, commit, id, context);
+  await cache.rememberCommit(id.revision, commit);
+  return cache.snapshot(commit);
+}
+
+/** The retries of requests about a model. They are few, so that a machine without a network soon uses its cache. */
+const patience = ({ retryDelayMs, signal }: Context) => ({ retries: 1, retryDelayMs, signal });
+
+/** The model in the cache, and the first file that is missing there. */
+async function inCache(
+  cache: ModelCache,
+  { revision }: ModelId,
+  needed: NeededFiles,
+): Promise<{ readonly directory: string; readonly missing: string | undefined }> {
+  const commit = await cache.commitOf(revision);
+  if (commit === undefined) return { directory: cache.directory, missing: `revision "${revision}"` };
+  const directory = cache.snapshot(commit);
+  const there = await cache.files(commit);
+  const missing = lacking(there, needed);
+  if (missing !== undefined || needed === 'tokenizer') return { directory, missing };
+  const weights = weightFiles(await indexText(cache, commit, there));
+  return { directory, missing: weights.find((name) => !there.has(name)) };
+}
+
+async function indexText(cache: ModelCache, commit: string, there: ReadonlySet<string>): Promise<string | undefined> {
+  if (there.has('model.safetensors') || !there.has(INDEX)) return undefined;
+  return readFile(join(cache.snapshot(commit), INDEX), 'utf8');
+}
+
+async function download(
+  cache: ModelCache,
+  client: HubClient,
+  commit: string,
+  id: ModelId,
+  context: Context,
+): Promise<void> {
+  const files = await patiently(() => client.files(commit), patience(context));
+  const remote = new Map(files.map((file) => [file.name, file]));
+  const there = new Set(remote.keys());
+  const missing = lacking(there, context.files);
+  if (missing !== undefined) throw lacks(id, missing, there);
+  const fetchAll = async (names: readonly string[]) => {
+    const absent = names.find((name) => !remote.has(name));
+    if (absent !== undefined) throw lacks(id, absent, there);
+    const wanted = names.flatMap((name) => remote.get(name) ?? []);
+    await downloadFiles(cache, client, commit, wanted, id, context);
+  };
+  await fetchAll(smallFiles(there, context.files));
+  if (context.files === 'all') await fetchAll(weightFiles(await indexText(cache, commit, there)));
+}
+
+function lacks(id: ModelId, missing: string, there: ReadonlySet<string>): HubError {
+  const other = [...there].find((name) => /\.(?:bin|pt|pth|gguf|h5|msgpack)$/.test(name));
+  const hint = missing.endsWith('.safetensors') && other ? ` (found ${other}; only safetensors are read)` : '';
+  return new HubError('missing', `${formatModelId(id)} has no ${missing}${hint}`);
+}
+
+async function downloadFiles(
+  cache: ModelCache,
+  client: HubClient,
+  commit: string,
+  files: readonly RemoteFile[],
+  id: ModelId,
+  { signal, onProgress, retryDelayMs }: Context,
+): Promise<void> {
+  const linked = await cache.files(commit);
+  const unlinked = files.filter(({ name }) => !linked.has(name));
+  const absent: RemoteFile[] = [];
+  for (const file of unlinked) if (!(await cache.holdsBlob(file.hash))) absent.push(file);
+  await requireRoom(cache, absent);
+  const onBytes = progressOf(formatModelId(id), absent, onProgress);
+  for (const file of unlinked) {
+    if (absent.includes(file)) {
+      const onWait = () => onProgress(`Waiting for another process that is downloading ${file.name} of ${id.name}.`);
+      await downloadBlob(cache, client, commit, file, {
+        signal,
+        retryDelayMs,
+        onWait,
+        onBytes: (bytes) => onBytes(file, bytes),
+      });
+    }
+    await cache.link(commit, file.name, file.hash);
+  }
+}
+
+/** @throws HubError if the disk has no room for the rest of the download */
+async function requireRoom(cache: ModelCache, absent: readonly RemoteFile[]): Promise<void> {
+  let needed = 0;
+  for (const file of absent) needed += Math.max(0, file.bytes - (await partialBytes(cache, file)));
+  const { bavail, bsize } = await statfs(await existing(cache.directory));
+  if (needed > bavail * bsize)
+    throw new HubError(
+      'disk',
+      `${cache.directory}: ${byteText(needed)} are to be downloaded, but ${byteText(bavail * bsize)} are free`,
+    );
+}
+
+/** The directory, or the nearest one above it that exists. */
+async function existing(directory: string): Promise<string> {
+  return (await isDirectory(directory)) || dirname(directory) === directory ? directory : existing(dirname(directory));
+}

@@ -1,0 +1,168 @@
+/**
+ * The objective of an update, from samples to the gradient of their log-probs. Every backend uses it: the backend
+ * begins the objective, sends `samples` through its model, gives their log-probs row by row and propagates the
+ * gradients that it receives.
+ */
+
+import { ArgumentError } from '../../../base/errors.js';
+import type { TrainingSample } from '../../../base/nouns.js';
+import { assertSameShape } from '../aggregate.js';
+import type { TokenLoss } from '../define-loss.js';
+import type { LossRow } from '../loss-batch.js';
+import { type AnyLoss, correctionOf, lossKind } from '../loss-spec.js';
+import { type NormalizedLoss, PolicyLossAccumulator } from '../policy-loss-accumulator.js';
+import { EntropySums, KlSums } from './added-terms.js';
+import { demonstrations } from './demonstrations.js';
+import { type MergedRow, type MergedSample, mergeSamples } from './merged-samples.js';
+import type { ForwardBackwardOptions } from './objective-options.js';
+import type { Objective, ObjectiveSums, TokenRatios } from './objective-sums.js';
+import { partOf, rowsOfSample } from './sample-rows.js';
+import { tokenRatios } from './token-ratios.js';
+
+export type { Objective } from './objective-sums.js';
+
+/** The objective of these samples. @throws ArgumentError when shapes differ or a spec is wrong */
+export function objectiveOf(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Objective {
+  const { loss, normalizer } = options;
+  if (loss.type === 'demonstrations') return demonstrations(samples, normalizer);
+  return new PolicyObjective(samples, loss, options);
+}
+
+/** A policy loss and its additional terms. A merged row gives the same sums as its copies one by one. */
+class PolicyObjective implements Objective {
+  readonly samples: readonly TrainingSample[];
+  readonly needsScores: boolean;
+  readonly #merged: readonly MergedSample[];
+  readonly #sent: readonly TrainingSample[];
+  readonly #spec: AnyLoss;
+  readonly #loss: NormalizedLoss;
+  readonly #options: ForwardBackwardOptions;
+
+  constructor(samples: readonly TrainingSample[], loss: AnyLoss, options: ForwardBackwardOptions) {
+    const kind = lossKind(loss);
+    this.#spec = loss;
+    this.#loss = { kind, correction: correctionOf(loss), normalizer: options.normalizer };
+    this.#options = options;
+    this.#sent = samples;
+    // The other terms need the log-probs of rows without advantage too, unless the loss excludes these rows.
+    const { kl, entropyCoefficient } = activeTerms(options);
+    const others = kl !== undefined || entropyCoefficient !== undefined;
+    const withoutAdvantage = others && kind.withoutAdvantage !== 'excluded' ? 'scored' : kind.withoutAdvantage;
+    this.#merged = mergeSamples(samples, withoutAdvantage);
+    this.samples = this.#merged.map(({ sample }) => sample);
+    this.needsScores = kind.prepares;
+  }
+
+  begin(score: () => readonly Float32Array[]): ObjectiveSums {
+    const sums = new PolicyObjectiveSums(this.#merged, this.#loss, this.#options, {
+      sent: this.#sent.flatMap(rowsOfSample),
+      score: () => {
+        const logprobs = score();
+        assertSameShape({ tokens: this.samples.map(({ tokens }) => tokens), logprobs });
+        return this.#merged.flatMap(({ rows }, i) => rows.map(({ span }) => partOf(logprobs[i] as Float32Array, span)));
+      },
+    });
+    return this.#options.keepRatios === true ? this.#withRatios(sums) : sums;
+  }
+
+  /** The same sums. They also keep the ratios of every copy of a sample that is added. */
+  #withRatios(sums: PolicyObjectiveSums): ObjectiveSums {
+    const ratios: (TokenRatios | undefined)[] = this.#sent.map(() => undefined);
+    const { entropyGradient } = sums;
+    return {
+      ...(entropyGradient && { entropyGradient }),
+      gradient: (index, logprobs) => {
+        for (const i of this.#merged[index]?.indices ?? [])
+          ratios[i] = tokenRatios(this.#spec, this.#sent[i] as TrainingSample, logprobs, sums.token);
+        return sums.gradient(index, logprobs);
+      },
+      result: () => ({ ...sums.result(), ratios }),
+    };
+  }
+}
+
+/** The additional terms whose coefficient is not 0. */
+function activeTerms({ kl, entropyCoefficient = 0 }: ForwardBackwardOptions) {
+  return {
+    kl: kl === undefined || kl.coefficient === 0 ? undefined : kl,
+    entropyCoefficient: entropyCoefficient === 0 ? undefined : entropyCoefficient,
+  };
+}
+
+class PolicyObjectiveSums implements ObjectiveSums {
+  readonly #merged: readonly MergedSample[];
+  /** The position of each sample's first row among the rows of all. */
+  readonly #first: readonly number[];
+  readonly #policyLoss: PolicyLossAccumulator;
+  readonly #kl: KlSums | undefined;
+  readonly #entropy: EntropySums | undefined;
+  readonly entropyGradient?: (index: number, entropies: Float32Array) => Float32Array;
+
+  constructor(
+    merged: readonly MergedSample[],
+    loss: NormalizedLoss,
+    options: ForwardBackwardOptions,
+    batch: ConstructorParameters<typeof PolicyLossAccumulator>[2],
+  ) {
+    this.#merged = merged;
+    let next = 0;
+    this.#first = merged.map(({ rows }) => {
+      const first = next;
+      next += rows.length;
+      return first;
+    });
+    const accumulated = merged.flatMap(({ sample, rows }) => rows.map((row) => lossRow(sample, row)));
+    this.#policyLoss = new PolicyLossAccumulator(loss, accumulated, batch);
+    const weighing = { aggregate: loss.kind.aggregate, normalizer: loss.normalizer };
+    const { kl, entropyCoefficient } = activeTerms(options);
+    this.#kl = kl === undefined ? undefined : new KlSums(kl, weighing);
+    if (entropyCoefficient === undefined) return;
+    const entropy = new EntropySums(entropyCoefficient, weighing);
+    this.#entropy = entropy;
+    this.entropyGradient = (index, entropies) => {
+      const gradient = new Float32Array(entropies.length);
+      for (const row of (merged[index] as MergedSample).rows)
+        gradient.set(entropy.addRow(row, partOf(entropies, row.span), row.copies), row.span.start);
+      return gradient;
+    };
+  }
+
+  /** The loss of a token, with the constants of this batch. */
+  get token(): TokenLoss {
+    return this.#policyLoss.token;
+  }
+
+  gradient(index: number, logprobs: Float32Array): Float32Array {
+    const { sample, rows } = this.#merged[index] as MergedSample;
+    assertSameShape({ tokens: [sample.tokens], logprobs: [logprobs] });
+    const gradient = new Float32Array(logprobs.length);
+    rows.forEach((row, r) => {
+      const ofRow = partOf(logprobs, row.span);
+      const slopes = this.#policyLoss.add((this.#first[index] as number) + r, ofRow);
+      if (this.#kl !== undefined) {
+        const { referenceLogprobs, agent } = sample;
+        if (referenceLogprobs === undefined)
+          throw new ArgumentError(`a sample of agent ${agent} has no referenceLogprobs, which a KL term needs`);
+        this.#kl.addRow(row, ofRow, partOf(referenceLogprobs, row.span), row.copies, slopes);
+      }
+      gradient.set(slopes, row.span.start);
+    });
+    return gradient;
+  }
+
+  result() {
+    const loss = this.#policyLoss.loss + (this.#kl?.loss ?? 0) + (this.#entropy?.loss ?? 0);
+    const metrics = this.#policyLoss.metrics();
+    return { loss, metrics: this.#kl === undefined ? metrics : { ...metrics, referenceKl: this.#kl.mean } };
+  }
+}
+
+/** A row of a sample as the policy loss adds it up. */
+function lossRow({ behaviourLogprobs, proximalLogprobs }: TrainingSample, row: MergedRow): LossRow {
+  const { span } = row;
+  return {
+    ...row,
+    behaviourLogprobs: partOf(behaviourLogprobs, span),
+    proximalLogprobs: proximalLogprobs && partOf(proximalLogprobs, span),
+  };
+}

@@ -1,0 +1,69 @@
+import { assertSameShape, countTokens, normalizerOfRows, rowWeight, type TokenNumbers } from './aggregate.js';
+import type { Aggregation } from './loss-settings.js';
+
+export interface ValueLossOptions {
+  /** How far a value may move from the sampled one before its loss stops counting. */
+  readonly clip: number;
+  /** How the losses of tokens become one number. */
+  readonly aggregate: Aggregation;
+  /**
+   * Divides the summed loss. Default: the given rows' normalizer. For a part of a mini-batch, pass the mini-batch's.
+   */
+  readonly normalizer?: number;
+}
+
+export interface ValueLossGradient {
+  readonly loss: number;
+  /** d loss / d values, 0 where masked. */
+  readonly gradient: number[][]; // [rows][T]
+  readonly metrics: { readonly clipFraction: number };
+}
+
+/**
+ * The clipped value loss of PPO: max((v - R)², (clamp(v, v_old ± clip) - R)²) a token, R = return; without the ½ that
+ * some put before it, as in the paper's code.
+ * @throws ArgumentError when shapes differ
+ *
+ * @example
+ * ```ts
+ * import { valueLoss } from 'drmas';
+ *
+ * const rows = { values: [[0.4]], oldValues: [[0.5]], returns: [[1]], mask: [[1]] };
+ * const { loss } = valueLoss(rows, { clip: 0.5, aggregate: 'token-mean' });
+ * ```
+ */
+export function valueLoss(
+  input: {
+    readonly values: readonly TokenNumbers[]; // [rows][T]
+    readonly oldValues: readonly TokenNumbers[]; // [rows][T]
+    readonly returns: readonly TokenNumbers[]; // [rows][T]
+    readonly mask: readonly TokenNumbers[]; // [rows][T]
+  },
+  { clip, aggregate, normalizer }: ValueLossOptions,
+): ValueLossGradient {
+  const { values, oldValues, returns, mask } = input;
+  assertSameShape({ values, oldValues, returns, mask });
+  const divisor = normalizer ?? normalizerOfRows(aggregate, mask);
+  let loss = 0;
+  let clippedTokens = 0;
+  let tokens = 0;
+  const gradient = values.map((row, r) => {
+    const [old, target, maskRow] = [oldValues[r] as TokenNumbers, returns[r] as TokenNumbers, mask[r] as TokenNumbers];
+    const written = countTokens(maskRow);
+    const weight = divisor === 0 ? 0 : rowWeight(aggregate, written) / divisor;
+    tokens += written;
+    return Array.from(row, (value, t) => {
+      if (maskRow[t] === 0) return 0;
+      const anchor = old[t] as number;
+      const bounded = Math.min(Math.max(value, anchor - clip), anchor + clip);
+      const free = value - (target[t] as number);
+      const held = bounded - (target[t] as number);
+      const clipped = held ** 2 > free ** 2;
+      if (clipped) clippedTokens++;
+      loss += weight * (clipped ? held ** 2 : free ** 2);
+      // `held` wins only where the clamp is active, and there the value moves nothing.
+      return clipped ? 0 : 2 * weight * free;
+    });
+  });
+  return { loss, gradient, metrics: { clipFraction: clippedTokens / Math.max(tokens, 1) } };
+}

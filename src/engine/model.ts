@@ -1,0 +1,35 @@
+/** Door of `engine`: descriptions of models and optimisers; the decoder. */
+export { type AgentProfile, agentProfileSchema, readAgentProfile, writeAgentProfile } from './model/agent-profile.js';
+export type { SequenceScores, Upstream } from './model/decoder/decoder.js';
+export { FlatOptimizer, type OptimizerState } from './model/decoder/flat-optimizer.js';
+export type { Sequence } from './model/decoder/packed-batch.js';
+export { clippedStep, gradientNorm, requireFinite, type TrainedPart } from './model/decoder/trained-part.js';
+export { adapterParameterCount } from './model/decoder/weights/adapter-tensors.js';
+export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
+export { wholeWeights } from './model/initial-weights.js';
+export { loraModel, wholeModels } from './model/model-schema.js';
+export {
+  type CheckpointSpec,
+  type ChoiceTableInput,
+  type ChoiceTableSpec,
+  checkpoint,
+  choiceTable,
+  completeModel,
+  completeWhole,
+  type LoraInput,
+  type LoraOptions,
+  lora,
+  type ModelInput,
+  type ModelSpec,
+  type SavedAdapter,
+  type TinyDecoderInput,
+  type TinyDecoderSpec,
+  tinyDecoder,
+  type WholeModelInput,
+  type WholeModelSpec,
+  wholeModel,
+} from './model/model-spec.js';
+export type { AdamWSettings } from './model/optimizers/adamw.js';
+export { defaultOptimizer, optimizerTypes } from './model/optimizers/index.js';
+export { criticOptimizerSchema, optimizerSchema } from './model/optimizers/optimizer-schema.js';
+export { nonNegative, positive } from './model/optimizers/setting-ranges.js';

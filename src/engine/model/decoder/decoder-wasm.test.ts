@@ -1,0 +1,16 @@
+import { describe, it } from 'vitest';
+import { adapterContract } from '../../../../test/contracts/adapters.js';
+import { baseContract } from '../../../../test/contracts/bases.js';
+import { decoderContract } from '../../../../test/contracts/decoder.js';
+import { precisionContract } from '../../../../test/contracts/precision.js';
+import { selectKernels } from '../../tensor/select.js';
+
+const { kernels, notice } = await selectKernels({ threads: 1, prefer: 'wasm' });
+
+if (kernels.name === 'wasm') {
+  decoderContract('wasm', () => kernels);
+  adapterContract('wasm', () => kernels);
+  baseContract('wasm', () => kernels);
+  precisionContract('wasm', () => kernels);
+} else
+  describe.skip(`decoder on WebAssembly kernels: ${notice ?? 'not available'}`, () => it('needs the build', () => {}));

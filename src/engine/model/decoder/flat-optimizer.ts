@@ -1,0 +1,89 @@
+import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats } from '../../tensor/memory.js';
+import { defaultOptimizer, optimizerNamed, usedBuffers } from '../optimizers/index.js';
+
+/** The state that an optimiser carries from step to step, with its buffers or copies of them. */
+export interface OptimizerState<F extends Floats = Float32Array> {
+  readonly type: string;
+  /** The number of steps so far. */
+  readonly step: number;
+  /** The buffers, [parameters] each; a missing one is all zeros. */
+  readonly buffers: Readonly<Record<string, F>>;
+}
+
+/** An optimiser of one flat buffer of weights. Its buffers are allocated when a step first needs them. */
+export class FlatOptimizer {
+  readonly #kernels: Kernels;
+  readonly #length: number;
+  #type: string = defaultOptimizer;
+  #step = 0;
+  #buffers: Record<string, Floats> = {};
+
+  constructor(kernels: Kernels, length: number) {
+    this.#kernels = kernels;
+    this.#length = length;
+  }
+
+  /** Makes one step on the gradient times `gradientScale`. A change of the optimiser's type clears its state. */
+  update(settings: OptimizerSettings, weights: Floats, gradient: Floats, gradientScale: number): void {
+    if (settings.type !== this.#type) this.restore({ type: settings.type, step: 0, buffers: {} });
+    this.#step++;
+    const buffers = Object.fromEntries(usedBuffers(settings).map((name) => [name, this.#buffer(name)]));
+    const memory = { weights, gradient, buffers, length: this.#length, step: this.#step, gradientScale };
+    optimizerNamed(settings.type).step(this.#kernels, memory, settings);
+  }
+
+  /** The state, with the buffers themselves. */
+  get state(): OptimizerState<Floats> {
+    return { type: this.#type, step: this.#step, buffers: this.#buffers };
+  }
+
+  /** Copies the state. */
+  async copyState(): Promise<OptimizerState> {
+    const { type, step } = this.state;
+    const names = Object.keys(this.#buffers);
+    const copies = await this.#kernels.read(Object.values(this.#buffers));
+    return { type, step, buffers: Object.fromEntries(names.map((name, i) => [name, copies[i] as Float32Array])) };
+  }
+
+  /** Replaces the state by a copy of `state`. */
+  restore({ type, step, buffers }: OptimizerState): void {
+    this.#begin(type, step);
+    for (const name of Object.keys(optimizerNamed(type).buffers)) {
+      const saved = buffers[name];
+      if (saved !== undefined) this.#kernels.write(this.#buffer(name), saved);
+    }
+  }
+
+  /**
+   * Replaces the state and returns the buffers with these names, [parameters] each and all 0, for the caller to fill.
+   */
+  restoreInto(type: string, step: number, names: readonly string[]): Map<string, Floats> {
+    this.#begin(type, step);
+    const wanted = Object.keys(optimizerNamed(type).buffers).filter((name) => names.includes(name));
+    return new Map(wanted.map((name) => [name, this.#buffer(name)]));
+  }
+
+  #begin(type: string, step: number): void {
+    if (type !== this.#type) this.free();
+    this.#type = type;
+    this.#step = step;
+    for (const buffer of Object.values(this.#buffers)) this.#kernels.fill({ x: buffer, value: 0 });
+  }
+
+  reset(): void {
+    this.restore({ type: this.#type, step: 0, buffers: {} });
+  }
+
+  /** Gives the buffers back; the next step begins with new ones, all 0. */
+  free(): void {
+    for (const buffer of Object.values(this.#buffers)) this.#kernels.free(buffer);
+    this.#buffers = {};
+  }
+
+  #buffer(name: string): Floats {
+    this.#buffers[name] ??= this.#kernels.allocate(this.#length);
+    return this.#buffers[name];
+  }
+}

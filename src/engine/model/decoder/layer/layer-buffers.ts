@@ -1,0 +1,148 @@
+/**
+ * The buffers of a layer's passes. R rows attend; K of them are kept after attention: all, or those that predict a
+ * token.
+ */
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Arena } from '../../../tensor/arena.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats, Integers } from '../../../tensor/memory.js';
+import { type Matrix, qkvWidth } from '../weights/decoder-tensors.js';
+import type { PackedAdapter } from '../weights/packed-adapter.js';
+import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
+
+/**
+ * The rows of a layer: R that attend, and the K of them that are kept after attention; all if `kept` is undefined.
+ */
+export interface LayerRows {
+  readonly rows: number;
+  readonly positions: Integers; // [R]
+  readonly kept: Integers | undefined; // [K]
+}
+
+type RowCounts = Pick<LayerRows, 'rows' | 'kept'>;
+
+/** The number of rows after attention, K. */
+export const keptCount = ({ rows, kept }: RowCounts): number => kept?.length ?? rows;
+
+/** The values that one layer computes and that its backward pass reads again. */
+export interface LayerBuffers {
+  readonly input: Floats; // [R, width]
+  readonly normed: Floats; // [R, width]
+  readonly inverse: Floats; // [R]
+  readonly qkv: Floats; // [R, (heads + 2 kvHeads) headDim]
+  readonly attended: Floats; // [R, heads · headDim]
+  readonly logSumExp: Floats; // [R, heads]
+  /** The kept rows of `input` and `attended`; the same buffers if all are kept. */
+  readonly keptInput: Floats; // [K, width]
+  readonly keptAttended: Floats; // [K, heads · headDim]
+  readonly middle: Floats; // [K, width]
+  readonly middleNormed: Floats; // [K, width]
+  readonly middleInverse: Floats; // [K]
+  readonly gateUp: Floats; // [K, 2 · feedForward]
+  readonly activated: Floats; // [K, feedForward]
+  // For models that normalise queries and keys:
+  readonly projected: Floats; // [R, (heads + 2 kvHeads) headDim], qkv before the normalisation
+  readonly queryInverse: Floats; // [R, heads]
+  readonly keyInverse: Floats; // [R, kvHeads]
+  /** For adapted matrices: x A, [R or K, n · rank]. */
+  readonly downProjected: Readonly<Record<Matrix, Floats>>;
+}
+
+/** The sizes that a layer's buffers follow from. */
+export interface LayerShape {
+  readonly config: DecoderConfig;
+  readonly rows: RowCounts;
+  readonly adapters: readonly AdaptedRows[];
+  /** True lets the residual stream use one buffer throughout, for passes without a backward pass. */
+  readonly inPlace: boolean;
+}
+
+/** Takes the buffers of a layer from the arena. */
+export function layerBuffers(
+  arena: Arena,
+  input: Floats,
+  { config, rows: { rows, kept }, adapters, inPlace }: LayerShape,
+): LayerBuffers {
+  const { width, heads, kvHeads, headDim, feedForward } = config;
+  const headRows = config.queryKeyNorm ? rows : 0;
+  const count = keptCount({ rows, kept });
+  const attended = arena.take(rows * heads * headDim);
+  const keptInput = kept === undefined ? input : arena.take(count * width);
+  const downProjected = (matrix: Matrix) =>
+    arena.take((matrix === 'qkv' ? rows : count) * largestAdapter(adapters, matrix));
+  return {
+    input,
+    normed: arena.take(rows * width),
+    inverse: arena.take(rows),
+    qkv: arena.take(rows * qkvWidth(config)),
+    attended,
+    logSumExp: arena.take(rows * heads),
+    keptInput,
+    keptAttended: kept === undefined ? attended : arena.take(count * heads * headDim),
+    middle: inPlace ? keptInput : arena.take(count * width),
+    middleNormed: arena.take(count * width),
+    middleInverse: arena.take(count),
+    gateUp: arena.take(count * 2 * feedForward),
+    activated: arena.take(count * feedForward),
+    projected: arena.take(inPlace ? 0 : headRows * qkvWidth(config)),
+    queryInverse: arena.take(headRows * heads),
+    keyInverse: arena.take(headRows * kvHeads),
+    downProjected: {
+      qkv: downProjected('qkv'),
+      attentionOut: downProjected('attentionOut'),
+      gateUp: downProjected('gateUp'),
+      down: downProjected('down'),
+    },
+  };
+}
+
+/** The largest n · rank of the adapters of a matrix. */
+function largestAdapter(adapters: readonly AdaptedRows[], matrix: Matrix): number {
+  const widths = adapters.map(({ adapter }) => adapter?.matrices.find((each) => each.matrix === matrix)?.width ?? 0);
+  return Math.max(0, ...widths);
+}
+
+/** The buffers that the backward passes of all layers use in turn. */
+export interface BackwardBuffers extends AdapterScratch {
+  readonly dActivated: Floats; // [R, feedForward]
+  readonly dGateUp: Floats; // [R, 2 · feedForward]
+  readonly dNormed: Floats; // [R, width]
+  readonly dAttended: Floats; // [R, heads · headDim]
+  readonly dKeptAttended: Floats; // [R, heads · headDim], for a layer that keeps some of its rows
+  readonly dQkv: Floats; // [R, (heads + 2 kvHeads) headDim]
+  readonly ones: Floats; // [R] with biases: a bias's gradient is ones [1, R] times that of the layer's output
+  // Written for gains that are not trained, never read; empty if kernels leave such gradients out:
+  readonly dGain: Floats; // [width or headDim]
+  readonly dKeyGain: Floats; // [headDim]
+}
+
+/** Takes the buffers of the backward pass from the arena. */
+export function backwardBuffers(
+  kernels: Kernels,
+  arena: Arena,
+  config: DecoderConfig,
+  rows: number,
+  adapters: readonly AdaptedRows[],
+): BackwardBuffers {
+  const largest = (size: (matrix: PackedAdapter['matrices'][number]) => number) =>
+    Math.max(0, ...adapters.flatMap(({ adapter }) => adapter?.matrices.map(size) ?? []));
+  const unread = adapters.length > 0 && kernels.fused === undefined;
+  const filled = (length: number, value: number) => {
+    const memory = arena.take(length);
+    kernels.fill({ x: memory, value });
+    return memory;
+  };
+  return {
+    dActivated: arena.take(rows * config.feedForward),
+    dGateUp: arena.take(rows * 2 * config.feedForward),
+    dNormed: arena.take(rows * config.width),
+    dAttended: arena.take(rows * config.heads * config.headDim),
+    dKeptAttended: arena.take(rows * config.heads * config.headDim),
+    dQkv: arena.take(rows * qkvWidth(config)),
+    ones: filled(config.attentionBias === undefined ? 0 : rows, 1),
+    dDownProjected: arena.take(rows * largest(({ width }) => width)),
+    dBlocks: arena.take(largest(({ width, outputs }) => width * outputs)),
+    dGain: filled(unread ? Math.max(config.width, config.headDim) : 0, 0),
+    dKeyGain: filled(unread ? config.headDim : 0, 0),
+  };
+}

@@ -1,0 +1,121 @@
+/**
+ * One layer of the decoder's stack, forward:
+ *   middle = input + attention(rope(norm(input) Wqkv)) Wo
+ *   output = middle + swiglu(norm(middle) Wgu) Wdown
+ * where Wqkv and Wo may add a bias, queries and keys may be normalised head by head before the rotation, and any of the
+ * matrices may be adapted (see adapter-tensors.ts). One forward pass serves training, prefill and decoding, which
+ * differ only in where attention reads keys and values; so their numbers cannot differ. The R rows are the tokens of
+ * all sequences of a batch, one after another. The part behind attention is computed for K rows: all of them, but in
+ * the last layer only those that predict a token.
+ */
+import type { Floats } from '../../../tensor/memory.js';
+import type { DecoderTensors } from '../weights/decoder-tensors.js';
+import { keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
+import { downProject, multiply, type Stack } from './matrix-products.js';
+
+/** One layer of a forward pass. */
+export interface LayerForward {
+  readonly layer: number;
+  readonly rows: LayerRows;
+  readonly buffers: LayerBuffers;
+  /**
+   * The layer's output, which may be `buffers.middle`. Without one, only the values that a backward pass reads are
+   * computed.
+   */
+  readonly output: Floats | undefined; // [K, width]
+  /** Turns queries and keys in `buffers.qkv` by their positions, and fills `buffers.attended`. */
+  readonly attend: (layer: number, buffers: LayerBuffers) => void;
+}
+
+/** Runs one layer. */
+export function forwardLayer(
+  stack: Stack,
+  { layer, rows: { rows, kept }, buffers, output, attend }: LayerForward,
+): void {
+  const { kernels, config, tensors } = stack;
+  const { width, heads, headDim, feedForward, normEpsilon } = config;
+  const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
+  const { input, normed, inverse, qkv, attended, keptInput, keptAttended, downProjected } = buffers;
+  const { middle, middleNormed, middleInverse, gateUp, activated } = buffers;
+
+  kernels.rmsNorm({ out: normed, inverse, x: input, gain: weights.attentionNorm, rows, width, epsilon: normEpsilon });
+  multiply(stack, {
+    layer,
+    matrix: 'qkv',
+    rows,
+    x: normed,
+    downProjected: downProjected.qkv,
+    out: qkv,
+    before: config.attentionBias === undefined ? undefined : { bias: weights.qkvBias },
+  });
+  if (config.queryKeyNorm) {
+    const { projected, queryInverse, keyInverse } = buffers;
+    if (projected.length > 0) kernels.copy({ to: projected, from: qkv });
+    const { queryNorm, keyNorm } = weights;
+    kernels.headNorm({
+      qkv,
+      queryInverse,
+      keyInverse,
+      queryGain: queryNorm,
+      keyGain: keyNorm,
+      rows,
+      heads: config,
+      epsilon: normEpsilon,
+    });
+  }
+  attend(layer, buffers);
+
+  const count = keptCount({ rows, kept });
+  if (kept !== undefined) {
+    kernels.embed({ out: keptInput, table: input, tokens: kept, rows: count, width }); // a gather of rows
+    kernels.embed({ out: keptAttended, table: attended, tokens: kept, rows: count, width: heads * headDim });
+  }
+  const outputBias = config.attentionBias === 'qkvo';
+  const attentionOut = outputBias ? middleNormed : middle; // `middleNormed` is free until the normalisation below
+  multiply(stack, {
+    layer,
+    matrix: 'attentionOut',
+    rows: count,
+    x: keptAttended,
+    downProjected: downProjected.attentionOut,
+    out: attentionOut,
+    before: outputBias ? { bias: weights.attentionOutBias } : { residual: keptInput },
+  });
+  if (outputBias) {
+    if (middle !== keptInput) kernels.copy({ to: middle, from: keptInput });
+    kernels.add({ out: middle, x: attentionOut, length: count * width });
+  }
+
+  kernels.rmsNorm({
+    out: middleNormed,
+    inverse: middleInverse,
+    x: middle,
+    gain: weights.feedForwardNorm,
+    rows: count,
+    width,
+    epsilon: normEpsilon,
+  });
+  multiply(stack, {
+    layer,
+    matrix: 'gateUp',
+    rows: count,
+    x: middleNormed,
+    downProjected: downProjected.gateUp,
+    out: gateUp,
+    before: undefined,
+  });
+  kernels.swiglu({ out: activated, gateUp, rows: count, feedForward });
+  if (output === undefined) {
+    downProject(stack, { layer, matrix: 'down', rows: count, x: activated, downProjected: downProjected.down });
+    return;
+  }
+  multiply(stack, {
+    layer,
+    matrix: 'down',
+    rows: count,
+    x: activated,
+    downProjected: downProjected.down,
+    out: output,
+    before: { residual: middle },
+  });
+}

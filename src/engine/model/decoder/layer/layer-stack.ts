@@ -1,0 +1,186 @@
+/** The decoder's trunk: embedding, layers and final norm, forward over a batch and backward again. */
+import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
+import type { Arena } from '../../../tensor/arena.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats, Integers } from '../../../tensor/memory.js';
+import { type Products, productsIn } from '../../../tensor/products.js';
+import type { PackedBatch } from '../packed-batch.js';
+import type { Gradient, ModelWeights } from '../weights/model-weights.js';
+import { ropeTable } from '../weights/rotary-table.js';
+import { backwardLayer } from './layer-backward.js';
+import { backwardBuffers, type LayerBuffers, type LayerRows, layerBuffers } from './layer-buffers.js';
+import { forwardLayer, type LayerForward } from './layer-forward.js';
+import type { Stack } from './matrix-products.js';
+
+/**
+ * The treatment of the values inside the layers: kept for the backward pass, computed again there from each layer's
+ * input, or dropped since no backward pass follows.
+ */
+export type Keep = 'all' | 'inputs' | 'nothing';
+
+/** A forward pass of N rows: the rows in `predicting`, or all rows of the batch if that is undefined. */
+export interface TrunkPass {
+  readonly batch: PackedBatch;
+  readonly layers: readonly LayerBuffers[];
+  readonly final: Floats; // [N, width], the residual stream after the last layer
+  readonly normed: Floats; // [N, width]
+  readonly inverse: Floats; // [N]
+}
+
+export class LayerStack {
+  readonly #kernels: Kernels;
+  readonly #arena: Arena;
+  readonly #config: DecoderConfig;
+  readonly #weights: ModelWeights;
+  readonly #rope: Floats;
+  readonly #precision: Precision;
+  readonly #products: Products;
+
+  constructor(kernels: Kernels, arena: Arena, weights: ModelWeights, precision: Precision) {
+    this.#kernels = kernels;
+    this.#arena = arena;
+    this.#config = weights.decoder.config;
+    this.#weights = weights;
+    this.#rope = ropeTable(kernels, this.#config);
+    this.#precision = precision;
+    this.#products = productsIn(precision, kernels);
+  }
+
+  /** Runs a batch up to the final norm. After the last layer's attention only the rows in `predicting` are computed. */
+  forward(batch: PackedBatch, predicting: Integers | undefined, keep: Keep): TrunkPass {
+    const arena = this.#arena;
+    const { width, normEpsilon } = this.#config;
+    const { layers, final } = this.#layersForward(batch, predicting, keep);
+    const count = predicting?.length ?? batch.rows;
+    const [normed, inverse] = [arena.take(count * width), arena.take(count)];
+    const { finalNorm } = this.#weights.decoder.tensors;
+    this.#kernels.rmsNorm({
+      out: normed,
+      inverse,
+      x: final,
+      gain: finalNorm,
+      rows: count,
+      width,
+      epsilon: normEpsilon,
+    });
+    return { batch, layers, final, normed, inverse };
+  }
+
+  #layersForward(
+    batch: PackedBatch,
+    predicting: Integers | undefined,
+    keep: Keep,
+  ): Pick<TrunkPass, 'layers' | 'final'> {
+    const arena = this.#arena;
+    const config = this.#config;
+    const { rows } = batch;
+    const stack = this.#stack('forward');
+    const inPlace = keep === 'nothing';
+    const saved: LayerBuffers[] = [];
+    let stream = arena.take(rows * config.width);
+    this.#kernels.embed({
+      out: stream,
+      table: stack.tensors.embedding,
+      tokens: batch.tokens,
+      rows,
+      width: config.width,
+    });
+    let shared: LayerBuffers | undefined; // the buffers of all layers whose inner values are not kept
+    for (let layer = 0; layer < config.layers; layer++) {
+      const layerRows = this.#layerRows(batch, layer, predicting);
+      const shape = { config, rows: layerRows, adapters: stack.adapters, inPlace };
+      let buffers: LayerBuffers;
+      if (keep === 'all' || layerRows.kept !== undefined) {
+        buffers = layerBuffers(arena, stream, shape);
+      } else {
+        shared ??= layerBuffers(arena, stream, shape);
+        buffers = { ...shared, input: stream, keptInput: stream };
+      }
+      saved.push(buffers);
+      if (!inPlace || layerRows.kept !== undefined)
+        stream = arena.take((layerRows.kept?.length ?? rows) * config.width);
+      forwardLayer(stack, { layer, rows: layerRows, buffers, output: stream, attend: this.#attend(batch) });
+    }
+    return { layers: saved, final: stream };
+  }
+
+  /**
+   * The backward pass of `forward` with `batch.predicting`: from the gradient of `normed`, `dNormed` [N, width], down
+   * to the embedding. Adds to `gradient`.
+   * @param recompute Whether the forward pass kept only the layers' inputs
+   */
+  backward(pass: TrunkPass, gradient: Gradient, dNormed: Floats, recompute: boolean): void {
+    const kernels = this.#kernels;
+    const arena = this.#arena;
+    const { width, layers } = this.#config;
+    const { batch } = pass;
+    const count = batch.predicting.length;
+    const stack = this.#stack('backward');
+    const buffers = backwardBuffers(kernels, arena, this.#config, batch.rows, stack.adapters);
+    const zeros = (rows: number) => {
+      const memory = arena.take(rows * width);
+      kernels.fill({ x: memory, value: 0 });
+      return memory;
+    };
+    let dStream = zeros(count);
+    kernels.rmsNormBackward({
+      dx: dStream,
+      dGain: gradient.decoder?.finalNorm ?? buffers.dGain,
+      dOut: dNormed,
+      x: pass.final,
+      gain: stack.tensors.finalNorm,
+      inverse: pass.inverse,
+      rows: count,
+      width,
+    });
+    const { starts, sequences } = batch;
+    for (let layer = layers - 1; layer >= 0; layer--) {
+      const rows = this.#layerRows(batch, layer, batch.predicting);
+      const dInput = rows.kept === undefined ? dStream : zeros(batch.rows);
+      const saved = pass.layers[layer] as LayerBuffers;
+      // The last layer shares no buffers, so its values are still there.
+      if (recompute && rows.kept === undefined) {
+        const attend = this.#attend(batch);
+        forwardLayer(this.#stack('forward'), { layer, rows, buffers: saved, output: undefined, attend });
+      }
+      backwardLayer(stack, gradient, { layer, rows, starts, sequences, saved, dOutput: dStream, dInput }, buffers);
+      dStream = dInput;
+    }
+    if (gradient.decoder !== undefined)
+      kernels.embedBackward({
+        dTable: gradient.decoder.embedding,
+        dOut: dStream,
+        tokens: batch.tokens,
+        rows: batch.rows,
+        width,
+      });
+  }
+
+  #stack(direction: 'forward' | 'backward'): Stack {
+    const { decoder, adapter } = this.#weights;
+    return {
+      kernels: this.#kernels,
+      products: this.#products,
+      config: this.#config,
+      rope: this.#rope,
+      tensors: decoder.tensors,
+      packed: decoder.packed(direction, this.#precision),
+      adapters:
+        adapter === undefined
+          ? []
+          : [{ adapter: adapter.packed(direction, this.#precision), end: Number.POSITIVE_INFINITY }],
+    };
+  }
+
+  /** The rows of a layer: after the attention of the last one only those in `predicting` are kept. */
+  #layerRows({ rows, positions }: PackedBatch, layer: number, predicting: Integers | undefined): LayerRows {
+    return { rows, positions, kept: layer === this.#config.layers - 1 ? predicting : undefined };
+  }
+
+  #attend({ rows, positions, starts, sequences }: PackedBatch): LayerForward['attend'] {
+    return (_, { attended, logSumExp, qkv }) => {
+      this.#kernels.rope({ qkv, table: this.#rope, positions, rows, heads: this.#config, inverse: false });
+      this.#kernels.attention({ out: attended, logSumExp, qkv, starts, sequences, heads: this.#config });
+    };
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * The output head: from the normed stream to logits, and from those to log-probs. Logits exist for a block of rows at a
+ * time, so that no [N, V] matrix is kept; the backward pass computes them again.
+ */
+import type { DecoderConfig } from '../../contract/architecture.js';
+import type { Arena } from '../../tensor/arena.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats, WeightMemory } from '../../tensor/memory.js';
+import type { Products } from '../../tensor/products.js';
+import type { PackedBatch } from './packed-batch.js';
+
+/** The most floats of logits at a time. */
+const LOGITS_FLOATS = 1 << 20;
+
+/** The rows of a block of logits. A vocabulary too large for any cache gets enough rows to read its matrix seldom. */
+export function logitBlockRows(vocabSize: number): number {
+  const rows = Math.floor(LOGITS_FLOATS / vocabSize);
+  return rows >= 16 ? rows : 64;
+}
+
+/** A head and the machinery it computes with. */
+export interface OutputHead {
+  readonly kernels: Kernels;
+  /** Those that its matrices are packed for. */
+  readonly products: Products;
+  readonly arena: Arena;
+  readonly config: DecoderConfig;
+  /** The packed matrix from the normed stream to logits. */
+  readonly weights: WeightMemory;
+}
+
+/** The logits of some rows of the stream. */
+export interface LogitBlock {
+  readonly first: number;
+  readonly rows: number;
+  readonly hidden: Floats; // [rows, width], the block's rows of the normed stream
+  readonly logits: Floats; // [rows or more, vocabSize]
+}
+
+/** Computes the logits of all rows of `normed` [count, width], block by block, and passes each block to `visit`. */
+export function forEachLogitBlock(
+  { products, arena, config: { width, vocabSize }, weights }: OutputHead,
+  normed: Floats,
+  count: number,
+  visit: (block: LogitBlock) => void,
+): void {
+  const most = Math.min(count, logitBlockRows(vocabSize));
+  const logits = arena.take(most * vocabSize);
+  for (let first = 0; first < count; first += most) {
+    const rows = Math.min(most, count - first);
+    const hidden = rowsOf(normed, first, rows, width);
+    products.linear({
+      out: logits,
+      x: hidden,
+      packed: weights,
+      rows,
+      inputs: width,
+      outputs: vocabSize,
+      accumulate: false,
+    });
+    visit({ first, rows, hidden, logits });
+  }
+}
+
+/** The scores of the N predicted tokens of a batch. */
+export interface TokenScores {
+  readonly logprobs: Floats; // [N]
+  readonly logSumExp: Floats; // [N]
+  readonly entropy: Floats; // [N]
+}
+
+/** Computes the log-probs of a batch's targets, and the entropies at their positions. */
+export function scoreTokens(
+  head: OutputHead,
+  normed: Floats, // [N, width]
+  { predicting, targets, inverseTemperature }: PackedBatch,
+): TokenScores {
+  const { kernels, arena, config } = head;
+  const count = predicting.length;
+  const scores = { logprobs: arena.take(count), logSumExp: arena.take(count), entropy: arena.take(count) };
+  forEachLogitBlock(head, normed, count, ({ first, rows, logits }) => {
+    kernels.tokenLogprobs({
+      logprobs: rowsOf(scores.logprobs, first, rows),
+      logSumExp: rowsOf(scores.logSumExp, first, rows),
+      entropy: rowsOf(scores.entropy, first, rows),
+      logits,
+      targets: targets.subarray(first, first + rows),
+      inverseTemperature: rowsOf(inverseTemperature, first, rows),
+      rows,
+      vocabSize: config.vocabSize,
+    });
+  });
+  return scores;
+}
+
+/** The gradient of a loss with respect to the scores of a batch. */
+export interface ScoreGradient {
+  readonly dLogprobs: Floats; // [N]
+  /** The gradient of the entropies, for a loss that depends on them. */
+  readonly dEntropy: Floats | undefined; // [N]
+}
+
+/** The matrices of the head's backward pass. */
+export interface HeadBackward {
+  /** The packed transpose of the head's matrix. */
+  readonly transposed: WeightMemory;
+  /** The gradient of the head's matrix, which is added to; undefined if the matrix is not trained. */
+  readonly gradient: Floats | undefined; // [vocabSize, width]
+}
+
+/** The backward pass of `scoreTokens`: returns the gradient of `normed`, [N, width]. */
+export function scoreTokensBackward(
+  head: OutputHead,
+  { transposed, gradient }: HeadBackward,
+  { batch, normed, scores }: { readonly batch: PackedBatch; readonly normed: Floats; readonly scores: TokenScores },
+  { dLogprobs, dEntropy }: ScoreGradient,
+): Floats {
+  const { kernels, products, arena, config } = head;
+  const { width, vocabSize } = config;
+  const count = batch.predicting.length;
+  const dNormed = arena.take(count * width);
+  forEachLogitBlock(head, normed, count, ({ first, rows, hidden, logits }) => {
+    const block = (values: Floats) => rowsOf(values, first, rows);
+    const [dBlock, lse, inverse] = [block(dLogprobs), block(scores.logSumExp), block(batch.inverseTemperature)];
+    const targets = batch.targets.subarray(first, first + rows);
+    if (dEntropy === undefined)
+      kernels.tokenLogprobsBackward({
+        logits,
+        dLogprobs: dBlock,
+        logSumExp: lse,
+        targets,
+        inverseTemperature: inverse,
+        rows,
+        vocabSize,
+      });
+    else {
+      const [dNats, nats] = [block(dEntropy), block(scores.entropy)];
+      kernels.tokenEntropyBackward({
+        logits,
+        dLogprobs: dBlock,
+        dEntropy: dNats,
+        logSumExp: lse,
+        entropy: nats,
+        targets,
+        inverseTemperature: inverse,
+        rows,
+        vocabSize,
+      });
+    }
+    products.linear({
+      out: rowsOf(dNormed, first, rows, width),
+      x: logits,
+      packed: transposed,
+      rows,
+      inputs: vocabSize,
+      outputs: width,
+      accumulate: false,
+    });
+    if (gradient !== undefined)
+      products.linearWeightGradient({
+        dWeight: gradient,
+        x: logits,
+        dOut: hidden,
+        rows,
+        inputs: vocabSize,
+        outputs: width,
+      });
+  });
+  return dNormed;
+}
+
+const rowsOf = (matrix: Floats, first: number, count: number, width = 1) =>
+  matrix.subarray(first * width, (first + count) * width);

@@ -1,0 +1,192 @@
+/**
+ * The computation of a sampler: rows of any slots pass through the decoder together, with keys and values in the cache,
+ * and the next tokens are drawn from the logits.
+ */
+
+import { type RandomKey, uniformAt } from '../../../../base/math.js';
+import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
+import type { Sampling } from '../../../contract/sampling.js';
+import { Arena, type Columns } from '../../../tensor/arena.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import type { Floats, Integers } from '../../../tensor/memory.js';
+import { type Products, productsIn } from '../../../tensor/products.js';
+import { layerBuffers } from '../layer/layer-buffers.js';
+import { forwardLayer } from '../layer/layer-forward.js';
+import type { AdaptedRows } from '../layer/matrix-products.js';
+import { forEachLogitBlock } from '../output-head.js';
+import type { AdapterWeights, BaseWeights } from '../weights/model-weights.js';
+import { ropeTable } from '../weights/rotary-table.js';
+import { KeyValueCache } from './key-value-cache.js';
+
+/** A policy that samples: the decoder itself, or an adapter on it. */
+export interface CachedPolicy {
+  readonly name: string;
+  /** The position in the order of the policies' first `load`, which is the order of rows in a batch. */
+  readonly index: number;
+  readonly adapter: AdapterWeights | undefined;
+  version: number;
+}
+
+/** A token at its place in the cache. */
+export interface CachedRow {
+  readonly policy: CachedPolicy;
+  readonly token: number;
+  readonly slot: number;
+  readonly position: number;
+}
+
+/** A request whose next token is drawn: draw number `tokens.length` of the stream named by its key. */
+export interface DrawingRequest {
+  readonly request: Pick<Sampling, 'temperature' | 'topP' | 'topK'> & { readonly key: RandomKey };
+  readonly tokens: readonly number[];
+}
+
+/** The drawn tokens and their log-probs, one a row. */
+export type DrawnTokens = [tokens: Int32Array, logprobs: Float32Array];
+
+/** The most rows of a prefill batch, and at least as many as are decoded together. */
+const PREFILL_ROWS = 1024;
+
+export class CachedDecoder {
+  readonly config: DecoderConfig;
+  readonly cache: KeyValueCache;
+  /** The decoder's weights; the policies' adapters are on these. */
+  weights: BaseWeights;
+  readonly #kernels: Kernels;
+  readonly #precision: Precision;
+  readonly #products: Products;
+  readonly #arena: Arena;
+  readonly #rope: Floats;
+
+  constructor(kernels: Kernels, weights: BaseWeights, precision: Precision) {
+    const { config } = weights;
+    this.config = config;
+    this.weights = weights;
+    this.#kernels = kernels;
+    this.#precision = precision;
+    this.#products = productsIn(precision, kernels);
+    this.#arena = new Arena(kernels);
+    this.#rope = ropeTable(kernels, config);
+    this.cache = new KeyValueCache(kernels, config);
+  }
+
+  /** Fills the cache with the keys and values of the rows, which are sorted by policy. */
+  prefill(rows: readonly CachedRow[]): void {
+    for (let first = 0; first < rows.length; first += PREFILL_ROWS) {
+      const some = rows.slice(first, first + PREFILL_ROWS);
+      this.#arena.reset();
+      const columns = this.#arena.takeColumns(some.length, { integers: 3, floats: 0 }, ({ integers }, stride) =>
+        writePlaces(integers, stride, some),
+      );
+      this.#forward(some, columns, 'prefill');
+    }
+  }
+
+  /**
+   * Runs the rows, which are sorted by policy, and draws the token that follows each. `requests` has one entry a row.
+   */
+  decode(rows: readonly CachedRow[], requests: readonly DrawingRequest[]): Promise<DrawnTokens> {
+    const kernels = this.#kernels;
+    const arena = this.#arena;
+    const { width, vocabSize, normEpsilon } = this.config;
+    const count = rows.length;
+    arena.reset();
+    const columns = arena.takeColumns(count, { integers: 4, floats: 3 }, ({ integers, floats }, stride) => {
+      writePlaces(integers, stride, rows);
+      requests.forEach(({ request, tokens }, i) => {
+        integers[3 * stride + i] = request.topK;
+        floats[4 * stride + i] = uniformAt(request.key, tokens.length);
+        floats[5 * stride + i] = request.temperature === 0 ? 0 : 1 / request.temperature;
+        floats[6 * stride + i] = request.topP;
+      });
+    });
+    const topK = columns.integers[3] as Integers;
+    const [uniforms, inverse, topP] = columns.floats as readonly [Floats, Floats, Floats];
+    const stream = this.#forward(rows, columns, 'decode');
+    const normed = arena.take(count * width);
+    const { tensors } = this.weights;
+    kernels.rmsNorm({
+      out: normed,
+      inverse: arena.take(count),
+      x: stream,
+      gain: tensors.finalNorm,
+      rows: count,
+      width,
+      epsilon: normEpsilon,
+    });
+    const [tokens, logprobs] = [arena.takeIntegers(count), arena.take(count)];
+    const { head: weights } = this.weights.packed('forward', this.#precision);
+    const head = { kernels, products: this.#products, arena, config: this.config, weights };
+    forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
+      const block = <T extends Floats | Integers>(values: T) =>
+        (n === count ? values : values.subarray(first, first + n)) as T;
+      kernels.sampleTokens({
+        tokens: block(tokens),
+        logprobs: block(logprobs),
+        logits,
+        uniforms: block(uniforms),
+        inverseTemperature: block(inverse),
+        topK: block(topK),
+        topP: block(topP),
+        rows: n,
+        vocabSize,
+      });
+    });
+    return kernels.read([tokens, logprobs]);
+  }
+
+  /**
+   * Runs the stack over rows of any slots and returns the residual stream [rows, width]. A prefill needs keys and
+   * values only, so the part behind the last layer's is not computed.
+   */
+  #forward(rows: readonly CachedRow[], { integers }: Columns, purpose: 'prefill' | 'decode'): Floats {
+    const [tokens, slots, positions] = integers as readonly [Integers, Integers, Integers];
+    const kernels = this.#kernels;
+    const { config, cache } = this;
+    const { width, layers } = config;
+    const { capacity } = cache;
+    const count = rows.length;
+    const stream = this.#arena.take(count * width);
+    const { tensors } = this.weights;
+    const packed = this.weights.packed('forward', this.#precision);
+    kernels.embed({ out: stream, table: tensors.embedding, tokens, rows: count, width });
+    const adapters = adaptedRows(rows, this.#precision);
+    const stack = { kernels, products: this.#products, config, rope: this.#rope, tensors, packed, adapters };
+    const shape = { config, rows: { rows: count, kept: undefined }, adapters, inPlace: true };
+    const buffers = layerBuffers(this.#arena, stream, shape);
+    const attend = (layer: number, { attended, qkv }: typeof buffers) => {
+      const [keys, values] = [cache.keys(layer), cache.values(layer)];
+      const table = this.#rope;
+      const attention = { out: attended, keys, values, qkv, slots, positions, rows: count, capacity, heads: config };
+      if (kernels.fused !== undefined) {
+        kernels.fused.ropeAttentionCached({ ...attention, table });
+        return;
+      }
+      kernels.rope({ qkv, table, positions, rows: count, heads: config, inverse: false });
+      kernels.attentionCached(attention);
+    };
+    const none = this.#arena.takeIntegers(0);
+    for (let layer = 0; layer < layers; layer++) {
+      const kept = purpose === 'prefill' && layer === layers - 1 ? none : undefined;
+      forwardLayer(stack, { layer, rows: { rows: count, positions, kept }, buffers, output: stream, attend });
+    }
+    return stream;
+  }
+}
+
+/** Writes the token, the slot and the position of each row as three columns. */
+function writePlaces(columns: Int32Array, stride: number, rows: readonly CachedRow[]): void {
+  rows.forEach(({ token, slot, position }, i) => {
+    columns[i] = token;
+    columns[stride + i] = slot;
+    columns[2 * stride + i] = position;
+  });
+}
+
+/** The adapters of rows that come policy by policy; none if no policy has one. */
+function adaptedRows(rows: readonly CachedRow[], precision: Precision): AdaptedRows[] {
+  if (rows.every(({ policy }) => policy.adapter === undefined)) return [];
+  return rows.flatMap(({ policy }, row) =>
+    rows[row + 1]?.policy === policy ? [] : { adapter: policy.adapter?.packed('forward', precision), end: row + 1 },
+  );
+}

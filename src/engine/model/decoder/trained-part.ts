@@ -1,0 +1,141 @@
+/** Weights with their gradient and their optimiser, and the step that several of them make together. */
+
+import { NonFiniteError } from '../../../base/errors.js';
+import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats } from '../../tensor/memory.js';
+import { FlatOptimizer } from './flat-optimizer.js';
+import { adapterTensors } from './weights/adapter-tensors.js';
+import { decoderTensors } from './weights/decoder-tensors.js';
+import { type Gradient, type ModelWeights, trainedWeights, zeroGradient } from './weights/model-weights.js';
+
+/** Weights in one flat buffer that one optimiser moves along one gradient. */
+export interface TrainedPart {
+  readonly values: Floats; // [parameters]
+  readonly gradient: Floats; // [parameters]
+  readonly optimizer: FlatOptimizer;
+  /** The tensors of a copy of `values`, views of it by their names, for messages. */
+  tensorsOf(copy: Float32Array): object;
+}
+
+/**
+ * The trained weights of a model: a decoder's, or an adapter's on a base that stays as it is. The
+ * gradient is allocated when it is first needed. Every member but `weights` and `optimizer` throws an ArgumentError for
+ * a base without an adapter, which is never trained.
+ */
+export class TrainedModelWeights implements TrainedPart {
+  readonly weights: ModelWeights;
+  readonly optimizer: FlatOptimizer;
+  readonly #kernels: Kernels;
+  #gradient: Gradient | undefined;
+
+  constructor(kernels: Kernels, weights: ModelWeights) {
+    this.#kernels = kernels;
+    this.weights = weights;
+    this.optimizer = new FlatOptimizer(kernels, weights.trained?.tensors.flat.length ?? 0);
+  }
+
+  get values(): Floats {
+    return trainedWeights(this.weights).tensors.flat;
+  }
+
+  tensorsOf(copy: Float32Array): object {
+    const { adapter, decoder } = this.weights;
+    const { config } = decoder;
+    return adapter === undefined ? decoderTensors(config, copy) : adapterTensors(config, adapter.settings, copy);
+  }
+
+  get gradientTensors(): Gradient {
+    this.#gradient ??= zeroGradient(this.#kernels, this.weights);
+    return this.#gradient;
+  }
+
+  get gradient(): Floats {
+    return this.gradientTensors.flat;
+  }
+
+  /** Must be called after writing to `values` or views of it. */
+  changed(): void {
+    trainedWeights(this.weights).changed();
+  }
+}
+
+/** The L2 norm of all gradients together. */
+export async function gradientNorm(kernels: Kernels, gradients: readonly Floats[]): Promise<number> {
+  const sums = await Promise.all(gradients.map((flat) => kernels.sumOfSquares({ x: flat, length: flat.length })));
+  return Math.sqrt(sums.reduce((all, sum) => all + sum, 0));
+}
+
+/**
+ * Clips the gradients of the parts by their common norm, as torch.nn.utils.clip_grad_norm_ does, updates the parts, and
+ * clears the gradients. A norm that is not finite or above `skipAboveNorm` updates nothing.
+ * @throws NonFiniteError when the update has left numbers that are not finite
+ */
+export async function clippedStep(
+  kernels: Kernels,
+  parts: readonly TrainedPart[],
+  { optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY }: OptimStepSettings,
+): Promise<OptimStepResult> {
+  const norm = await gradientNorm(
+    kernels,
+    parts.map(({ gradient }) => gradient),
+  );
+  const result = stepResult(norm, skipAboveNorm);
+  if (result.applied) {
+    const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
+    for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
+    // A moment that is NaN reaches the weights with the next update. All moments are checked before a save.
+    for (const part of parts) await requireFiniteIn(kernels, part, { weights: part.values });
+  }
+  for (const { gradient } of parts) kernels.fill({ x: gradient, value: 0 });
+  return result;
+}
+
+/** Whether a gradient of this norm leads to an update. The norm is left out of the result if it is not finite. */
+function stepResult(norm: number, skipAboveNorm: number): OptimStepResult {
+  if (!Number.isFinite(norm)) return { applied: false, why: 'not-finite' };
+  return norm <= skipAboveNorm ? { applied: true, norm } : { applied: false, why: 'above-limit', norm };
+}
+
+/**
+ * @throws NonFiniteError naming the tensor, when a weight or, where the optimiser counts, a number that it remembers is
+ *   not finite
+ */
+export function requireFinite(
+  kernels: Kernels,
+  part: TrainedPart,
+  { optimizer }: { readonly optimizer: boolean },
+): Promise<void> {
+  return requireFiniteIn(kernels, part, { weights: part.values, ...(optimizer ? part.optimizer.state.buffers : {}) });
+}
+
+async function requireFiniteIn(
+  kernels: Kernels,
+  part: TrainedPart,
+  buffers: Readonly<Record<string, Floats>>,
+): Promise<void> {
+  const named = Object.entries(buffers);
+  const sums = await Promise.all(named.map(([, buffer]) => kernels.sumOfSquares({ x: buffer, length: buffer.length })));
+  for (const [i, [name, buffer]] of named.entries()) {
+    if (Number.isFinite(sums[i])) continue; // sums in double precision
+    const [copy] = await kernels.read([buffer]);
+    const at = copy.findIndex((value) => !Number.isFinite(value));
+    if (at < 0) continue;
+    const what = name === 'weights' ? 'a weight' : `the optimiser's ${name.replace('_', ' ')}`;
+    throw new NonFiniteError(`${what} of ${tensorAt(part.tensorsOf(copy), 4 * at)} is ${copy[at]}`);
+  }
+}
+
+/** The name of the tensor that holds a byte of the flat buffer, such as `layers.3.qkv`. */
+function tensorAt(tensors: object, byte: number): string | undefined {
+  for (const [name, tensor] of Object.entries(tensors) as [string, unknown][]) {
+    if (name === 'flat' || typeof tensor !== 'object' || tensor === null) continue;
+    if (ArrayBuffer.isView(tensor)) {
+      if (byte >= tensor.byteOffset && byte < tensor.byteOffset + tensor.byteLength) return name;
+      continue;
+    }
+    const inner = tensorAt(tensor, byte);
+    if (inner !== undefined) return `${name}.${inner}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { mean } from '../../../../base/core/statistics.js';
+import type { DecoderConfig } from '../../../contract/architecture.js';
+import { decoderTensors, initialise, parameterCount } from './decoder-tensors.js';
+
+const config: DecoderConfig = {
+  vocabSize: 200,
+  width: 16,
+  layers: 2,
+  heads: 2,
+  kvHeads: 2,
+  headDim: 8,
+  feedForward: 24,
+  context: 32,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
+};
+
+function weights(changes: Partial<DecoderConfig> = {}, ...deviation: number[]) {
+  const changed = { ...config, ...changes };
+  const tensors = decoderTensors(changed, new Float32Array(parameterCount(changed)));
+  initialise(changed, tensors, 7, ...deviation);
+  return tensors;
+}
+
+const deviationOf = (tensor: Float32Array) => Math.sqrt(mean(tensor.map((x) => x * x)));
+
+describe('first weights', () => {
+  it('have an embedding of the deviation that was asked for, and logits of variance 1 all the same', () => {
+    for (const deviation of [0.25, 0.5, 2]) {
+      const { embedding, finalNorm } = weights({}, deviation);
+      expect(deviationOf(embedding) / deviation).toBeCloseTo(1, 1);
+      for (const gain of finalNorm) expect(gain * deviation * Math.sqrt(config.width)).toBeCloseTo(1, 6);
+      expect([...weights({ untiedOutput: true }, deviation).finalNorm]).toEqual(Array(config.width).fill(1));
+    }
+    expect(deviationOf(weights().embedding)).toBeCloseTo(config.width ** -0.5, 1);
+    expect([...weights().finalNorm]).toEqual(Array(config.width).fill(1));
+  });
+
+  it('are otherwise the same, whatever the embedding', () => {
+    const [usual, other] = [weights(), weights({}, 0.5)];
+    expect(other.layers).toEqual(usual.layers);
+    expect(weights({}, 0.5)).toEqual(other);
+  });
+});

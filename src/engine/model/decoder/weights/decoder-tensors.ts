@@ -1,0 +1,232 @@
+import { ArgumentError } from '../../../../base/errors.js';
+import { RandomStream } from '../../../../base/math.js';
+import type { DecoderConfig, ProjectionName } from '../../../contract/architecture.js';
+import { widen } from '../../../tensor/bfloat16.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import { type Bfloat16s, type Floats, isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
+
+/**
+ * A layer's tensors. Matrices are [inputs, outputs] and used as y = x W; they may be in bfloat16 if nothing trains
+ * them. Tensors of a feature that the config lacks are empty.
+ */
+export interface LayerTensors<Matrices extends WeightMemory = WeightMemory, Vectors extends Floats = Floats> {
+  readonly attentionNorm: Vectors; // [width]
+  readonly qkv: Matrices; // [width, (heads + 2 kvHeads) headDim]
+  readonly attentionOut: Matrices; // [heads · headDim, width]
+  readonly feedForwardNorm: Vectors; // [width]
+  readonly gateUp: Matrices; // [width, 2 · feedForward]
+  readonly down: Matrices; // [feedForward, width]
+  readonly qkvBias: Vectors; // [(heads + 2 kvHeads) headDim]
+  readonly attentionOutBias: Vectors; // [width]
+  readonly queryNorm: Vectors; // [headDim]
+  readonly keyNorm: Vectors; // [headDim]
+}
+
+export interface DecoderTensors<Matrices extends WeightMemory = WeightMemory, Vectors extends Floats = Floats> {
+  readonly embedding: Matrices; // [vocabSize, width]
+  readonly layers: readonly LayerTensors<Matrices, Vectors>[];
+  readonly finalNorm: Vectors; // [width]
+  readonly output: Matrices; // [vocabSize, width], the output head transposed: the embedding itself unless untied
+}
+
+/**
+ * A decoder's tensors in float32, each a view into one flat buffer, so that the optimiser, the gradient's norm and a
+ * checkpoint are one operation each.
+ */
+export interface FlatTensors<F extends Floats = Floats> extends DecoderTensors<F, F> {
+  readonly flat: F;
+}
+
+/** The width of a row of queries, keys and values side by side. */
+export function qkvWidth(config: DecoderConfig): number {
+  return (config.heads + 2 * config.kvHeads) * config.headDim;
+}
+
+export const MATRICES = ['qkv', 'attentionOut', 'gateUp', 'down'] as const;
+export type Matrix = (typeof MATRICES)[number];
+
+/** A matrix [inputs, outputs] and the projections that it holds side by side. */
+export interface MatrixShape {
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly parts: readonly { readonly projection: ProjectionName; readonly outputs: number }[];
+}
+
+/** The matrices of every layer. */
+export function matrixShapes(config: DecoderConfig): Readonly<Record<Matrix, MatrixShape>> {
+  const { width, heads, kvHeads, headDim, feedForward } = config;
+  const shape = (inputs: number, ...parts: (readonly [ProjectionName, number])[]): MatrixShape => ({
+    inputs,
+    outputs: parts.reduce((sum, [, outputs]) => sum + outputs, 0),
+    parts: parts.map(([projection, outputs]) => ({ projection, outputs })),
+  });
+  return {
+    qkv: shape(width, ['q', heads * headDim], ['k', kvHeads * headDim], ['v', kvHeads * headDim]),
+    attentionOut: shape(heads * headDim, ['o', width]),
+    gateUp: shape(width, ['gate', feedForward], ['up', feedForward]),
+    down: shape(feedForward, ['down', width]),
+  };
+}
+
+function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly number[]> {
+  const { width, headDim, attentionBias, queryKeyNorm } = config;
+  const shapes = matrixShapes(config);
+  const matrix = (name: Matrix) => [shapes[name].inputs, shapes[name].outputs];
+  const present = (feature: boolean, length: number) => [feature ? length : 0];
+  return {
+    attentionNorm: [width],
+    qkv: matrix('qkv'),
+    attentionOut: matrix('attentionOut'),
+    feedForwardNorm: [width],
+    gateUp: matrix('gateUp'),
+    down: matrix('down'),
+    qkvBias: present(attentionBias !== undefined, qkvWidth(config)),
+    attentionOutBias: present(attentionBias === 'qkvo', width),
+    queryNorm: present(queryKeyNorm === true, headDim),
+    keyNorm: present(queryKeyNorm === true, headDim),
+  };
+}
+
+const size = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
+
+/** The number of floats in all tensors together. */
+export function parameterCount(config: DecoderConfig): number {
+  const layer = Object.values(layerShapes(config)).reduce((sum, shape) => sum + size(shape), 0);
+  const matrices = config.untiedOutput ? 2 : 1;
+  return matrices * config.vocabSize * config.width + config.layers * layer + config.width;
+}
+
+/**
+ * A decoder's tensors as views into `flat`, which must hold exactly `parameterCount(config)` floats.
+ * @throws ArgumentError when it does not
+ */
+export function decoderTensors<F extends Floats>(config: DecoderConfig, flat: F): FlatTensors<F> {
+  const count = parameterCount(config);
+  if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
+  let offset = 0;
+  const next = (length: number) => {
+    offset += length;
+    return flat.subarray(offset - length, offset) as F;
+  };
+  return { flat, ...layOut(config, next, next) };
+}
+
+/** Allocates tensors whose matrices are in bfloat16, all 0; norms and biases are in float32. */
+export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): DecoderTensors<Bfloat16s> {
+  return layOut(
+    config,
+    (length) => kernels.allocateBfloat16(length),
+    (length) => kernels.allocate(length),
+  );
+}
+
+/** Lays out the tensors in the order of the flat buffer; `matrix` and `vector` provide the memory of each. */
+function layOut<Matrices extends WeightMemory, Vectors extends Floats>(
+  config: DecoderConfig,
+  matrix: (length: number) => Matrices,
+  vector: (length: number) => Vectors,
+): DecoderTensors<Matrices, Vectors> {
+  const shapes = layerShapes(config);
+  const table = config.vocabSize * config.width;
+  const embedding = matrix(table);
+  const layers = Array.from({ length: config.layers }, () => ({
+    attentionNorm: vector(size(shapes.attentionNorm)),
+    qkv: matrix(size(shapes.qkv)),
+    attentionOut: matrix(size(shapes.attentionOut)),
+    feedForwardNorm: vector(size(shapes.feedForwardNorm)),
+    gateUp: matrix(size(shapes.gateUp)),
+    down: matrix(size(shapes.down)),
+    qkvBias: vector(size(shapes.qkvBias)),
+    attentionOutBias: vector(size(shapes.attentionOutBias)),
+    queryNorm: vector(size(shapes.queryNorm)),
+    keyNorm: vector(size(shapes.keyNorm)),
+  }));
+  const finalNorm = vector(config.width);
+  return { embedding, layers, finalNorm, output: config.untiedOutput ? matrix(table) : embedding };
+}
+
+/** All tensors in the order of the flat buffer. */
+export function tensorsInOrder<Matrices extends WeightMemory, Vectors extends Floats>({
+  embedding,
+  layers,
+  finalNorm,
+  output,
+}: DecoderTensors<Matrices, Vectors>): (Matrices | Vectors)[] {
+  const ofLayers = layers.flatMap((layer): (Matrices | Vectors)[] => [
+    layer.attentionNorm,
+    layer.qkv,
+    layer.attentionOut,
+    layer.feedForwardNorm,
+    layer.gateUp,
+    layer.down,
+    layer.qkvBias,
+    layer.attentionOutBias,
+    layer.queryNorm,
+    layer.keyNorm,
+  ]);
+  return [embedding, ...ofLayers, finalNorm, ...(output === embedding ? [] : [output])];
+}
+
+/** Copies the values of all tensors into one float32 buffer: [parameters]. */
+export async function flatCopy(kernels: Kernels, tensors: DecoderTensors | FlatTensors): Promise<Float32Array> {
+  if ('flat' in tensors) return (await kernels.read([tensors.flat]))[0];
+  const all = tensorsInOrder(tensors);
+  const flat = new Float32Array(all.reduce((sum, { length }) => sum + length, 0));
+  let offset = 0;
+  for (const tensor of all) {
+    const target = flat.subarray(offset, offset + tensor.length);
+    if (isInBfloat16(tensor)) widen(target, (await kernels.read([tensor]))[0]);
+    else target.set((await kernels.read([tensor]))[0]);
+    offset += tensor.length;
+  }
+  return flat;
+}
+
+/** Checks a decoder's sizes. @throws ArgumentError when no decoder can have them */
+export function checkConfig(config: DecoderConfig): void {
+  const { heads, kvHeads, headDim, attentionBias, queryKeyNorm } = config;
+  for (const [name, value] of Object.entries(config))
+    if (typeof value === 'number' && !(value > 0))
+      throw new ArgumentError(`a decoder's ${name} must be positive, got ${value}`);
+  if (heads % kvHeads !== 0) throw new ArgumentError(`heads (${heads}) must be a multiple of kvHeads (${kvHeads})`);
+  if (headDim % 2 !== 0) throw new ArgumentError(`headDim (${headDim}) must be even for rotary embedding`);
+  if (queryKeyNorm && attentionBias === 'qkv')
+    throw new ArgumentError(
+      'a decoder with queryKeyNorm has biases on all of attention or none: no family is otherwise',
+    );
+}
+
+/**
+ * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0,
+ * 1/width), matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth,
+ * norms 1, biases 0. Where the embedding has another deviation and is the output head too, the final norm makes up for
+ * it: first logits have variance 1 in any case.
+ */
+export function initialise(
+  config: DecoderConfig,
+  tensors: DecoderTensors<Float32Array, Float32Array>,
+  seed: number,
+  embeddingDeviation = config.width ** -0.5,
+): void {
+  const random = new RandomStream('initialise', seed);
+  const fill = (tensor: Float32Array, deviation: number) => {
+    for (let i = 0; i < tensor.length; i++) tensor[i] = random.normal() * deviation;
+  };
+  const reading = config.width ** -0.5;
+  const writing = (inputs: number) => (2 * config.layers * inputs) ** -0.5;
+  fill(tensors.embedding, embeddingDeviation);
+  for (const layer of tensors.layers) {
+    layer.attentionNorm.fill(1);
+    layer.feedForwardNorm.fill(1);
+    fill(layer.qkv, reading);
+    fill(layer.attentionOut, writing(config.heads * config.headDim));
+    fill(layer.gateUp, reading);
+    fill(layer.down, writing(config.feedForward));
+    layer.qkvBias.fill(0);
+    layer.attentionOutBias.fill(0);
+    layer.queryNorm.fill(1);
+    layer.keyNorm.fill(1);
+  }
+  tensors.finalNorm.fill(config.untiedOutput ? 1 : reading / embeddingDeviation);
+  if (config.untiedOutput) fill(tensors.output, reading);
+}

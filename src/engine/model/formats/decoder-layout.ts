@@ -1,0 +1,92 @@
+/**
+ * The mapping between the engine's tensors and Hugging Face's. The engine stores a linear layer as [inputs, outputs],
+ * with the layers that read the same input side by side; Hugging Face stores each as [outputs, inputs]. Both rotate
+ * halves of a head (not neighbours), so heads have the same order.
+ */
+
+import { ArgumentError } from '../../../base/errors.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
+import type { WeightArray } from '../../tensor/kernel-arguments.js';
+import type { Floats, WeightMemory } from '../../tensor/memory.js';
+import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/weights/decoder-tensors.js';
+import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
+import { EMBEDDING, FINAL_NORM, type LinearLayer, normNames, OUTPUT, projections } from './tensor-names.js';
+import type { TensorPlace } from './tensor-place.js';
+
+/**
+ * The places of a checkpoint's tensors in the engine's buffers; tensors that the decoder lacks are left out.
+ * @throws ArgumentError when the sizes of `tensors` do not match `config`
+ */
+export function decoderPlaces<Matrices extends WeightMemory, Vectors extends Floats>(
+  tensors: DecoderTensors<Matrices, Vectors>,
+  config: DecoderConfig,
+): TensorPlace<Matrices | Vectors>[] {
+  requireSize(tensors, config);
+  const { width, vocabSize, headDim } = config;
+  const places: TensorPlace<Matrices | Vectors>[] = [
+    { name: EMBEDDING, shape: [vocabSize, width], data: tensors.embedding },
+    { name: FINAL_NORM, shape: [width], data: tensors.finalNorm },
+  ];
+  if (config.untiedOutput) places.push({ name: OUTPUT, shape: [vocabSize, width], data: tensors.output });
+  tensors.layers.forEach((layer, index) => {
+    const names = normNames(index);
+    places.push({ name: names.attention, shape: [width], data: layer.attentionNorm });
+    places.push({ name: names.feedForward, shape: [width], data: layer.feedForwardNorm });
+    if (config.queryKeyNorm) {
+      places.push({ name: names.query, shape: [headDim], data: layer.queryNorm });
+      places.push({ name: names.key, shape: [headDim], data: layer.keyNorm });
+    }
+    const parts = projections(config, index);
+    places.push(...biases(layer.qkvBias, parts.qkv), ...biases(layer.attentionOutBias, parts.attentionOut));
+    for (const matrix of MATRICES) places.push(...sideBySide(layer[matrix], parts[matrix]));
+  });
+  return places;
+}
+
+/**
+ * Fills the engine's tensors from Hugging Face's.
+ * @throws CheckpointError when a tensor is missing, of another shape or cannot be read; ArgumentError when the sizes of
+ * `target` do not match `config`
+ */
+export async function fromHuggingFace(
+  target: DecoderTensors<WeightArray, Float32Array>,
+  source: ReadonlyMap<string, StoredTensor>,
+  config: DecoderConfig,
+  file = 'checkpoint',
+): Promise<void> {
+  for (const place of decoderPlaces(target, config)) await readInto(place, requireTensor(source, place, file));
+}
+
+/** The parts of a bias; none if it is empty. */
+function biases<Vectors extends Floats>(bias: Vectors, parts: readonly LinearLayer[]): TensorPlace<Vectors>[] {
+  if (bias.length === 0) return [];
+  let end = 0;
+  return parts.map(({ name, outputs }) => {
+    end += outputs;
+    return { name: `${name}.bias`, shape: [outputs], data: bias.subarray(end - outputs, end) as Vectors };
+  });
+}
+
+/** The projections whose transposes are side by side in a matrix of the engine. */
+function sideBySide<Matrices extends WeightMemory>(
+  matrix: Matrices,
+  parts: readonly LinearLayer[],
+): TensorPlace<Matrices>[] {
+  const stride = totalOutputs(parts);
+  let column = 0;
+  return parts.map(({ name, outputs, inputs }) => {
+    column += outputs;
+    const data = matrix.subarray(column - outputs) as Matrices;
+    return { name: `${name}.weight`, shape: [outputs, inputs], data, stride };
+  });
+}
+
+function totalOutputs(parts: readonly LinearLayer[]): number {
+  return parts.reduce((sum, { outputs }) => sum + outputs, 0);
+}
+
+function requireSize(tensors: DecoderTensors, config: DecoderConfig): void {
+  const expected = parameterCount(config);
+  const actual = tensorsInOrder(tensors).reduce((sum, { length }) => sum + length, 0);
+  if (actual !== expected) throw new ArgumentError(`expected ${expected} parameters, found ${actual}`);
+}

@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CheckpointError } from '../../../base/core/errors.js';
+import type { DecoderConfig } from '../../contract/architecture.js';
+import { readConfig, readStopTokens, writeConfig } from './model-config.js';
+
+const llama = {
+  architectures: ['LlamaForCausalLM'],
+  model_type: 'llama',
+  vocab_size: 395,
+  hidden_size: 32,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  intermediate_size: 64,
+  max_position_embeddings: 512,
+  rms_norm_eps: 1e-5,
+};
+const llama3 = {
+  rope_type: 'llama3',
+  factor: 4,
+  low_freq_factor: 1,
+  high_freq_factor: 3,
+  original_max_position_embeddings: 64,
+};
+const llama3Scaling = {
+  type: 'llama3',
+  factor: 4,
+  lowFrequencyFactor: 1,
+  highFrequencyFactor: 3,
+  originalContext: 64,
+};
+
+const count = fc.integer({ min: 1, max: 40 });
+const decoderConfig: fc.Arbitrary<DecoderConfig> = fc
+  .record({
+    vocabSize: count,
+    width: count,
+    layers: count,
+    kvHeads: count,
+    group: count,
+    half: count,
+    feedForward: count,
+  })
+  .chain(({ group, half, ...sizes }) =>
+    fc
+      .record({
+        context: count,
+        ropeBase: fc.double({ min: 1, max: 1e7, noNaN: true }),
+        normEpsilon: fc.double({ min: 1e-9, max: 0.1, noNaN: true }),
+      })
+      .map((rest) => ({ ...sizes, ...rest, heads: sizes.kvHeads * group, headDim: 2 * half })),
+  );
+
+const positive = fc.double({ min: 0.1, max: 100, noNaN: true });
+const features: fc.Arbitrary<Partial<DecoderConfig>> = fc
+  .tuple(
+    fc.constantFrom<Partial<DecoderConfig>>(
+      {},
+      { attentionBias: 'qkv' },
+      { attentionBias: 'qkvo' },
+      { queryKeyNorm: true },
+      { queryKeyNorm: true, attentionBias: 'qkvo' },
+    ),
+    fc.constantFrom<Partial<DecoderConfig>>({}, { untiedOutput: true }),
+    fc.oneof(
+      fc.constant(undefined),
+      fc.record({ type: fc.constant('linear' as const), factor: positive }),
+      fc.record({
+        type: fc.constant('llama3' as const),
+        factor: positive,
+        lowFrequencyFactor: positive,
+        highFrequencyFactor: positive,
+        originalContext: count,
+      }),
+    ),
+  )
+  .map(([attention, output, ropeScaling]) => ({ ...attention, ...output, ...(ropeScaling && { ropeScaling }) }));
+
+describe('readConfig', () => {
+  it('reads back what writeConfig writes', () => {
+    const stop = fc.array(fc.nat(39), { maxLength: 3 });
+    fc.assert(
+      fc.property(decoderConfig, features, stop, (sizes, more, stopTokens) => {
+        const config = { ...sizes, ...more };
+        const { architecture, dtype, ...read } = readConfig(
+          JSON.parse(JSON.stringify(writeConfig(config, stopTokens))),
+        );
+        expect(read).toEqual({ config, stopTokens });
+        expect(dtype).toBe('float32');
+        const family = config.attentionBias === 'qkv' ? 'qwen2' : 'llama';
+        expect(architecture).toBe(config.queryKeyNorm ? 'qwen3' : family);
+      }),
+    );
+  });
+
+  it('writes no end if there is none', () => {
+    expect(writeConfig(readConfig(llama).config, []).eos_token_id).toBe(null);
+  });
+
+  it('fills in what older files leave out, as their family does', () => {
+    const { config, stopTokens } = readConfig(llama);
+    expect(config).toMatchObject({ heads: 4, kvHeads: 4, headDim: 8, ropeBase: 10_000, untiedOutput: true });
+    expect(stopTokens).toEqual([]);
+    expect(readConfig({ ...llama, architectures: ['Qwen3ForCausalLM'] }).config.headDim).toBe(128);
+    expect(readConfig({ ...llama, architectures: undefined, model_type: 'qwen2' }).architecture).toBe('qwen2');
+  });
+
+  it.each([
+    [{ rope_theta: 5e5, rope_scaling: null }, 5e5, undefined],
+    [{ rope_theta: 5e5, rope_scaling: llama3 }, 5e5, llama3Scaling],
+    [{ rope_theta: 5e5, rope_scaling: { type: 'linear', factor: 2 } }, 5e5, { type: 'linear', factor: 2 }],
+    [{ rope_parameters: { rope_theta: 1e6, rope_type: 'default' } }, 1e6, undefined],
+    [{ rope_parameters: { ...llama3, rope_theta: 1e6 } }, 1e6, llama3Scaling],
+    [{ rope_parameters: { rope_type: 'default' }, rope_theta: 7e5 }, 7e5, undefined],
+  ])('reads the rotary embedding of either generation: %j', (rope, base, scaling) => {
+    const model = readConfig({ ...llama, ...rope });
+    expect(model.config.ropeBase).toBe(base);
+    expect(model.config.ropeScaling).toEqual(scaling);
+  });
+
+  it('knows what sets the families apart', () => {
+    const of = (name: string, more: object = {}) => {
+      const { attentionBias, queryKeyNorm } = readConfig({ ...llama, architectures: [name], ...more }).config;
+      return { attentionBias, queryKeyNorm };
+    };
+    const biased = { attention_bias: true };
+    expect(of('LlamaForCausalLM')).toEqual({});
+    expect(of('LlamaForCausalLM', biased)).toEqual({ attentionBias: 'qkvo' });
+    expect(of('Qwen2ForCausalLM')).toEqual({ attentionBias: 'qkv' });
+    expect(of('Qwen3ForCausalLM')).toEqual({ queryKeyNorm: true });
+    expect(of('Qwen3ForCausalLM', biased)).toEqual({ queryKeyNorm: true, attentionBias: 'qkvo' });
+  });
+
+  it.each<[object, string]>([
+    [
+      { architectures: ['MistralForCausalLM'] },
+      'architecture "MistralForCausalLM" is not supported, expected one of Llama',
+    ],
+    [{ architectures: ['toString'] }, 'architecture "toString" is not supported'],
+    [{ architectures: null, model_type: null }, 'architecture "none" is not supported'],
+    [{ hidden_size: undefined }, 'hidden_size: '],
+    [{ num_hidden_layers: 0 }, 'num_hidden_layers: '],
+    [{ num_hidden_layers: 1e12 }, 'num_hidden_layers: '],
+    [{ max_position_embeddings: 2 ** 24 }, 'max_position_embeddings: '],
+    [{ vocab_size: '395' }, 'vocab_size: '],
+    [{ rms_norm_eps: -1 }, 'rms_norm_eps: '],
+    [{ eos_token_id: 'end' }, 'eos_token_id: '],
+    [{ hidden_size: 30 }, 'expected an even number of values a head, found 7.5'],
+    [{ head_dim: 7 }, 'expected an even number of values a head, found 7'],
+    [{ num_key_value_heads: 3 }, '4 heads cannot share 3 key/value heads evenly'],
+    [{ rope_scaling: { type: 'yarn', factor: 2 } }, 'rope_scaling of the kind "yarn" is not supported'],
+    [{ rope_parameters: { ...llama3, high_freq_factor: 'x' } }, 'rope_parameters.high_freq_factor: '],
+    [{ rope_theta: 0 }, 'rope_theta: '],
+    [{ hidden_act: 'gelu' }, 'hidden_act = "gelu" is not supported'],
+    [{ mlp_bias: true }, 'mlp_bias = true is not supported'],
+    [{ use_sliding_window: true }, 'use_sliding_window = true is not supported'],
+    [{ layer_types: ['full_attention', 'sliding_attention'] }, 'layer_types = '],
+    [{ partial_rotary_factor: 0.5 }, 'partial_rotary_factor = 0.5 is not supported'],
+    [{ quantization_config: { bits: 4 } }, 'quantization_config = '],
+  ])('refuses %j', (change, message) => {
+    const read = () => readConfig({ ...llama, ...change }, 'dir/config.json');
+    expect(read).toThrow(CheckpointError);
+    expect(read).toThrow('dir/config.json: ');
+    expect(read).toThrow(message);
+  });
+
+  it('refuses what is no object', () => {
+    for (const json of [null, 3, 'config', []]) expect(() => readConfig(json)).toThrow(CheckpointError);
+  });
+});
+
+describe('readStopTokens', () => {
+  it('reads one id, several or none', () => {
+    expect(readStopTokens({ eos_token_id: 5 }, 'f')).toEqual([5]);
+    expect(readStopTokens({ eos_token_id: [5, 6] }, 'f')).toEqual([5, 6]);
+    expect(readStopTokens({ eos_token_id: null }, 'f')).toEqual([]);
+    expect(readStopTokens({}, 'f')).toEqual([]);
+  });
+});

@@ -1,0 +1,116 @@
+/** A tokenizer in a model's directory: Hugging Face's files, or the description of one of drmas's tokenizers. */
+
+import { TokenizerError } from '../../../base/errors.js';
+import type { Files } from '../../../base/host.js';
+import type { Tokenizer } from '../../../base/nouns.js';
+import { createTokenizer } from '../tokenizers/create-tokenizer.js';
+import { templateOf } from '../tokenizers/named-templates.js';
+import { huggingFaceForm } from '../tokenizers/tokenizer-json.js';
+import { type HuggingFaceSpec, parseTextTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
+import { readStopTokens } from './model-config.js';
+import { isThere, parseJson, readOrRefuse } from './validated-json.js';
+
+/** The file with a description for `createTokenizer`, for tokenizers that Hugging Face's files cannot express. */
+const DRMAS_TOKENIZER = 'drmas_tokenizer.json';
+const TEMPLATE = 'chat_template.jinja';
+
+/**
+ * Reads the tokenizer of a model's directory. The ids that end a text come from generation_config.json, else from
+ * config.json, else from the tokenizer.
+ * @param ownTemplate A chat template in place of the directory's: its text, or the name of one that ships
+ * @throws CheckpointError when files are missing or unreadable; TokenizerError when their contents cannot be used, or
+ *   the template ends messages with a token that the vocabulary lacks.
+ */
+export async function readTokenizer(files: Files, directory: string, ownTemplate?: string): Promise<Tokenizer> {
+  const descriptionFile = `${directory}/${DRMAS_TOKENIZER}`;
+  const description = await readOptional(files, descriptionFile);
+  if (description !== undefined) {
+    if (ownTemplate === undefined) return createTokenizer(parseJson(description, descriptionFile));
+    throw new TokenizerError(`${descriptionFile} has a chat format of its own, so that it takes no chatTemplate`);
+  }
+  const chatTemplate = ownTemplate ?? (await readTemplate(files, directory));
+  const stopTokens = await findStopTokens(files, directory);
+  const spec = {
+    type: 'huggingface',
+    tokenizer: await readJson(files, `${directory}/tokenizer.json`),
+    config: await readJson(files, `${directory}/tokenizer_config.json`),
+    ...(stopTokens.length > 0 && { stopTokens }),
+  };
+  if (chatTemplate === undefined) return createTokenizer(spec);
+  const { source, end } = ownTemplate === undefined ? { source: chatTemplate } : templateOf(ownTemplate);
+  const tokenizer = createTokenizer({ ...spec, chatTemplate: source });
+  if (end === undefined) return tokenizer;
+  const [endToken, ...more] = tokenizer.encode(end);
+  if (endToken === undefined || more.length > 0)
+    throw new TokenizerError(
+      `the chat template ends messages with ${end}, which is no token of ${directory}; 'plain' suits every model`,
+    );
+  const others = tokenizer.stopTokens.filter((token) => token !== endToken);
+  return createTokenizer({ ...spec, chatTemplate: source, stopTokens: [endToken, ...others] });
+}
+
+/** The chat template in a model's directory, or in an adapter's directory if its recipe gave the base a template. */
+export function readTemplate(files: Files, directory: string): Promise<string | undefined> {
+  return readOptional(files, `${directory}/${TEMPLATE}`);
+}
+
+/** Writes the chat template of an adapter's base, which the base's own directory may lack, into the adapter's. */
+export async function writeTemplate(files: Files, directory: string, tokenizer: Tokenizer): Promise<void> {
+  const spec = parseTextTokenizerSpec(tokenizer.toJSON());
+  if (spec.type === 'huggingface' && spec.chatTemplate !== undefined)
+    await files.write(`${directory}/${TEMPLATE}`, spec.chatTemplate);
+}
+
+/**
+ * Writes the files that `readTokenizer` reads into an existing directory. Two things are not written: the ids that end
+ * a text, which belong to config.json, and further variables of a chat template, which belong to the recipe.
+ */
+export async function writeTokenizer(files: Files, directory: string, tokenizer: Tokenizer): Promise<void> {
+  const spec = parseTextTokenizerSpec(tokenizer.toJSON());
+  if (spec.type !== 'huggingface') {
+    await files.write(`${directory}/${DRMAS_TOKENIZER}`, formatJson(spec));
+    return;
+  }
+  await writeHuggingFace(files, directory, spec);
+  await writeTemplate(files, directory, tokenizer);
+}
+
+/**
+ * Adds the files of a Hugging Face tokenizer to a directory with a tokenizer of drmas, for other programs. drmas still
+ * reads its own description, which is exact even if a user writes out a special token.
+ * @throws CheckpointError when the description cannot be read; TokenizerError when those files cannot express it
+ */
+export async function addHuggingFaceTokenizer(files: Files, directory: string): Promise<void> {
+  const file = `${directory}/${DRMAS_TOKENIZER}`;
+  if (!(await isThere(files, file))) return;
+  const spec = parseTextTokenizerSpec(await readJson(files, file));
+  if (spec.type !== 'huggingface') await writeHuggingFace(files, directory, huggingFaceForm(spec));
+}
+
+async function writeHuggingFace(files: Files, directory: string, spec: HuggingFaceSpec): Promise<void> {
+  await files.write(`${directory}/tokenizer.json`, formatJson(spec.tokenizer));
+  await files.write(`${directory}/tokenizer_config.json`, formatJson(spec.config));
+}
+
+/** Reads a JSON file. @throws CheckpointError when the file cannot be read or is not JSON */
+export async function readJson(files: Files, path: string): Promise<unknown> {
+  return parseJson(await readOrRefuse(path, () => files.readText(path)), path);
+}
+
+export function formatJson(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+async function readOptional(files: Files, path: string): Promise<string | undefined> {
+  return (await isThere(files, path)) ? readOrRefuse(path, () => files.readText(path)) : undefined;
+}
+
+async function findStopTokens(files: Files, directory: string): Promise<readonly number[]> {
+  for (const name of ['generation_config.json', 'config.json']) {
+    const path = `${directory}/${name}`;
+    const text = await readOptional(files, path);
+    const ids = text === undefined ? [] : readStopTokens(parseJson(text, path), path);
+    if (ids.length > 0) return ids;
+  }
+  return [];
+}

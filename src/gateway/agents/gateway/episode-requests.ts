@@ -1,0 +1,118 @@
+/** The gateway's requests of one episode: answers and counts them, and answers a repeated request only once. */
+import { createHash } from 'node:crypto';
+import { onAbort, unlessAborted } from '../../../base/async.js';
+import { DialectError } from '../../../base/errors.js';
+import type { EpisodeInPlay } from '../../../teams/rollout.js';
+import type { ModelAnswer, ModelRequest, Said } from '../../dialects/dialect.js';
+import type { ServedCall } from '../../dialects/model-app.js';
+import type { EpisodeCalls } from '../attribution.js';
+import { promptTokens } from './prompt-tokens.js';
+
+/** An answer, ready or not, and the number of clients that wait for it. */
+interface SharedAnswer {
+  readonly answer: Promise<ModelAnswer>;
+  readonly controller: AbortController;
+  waiting: number;
+  settled: boolean;
+}
+
+interface EpisodeRequestsOptions {
+  readonly episode: EpisodeInPlay;
+  readonly calls: EpisodeCalls;
+  /** The most calls of the episode. */
+  readonly maxCalls: number;
+}
+
+const SPENT = 'This episode may make no more calls of models; this text ends it.';
+
+/** Properties of a request besides its content. */
+type RequestDetails = Pick<ServedCall<unknown>, 'signal' | 'retry' | 'text'>;
+
+export class EpisodeRequests {
+  readonly #options: EpisodeRequestsOptions;
+  readonly #answers = new Map<string, SharedAnswer>();
+  /** The calls that were begun, including cancelled and refused ones, and the calls that became turns. */
+  #begun = 0;
+  #finished = 0;
+  #endTextSent = false;
+
+  constructor(options: EpisodeRequestsOptions) {
+    this.#options = options;
+  }
+
+  /** The names of the team's agents. */
+  get agents(): readonly string[] {
+    return this.#options.calls.agents;
+  }
+
+  /**
+   * Answers a call. A client that retries a request gets the earlier answer, or waits for it together with the first
+   * request; an equal request that is not a retry is a new call. When no client waits any more, the call is cancelled.
+   * @throws DialectError, EpisodeOverError
+   */
+  async complete(agent: string, request: ModelRequest, { signal, retry, text }: RequestDetails): Promise<ModelAnswer> {
+    const name = createHash('sha256').update(`${agent}\n${text}`).digest('hex');
+    const earlier = retry > 0 ? this.#answers.get(name) : undefined;
+    const shared = earlier ?? this.#begin(name, agent, request);
+    shared.waiting++;
+    const stopListening = onAbort(signal, () => {
+      shared.waiting--;
+      if (shared.waiting > 0 || shared.settled) return;
+      this.#forget(name, shared);
+      shared.controller.abort(signal.reason);
+    });
+    return unlessAborted(shared.answer, signal).finally(stopListening);
+  }
+
+  /** The turn under an answer's id. */
+  recall(id: string): Said | undefined {
+    return this.#options.calls.recall(id);
+  }
+
+  /** Counts the tokens of a prompt; this does not count as a call. @throws DialectError */
+  countTokens(agent: string, request: ModelRequest): number {
+    return promptTokens(this.#options.calls, agent, request);
+  }
+
+  #begin(name: string, agent: string, request: ModelRequest): SharedAnswer {
+    const controller = new AbortController();
+    const answer = this.#answer(agent, request, controller.signal);
+    const shared: SharedAnswer = { answer, controller, waiting: 0, settled: false };
+    this.#answers.set(name, shared);
+    const settle = () => {
+      shared.settled = true;
+    };
+    answer.then(settle, () => {
+      settle();
+      this.#forget(name, shared);
+    });
+    return shared;
+  }
+
+  /** Keeps the entry if a later call has taken the name. */
+  #forget(name: string, shared: SharedAnswer): void {
+    if (this.#answers.get(name) === shared) this.#answers.delete(name);
+  }
+
+  async #answer(agent: string, request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
+    const { calls, episode, maxCalls } = this.#options;
+    episode.signal.throwIfAborted();
+    if (this.#begun + episode.turns.length - this.#finished >= maxCalls) return this.#end(request);
+    this.#begun++;
+    const answer = await calls.complete(agent, request, signal);
+    this.#finished++;
+    return answer;
+  }
+
+  /**
+   * The reply once all calls are used up. Agents seldom have a limit themselves, and treat a refusal as an accident. A
+   * text without tool calls ends their loop; an empty text does not.
+   */
+  #end({ model }: ModelRequest): ModelAnswer {
+    if (this.#endTextSent)
+      throw new DialectError(400, 'calls_spent', `the episode has made its ${this.#options.maxCalls} calls`);
+    this.#endTextSent = true;
+    const usage = { promptTokens: 0, responseTokens: 0 };
+    return { id: 'calls-spent', model, content: SPENT, toolCalls: [], finishReason: 'stop', usage };
+  }
+}

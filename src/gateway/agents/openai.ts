@@ -1,0 +1,61 @@
+/** Agents for clients of OpenAI's API in this process: the app of the gateway, called without a socket. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { UnattributedCallError } from '../../base/errors.js';
+import type { OpenAIConnection } from '../../teams/index.js';
+import { modelApp } from '../dialects/model-app.js';
+import { callsOfCaller, type EpisodeCalls } from './attribution.js';
+import { promptTokens } from './gateway/prompt-tokens.js';
+
+/** The target of a connection. */
+interface Target {
+  readonly calls: EpisodeCalls;
+  /** The agent, if all requests are for the same one. */
+  readonly agent?: string | undefined;
+}
+
+const targets = new AsyncLocalStorage<Target>();
+
+const app = modelApp<Target>({
+  authorise: ({ path }) => {
+    const { calls, agent = path?.agent } = targets.getStore() ?? { calls: callsHere() };
+    return { calls, agent };
+  },
+  countTokens: (request, { calls, agent = lastSegment(request.model) }) => promptTokens(calls, agent, request),
+  models: ({ calls }) => calls.agents,
+  recall: (id, { calls }) => calls.recall(id),
+  complete: (request, { caller: { calls, agent = lastSegment(request.model) }, signal }) =>
+    calls.complete(agent, request, signal),
+});
+
+/** Frameworks put a provider before a model's name. */
+const lastSegment = (model: string) => model.slice(model.lastIndexOf('/') + 1);
+
+function callsHere(): EpisodeCalls {
+  const calls = callsOfCaller();
+  if (calls === undefined) throw new UnattributedCallError('no episode is played: there is no agent to answer');
+  return calls;
+}
+
+/**
+ * A `fetch` for clients of OpenAI's API that are made before any episode, such as the clients of a graph that is
+ * compiled once. It finds the episode at the time of the call, and the model that a request names is the agent. Errors
+ * become replies with status 400 or 404, which clients do not retry.
+ *
+ * @example
+ * ```ts
+ * import { boundFetch } from 'drmas/agents';
+ * import OpenAI from 'openai';
+ *
+ * const client = new OpenAI({ baseURL: 'http://drmas/v1', apiKey: 'drmas', fetch: boundFetch });
+ * ```
+ */
+export const boundFetch: typeof fetch = async (input, init) => app.fetch(new Request(input, init));
+
+/** Settings with which clients reach the agents of one episode, or one of them. */
+export function connectionTo(calls: EpisodeCalls, agent?: string): OpenAIConnection {
+  return {
+    baseURL: 'http://drmas/v1', // this name is never looked up
+    apiKey: 'drmas',
+    fetch: (input, init) => targets.run({ calls, agent }, () => boundFetch(input, init)),
+  };
+}

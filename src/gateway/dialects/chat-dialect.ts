@@ -1,0 +1,204 @@
+/** Chat completions, as OpenAI defines them and as vLLM extends them by token ids. */
+import { z } from 'zod';
+import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
+import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
+import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
+import {
+  checked,
+  content,
+  given,
+  jsonSchema,
+  MOST_MESSAGES,
+  nameText,
+  only,
+  optionalContent,
+  positive,
+  presentFields,
+  toolList,
+  toolsOf,
+} from './request-fields.js';
+
+/** Fields that only express a wish, such as sampling settings; drmas ignores them. */
+const WISHES = [
+  ...['temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty', 'frequency_penalty'],
+  ...['repetition_penalty', 'top_logprobs', 'reasoning_effort', 'verbosity', 'prediction', 'best_of'],
+] as const;
+
+const toolCall = z
+  .object({
+    id: nameText,
+    type: z.literal('function').nullish(),
+    function: z.object({ name: nameText, arguments: z.string() }),
+  })
+  .transform(({ id, function: called }): ToolCall => ({ id, name: called.name, arguments: called.arguments }));
+
+const named = <Role extends string>(role: Role) =>
+  z.object({ role: z.literal(role), content, name: nameText.nullish() });
+
+const message = z
+  .discriminatedUnion('role', [
+    named('system'),
+    named('developer'),
+    named('user'),
+    z.object({
+      role: z.literal('assistant'),
+      content: optionalContent,
+      name: nameText.nullish(),
+      tool_calls: z.array(toolCall).nullish(),
+    }),
+    z.object({ role: z.literal('tool'), content, name: nameText.nullish(), tool_call_id: nameText }),
+  ])
+  .transform((read): Message => {
+    const toolCalls = 'tool_calls' in read && read.tool_calls?.length ? read.tool_calls : undefined;
+    const toolCallId = 'tool_call_id' in read ? read.tool_call_id : undefined;
+    const role = read.role === 'developer' ? 'system' : read.role;
+    return { role, content: read.content, ...given({ name: read.name, toolCalls, toolCallId }) };
+  });
+
+const tool = z
+  .object({
+    type: z.literal('function', 'expected a function'),
+    function: z.object({ name: nameText, description: z.string().nullish(), parameters: jsonSchema.nullish() }),
+  })
+  .transform(({ function: { name, description, parameters } }): Tool => {
+    return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description }) };
+  });
+
+const toolChoice = z.union([
+  z.enum(['auto', 'none', 'required']),
+  z
+    .object({ type: z.literal('function'), function: z.object({ name: nameText }) })
+    .transform(({ function: { name } }): ToolChoice => ({ name })),
+]);
+
+const responseFormat = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text') }),
+  z.object({ type: z.literal('json_object') }),
+  z.object({ type: z.literal('json_schema'), json_schema: z.object({ schema: jsonSchema.nullish() }) }),
+]);
+
+const isEmpty = (value: unknown) => typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+
+const body = z.object({
+  model: nameText,
+  messages: z.array(message).min(1).max(MOST_MESSAGES),
+  tools: toolList(tool),
+  tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  max_tokens: positive.nullish(),
+  max_completion_tokens: positive.nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
+  response_format: responseFormat.nullish(),
+  logprobs: z.boolean().nullish(),
+  return_token_ids: z.boolean().nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  top_k: z.number().nullish(),
+  seed: z.number().nullish(),
+  stop: z.union([z.string().transform((text) => [text]), z.array(z.string())]).nullish(),
+  n: only((value) => value === 1, 'one request gives one answer: n must be 1'),
+  logit_bias: only(isEmpty, 'logit_bias would make other log-probs than the policy has'),
+  functions: only(isEmpty, 'functions are an older form of tools; send tools'),
+  audio: only(() => false, 'these models answer only with text'),
+});
+
+function read(value: unknown): ModelRequest {
+  const request = checked(body, value);
+  const { model, messages, tools, tool_choice, stream, stream_options, response_format: format } = request;
+  const { temperature, top_p: topP, top_k: topK, seed, stop } = request;
+  return {
+    ...{ model, messages, stream: stream === true },
+    ...toolsOf(tools, tool_choice ?? undefined),
+    ...given({ maxTokens: request.max_completion_tokens ?? request.max_tokens }),
+    ...(format?.type === 'json_schema' ? { responseSchema: format.json_schema.schema ?? { type: 'object' } } : {}),
+    ...(format?.type === 'json_object' ? { responseSchema: { type: 'object' } } : {}),
+    streamUsage: stream_options?.include_usage === true,
+    wantsTokenIds: request.logprobs === true || request.return_token_ids === true,
+    sampling: given({ temperature, topP, topK, seed, stop }),
+    ignored: [
+      ...presentFields(value as object, WISHES),
+      ...(request.parallel_tool_calls === false ? ['parallel_tool_calls'] : []),
+    ],
+  };
+}
+
+function write(_request: ModelRequest, answer: ModelAnswer): object {
+  const { content, reasoning, toolCalls, tokens } = answer;
+  const message = {
+    role: 'assistant',
+    content: content === '' && toolCalls.length > 0 ? null : content,
+    refusal: null,
+    ...given({ reasoning_content: reasoning }),
+    ...(toolCalls.length > 0 ? { tool_calls: toolCalls.map(written) } : {}),
+  };
+  return {
+    ...headOf('chat.completion', answer.id, answer.model),
+    choices: [{ index: 0, message, finish_reason: answer.finishReason, ...choiceTokens(tokens) }],
+    usage: usageOf(answer),
+    ...promptIds(tokens),
+  };
+}
+
+/** Chunks of reasoning and text as they arrive, then one with calls, one with the finish reason, one with counts. */
+async function* stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>): AsyncIterable<StreamEvent> {
+  let head: object = {};
+  const chunk = (delta: object, finish_reason: ModelAnswer['finishReason'] | null = null, more: object = {}) =>
+    event({ ...head, choices: [{ index: 0, delta, finish_reason, logprobs: null, ...more }] });
+  for await (const delta of wholeDeltas(deltas)) {
+    if (delta.type === 'begin') {
+      head = headOf('chat.completion.chunk', delta.id, request.model);
+      yield chunk({ role: 'assistant', content: '' });
+    } else if (delta.type === 'text') yield chunk({ content: delta.text });
+    else if (delta.type === 'reasoning') yield chunk({ reasoning_content: delta.text });
+    else {
+      const { toolCalls, finishReason, tokens } = delta.answer;
+      if (toolCalls.length > 0)
+        yield chunk({ tool_calls: toolCalls.map((call, index) => ({ index, ...written(call) })) });
+      head = { ...head, ...promptIds(tokens) };
+      yield chunk({}, finishReason, choiceTokens(tokens));
+      if (request.streamUsage) yield event({ ...head, choices: [], usage: usageOf(delta.answer) });
+    }
+  }
+  yield { data: '[DONE]' };
+}
+
+const event = (data: object): StreamEvent => ({ data: JSON.stringify(data) });
+
+const headOf = (object: string, id: string, model: string) => ({ id, object, created: epochSeconds(), model });
+
+const written = ({ id, name, arguments: text }: ToolCall) => ({
+  ...{ id, type: 'function', function: { name, arguments: text } },
+});
+
+/** Counts with all their details: some clients fail if these are absent. */
+const usageOf = ({ usage: { promptTokens, responseTokens } }: ModelAnswer) => ({
+  prompt_tokens: promptTokens,
+  completion_tokens: responseTokens,
+  total_tokens: promptTokens + responseTokens,
+  prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+  completion_tokens_details: {
+    ...{ reasoning_tokens: 0, audio_tokens: 0, accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
+  },
+});
+
+const promptIds = (tokens: ModelAnswer['tokens']) => (tokens === undefined ? {} : { prompt_token_ids: tokens.prompt });
+
+/** Ids and log-probs of a choice under the names of vLLM; a token's text is its id, which no decoding can blur. */
+function choiceTokens(tokens: ModelAnswer['tokens']): object {
+  if (tokens === undefined) return { logprobs: null };
+  const { response, logprobs } = tokens;
+  const content = logprobs.map((logprob, i) => ({
+    ...{ token: `token_id:${response[i]}`, logprob, bytes: null, top_logprobs: [] },
+  }));
+  return { token_ids: response, logprobs: { content, refusal: null } };
+}
+
+/** Translates chat completions. */
+export const chatDialect: Dialect = {
+  read,
+  write,
+  stream,
+  error: openAiError,
+  streamError: (e) => event(openAiError(e)),
+};

@@ -1,0 +1,92 @@
+/** The common form of all wire dialects: one model call, and its answer. */
+import type { DialectError } from '../../base/errors.js';
+import type { JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
+
+/** The sampling that a request wishes for. A server of a run in training has its recipe's and ignores it. */
+export interface WishedSampling {
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly topK?: number;
+  readonly seed?: number;
+  /** Texts at which the answer ends. */
+  readonly stop?: readonly string[];
+}
+
+/** One call of a model, whichever dialect it came in. */
+export interface ModelRequest {
+  /** The model's name as the client wrote it. */
+  readonly model: string;
+  readonly messages: readonly Message[];
+  readonly tools?: readonly Tool[];
+  readonly toolChoice?: ToolChoice;
+  readonly maxTokens?: number;
+  readonly stream: boolean;
+  /** Whether a stream of chat completions ends with a chunk of counts; the other dialects always send counts. */
+  readonly streamUsage: boolean;
+  /** The JSON schema that the answer should fit. */
+  readonly responseSchema?: JsonSchema;
+  /** Whether the answer should carry token ids and log-probs. */
+  readonly wantsTokenIds: boolean;
+  readonly sampling: WishedSampling;
+  /** The request's fields that only express a wish: the fields of `sampling`, and others that drmas ignores. */
+  readonly ignored: readonly string[];
+}
+
+/** The answer to a call. */
+export interface ModelAnswer {
+  /** Unique per answer. */
+  readonly id: string;
+  readonly model: string;
+  /** The text without calls and without thinking. */
+  readonly content: string;
+  readonly reasoning?: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: 'stop' | 'length' | 'tool_calls';
+  readonly usage: { readonly promptTokens: number; readonly responseTokens: number };
+  /** The ids that were fed [P] and sampled [R], with the log-probs of the sampled ones [R]. */
+  readonly tokens?: {
+    readonly prompt: readonly number[];
+    readonly response: readonly number[];
+    readonly logprobs: readonly number[];
+  };
+}
+
+/**
+ * A piece of an answer while it is generated. The last piece is the whole answer. The others may be missing, all or
+ * from some point on; their content is then sent at the end.
+ */
+export type ModelDelta =
+  | { readonly type: 'begin'; readonly id: string; readonly promptTokens: number }
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'reasoning'; readonly text: string }
+  | { readonly type: 'answer'; readonly answer: ModelAnswer };
+
+/** An earlier answer of a model in the conversation. */
+export type Said = Pick<ModelAnswer, 'id' | 'content' | 'toolCalls'>;
+
+/** Finds an earlier answer by its id; undefined if the id is unknown. */
+export type Recall = (id: string) => Said | undefined;
+
+/** One event of a stream of server-sent events. */
+export interface StreamEvent {
+  readonly event?: string;
+  readonly data: string;
+}
+
+/** A wire dialect: pure translations between what clients send and expect, and the types above. */
+export interface Dialect {
+  /**
+   * Reads a request's parsed body.
+   * @param recall Finds the earlier answers that requests name by id; without it requests cannot name any
+   * @throws DialectError naming the field that is wrong
+   */
+  read(body: unknown, recall?: Recall): ModelRequest;
+  /** The body of a whole answer. */
+  write(request: ModelRequest, answer: ModelAnswer): object;
+  /** The events of a streamed answer: deltas as they arrive, or all at once if only the whole answer arrives. */
+  stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>): AsyncIterable<StreamEvent>;
+  /** The body of a refusal. */
+  error(error: DialectError): object;
+  /** The event that ends a stream after an error. */
+  streamError(error: DialectError): StreamEvent;
+}

@@ -1,0 +1,39 @@
+/** Bodies that come late: something harmless is sent meanwhile, so that no client and no proxy hangs up. */
+
+/** Node's fetch gives up after 300 s without an answer; proxies often after 30 or 60. */
+const KEEP_ALIVE_MS = 10_000;
+
+/** The promise's value; undefined if it takes longer than the time between two keep-alive signs. */
+export async function soon<T>(promise: Promise<T>): Promise<{ readonly value: T } | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), KEEP_ALIVE_MS);
+  });
+  try {
+    return await Promise.race([promise.then((value) => ({ value })), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * The parts as a body, with `filler` whenever none has come for a while.
+ * @param cancel called when the client goes away
+ */
+export function lateBody(parts: AsyncIterable<string>, filler: string, cancel: () => void): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const iterator = parts[Symbol.asyncIterator]();
+  let next: Promise<IteratorResult<string>> | undefined;
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      next ??= iterator.next();
+      const part = await soon(next);
+      if (part !== undefined) next = undefined;
+      if (part?.value.done) controller.close();
+      else controller.enqueue(encoder.encode(part === undefined ? filler : part.value.value));
+    },
+    cancel() {
+      cancel();
+    },
+  });
+}

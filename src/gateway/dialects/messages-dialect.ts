@@ -1,0 +1,238 @@
+/** Anthropic's messages. */
+import { z } from 'zod';
+import type { DialectError } from '../../base/errors.js';
+import { isObject } from '../../base/errors.js';
+import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
+import { wholeDeltas } from './answer-parts.js';
+import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
+import {
+  checked,
+  content,
+  given,
+  jsonSchema,
+  MOST_MESSAGES,
+  nameText,
+  optionalContent,
+  positive,
+  presentFields,
+  toolList,
+  toolsOf,
+} from './request-fields.js';
+
+/** Fields that only express a wish, such as sampling settings; drmas ignores them. */
+const WISHES = ['temperature', 'top_p', 'top_k', 'stop_sequences', 'thinking', 'service_tier'];
+
+/** The blocks of a message's content. Thoughts of earlier turns are left out. */
+const block = z.discriminatedUnion(
+  'type',
+  [
+    z.object({ type: z.literal('text'), text: z.string() }),
+    z.object({
+      type: z.literal('tool_use'),
+      id: nameText,
+      name: nameText,
+      input: z.custom<object>(isObject, 'expected an object'),
+    }),
+    z.object({ type: z.literal('tool_result'), tool_use_id: nameText, content: optionalContent }),
+    z.object({ type: z.enum(['thinking', 'redacted_thinking']) }),
+  ],
+  'expected blocks of text, tool_use or tool_result: these models read only text',
+);
+type Block = z.output<typeof block>;
+
+const blocks = z.preprocess(
+  (value) => (typeof value === 'string' ? [{ type: 'text', text: value }] : value),
+  z.array(block).max(MOST_MESSAGES),
+);
+
+const message = z.object({ role: z.enum(['user', 'assistant', 'system']), content: blocks });
+
+const tool = z
+  .object({
+    type: z.literal('custom', 'expected a custom tool: the server has no built-in tools').nullish(),
+    ...{ name: nameText, description: z.string().nullish(), input_schema: jsonSchema },
+  })
+  .transform(({ name, description, input_schema: parameters }): Tool => {
+    return { name, parameters, ...given({ description }) };
+  });
+
+const toolChoice = z.discriminatedUnion('type', [
+  z.object({ type: z.enum(['auto', 'none']) }).transform(({ type }): ToolChoice => type),
+  z.object({ type: z.literal('any') }).transform((): ToolChoice => 'required'),
+  z.object({ type: z.literal('tool'), name: nameText }).transform(({ name }): ToolChoice => ({ name })),
+]);
+
+/** A body that wishes for one call at most. */
+const oneCall = z.object({ tool_choice: z.object({ disable_parallel_tool_use: z.literal(true) }) });
+
+const outputFormat = z.object({ type: z.literal('json_schema'), schema: jsonSchema });
+
+const counted = z.object({
+  model: nameText,
+  messages: z.array(message).min(1).max(MOST_MESSAGES),
+  system: content.nullish(),
+  tools: toolList(tool),
+  tool_choice: toolChoice.nullish(),
+  output_config: z.object({ format: outputFormat.nullish(), effort: z.unknown().optional() }).nullish(),
+  output_format: outputFormat.nullish(),
+});
+
+const body = counted.extend({
+  max_tokens: positive,
+  stream: z.boolean().nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  top_k: z.number().nullish(),
+  stop_sequences: z.array(z.string()).nullish(),
+});
+
+function read(value: unknown): ModelRequest {
+  const request = checked(body, value);
+  const { max_tokens: maxTokens, stream, temperature, top_p: topP, top_k: topK, stop_sequences: stop } = request;
+  return {
+    ...conversationOf(request),
+    ...{ maxTokens, stream: stream === true },
+    sampling: given({ temperature, topP, topK, stop }),
+    ignored: [
+      ...presentFields(value as object, WISHES),
+      ...presentFields(request.output_config ?? {}, ['effort']),
+      ...(oneCall.safeParse(value).success ? ['disable_parallel_tool_use'] : []),
+    ],
+  };
+}
+
+/** Reads a request to count the tokens of a conversation, which has no length of an answer. @throws DialectError */
+export function readCounted(value: unknown): ModelRequest {
+  return conversationOf(checked(counted, value));
+}
+
+function conversationOf(request: z.output<typeof counted>): ModelRequest {
+  const { model, messages, system, tools, tool_choice } = request;
+  const schema = (request.output_config?.format ?? request.output_format)?.schema;
+  const instructions = system ? [{ role: 'system', content: system } as const] : [];
+  return {
+    ...{ model, stream: false, streamUsage: true, wantsTokenIds: false, sampling: {}, ignored: [] },
+    messages: [...instructions, ...messages.flatMap(messagesOf)],
+    ...toolsOf(tools, tool_choice ?? undefined),
+    ...given({ responseSchema: schema }),
+  };
+}
+
+/** The messages for one message of this dialect: here, each tool result is a separate message. */
+function messagesOf({ role, content }: z.output<typeof message>): Message[] {
+  const text = content.map((each) => (each.type === 'text' ? each.text : '')).join('');
+  const toolCalls = content.filter((each) => each.type === 'tool_use').map(callOf);
+  const results = content
+    .filter((each) => each.type === 'tool_result')
+    .map((each): Message => ({ role: 'tool', content: each.content, toolCallId: each.tool_use_id }));
+  const onlyResults = results.length > 0 && !content.some(({ type }) => type === 'text');
+  const spoken = onlyResults ? [] : [{ role, content: text, ...(toolCalls.length > 0 ? { toolCalls } : {}) }];
+  return [...results, ...spoken];
+}
+
+const callOf = ({ id, name, input }: Extract<Block, { type: 'tool_use' }>): ToolCall => ({
+  ...{ id, name, arguments: JSON.stringify(input) },
+});
+
+const STOP_REASONS = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' } as const;
+
+const counts = (input_tokens: number, output_tokens: number) => ({
+  ...{ input_tokens, output_tokens, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+});
+
+const shell = (id: string, model: string) => ({
+  ...{ id, type: 'message', role: 'assistant', model, stop_sequence: null },
+});
+
+/** The arguments of a call as the object that they are. */
+function inputOf({ arguments: text }: ToolCall): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {}; // the reply of a user's own server need not be JSON
+  }
+}
+
+function write(_request: ModelRequest, answer: ModelAnswer): object {
+  const { id, model, content, reasoning, toolCalls, finishReason, usage } = answer;
+  return {
+    ...shell(id, model),
+    content: [
+      ...(reasoning ? [{ type: 'thinking', thinking: reasoning, signature: '' }] : []),
+      ...(content === '' ? [] : [{ type: 'text', text: content }]),
+      ...toolCalls.map((call) => ({ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call) })),
+    ],
+    stop_reason: STOP_REASONS[finishReason],
+    usage: counts(usage.promptTokens, usage.responseTokens),
+  };
+}
+
+/** The events of a stream: blocks that are opened, grow and are closed. */
+async function* stream({ model }: ModelRequest, deltas: AsyncIterable<ModelDelta>): AsyncIterable<StreamEvent> {
+  let index = 0;
+  let open: 'text' | 'reasoning' | undefined;
+  const start = (content_block: object) => event('content_block_start', { index, content_block });
+  const grow = (delta: object) => event('content_block_delta', { index, delta });
+  const stop = () => event('content_block_stop', { index: index++ });
+  for await (const delta of wholeDeltas(deltas)) {
+    if (delta.type === 'begin') {
+      const message = {
+        ...shell(delta.id, model),
+        content: [],
+        stop_reason: null,
+        usage: counts(delta.promptTokens, 0),
+      };
+      yield event('message_start', { message });
+      continue;
+    }
+    if (open !== undefined && open !== delta.type) {
+      if (open === 'reasoning') yield grow({ type: 'signature_delta', signature: '' });
+      yield stop();
+      open = undefined;
+    }
+    if (delta.type === 'answer') {
+      const { toolCalls, finishReason, usage } = delta.answer;
+      for (const { id, name, arguments: partial_json } of toolCalls) {
+        yield start({ type: 'tool_use', id, name, input: {} });
+        yield grow({ type: 'input_json_delta', partial_json });
+        yield stop();
+      }
+      yield event('message_delta', {
+        delta: { stop_reason: STOP_REASONS[finishReason], stop_sequence: null },
+        usage: counts(usage.promptTokens, usage.responseTokens),
+      });
+      yield event('message_stop', {});
+    } else {
+      const { type, text } = delta;
+      if (open === undefined)
+        yield start(type === 'text' ? { type, text: '' } : { type: 'thinking', thinking: '', signature: '' });
+      open = type;
+      yield grow(type === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text });
+    }
+  }
+}
+
+const event = (type: string, fields: object): StreamEvent => ({
+  event: type,
+  data: JSON.stringify({ type, ...fields }),
+});
+
+const ERROR_TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+};
+
+function error({ status, code, message }: DialectError): object {
+  const type = ERROR_TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
+  return { type: 'error', error: { type, message, code } };
+}
+
+/** Translates Anthropic's messages. */
+export const messagesDialect: Dialect = {
+  ...{ read, write, stream, error },
+  streamError: (refusal) => ({ event: 'error', data: JSON.stringify(error(refusal)) }),
+};

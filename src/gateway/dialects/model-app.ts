@@ -1,0 +1,172 @@
+/** Models behind the HTTP interfaces that clients know: one app for any models. It runs wherever fetch does. */
+import { type Context, Hono } from 'hono';
+import { DialectError, EpisodeOverError, messageOf } from '../../base/errors.js';
+import { visible } from '../../base/host.js';
+import { openAiError, wholeAnswer } from './answer-parts.js';
+import { chatDialect } from './chat-dialect.js';
+import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
+import { lateBody, soon } from './late-body.js';
+import { messagesDialect, readCounted } from './messages-dialect.js';
+import { bodyText, parsedBody } from './request-body.js';
+import { responsesDialect } from './responses-dialect.js';
+
+/** The credentials and the path of a request. */
+export interface Credentials {
+  /** Of `Authorization: Bearer`, else of `x-api-key`. */
+  readonly secret: string | undefined;
+  /** Of a path below `/e/{episode}/a/{agent}`. */
+  readonly path: { readonly episode: string; readonly agent: string } | undefined;
+}
+
+/** The properties of a call besides its request. */
+export interface ServedCall<Caller> {
+  /** The caller, as `authorise` returned it. */
+  readonly caller: Caller;
+  /** Fires when the client has disconnected. */
+  readonly signal: AbortSignal;
+  /** How often the client has retried this request, as far as the client reports it. */
+  readonly retry: number;
+  /** The request's route and body, equal for equal requests. */
+  readonly text: string;
+}
+
+/** The models of a `modelApp`. Errors of its functions are sent to the client in its dialect. */
+export interface RequestHandler<Caller> {
+  /** Identifies the caller. @throws DialectError 401 or 404 for an unknown one */
+  authorise(credentials: Credentials): Caller | Promise<Caller>;
+  /** The names of the models that the caller may use. */
+  models(caller: Caller): readonly string[];
+  /** Finds an earlier answer in the caller's conversations by its id. */
+  recall?(id: string, caller: Caller): Said | undefined;
+  /** Answers, at once or piece by piece. */
+  complete(request: ModelRequest, call: ServedCall<Caller>): Promise<ModelAnswer> | AsyncIterable<ModelDelta>;
+  /** Counts the tokens of a prompt, without a call of the model. */
+  countTokens(request: ModelRequest, caller: Caller): number | Promise<number>;
+}
+
+/** The dialects by their routes below `/v1`. */
+const DIALECTS: Readonly<Record<string, Dialect>> = {
+  '/chat/completions': chatDialect,
+  '/responses': responsesDialect,
+  '/messages': messagesDialect,
+};
+
+/** At the root, the secret identifies the caller and the model names the agent; below this path, the path does. */
+const EPISODE = '/e/:episode/a/:agent';
+
+/** An app that answers `GET /v1/models` and `POST` of every dialect, at the root and below `/e/{episode}/a/{agent}`. */
+export function modelApp<Caller>(server: RequestHandler<Caller>): Hono {
+  const app = new Hono();
+  for (const base of ['', EPISODE]) {
+    app.get(`${base}/v1/models`, (c) =>
+      guarded(openAiError, async () => modelList(server.models(await caller(server, c)))),
+    );
+    for (const [route, dialect] of Object.entries(DIALECTS))
+      app.post(`${base}/v1${route}`, (c) => guarded(dialect.error, () => answered(server, dialect, c)));
+    app.post(`${base}/v1/messages/count_tokens`, (c) => guarded(messagesDialect.error, () => counted(server, c)));
+  }
+  const routes = Object.keys(DIALECTS).map((route) => `POST /v1${route}`);
+  app.notFound(({ req }) => {
+    const dialect = Object.entries(DIALECTS).find(([route]) => req.path.endsWith(`/v1${route}`))?.[1];
+    const message = `there is no ${req.method} ${visible(req.path.slice(0, 200))}; there are GET /v1/models, ${routes.join(', ')}`;
+    return refusal(dialect?.error ?? openAiError, new DialectError(404, 'unknown_url', message));
+  });
+  app.onError((error) => refusal(openAiError, errorOf(error)));
+  return app;
+}
+
+async function guarded(shape: Dialect['error'], answer: () => Promise<Response>): Promise<Response> {
+  try {
+    return await answer();
+  } catch (error) {
+    return refusal(shape, errorOf(error));
+  }
+}
+
+/** Clients get a header against retries, unless a later attempt may succeed. */
+function refusal(shape: Dialect['error'], error: DialectError): Response {
+  const headers = error.status === 503 ? {} : { 'x-should-retry': 'false' };
+  return Response.json(shape(error), { status: error.status, headers });
+}
+
+function errorOf(thrown: unknown): DialectError {
+  if (thrown instanceof DialectError) return thrown;
+  if (thrown instanceof EpisodeOverError) return new DialectError(400, 'episode_over', thrown.message);
+  return new DialectError(500, 'internal_error', messageOf(thrown));
+}
+
+async function caller<Caller>(server: RequestHandler<Caller>, { req }: Context): Promise<Caller> {
+  const secret = /^Bearer\s+(.+)$/i.exec(req.header('authorization') ?? '')?.[1] ?? req.header('x-api-key');
+  const { episode, agent } = req.param() as Readonly<Record<string, string | undefined>>;
+  const path = episode === undefined || agent === undefined ? undefined : { episode, agent };
+  return server.authorise({ secret, path });
+}
+
+const modelList = (names: readonly string[]) =>
+  Response.json({
+    object: 'list',
+    data: names.map((id) => ({ id, object: 'model', created: 0, owned_by: 'drmas' })),
+  });
+
+async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect, c: Context): Promise<Response> {
+  const known = await caller(server, c);
+  const text = await bodyText(c.req.raw);
+  const request = dialect.read(parsedBody(text), (id) => server.recall?.(id, known));
+  const gone = new AbortController();
+  const signal = AbortSignal.any([gone.signal, c.req.raw.signal]);
+  const retry = Number(c.req.header('x-stainless-retry-count') ?? 0);
+  const call = { caller: known, signal, retry: retry > 0 ? retry : 0, text: `${c.req.path}\n${text}` };
+  const deltas = deltasOf(server.complete(request, call));
+  const reply = request.stream ? streamed : whole;
+  return reply(dialect, request, deltas, () => gone.abort());
+}
+
+async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Promise<Response> {
+  const known = await caller(server, c);
+  const request = readCounted(parsedBody(await bodyText(c.req.raw)));
+  return Response.json({ input_tokens: await server.countTokens(request, known) });
+}
+
+async function* deltasOf(answer: Promise<ModelAnswer> | AsyncIterable<ModelDelta>): AsyncIterable<ModelDelta> {
+  if (Symbol.asyncIterator in answer) yield* answer;
+  else yield { type: 'answer', answer: await answer };
+}
+
+/** Makes a response from deltas. It rejects if an error comes before the status has been sent. */
+type Responder = (
+  dialect: Dialect,
+  request: ModelRequest,
+  deltas: AsyncIterable<ModelDelta>,
+  gone: () => void,
+) => Promise<Response>;
+
+const whole: Responder = async (dialect, request, deltas, gone) => {
+  const body = wholeAnswer(deltas).then((answer) => JSON.stringify(dialect.write(request, answer)));
+  const early = await soon(body);
+  const headers = { 'content-type': 'application/json' };
+  if (early !== undefined) return new Response(early.value, { headers });
+  const refused = (error: unknown) => JSON.stringify(dialect.error(errorOf(error)));
+  return new Response(lateBody(once(body.catch(refused)), ' ', gone), { headers });
+};
+
+async function* once(text: Promise<string>): AsyncIterable<string> {
+  yield await text;
+}
+
+const streamed: Responder = async (dialect, request, deltas, gone) => {
+  const events = dialect.stream(request, deltas)[Symbol.asyncIterator]();
+  const first = events.next();
+  await soon(first);
+  const parts = async function* () {
+    try {
+      for (let next = await first; !next.done; next = await events.next()) yield eventText(next.value);
+    } catch (error) {
+      yield eventText(dialect.streamError(errorOf(error)));
+    }
+  };
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' };
+  return new Response(lateBody(parts(), ': still at work\n\n', gone), { headers });
+};
+
+const eventText = ({ event, data }: StreamEvent) =>
+  `${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`;

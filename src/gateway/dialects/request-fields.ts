@@ -1,0 +1,110 @@
+/** Parts that the requests of all dialects share: limits, texts in parts, tools, and error messages. */
+import { z } from 'zod';
+import { DialectError, isObject, issuesText } from '../../base/errors.js';
+import type { JsonSchema, Tool, ToolChoice } from '../../base/nouns.js';
+
+/** The most messages: no model could read a longer conversation. */
+export const MOST_MESSAGES = 10_000;
+const MOST_TOOLS = 1_000;
+const LONGEST_NAME = 1_000;
+
+/** The most faults of one request that the error message lists. */
+const MOST_FAULTS = 3;
+
+export const nameText = z.string().min(1).max(LONGEST_NAME);
+export const positive = z.int().min(1);
+
+/** A schema: any JSON object; models read it as it is. */
+export const jsonSchema = z.custom<JsonSchema>(isObject, 'expected a JSON schema');
+
+/** Types of content parts that contain text, with the key of the text. */
+const TEXT_PARTS: Readonly<Record<string, string>> = {
+  text: 'text',
+  input_text: 'text',
+  output_text: 'text',
+  refusal: 'refusal',
+};
+
+const readText = (value: unknown, context: z.core.$RefinementCtx): string => {
+  const read = textOf(value);
+  if (typeof read === 'string') return read;
+  context.addIssue({ code: 'custom', message: read.fault });
+  return '';
+};
+
+/**
+ * A text, or a list of parts that are texts; frameworks add keys of their own to the parts. The parts are joined
+ * without a separator, since they once were one text.
+ */
+export const content = z.unknown().transform(readText);
+
+/** A text or parts; a missing value is an empty text. */
+export const optionalContent = z
+  .unknown()
+  .optional()
+  .transform((value, context) => readText(value ?? '', context));
+
+function textOf(value: unknown): string | { readonly fault: string } {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value)) return { fault: 'expected a text or a list of parts' };
+  let text = '';
+  for (const part of value) {
+    if (!isObject(part)) return { fault: 'expected parts that are objects' };
+    const { type } = part;
+    const key = typeof type === 'string' && Object.hasOwn(TEXT_PARTS, type) ? TEXT_PARTS[type] : undefined;
+    const piece = key === undefined ? undefined : part[key];
+    if (typeof piece !== 'string')
+      return { fault: `expected parts of text, got one of type ${shown(type)}: these models read only text` };
+    text += piece;
+  }
+  return text;
+}
+
+const shown = (value: unknown) => (typeof value === 'string' ? `'${value.slice(0, 50)}'` : typeof value);
+
+/** A list of tools; an empty one is as good as none. */
+export const toolList = <Schema extends z.ZodType<Tool>>(schema: Schema) => z.array(schema).max(MOST_TOOLS).nullish();
+
+/** A field that has no effect with this value, and is refused with any other. */
+export const only = <Value>(allowed: (value: unknown) => boolean, message: string) =>
+  z.custom<Value>((value) => value === undefined || value === null || allowed(value), message).optional();
+
+/** Checks a body. @throws DialectError with the first faults */
+export function checked<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  throw new DialectError(400, 'invalid_request', issuesText(result.error.issues.slice(0, MOST_FAULTS)));
+}
+
+/**
+ * The tools and the choice among them; a choice without tools has no effect.
+ * @throws DialectError for a choice of a missing tool, and for two tools of one name
+ */
+export function toolsOf(
+  tools: readonly Tool[] | null | undefined,
+  choice: ToolChoice | undefined,
+): { readonly tools?: readonly Tool[]; readonly toolChoice?: ToolChoice } {
+  const names = new Set((tools ?? []).map(({ name }) => name));
+  if (tools && names.size < tools.length)
+    throw new DialectError(400, 'invalid_request', 'tools: two of them have the same name');
+  if (typeof choice === 'object' && !names.has(choice.name))
+    throw new DialectError(400, 'invalid_request', `tool_choice: there is no tool '${choice.name.slice(0, 100)}'`);
+  if (!tools || tools.length === 0) {
+    if (choice === 'required') throw new DialectError(400, 'invalid_request', 'tool_choice: there are no tools');
+    return {};
+  }
+  return { tools, ...(choice === undefined ? {} : { toolChoice: choice }) };
+}
+
+/** The names of those fields of a body that are there, `null` counting as absent. */
+export function presentFields(body: object, names: readonly string[]): string[] {
+  return names.filter((name) => Object.hasOwn(body, name) && (body as Record<string, unknown>)[name] !== null);
+}
+
+/** An object without its `null` and `undefined` fields. */
+export function given<Fields extends object>(
+  fields: Fields,
+): { [Key in keyof Fields]?: Exclude<Fields[Key], null | undefined> } {
+  const present = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(present) as { [Key in keyof Fields]?: Exclude<Fields[Key], null | undefined> };
+}

@@ -1,0 +1,158 @@
+/** The answers of the responses interface: the object, and the events by which a stream builds it up. */
+import type { DialectError } from '../../base/errors.js';
+import type { ToolCall } from '../../base/nouns.js';
+import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
+import type { ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
+
+/** An item of the output. */
+interface OutputItem {
+  readonly type: 'reasoning' | 'message' | 'function_call';
+  readonly id: string;
+  readonly [field: string]: unknown;
+}
+
+const textPart = (text: string) => ({ type: 'output_text', text, annotations: [], logprobs: [] });
+const thoughtPart = (text: string) => ({ type: 'reasoning_text', text });
+
+/** The three kinds of items, each with a text: a thought, a message, a call's arguments. */
+const items = {
+  reasoning: (id: string, text: string): OutputItem => ({
+    ...{ type: 'reasoning', id: `rs_${id}`, summary: [], content: [thoughtPart(text)] },
+  }),
+  message: (id: string, text: string, status = 'completed'): OutputItem => ({
+    ...{ type: 'message', id: `msg_${id}`, role: 'assistant', status },
+    content: status === 'completed' ? [textPart(text)] : [],
+  }),
+  call: ({ id, name }: { id: string; name: string }, text: string, status = 'completed'): OutputItem => ({
+    ...{ type: 'function_call', id: `fc_${id}`, call_id: id, name, arguments: text, status },
+  }),
+};
+
+/** The items of an answer. An empty text beside calls is left out. */
+function outputOf({ id, content, reasoning, toolCalls }: ModelAnswer): OutputItem[] {
+  return [
+    ...(reasoning ? [items.reasoning(id, reasoning)] : []),
+    ...(content === '' && toolCalls.length > 0 ? [] : [items.message(id, content)]),
+    ...toolCalls.map((call) => items.call(call, call.arguments)),
+  ];
+}
+
+/** The body of a whole answer. */
+export function responseObject(request: ModelRequest, answer: ModelAnswer): object {
+  const { promptTokens, responseTokens } = answer.usage;
+  const cut = answer.finishReason === 'length';
+  return {
+    ...shell(request, answer.id, cut ? 'incomplete' : 'completed'),
+    incomplete_details: cut ? { reason: 'max_output_tokens' } : null,
+    output: outputOf(answer),
+    usage: {
+      ...{ input_tokens: promptTokens, output_tokens: responseTokens, total_tokens: promptTokens + responseTokens },
+      ...{ input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } },
+    },
+  };
+}
+
+/** The fields of a response that has only begun. */
+function shell({ model, tools = [], toolChoice = 'auto', maxTokens }: ModelRequest, id: string, status: string) {
+  return {
+    ...{ id, object: 'response', created_at: epochSeconds(), status, model, error: null, incomplete_details: null },
+    ...{
+      instructions: null,
+      max_output_tokens: maxTokens ?? null,
+      metadata: {},
+      output: [],
+      parallel_tool_calls: true,
+    },
+    ...{
+      previous_response_id: null,
+      store: false,
+      temperature: null,
+      top_p: null,
+      truncation: 'disabled',
+      usage: null,
+    },
+    tool_choice: typeof toolChoice === 'object' ? { type: 'function', ...toolChoice } : toolChoice,
+    tools: tools.map((tool) => ({ type: 'function', ...tool, strict: false })),
+  };
+}
+
+/** The items that grow piece by piece, with the names of their events and the beginnings of their ids. */
+type Spoken = 'text' | 'reasoning';
+const NAME = { text: 'output_text', reasoning: 'reasoning_text' } as const;
+const PREFIX = { text: 'msg', reasoning: 'rs' } as const;
+
+/** The events of a stream: each item is announced, grows, and is closed; at the end comes the whole response. */
+export async function* responseEvents(
+  request: ModelRequest,
+  deltas: AsyncIterable<ModelDelta>,
+): AsyncIterable<StreamEvent> {
+  let count = 0;
+  let index = 0;
+  let id = '';
+  let open: { readonly type: Spoken; text: string } | undefined;
+  const event = (type: string, fields: object): StreamEvent => ({
+    event: type,
+    data: JSON.stringify({ type, ...fields, sequence_number: count++ }),
+  });
+  const added = (item: OutputItem) => event('response.output_item.added', { output_index: index, item });
+  const done = (item: OutputItem) => event('response.output_item.done', { output_index: index++, item });
+
+  const place = (prefix: string) => ({ item_id: `${prefix}_${id}`, output_index: index, content_index: 0 });
+  const part = { text: textPart, reasoning: thoughtPart };
+
+  function* begin(type: Spoken): Iterable<StreamEvent> {
+    open = { type, text: '' };
+    yield added(type === 'text' ? items.message(id, '', 'in_progress') : { ...items.reasoning(id, ''), content: [] });
+    yield event('response.content_part.added', { ...place(PREFIX[type]), part: part[type]('') });
+  }
+  function* close(): Iterable<StreamEvent> {
+    if (open === undefined) return;
+    const { type, text } = open;
+    const logprobs = type === 'text' ? { logprobs: [] } : {};
+    yield event(`response.${NAME[type]}.done`, { ...place(PREFIX[type]), text, ...logprobs });
+    yield event('response.content_part.done', { ...place(PREFIX[type]), part: part[type](text) });
+    yield done(type === 'text' ? items.message(id, text) : items.reasoning(id, text));
+    open = undefined;
+  }
+  function* grow(type: Spoken, delta: string): Iterable<StreamEvent> {
+    if (open?.type !== type) {
+      yield* close();
+      yield* begin(type);
+    }
+    if (open !== undefined) open.text += delta;
+    const logprobs = type === 'text' ? { logprobs: [] } : {};
+    yield event(`response.${NAME[type]}.delta`, { ...place(PREFIX[type]), delta, ...logprobs });
+  }
+  function* called(call: ToolCall): Iterable<StreamEvent> {
+    yield added(items.call(call, '', 'in_progress'));
+    const { name, arguments: text } = call;
+    const at = { item_id: `fc_${call.id}`, output_index: index };
+    yield event('response.function_call_arguments.delta', { ...at, delta: text });
+    yield event('response.function_call_arguments.done', { ...at, name, arguments: text });
+    yield done(items.call(call, text));
+  }
+
+  for await (const delta of wholeDeltas(deltas)) {
+    if (delta.type === 'begin') {
+      id = delta.id;
+      for (const type of ['created', 'in_progress'])
+        yield event(`response.${type}`, { response: shell(request, id, 'in_progress') });
+    } else if (delta.type !== 'answer') yield* grow(delta.type, delta.text);
+    else {
+      const { answer } = delta;
+      yield* close();
+      if (answer.content === '' && answer.toolCalls.length === 0) {
+        yield* begin('text');
+        yield* close();
+      }
+      for (const call of answer.toolCalls) yield* called(call);
+      const end = answer.finishReason === 'length' ? 'incomplete' : 'completed';
+      yield event(`response.${end}`, { response: responseObject(request, answer) });
+    }
+  }
+}
+
+/** The event that ends a stream after an error. */
+export function responseErrorEvent(error: DialectError): StreamEvent {
+  return { event: 'error', data: JSON.stringify({ type: 'error', ...openAiError(error) }) };
+}

@@ -1,0 +1,217 @@
+import { OpenAI } from 'openai';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { dialectContract } from '../../../test/contracts/dialect.js';
+import type { ModelAnswer } from './dialect.js';
+import { modelApp } from './model-app.js';
+import { responsesDialect } from './responses-dialect.js';
+
+const plain = { model: 'solver', input: 'Hi' };
+const withItem = (item: unknown) => ({ ...plain, input: [item] });
+const lookTool = {
+  type: 'function',
+  name: 'look',
+  description: 'Looks.',
+  parameters: { type: 'object', properties: { at: { type: 'string' } }, required: ['at'] },
+  strict: null,
+};
+
+const item = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('reasoning'), id: z.string(), content: z.array(z.object({ text: z.string() })) }),
+  z.object({
+    type: z.literal('message'),
+    id: z.string(),
+    role: z.literal('assistant'),
+    content: z.array(z.object({ type: z.literal('output_text'), text: z.string(), annotations: z.array(z.never()) })),
+  }),
+  z.object({
+    type: z.literal('function_call'),
+    id: z.string(),
+    call_id: z.string(),
+    name: z.string(),
+    arguments: z.string(),
+  }),
+]);
+const response = z.object({
+  id: z.string(),
+  object: z.literal('response'),
+  created_at: z.int(),
+  model: z.literal('solver'),
+  status: z.enum(['completed', 'incomplete']),
+  output: z.array(item),
+  usage: z.object({
+    input_tokens: z.int(),
+    output_tokens: z.int(),
+    input_tokens_details: z.object({ cached_tokens: z.int() }),
+    output_tokens_details: z.object({ reasoning_tokens: z.int() }),
+  }),
+});
+const error = z.object({ error: z.object({ message: z.string(), type: z.string().min(1), code: z.string() }) });
+
+function viewOf(body: unknown) {
+  const { output, status, usage } = response.parse(body);
+  const texts = (type: 'message' | 'reasoning') =>
+    output.flatMap((each) => (each.type === type ? each.content.map(({ text }) => text) : [])).join('');
+  const calls = output.flatMap((each) =>
+    each.type === 'function_call' ? [{ id: each.call_id, name: each.name, arguments: each.arguments }] : [],
+  );
+  return {
+    ...{ text: texts('message'), reasoning: texts('reasoning'), calls },
+    finish: status === 'completed' && calls.length > 0 ? 'called' : status,
+    tokens: [usage.input_tokens, usage.output_tokens] as const,
+  };
+}
+
+dialectContract('responses', {
+  route: '/v1/responses',
+  plain,
+  conversation: {
+    model: 'solver',
+    instructions: 'Be brief.',
+    input: [
+      { role: 'user', content: 'What is in a and b?' },
+      { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'x' },
+      { type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'I look.' }] },
+      {
+        type: 'function_call',
+        id: 'fc_1',
+        call_id: 'call_1_0',
+        name: 'look',
+        arguments: '{"at":"a"}',
+        status: 'completed',
+      },
+      { type: 'function_call', call_id: 'call_1_1', name: 'look', arguments: '{"at":"b"}' },
+      { type: 'function_call_output', call_id: 'call_1_0', output: 'seven' },
+      { type: 'function_call_output', call_id: 'call_1_1', output: [{ type: 'input_text', text: 'eight' }] },
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'And together?' }] },
+    ],
+    tools: [lookTool],
+    tool_choice: { type: 'function', name: 'look' },
+    ...{
+      temperature: 0.5,
+      top_p: 0.9,
+      store: true,
+      include: ['reasoning.encrypted_content'],
+      previous_response_id: null,
+    },
+    ...{
+      max_output_tokens: 64_000,
+      parallel_tool_calls: true,
+      reasoning: {},
+      text: { verbosity: 'low' },
+      stream: null,
+    },
+  },
+  refused: [
+    ['no input', { model: 'solver' }, /^input: /],
+    ['an empty input', { ...plain, input: [] }, /^input: /],
+    ['a request that needs a memory', { ...plain, previous_response_id: 'c0ffee' }, /nothing is kept/],
+    ['a conversation elsewhere', { ...plain, conversation: 'conv_1' }, /nothing is kept/],
+    ['a reference', withItem({ type: 'item_reference', id: 'msg_1' }), /store: false/],
+    ['work in the background', { ...plain, background: true }, /background/],
+    ['a tool of the server', { ...plain, tools: [{ type: 'web_search' }] }, /tools\.0\.type: expected a function/],
+    ['an item of another kind', withItem({ type: 'computer_call' }), /^input\.0/],
+    ['no item', withItem(5), /^input\.0/],
+    [
+      'an image',
+      withItem({ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }),
+      /input\.0\.content: .*only text/,
+    ],
+    ['no tokens', { ...plain, max_output_tokens: 0 }, /max_output_tokens/],
+  ],
+  finish: { stop: 'completed', length: 'incomplete', tool_calls: 'called' },
+  readBody: viewOf,
+  readStream(events) {
+    const data = events.map((each) => each.data as Record<string, unknown> & { type: string });
+    expect(data.map(({ sequence_number }) => sequence_number)).toEqual(data.map((_, i) => i));
+    expect(events.map(({ event }) => event)).toEqual(data.map(({ type }) => type));
+    expect(data.slice(0, 2).map(({ type }) => type)).toEqual(['response.created', 'response.in_progress']);
+    const last = viewOf(data.at(-1)?.response);
+    const joined = (type: string) =>
+      data.flatMap((each) => (each.type === `response.${type}.delta` ? [each.delta] : [])).join('');
+    expect(joined('output_text')).toBe(last.text);
+    expect(joined('reasoning_text')).toBe(last.reasoning);
+    expect(joined('function_call_arguments')).toBe(last.calls.map((call) => call.arguments).join(''));
+    const done = data.filter(({ type }) => type === 'response.output_item.done');
+    expect(done.map(({ item }) => item)).toEqual(z.object({ output: z.unknown() }).parse(data.at(-1)?.response).output);
+    expect(done.map(({ output_index }) => output_index)).toEqual(done.map((_, i) => i));
+    return last;
+  },
+  readError: (body) => error.parse(body).error.message,
+});
+
+describe('responses', () => {
+  const answer: ModelAnswer = {
+    ...{ id: 'c0ffee', model: 'solver', content: 'ab', reasoning: 'Hm.', finishReason: 'tool_calls' },
+    toolCalls: [{ id: 'call_c0ffee_0', name: 'look', arguments: '{}' }],
+    usage: { promptTokens: 2, responseTokens: 3 },
+  };
+
+  it("are readable by OpenAI's client", async () => {
+    const app = modelApp({
+      authorise: () => 'me',
+      models: () => ['solver'],
+      complete: async () => answer,
+      countTokens: () => 5,
+    });
+    const fetch = async (url: unknown, init?: RequestInit) => app.request(String(url), init);
+    const client = new OpenAI({ baseURL: 'http://drmas/v1', apiKey: 'any', maxRetries: 0, fetch });
+    const whole = await client.responses.create(plain);
+    expect(whole.output_text).toBe('ab');
+    const streamed = await client.responses.stream(plain).finalResponse();
+    expect(streamed.output_text).toBe('ab');
+    expect(streamed.output.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call']);
+  });
+
+  it('name the turn that an answer was, when they come back', () => {
+    const { id, content, ...rest } = {
+      id: 'msg_c0ffee',
+      content: [{ type: 'output_text', text: 'ab' }],
+      role: 'assistant',
+    };
+    const { messages } = responsesDialect.read(withItem({ id, content, ...rest }));
+    expect(messages).toEqual([{ role: 'assistant', content: 'ab', turnId: 'c0ffee' }]);
+  });
+
+  it('may name items of earlier answers instead of repeating them, if these are known', () => {
+    const reference = (id: string) => ({ type: 'item_reference', id });
+    const ids = ['rs_c0ffee', 'msg_c0ffee', 'fc_call_c0ffee_0'];
+    const result = { type: 'function_call_output', call_id: 'call_c0ffee_0', output: 'x' };
+    const body = { ...plain, input: [...ids.map(reference), result] };
+    const { content, toolCalls } = answer;
+    const { messages } = responsesDialect.read(body, (id) => (id === 'c0ffee' ? answer : undefined));
+    expect(messages).toEqual([
+      { role: 'assistant', content, turnId: 'c0ffee', toolCalls },
+      { role: 'tool', content: 'x', toolCallId: 'call_c0ffee_0' },
+    ]);
+    for (const id of ['msg_tea', 'fc_call_c0ffee_1', 'fc_call_tea_0', 'fc_c0ffee', 'c0ffee'])
+      expect(() =>
+        responsesDialect.read({ ...plain, input: [reference(id)] }, (each) => (each === 'c0ffee' ? answer : undefined)),
+      ).toThrow(/^input\.0: nothing is kept between requests/);
+  });
+
+  it('keep calls apart that lie behind a result', () => {
+    const call = (id: string) => ({ type: 'function_call', call_id: id, name: 'look', arguments: '{}' });
+    const result = { type: 'function_call_output', call_id: 'a', output: 'x' };
+    const { messages } = responsesDialect.read({ ...plain, input: [call('a'), result, call('b'), call('c')] });
+    expect(messages.map(({ role, toolCalls = [] }) => [role, ...toolCalls.map(({ id }) => id)])).toEqual([
+      ['assistant', 'a'],
+      ['tool'],
+      ['assistant', 'b', 'c'],
+    ]);
+  });
+
+  it('may wish for one call at most, which is counted', () => {
+    const wishing = (parallel_tool_calls: boolean | null) =>
+      responsesDialect.read({ ...plain, parallel_tool_calls }).ignored;
+    expect([wishing(false), wishing(true), wishing(null)]).toEqual([['parallel_tool_calls'], [], []]);
+  });
+
+  it.each([
+    [{ type: 'text' }, undefined],
+    [{ type: 'json_object' }, { type: 'object' }],
+    [{ type: 'json_schema', name: 'x', schema: { type: 'array' } }, { type: 'array' }],
+  ])('wish for a format %j', (format, schema) => {
+    expect(responsesDialect.read({ ...plain, text: { format } }).responseSchema).toEqual(schema);
+  });
+});

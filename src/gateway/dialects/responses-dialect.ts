@@ -1,0 +1,165 @@
+/** The responses interface of OpenAI, as far as it needs no state between requests. */
+import { z } from 'zod';
+import { DialectError } from '../../base/errors.js';
+import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
+import { openAiError } from './answer-parts.js';
+import type { Dialect, ModelRequest, Recall } from './dialect.js';
+import {
+  checked,
+  content,
+  given,
+  jsonSchema,
+  MOST_MESSAGES,
+  nameText,
+  only,
+  positive,
+  presentFields,
+  toolList,
+  toolsOf,
+} from './request-fields.js';
+import { responseErrorEvent, responseEvents, responseObject } from './responses-answer.js';
+
+/** Fields that only express a wish, such as sampling settings; drmas ignores them. */
+const WISHES = [
+  ...['temperature', 'top_p', 'top_logprobs', 'reasoning', 'truncation', 'include', 'max_tool_calls', 'service_tier'],
+];
+
+const STATELESS = 'nothing is kept between requests: send the whole conversation as input, with store: false';
+
+/** An item without a type is a message. */
+const typed = (item: unknown) =>
+  typeof item === 'object' && item !== null && !('type' in item) ? { ...item, type: 'message' } : item;
+
+/** Messages, calls of the assistant, and ignored items: thoughts of earlier turns. */
+const item = z.preprocess(
+  typed,
+  z.discriminatedUnion('type', [
+    z.object({
+      type: z.literal('message'),
+      id: z.string().nullish(),
+      role: z.enum(['system', 'developer', 'user', 'assistant']),
+      content,
+    }),
+    z.object({ type: z.literal('function_call'), call_id: nameText, name: nameText, arguments: z.string() }),
+    z.object({ type: z.literal('function_call_output'), call_id: nameText, output: content }),
+    z.object({ type: z.literal('reasoning') }),
+    z.object({ type: z.literal('item_reference'), id: nameText }),
+  ]),
+);
+
+const tool = z
+  .object({
+    type: z.literal('function', 'expected a function'),
+    ...{ name: nameText, description: z.string().nullish(), parameters: jsonSchema.nullish() },
+  })
+  .transform(({ name, description, parameters }): Tool => {
+    return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description }) };
+  });
+
+const toolChoice = z.union([
+  z.enum(['auto', 'none', 'required']),
+  z.object({ type: z.literal('function'), name: nameText }).transform(({ name }): ToolChoice => ({ name })),
+]);
+
+const format = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text') }),
+  z.object({ type: z.literal('json_object') }),
+  z.object({ type: z.literal('json_schema'), schema: jsonSchema }),
+]);
+
+const body = z.object({
+  model: nameText,
+  input: z
+    .union([z.string(), z.array(z.unknown())])
+    .pipe(
+      z.preprocess(
+        (value) => (typeof value === 'string' ? [{ role: 'user', content: value }] : value),
+        z.array(item).min(1).max(MOST_MESSAGES),
+      ),
+    ),
+  instructions: z.string().nullish(),
+  tools: toolList(tool),
+  tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  max_output_tokens: positive.nullish(),
+  stream: z.boolean().nullish(),
+  text: z.object({ format: format.nullish() }).nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  previous_response_id: only(() => false, STATELESS),
+  conversation: only(() => false, STATELESS),
+  prompt: only(() => false, 'prompts that OpenAI keeps are not here; send input'),
+  background: only((value) => value === false, 'there is no work in the background'),
+});
+
+function read(value: unknown, recall: Recall = () => undefined): ModelRequest {
+  const request = checked(body, value);
+  const { model, input, instructions, tools, tool_choice, temperature, top_p: topP } = request;
+  const form = request.text?.format;
+  return {
+    ...{ model, stream: request.stream === true, streamUsage: true, wantsTokenIds: false },
+    messages: [
+      ...(instructions ? [{ role: 'system', content: instructions } as const] : []),
+      ...messagesOf(withoutReferences(input, recall)),
+    ],
+    ...toolsOf(tools, tool_choice ?? undefined),
+    ...given({ maxTokens: request.max_output_tokens }),
+    ...(form?.type === 'json_schema' ? { responseSchema: form.schema } : {}),
+    ...(form?.type === 'json_object' ? { responseSchema: { type: 'object' } } : {}),
+    sampling: given({ temperature, topP }),
+    ignored: [
+      ...presentFields(value as object, WISHES),
+      ...(request.parallel_tool_calls === false ? ['parallel_tool_calls'] : []),
+    ],
+  };
+}
+
+type InputItem = z.output<typeof item>;
+
+/** The items, with references replaced by the items that they name. @throws DialectError for an unknown reference */
+function withoutReferences(items: readonly InputItem[], recall: Recall): InputItem[] {
+  return items.map((each, index) => {
+    const named = each.type === 'item_reference' ? itemOf(each.id, recall) : each;
+    if (named !== undefined) return named;
+    throw new DialectError(400, 'invalid_request', `input.${index}: ${STATELESS}`);
+  });
+}
+
+/** The item of an earlier answer. Its thoughts are ignored. */
+function itemOf(id: string, recall: Recall): InputItem | undefined {
+  const [, kind, name = ''] = /^(rs|msg|fc)_(.+)$/.exec(id) ?? [];
+  if (kind === 'rs') return { type: 'reasoning' };
+  if (kind === 'msg') {
+    const content = recall(name)?.content;
+    return content === undefined ? undefined : { type: 'message', id, role: 'assistant', content };
+  }
+  const [, turn = ''] = /^call_(.+)_\d+$/.exec(name) ?? [];
+  const call = recall(turn)?.toolCalls.find((each) => each.id === name);
+  return call && { type: 'function_call', call_id: name, name: call.name, arguments: call.arguments };
+}
+
+/** The messages of items. Calls belong to the assistant's message directly before them, if there is one. */
+function messagesOf(items: readonly InputItem[]): Message[] {
+  const messages: Message[] = [];
+  for (const each of items) {
+    if (each.type === 'message') {
+      const role = each.role === 'developer' ? 'system' : each.role;
+      const turnId = role === 'assistant' ? /^msg_(.+)$/.exec(each.id ?? '')?.[1] : undefined;
+      messages.push({ role, content: each.content, ...given({ turnId }) });
+    } else if (each.type === 'function_call_output')
+      messages.push({ role: 'tool', content: each.output, toolCallId: each.call_id });
+    else if (each.type === 'function_call') {
+      const call: ToolCall = { id: each.call_id, name: each.name, arguments: each.arguments };
+      const last = messages.at(-1);
+      const before = last?.role === 'assistant' ? messages.pop() : undefined;
+      const { toolCalls = [], ...rest } = before ?? { role: 'assistant', content: '' };
+      messages.push({ ...rest, toolCalls: [...toolCalls, call] });
+    }
+  }
+  return messages;
+}
+
+/** Translates responses. */
+export const responsesDialect: Dialect = {
+  ...{ read, write: responseObject, stream: responseEvents, error: openAiError, streamError: responseErrorEvent },
+};

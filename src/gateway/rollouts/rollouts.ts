@@ -1,0 +1,27 @@
+/** Puts together what episodes need in Node: in the trainer, in a thread, in a worker of a queue, without a model. */
+
+import { runInScope } from '../../base/platform.js';
+import type { RolloutContext, RolloutSettings } from '../../teams/rollout.js';
+import { adaptAgents } from '../agents/adapt-agents.js';
+import type { OpenGateway } from '../agents/gateway/open-gateway.js';
+
+/** The program around the episodes. */
+export interface RolloutProgram extends Pick<RolloutContext, 'warn' | 'watch' | 'listener'> {
+  /** Lets programs in other processes call the agents. */
+  readonly gateway?: OpenGateway | undefined;
+}
+
+/** The context of episodes whose agents `speakers` answer: policies and endpoints by name. */
+export function rolloutContext(
+  settings: RolloutSettings,
+  speakers: RolloutContext['policies'],
+  { gateway, ...program }: RolloutProgram = {},
+): RolloutContext {
+  return {
+    ...settings,
+    ...program,
+    policies: speakers,
+    inScope: runInScope,
+    adaptAgents: (episode, agents, measure) => adaptAgents(episode, agents, measure, gateway),
+  };
+}

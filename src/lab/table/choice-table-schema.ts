@@ -1,0 +1,31 @@
+/** The settings of a table of choices. */
+import { z } from 'zod';
+
+const differentNames = z
+  .array(z.string().min(1))
+  .readonly()
+  .refine((names) => new Set(names).size === names.length, 'expected different names');
+
+export const choiceTableModel = z
+  .strictObject({
+    type: z.literal('choice-table'),
+    choices: differentNames
+      .refine((names) => names.length >= 2, 'expected at least two choices')
+      .describe('The names to choose from.'),
+    features: differentNames
+      .refine((names) => names.length >= 1, 'expected at least one feature, or no `features` at all')
+      .optional()
+      .describe('The questions. Each has its own logits. By default the table has one row for every question.'),
+    length: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
+        'The choices of a response, 1 by default. In longer responses each choice depends on the previous one.',
+      ),
+  })
+  .superRefine(({ choices, features = [] }, context) => {
+    const both = features.find((feature) => choices.includes(feature));
+    if (both !== undefined)
+      context.addIssue({ code: 'custom', path: ['features'], message: `'${both}' is the name of a choice` });
+  });

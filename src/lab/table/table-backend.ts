@@ -1,0 +1,71 @@
+import { BackendError } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import type { Backend, Capabilities, Handles, Hardware, Role, WeightsSpec } from '../../engine/contract.js';
+import { lossTypes } from '../../engine/loss.js';
+import { optimizerTypes } from '../../engine/model.js';
+import { readTable } from './table-files.js';
+import { TablePolicy, type TableRoom, tableOf } from './table-policy.js';
+
+const weights = ['table', 'directory', 'like'] as const;
+
+export const TABLE_CAPABILITIES: Capabilities = {
+  roles: { frozen: weights, policy: weights, critic: [] },
+  bases: [],
+  precisions: ['float32'],
+  losses: lossTypes,
+  optimizers: optimizerTypes,
+  distribution: 'whole',
+  keepsVersions: true,
+  gradientNorms: 'before-update',
+  clipsGradients: true,
+  weights: 'here',
+};
+
+/**
+ * Holds tables of choices. They are so small that the plain kernels compute them in this thread. Decision 53 explains
+ * why tables have a backend.
+ */
+export class TableBackend implements Backend {
+  readonly capabilities = TABLE_CAPABILITIES;
+  readonly hardware: Hardware = { kernels: 'reference', isa: 'typescript' };
+  readonly #room: TableRoom;
+
+  constructor(files: Files) {
+    this.#room = { files, disposed: false };
+  }
+
+  /** @throws CheckpointError if a directory holds no table */
+  async open<R extends Role>(spec: WeightsSpec, role: R, name: string): Promise<Handles[R]> {
+    if (this.#room.disposed) throw new BackendError('the tables of choices were disposed of');
+    if (role === 'critic') throw new BackendError(`'${name}': a table of choices has no critic`);
+    // Every table has all methods; the role decides which of them callers see.
+    return (await this.#open(spec, name)) as TablePolicy & Handles[R];
+  }
+
+  async #open(spec: WeightsSpec, name: string): Promise<TablePolicy> {
+    const room = this.#room;
+    switch (spec.type) {
+      case 'table':
+        return new TablePolicy(room, spec.shape, name);
+      case 'directory': {
+        const { shape } = await readTable(room.files, spec.directory, { optimizer: false });
+        const table = new TablePolicy(room, shape, name);
+        await table.load(spec.directory, { optimizer: false });
+        return table;
+      }
+      case 'like': {
+        const policy = tableOf(room, spec.policy);
+        const table = new TablePolicy(room, policy.shape, name);
+        if (spec.directory === undefined) await table.begin(policy);
+        else await table.load(spec.directory, { optimizer: false });
+        return table;
+      }
+      default:
+        throw new BackendError(`'${name}': expected a table of choices, got weights of type '${spec.type}'`);
+    }
+  }
+
+  async dispose(): Promise<void> {
+    this.#room.disposed = true;
+  }
+}

@@ -1,0 +1,50 @@
+import { parentsOf, statisticsOf, within } from '../groups.js';
+import type { TurnBatch } from '../turn-batch.js';
+
+/** When an agent is called: how often, and how well the episodes go in which it is called. */
+export interface AgentCalls {
+  /** The share of the episodes in which it is called. */
+  readonly share: number;
+  /** The mean outcome of those episodes. If outcomes are success or failure, the share that succeeds. */
+  readonly success: number;
+  /** The mean outcome of all episodes. */
+  readonly overall: number;
+  /**
+   * Of the tasks in which it acts, the share in which it acts once and so has no turn of its own to be compared with.
+   */
+  readonly alone: number;
+}
+
+/**
+ * The calls of every agent of a batch. The outcome of an episode is the outcome of its turns. If a turn has no outcome,
+ * it is the mean of the turns' rewards.
+ */
+export function agentCalls(batch: TurnBatch): Record<string, AgentCalls> {
+  const { agents, episodes, turns } = batch;
+  const outcomes = batch.episodeScores(turns.every(({ outcome }) => outcome !== undefined) ? 'outcome' : 'mean');
+  const overall = outcomes.reduce((sum, outcome) => sum + outcome, 0) / outcomes.length;
+  const called = within(agents, episodes);
+  const counts = new Float64Array(agents.count);
+  const sums = new Float64Array(agents.count);
+  let next = 0;
+  for (let i = 0; i < turns.length; i++) {
+    if (called.of[i] !== next) continue; // groups are numbered by first appearance: a later turn of a pair
+    next++;
+    const k = agents.of[i] as number;
+    counts[k] = (counts[k] as number) + 1;
+    sums[k] = (sums[k] as number) + (outcomes[episodes.of[i] as number] as number);
+  }
+  const alone = aloneShares(batch);
+  return batch.byAgent((k) => ({
+    share: (counts[k] as number) / episodes.count,
+    success: (sums[k] as number) / (counts[k] as number),
+    overall,
+    alone: alone[k] as number,
+  }));
+}
+
+/** `alone` of each agent. */
+function aloneShares({ agents, taskAgents, rewards }: TurnBatch): Float64Array {
+  const single = Float64Array.from(statisticsOf(taskAgents, rewards).size, (turns) => Number(turns === 1));
+  return statisticsOf(parentsOf(taskAgents, agents), single).mean;
+}

@@ -1,0 +1,13 @@
+import type { Traits } from '../define-estimator.js';
+import { type Estimator, estimatorSchema, estimators } from '../estimators/index.js';
+
+const compared = (when: Traits['compared']): readonly Estimator[] =>
+  estimators.filter(({ traits }) => traits.compared === when).map(({ type }) => estimatorSchema.parse({ type }));
+
+/**
+ * The estimators that studies compare by default, with their default settings. They need only rewards and names.
+ */
+export const usualEstimators = compared('usually');
+
+/** The estimators that can be computed for any log, the usual ones first. */
+export const comparableEstimators = [...usualEstimators, ...compared('on request')];

@@ -1,0 +1,119 @@
+/** Explains an agent's predicted inflation in words. Probe, training, report and inspection share the sentences. */
+import { percent, significant } from '../../../base/host.js';
+import type { OpenEstimator } from '../define-estimator.js';
+import { isShared } from '../normalise.js';
+import type { AgentCalls } from './agent-calls.js';
+
+/** An inflation above this factor, or below its inverse, gets a sentence of its own. */
+const NOTABLE = 1.25;
+/** Above this inflation drmas advises another estimator, if the agents share a mean. */
+const INFLATED = 2;
+/**
+ * If an agent's own rewards explain less than this share of its squared scores, the other agents decide more than it
+ * does.
+ */
+const MOSTLY_OWN = 0.5;
+/** The report mentions a share below this one. */
+const NEARLY_ALL_OWN = 0.75;
+/** With fewer turns than this in a group, an agent has hardly anything to be compared with. */
+const FEWEST_TURNS = 3;
+/**
+ * An estimator that skips groups of one turn learns too little from an agent if more than this share of its groups has
+ * one turn.
+ */
+const OFTEN_ALONE = 0.25;
+
+/** The known facts about an agent. */
+export interface AgentDiagnosis {
+  /** The predicted inflation (Lemma 4.2). Undefined if no group has enough spread. */
+  readonly inflation: number | undefined;
+  /** The share of its squared scores that its own rewards explain (`ownShares`). Undefined if it is not known. */
+  readonly ownShare?: number | undefined;
+  readonly calls: Omit<AgentCalls, 'alone'>;
+}
+
+/** One sentence: when the agent is called, and the effect of shared statistics on its gradient. */
+export function explainInflation(agent: string, { inflation, ownShare, calls }: AgentDiagnosis): string {
+  const { share, success, overall } = calls;
+  const always = share > 0.99;
+  const called = `${agent} is called in ${always ? 'every episode' : `${percent(share, 0)} of the episodes`}`;
+  if (inflation === undefined) return `${called}; no group has scores that differ, so there is no inflation to judge.`;
+  const origin =
+    ownShare !== undefined && ownShare < NEARLY_ALL_OWN
+      ? ` ${percent(ownShare, 0)} of its learning signal comes from its own rewards, the rest from the luck of other agents.`
+      : '';
+  if (inflation >= NOTABLE || inflation <= 1 / NOTABLE) {
+    const which = always
+      ? 'with scores that are not those of the whole team'
+      : `those that go ${success < overall ? 'badly' : 'well'} (${significant(success)} on average, ${significant(overall)} over all)`;
+    return `${called}, ${which}: shared statistics multiply the second moment of its gradient by ${factor(inflation)}.${origin}`;
+  }
+  if (origin !== '')
+    return `${called}: shared statistics leave the second moment of its gradient as it would be (${factor(inflation)}).${origin}`;
+  const when = always ? '' : ', within a task as often in good ones as in bad';
+  return `${called}${when}: shared statistics scale its gradient as its own would (${factor(inflation)}).`;
+}
+
+/** Whether the effect of shared statistics on an agent deserves a sentence. False if it is not known. */
+export function isNotable({ inflation, ownShare }: NotedInflation): boolean {
+  if (inflation === null) return false;
+  return inflation >= NOTABLE || inflation <= 1 / NOTABLE || (ownShare ?? 1) < NEARLY_ALL_OWN;
+}
+
+interface NotedInflation {
+  readonly inflation: number | null;
+  readonly ownShare?: number | null | undefined;
+}
+
+const factor = (inflation: number) => inflation.toFixed(inflation < 10 ? 2 : 1);
+
+/**
+ * Whether all agents of a task share the mean that their turns are measured against. Then an agent that is called when
+ * things go badly gets negative advantages whatever it does.
+ */
+export function sharesMean({ rule }: Pick<OpenEstimator, 'rule'>): boolean {
+  return rule !== undefined && isShared(rule.mean);
+}
+
+/**
+ * Advice about an agent that an estimator with a shared mean inflates by more than 2, or that gets less than half of
+ * its squared scores from its own rewards. Undefined for other agents. The second limit separates all regimes of
+ * docs/findings.md in which an agent's own statistics helped from the regimes in which they did not. The first limit is
+ * the factor of Lemma 4.2.
+ */
+export function inflationAdvice(
+  agent: string,
+  diagnosis: AgentDiagnosis,
+  { type, groupSize }: { readonly type: string; readonly groupSize: number },
+): { readonly says: string; readonly remedy: string } | undefined {
+  const { inflation, ownShare = 1 } = diagnosis;
+  if (inflation === undefined || (inflation <= INFLATED && ownShare >= MOSTLY_OWN)) return undefined;
+  const turns = diagnosis.calls.share * groupSize;
+  const larger =
+    turns < FEWEST_TURNS
+      ? ` It is called ${significant(turns)} times in a group of ${groupSize}: a larger training.groupSize gives it more turns to be compared with.`
+      : '';
+  return {
+    says: `${explainInflation(agent, diagnosis)} ${type} judges it by the rewards of the others.`,
+    remedy: `advantage.type=drmas (or drmas-mean) measures every agent by its own turns; drmas ablate compares them.${larger}`,
+  };
+}
+
+/**
+ * Advice about an agent that often acts once in a task, if the estimator compares the agent with itself and gives
+ * groups of one advantage 0. Undefined for other agents. Groups of one remove the gain of Dr. MAS, and the other rules
+ * for groups of one keep it (docs/findings.md, groups of other sizes).
+ */
+export function aloneAdvice(
+  agent: string,
+  { alone }: Pick<AgentCalls, 'alone'>,
+  { rule, settings }: Pick<OpenEstimator, 'rule' | 'settings'>,
+): { readonly says: string; readonly remedy: string } | undefined {
+  const skipped = rule !== undefined && !isShared(rule.mean) && rule.mean !== 'batch-agent';
+  if (!skipped || settings.singleton !== 'zero' || alone <= OFTEN_ALONE) return undefined;
+  return {
+    says: `In ${percent(alone, 0)} of the tasks in which ${agent} acts, it acts once: it has no turn of its own to be compared with there, and learns nothing from them.`,
+    remedy:
+      'advantage.singleton=raw or batch learns from these tasks too; a larger training.groupSize leaves fewer of them.',
+  };
+}

@@ -1,0 +1,108 @@
+import type { Groups } from '../groups.js';
+
+/** A number for each member of the groups. Each member is compared with its peers within the group. */
+export interface Column {
+  readonly values: Float64Array; // [members]
+  /** The group of each member. */
+  readonly group: Int32Array; // [members]
+  readonly peers: Groups;
+}
+
+/**
+ * The first thing that differs within a group: the outcomes; else the rewards of single agents and turns; else only the
+ * penalties; else nothing.
+ */
+export type GroupKind = 'mixed' | 'ownRewardsOnly' | 'penaltiesOnly' | 'nothing';
+
+export interface GroupOutcome {
+  readonly kind: GroupKind;
+  /** The outcomes add up to more than 0. */
+  readonly right: boolean;
+}
+
+/** The number of groups of each kind. `allRight` and `allWrong` divide the groups whose outcomes are equal. */
+export interface KindCounts {
+  readonly allRight: number;
+  readonly allWrong: number;
+  readonly mixed: number;
+  readonly ownRewardsOnly: number;
+  readonly penaltiesOnly: number;
+  readonly nothing: number;
+}
+
+/**
+ * Finds what differs in each of `count` groups. Numbers that differ by rounding only count as equal.
+ * @param columns.outcome The success of the episodes
+ * @param columns.earned The outcome plus the rewards of single agents and turns, before penalties. Default: the outcome
+ * @param columns.reward `earned` minus the penalties
+ */
+export function groupOutcomes(
+  count: number,
+  {
+    outcome,
+    earned = outcome,
+    reward,
+  }: { readonly outcome: Column; readonly earned?: Column; readonly reward: Column },
+): GroupOutcome[] {
+  const outcomeDiffers = differing(outcome, count);
+  const earnedDiffers = differing(earned, count);
+  const rewardDiffers = differing(reward, count);
+  const total = new Float64Array(count);
+  for (let i = 0; i < outcome.values.length; i++) {
+    const g = outcome.group[i] as number;
+    total[g] = (total[g] as number) + (outcome.values[i] as number);
+  }
+  const kindOf = (group: number): GroupKind => {
+    if (outcomeDiffers[group] === 1) return 'mixed';
+    if (earnedDiffers[group] === 1) return 'ownRewardsOnly';
+    return rewardDiffers[group] === 1 ? 'penaltiesOnly' : 'nothing';
+  };
+  return Array.from(total, (sum, group) => ({ kind: kindOf(group), right: sum > 0 }));
+}
+
+export function countKinds(outcomes: readonly GroupOutcome[]): KindCounts {
+  const counts = { allRight: 0, allWrong: 0, mixed: 0, ownRewardsOnly: 0, penaltiesOnly: 0, nothing: 0 };
+  for (const { kind, right } of outcomes) {
+    counts[kind]++;
+    if (kind !== 'mixed') counts[right ? 'allRight' : 'allWrong']++;
+  }
+  return counts;
+}
+
+/**
+ * Makes a column from one list of members a group. Members of a group are peers if `peersOf` returns the same name.
+ */
+export function columnOf<Member>(
+  groups: readonly (readonly Member[])[],
+  numberOf: (member: Member) => number,
+  peersOf: (member: Member) => string = () => '',
+): Column {
+  const values = Float64Array.from(groups.flatMap((members) => members.map(numberOf)));
+  const group = Int32Array.from(groups.flatMap((members, g) => members.map(() => g)));
+  const peers = new Int32Array(values.length);
+  let [member, count] = [0, 0];
+  for (const members of groups) {
+    const ids = new Map<string, number>();
+    for (const one of members) {
+      const name = peersOf(one);
+      const id = ids.get(name) ?? count++;
+      ids.set(name, id);
+      peers[member++] = id;
+    }
+  }
+  return { values, group, peers: { of: peers, count } };
+}
+
+/** 1 for each group in which two peers have different values. Differences by rounding do not count. */
+function differing({ values, group, peers }: Column, count: number): Uint8Array {
+  const first = new Float64Array(peers.count).fill(Number.NaN);
+  const differs = new Uint8Array(count);
+  for (let i = 0; i < values.length; i++) {
+    const p = peers.of[i] as number;
+    const value = values[i] as number;
+    const other = first[p] as number;
+    if (Number.isNaN(other)) first[p] = value;
+    else if (Math.abs(value - other) > 1e-9 * Math.max(1, Math.abs(other))) differs[group[i] as number] = 1;
+  }
+  return differs;
+}

@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineEstimator } from './define-estimator.js';
+import { spreadChoices } from './named-choices.js';
+import { TurnBatch } from './turn-batch.js';
+
+const batch = new TurnBatch(
+  [1, 0].map((reward, e) => ({ task: 'a', episode: `e${e}`, agent: 'solver', turn: 0, reward })),
+);
+const texts = { source: 'a test', formula: 'r', use: 'never' };
+
+describe('an estimator by a rule', () => {
+  const halved = defineEstimator({
+    ...texts,
+    type: 'halved',
+    schema: { spread: z.enum(['agent', 'none']).default('none'), ...spreadChoices },
+    rule: ({ spread }) => ({ score: 'turn', mean: 'agent', spread }),
+  });
+
+  it('has defaults for omitted choices, and the laws of its rule', () => {
+    const open = halved.open({ type: 'halved' });
+    expect([...(open.compute(batch) as Float64Array)]).toEqual([0.5, -0.5]);
+    expect(open.settings).toEqual({
+      singleton: 'zero',
+      epsilon: 1e-6,
+      minimumSpread: 1e-6,
+      episodeScore: 'mean',
+      shareStatistics: [],
+    });
+    expect(open.laws).toEqual({ shift: ['reward'], takesScaleOut: false });
+    expect(halved.open({ type: 'halved', spread: 'agent' }).laws.takesScaleOut).toBe(true);
+    expect(open.returns(batch)).toBeUndefined();
+  });
+
+  it('takes the choices of other estimators from a program, and refuses them in a recipe', () => {
+    expect(halved.open({ type: 'halved', gamma: 1 }).rule).toEqual({ score: 'turn', mean: 'agent', spread: 'none' });
+    expect(halved.schema.safeParse({ type: 'halved', gamma: 1 }).success).toBe(false);
+    expect(() => halved.open({ type: 'halved', spread: 'task' })).toThrow(
+      'advantage.spread must be one of agent, none, got "task"',
+    );
+  });
+});
+
+describe('an estimator that keeps something from step to step', () => {
+  const counting = defineEstimator({
+    ...texts,
+    type: 'counting',
+    schema: { by: z.number().default(2) },
+    laws: () => ({ shift: [] }),
+    compute: ({ turns }, _choices, _settings, { steps = 0 }) => turns.map(() => steps),
+    advance: (_batch, { by }, { steps = 0 }) => ({ steps: steps + by }),
+  });
+
+  it('begins with an empty state, and computes a step from the state of the step before', () => {
+    const open = counting.open({ type: 'counting' });
+    const first = open.advance(batch, {});
+    expect(open.compute(batch)).toEqual([0, 0]);
+    expect(first).toEqual({ steps: 2 });
+    expect(open.compute(batch, first)).toEqual([2, 2]);
+    expect(open.advance(batch, first)).toEqual({ steps: 4 });
+    expect(first).toEqual({ steps: 2 });
+  });
+
+  it('is distinguished from an estimator without a state', () => {
+    const plain = defineEstimator({
+      ...texts,
+      type: 'plain',
+      schema: {},
+      laws: () => ({ shift: [] }),
+      compute: ({ rewards }) => rewards,
+    });
+    expect(plain.open({ type: 'plain' }).advance(batch, { steps: 2 })).toEqual({});
+  });
+});

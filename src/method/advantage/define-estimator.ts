@@ -1,0 +1,201 @@
+/**
+ * The declaration of an estimator. Its file contains everything that recipes, checks, laws, studies and documents need.
+ */
+import { z } from 'zod';
+import { parseSpec } from '../../base/errors.js';
+import { type Settings, settingsSchema } from './named-choices.js';
+import { advanceNormalise, normalise, type Rule } from './normalise.js';
+import type { TurnBatch } from './turn-batch.js';
+
+/** One entry a turn: a number for all of its tokens, or one number a token. */
+export type Advantages = ArrayLike<number | number[]>;
+
+/** The numbers of a turn that a law changes. */
+export type Moved = 'reward' | 'stepReward' | 'agentStepReward' | 'baseline' | 'values';
+
+/** The laws that an estimator obeys, which may depend on its choices. The tests hold every estimator to them. */
+export interface Laws {
+  /** If a constant is added to these numbers of every turn, no advantage changes. Empty if no such law holds. */
+  readonly shift: readonly Moved[];
+  /**
+   * True if a positive factor of all rewards does not change the advantages (with `epsilon` 0). False if the advantages
+   * get the same factor. Absent if neither holds.
+   */
+  readonly takesScaleOut?: boolean;
+  /** The relative error of that law for an estimator whose epsilon cannot be 0. Default: rounding. */
+  readonly scaleError?: number;
+}
+
+/** Properties of an estimator. Other code reads them instead of the estimator's name. */
+export interface Traits {
+  /**
+   * The name of the signal that it needs (`src/method/training/signals`): numbers of turns that the episodes alone do
+   * not have, such as a critic's values.
+   */
+  readonly needs?: string;
+  /** The smallest group of episodes that the estimator can compare, and the reason, for an error message. */
+  readonly groupSize?: { readonly least: number; readonly why: string };
+  /**
+   * Whether studies compare this estimator `usually` or only `on request`. An estimator with this property needs only
+   * rewards and names, so it can be computed for any log.
+   */
+  readonly compared?: 'usually' | 'on request';
+  /** The estimator to compare a run with first. Default: the default estimator. */
+  readonly rival?: string;
+  /** Its advantages are weights of demonstrations, 0 or above, as the loss `cross-entropy` needs them. */
+  readonly weighsDemonstrations?: boolean;
+}
+
+/**
+ * Named numbers that an estimator keeps from one step of a run to the next. Checkpoints store them. Empty before the
+ * first step, and for estimators without a state.
+ */
+export type EstimatorState = Readonly<Record<string, number>>;
+
+/** The computation of the advantages: a rule (who is compared with whom), or a function. */
+type Computation<Choices> =
+  | {
+      readonly rule: (choices: Choices) => Rule;
+      /** A plain rule has no further computation, so its laws follow from the rule. */
+      readonly after?: undefined;
+      readonly laws?: undefined;
+    }
+  | {
+      readonly rule: (choices: Choices) => Rule;
+      readonly after: (batch: TurnBatch, advantages: Float64Array) => Advantages;
+      readonly laws: (choices: Choices) => Laws;
+    }
+  | {
+      readonly compute: (batch: TurnBatch, choices: Choices, settings: Settings, state: EstimatorState) => Advantages;
+      /** The state for the next step, for an estimator with a state. */
+      readonly advance?: (batch: TurnBatch, choices: Choices, state: EstimatorState) => EstimatorState;
+      /** The laws of a first step; by default none. */
+      readonly laws?: (choices: Choices) => Laws;
+    };
+
+/** The schema of a recipe's `advantage` of one type. */
+export type EstimatorSchema<Type extends string, Shape extends z.ZodRawShape> = z.ZodObject<
+  { type: z.ZodLiteral<Type> } & Shape,
+  z.core.$strict
+>;
+
+type ChoicesOf<Type extends string, Shape extends z.ZodRawShape> = z.output<EstimatorSchema<Type, Shape>>;
+
+type EstimatorDefinition<Type extends string, Shape extends z.ZodRawShape> = {
+  readonly type: Type;
+  /** The estimator's settings besides `type`, with their ranges, defaults and descriptions. */
+  readonly schema: Shape;
+  /** The source: a paper or code. */
+  readonly source: string;
+  /** The advantage in the symbols of docs/estimators.md. */
+  readonly formula: string;
+  /** When to use the estimator. */
+  readonly use: string;
+  readonly traits?: Traits;
+  /** The critic's targets, one a token, for an estimator that needs values. */
+  readonly returns?: (batch: TurnBatch, choices: ChoicesOf<Type, Shape>) => number[][];
+} & Computation<ChoicesOf<Type, Shape>>;
+
+/** An estimator with all of its settings. */
+export interface OpenEstimator {
+  readonly type: string;
+  readonly traits: Traits;
+  /** The settings, including defaults. */
+  readonly choices: Readonly<Record<string, unknown>>;
+  readonly settings: Settings;
+  /** Undefined for an estimator without a rule. */
+  readonly rule: Rule | undefined;
+  readonly laws: Laws;
+  /**
+   * Computes the advantages of a step that begins with `state`. Does not change `state`.
+   * @throws ArgumentError with the turn that lacks an input of the estimator
+   */
+  compute(batch: TurnBatch, state?: EstimatorState): Advantages;
+  /** The state that the step after this one begins with. */
+  advance(batch: TurnBatch, state: EstimatorState): EstimatorState;
+  /** The critic's targets, one a token; undefined without a critic. @throws ArgumentError as `compute` */
+  returns(batch: TurnBatch): number[][] | undefined;
+}
+
+/** A declared estimator. */
+export interface EstimatorDeclaration<Type extends string = string, Shape extends z.ZodRawShape = z.ZodRawShape> {
+  /** Identifies the kind of a recipe's plug-in. */
+  readonly kind: 'estimator';
+  readonly type: Type;
+  readonly schema: EstimatorSchema<Type, Shape>;
+  readonly source: string;
+  readonly formula: string;
+  readonly use: string;
+  readonly traits: Traits;
+  /** Adds the defaults to the given choices. @throws ArgumentError if a choice is out of range */
+  open(estimator: unknown): OpenEstimator;
+}
+
+/**
+ * Defines an estimator, which turns the rewards of a step into advantages. A recipe takes your own estimator with `use:
+ * [estimator]` and chooses it with `advantage: { type: 'mine' }`. Give either `compute`, which returns one advantage
+ * for each turn, or `rule`, which decides which turns are compared.
+ *
+ * @example
+ * ```ts
+ * import { defineEstimator } from 'drmas/advantages';
+ * import { z } from 'zod';
+ *
+ * // The reward minus a constant.
+ * export const constant = defineEstimator({
+ *   type: 'constant',
+ *   schema: { baseline: z.number().default(0.5).describe('The reward that gets the advantage 0.') },
+ *   source: 'an example',
+ *   formula: 'r - `baseline`',
+ *   use: 'to see how an estimator is defined',
+ *   compute: (batch, { baseline }) => batch.rewards.map((reward) => reward - baseline),
+ * });
+ * ```
+ */
+export function defineEstimator<const Type extends string, Shape extends z.ZodRawShape>(
+  declaration: EstimatorDefinition<Type, Shape>,
+): EstimatorDeclaration<Type, Shape> {
+  const { type, source, formula, use, traits = {} } = declaration;
+  const schema: EstimatorSchema<Type, Shape> = z.strictObject({ type: z.literal(type), ...declaration.schema });
+  // In a recipe an unknown key is a mistake. A program may pass the choices of one estimator to another.
+  const lenient = schema.strip();
+  return {
+    kind: 'estimator',
+    type,
+    schema,
+    source,
+    formula,
+    use,
+    traits,
+    open(estimator) {
+      const choices = parseSpec(lenient, estimator, 'advantage') as ChoicesOf<Type, Shape>;
+      const settings = parseSpec(settingsSchema, estimator, 'advantage');
+      const rule = 'rule' in declaration ? declaration.rule(choices) : undefined;
+      return {
+        type,
+        traits,
+        choices,
+        settings,
+        rule,
+        laws: declaration.laws?.(choices) ?? lawsOf(rule),
+        compute(turns, state = {}) {
+          const batch = turns.sharing(settings.shareStatistics);
+          if ('compute' in declaration) return declaration.compute(batch, choices, settings, state);
+          const advantages = normalise(batch, declaration.rule(choices), settings, state);
+          return declaration.after === undefined ? advantages : declaration.after(batch, advantages);
+        },
+        advance(turns, state) {
+          const batch = turns.sharing(settings.shareStatistics);
+          if (!('compute' in declaration)) return advanceNormalise(batch, declaration.rule(choices), settings, state);
+          return declaration.advance === undefined ? {} : declaration.advance(batch, choices, state);
+        },
+        returns: (batch) => declaration.returns?.(batch, choices),
+      };
+    },
+  };
+}
+
+/** The laws of a rule: a mean removes an added constant, and a division by a spread removes the scale. */
+function lawsOf(rule: Rule | undefined): Laws {
+  return rule === undefined ? { shift: [] } : { shift: ['reward'], takesScaleOut: rule.spread !== 'none' };
+}

@@ -1,0 +1,136 @@
+/** The laws of advantages, for every estimator with every combination of its choices. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { expectClose, flat, plain, turns, variants } from '../../../test/support/estimator-variants.js';
+import type { TurnRecord } from '../../base/core/advantage.js';
+import { comparableEstimators } from './analysis/compared-estimators.js';
+import { estimateAdvantages } from './estimate.js';
+import { declarationOf, type Estimator, estimators, openEstimator } from './estimators/index.js';
+
+const all = variants.map((estimator) => {
+  const { laws } = openEstimator(estimator);
+  // A division by the spread removes a scale completely only if the epsilon is 0.
+  return {
+    estimator: laws.takesScaleOut && 'epsilon' in estimator ? { ...estimator, epsilon: 0 } : estimator,
+    ...laws,
+  };
+});
+
+/** The turns, and the same turns without rewards of steps if the estimator does not need them. */
+function accepted(records: readonly TurnRecord[], estimator: Estimator): (readonly TurnRecord[])[] {
+  try {
+    estimateAdvantages(plain(records), estimator);
+    return [records, plain(records)];
+  } catch {
+    return [records];
+  }
+}
+
+/** For each of about four hundred estimators and choices. */
+const runs = { numRuns: 10 };
+
+it('every estimator is among them', () => {
+  expect(new Set(variants.map(({ type }) => type))).toEqual(new Set(estimators.map(({ type }) => type)));
+});
+
+describe('laws of all estimators', () => {
+  it.each(all)('adding a constant to every reward changes nothing: $estimator', ({ estimator, shift }) => {
+    fc.assert(
+      fc.property(turns, fc.integer({ min: -8, max: 8 }), (records, by) => {
+        for (const given of accepted(records, estimator)) {
+          const moved = given.map((turn) => ({
+            ...turn,
+            ...(shift.includes('reward') && { reward: turn.reward + by }),
+            ...(shift.includes('stepReward') && { stepReward: (turn.stepReward ?? 0) + by }),
+            ...(shift.includes('agentStepReward') && { agentStepReward: (turn.agentStepReward ?? 0) + by }),
+            ...(shift.includes('baseline') && { baseline: (turn.baseline ?? 0) + by }),
+            ...(shift.includes('values') && { values: (turn.values ?? []).map((value) => value + by) }),
+          }));
+          expectClose(flat(moved, estimator), flat(given, estimator), 1e-8);
+        }
+      }),
+      runs,
+    );
+  });
+
+  it.each(all.filter(({ takesScaleOut }) => takesScaleOut !== undefined))(
+    'a positive scale of the rewards is removed, or passes through if nothing divides: $estimator',
+    ({ estimator, takesScaleOut, scaleError = 1e-9 }) => {
+      fc.assert(
+        fc.property(turns, fc.constantFrom(0.5, 3, 8), (records, scale) => {
+          const scaled = records.map((turn) => ({
+            ...turn,
+            reward: turn.reward * scale,
+            stepReward: (turn.stepReward ?? 0) * scale,
+            agentStepReward: (turn.agentStepReward ?? 0) * scale,
+            baseline: (turn.baseline ?? 0) * scale,
+            values: (turn.values ?? []).map((value) => value * scale),
+          }));
+          const expected = flat(records, estimator).map((advantage) => advantage * (takesScaleOut ? 1 : scale));
+          expectClose(flat(scaled, estimator), expected, scaleError);
+        }),
+        runs,
+      );
+    },
+  );
+
+  it.each(all)('the order of the rows does not matter: $estimator', ({ estimator }) => {
+    fc.assert(
+      fc.property(turns, fc.infiniteStream(fc.nat()), (records, keys) => {
+        const order = records
+          .map((_, i) => ({ i, key: keys.next().value as number }))
+          .sort((x, y) => x.key - y.key || x.i - y.i)
+          .map(({ i }) => i);
+        const shuffled = estimateAdvantages(
+          order.map((i) => records[i] as TurnRecord),
+          estimator,
+        );
+        const advantages = estimateAdvantages(records, estimator);
+        expectClose(
+          shuffled.flat(),
+          order.flatMap((i) => advantages[i] ?? Number.NaN),
+          1e-8,
+        );
+      }),
+      runs,
+    );
+  });
+
+  it.each(all)('no turns give no advantages, and turns are not changed: $estimator', ({ estimator }) => {
+    expect(estimateAdvantages([], estimator)).toEqual([]);
+    fc.assert(
+      fc.property(turns, (records) => {
+        const before = structuredClone(records);
+        estimateAdvantages(records, estimator);
+        expect(records).toEqual(before);
+      }),
+      { numRuns: 5 },
+    );
+  });
+});
+
+describe('the properties that estimators declare', () => {
+  it.each(comparableEstimators)('$type needs nothing but rewards and names', (estimator) => {
+    fc.assert(
+      fc.property(turns, (records) => {
+        const bare = records.map(({ task, episode, agent, turn, reward }) => ({ task, episode, agent, turn, reward }));
+        expect(estimateAdvantages(bare, estimator)).toHaveLength(bare.length);
+      }),
+      runs,
+    );
+  });
+
+  const weighing = variants.filter((estimator) => declarationOf(estimator).traits.weighsDemonstrations);
+  it.each(weighing)('advantages that weigh demonstrations are never negative: $estimator', (estimator) => {
+    fc.assert(
+      fc.property(turns, (records) => {
+        for (const advantage of flat(records, estimator)) expect(advantage).toBeGreaterThanOrEqual(0);
+      }),
+      runs,
+    );
+  });
+
+  it.each(estimators)('$type declares its source, its formula and its use', (declaration) => {
+    for (const text of [declaration.source, declaration.formula, declaration.use]) expect(text).toMatch(/^\S.*[^.]$/);
+  });
+});

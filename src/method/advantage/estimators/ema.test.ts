@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import type { TurnRecord } from '../../../base/core/advantage.js';
+import { estimateAdvantages, estimateStep } from '../estimate.js';
+
+const turnOf = (agent: string, reward: number, episode: number): TurnRecord => ({
+  task: 'a',
+  episode: `e${episode}`,
+  agent,
+  turn: 0,
+  reward,
+});
+const estimator = { type: 'ema', decay: 0.75 } as const;
+
+it("each step is measured against the agent's mean before the step, and then updates the mean", () => {
+  const first = [turnOf('solver', 1, 0), turnOf('critic', 8, 0), turnOf('solver', 0, 1)];
+  const begun = estimateStep(first, estimator);
+  expect([...(begun.advantages as Float64Array)]).toEqual([0.5, 0, -0.5]);
+  expect(begun.state).toEqual({ solver: 0.5, critic: 8 });
+
+  const second = [turnOf('solver', 1, 0), turnOf('solver', 2, 1)];
+  const next = estimateStep(second, estimator, begun.state);
+  expect([...(next.advantages as Float64Array)]).toEqual([0.5, 1.5]);
+  expect(next.state).toEqual({ solver: 0.75 * 0.5 + 0.25 * 1.5, critic: 8 });
+  expect(begun.state).toEqual({ solver: 0.5, critic: 8 });
+});
+
+it('an agent that comes later begins with the mean of its first step', () => {
+  const { advantages, state } = estimateStep([turnOf('critic', 2, 0), turnOf('critic', 4, 1)], estimator, {
+    solver: 1,
+  });
+  expect([...(advantages as Float64Array)]).toEqual([-1, 1]);
+  expect(state).toEqual({ solver: 1, critic: 3 });
+});
+
+it('a single step counts as the first: its baseline is its mean', () => {
+  const rewards = [1, 5, 3].map((reward, e) => turnOf('solver', reward, e));
+  expect(estimateAdvantages(rewards, { type: 'ema' })).toEqual([-2, 2, 0]);
+});

@@ -1,0 +1,118 @@
+/** Every estimator. A new estimator is one file and one row here. */
+import { z } from 'zod';
+import { ArgumentError } from '../../../base/errors.js';
+import type { EstimatorDeclaration, OpenEstimator } from '../define-estimator.js';
+import { advantageAlignment } from './advantage-alignment.js';
+import { atGrpo } from './by-group/at-grpo.js';
+import { drGrpo } from './by-group/dr-grpo.js';
+import { drmas } from './by-group/drmas.js';
+import { drmasBatch } from './by-group/drmas-batch.js';
+import { drmasEpisode } from './by-group/drmas-episode.js';
+import { drmasMean } from './by-group/drmas-mean.js';
+import { drmasStd } from './by-group/drmas-std.js';
+import { grpo } from './by-group/grpo.js';
+import { grpoTurn } from './by-group/grpo-turn.js';
+import { partition } from './by-group/partition.js';
+import { reinforcePlusPlusBaseline } from './by-group/reinforce-plus-plus-baseline.js';
+import { rloo } from './by-group/rloo.js';
+import { gae } from './by-token/gae.js';
+import { reinforcePlusPlus } from './by-token/reinforce-plus-plus.js';
+import { remax } from './by-token/remax.js';
+import { counterfactual } from './counterfactual.js';
+import { ema } from './ema.js';
+import { gigpo } from './gigpo.js';
+import { grpoPassK } from './grpo-passk.js';
+import { magrpo } from './magrpo.js';
+import { rejection } from './rejection.js';
+
+/** The list of all estimators, in the order of messages and tables. */
+const list = [
+  grpo,
+  drGrpo,
+  drmas,
+  grpoTurn,
+  drmasMean,
+  drmasStd,
+  drmasEpisode,
+  drmasBatch,
+  partition,
+  rloo,
+  reinforcePlusPlusBaseline,
+  atGrpo,
+  magrpo,
+  grpoPassK,
+  gigpo,
+  rejection,
+  reinforcePlusPlus,
+  remax,
+  counterfactual,
+  gae,
+  ema,
+  advantageAlignment,
+] as const;
+
+type StandardEstimator = (typeof list)[number];
+
+/** An estimator: its `type` and its choices. Omitted choices get their defaults. */
+export type Estimator = z.input<StandardEstimator['schema']>;
+
+/** Every declared estimator. */
+export const estimators: readonly EstimatorDeclaration<Estimator['type']>[] = list;
+
+/** The estimator of a recipe without `advantage`. */
+export const DEFAULT_ESTIMATOR = drmas.type;
+
+/** A recipe's `advantage`: a union by `type`. */
+export const estimatorSchema = z.discriminatedUnion(
+  'type',
+  // `map` loses the type fact that the list has a first element.
+  list.map(({ schema }) => schema) as unknown as [StandardEstimator['schema']],
+);
+
+/**
+ * The declaration of an estimator.
+ * @param list The estimators to search, such as a recipe's with its plug-ins
+ * @throws ArgumentError for an unknown type
+ */
+export function declarationOf(
+  { type }: { readonly type: string },
+  list: readonly EstimatorDeclaration[] = estimators,
+): EstimatorDeclaration {
+  const declaration = list.find((one) => one.type === type);
+  if (declaration !== undefined) return declaration;
+  const types = list.map((one) => one.type).join(', ');
+  throw new ArgumentError(`advantage.type must be one of ${types}, got ${JSON.stringify(type)}`);
+}
+
+/**
+ * Completes an estimator's choices with their defaults.
+ * @param list As for `declarationOf`
+ * @throws ArgumentError for an unknown type or a choice out of range
+ */
+export function openEstimator(
+  estimator: { readonly type: string },
+  list: readonly EstimatorDeclaration[] = estimators,
+): OpenEstimator {
+  return declarationOf(estimator, list).open(estimator);
+}
+
+/**
+ * The estimator to compare a run of this one with first.
+ * @param list As for `declarationOf`
+ * @throws ArgumentError for an unknown type
+ */
+export function rivalOf(estimator: { readonly type: string }, list?: readonly EstimatorDeclaration[]): string {
+  return declarationOf(estimator, list).traits.rival ?? DEFAULT_ESTIMATOR;
+}
+
+/**
+ * The name of the signal that the estimator needs; undefined if it needs none.
+ * @param list As for `declarationOf`
+ * @throws ArgumentError for an unknown type
+ */
+export function needOf(
+  estimator: { readonly type: string },
+  list?: readonly EstimatorDeclaration[],
+): string | undefined {
+  return declarationOf(estimator, list).traits.needs;
+}

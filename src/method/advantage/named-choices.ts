@@ -1,0 +1,86 @@
+/**
+ * The named choices that several estimators share. This file alone has their ranges and defaults.
+ */
+import { z } from 'zod';
+
+/** A discount of later rewards. */
+export const discount = z.number().min(0).max(1);
+
+const singletonTexts = [
+  'The statistics that a group of one is compared with. `zero`: none, its advantage is 0',
+  "`raw`: mean 0 and standard deviation 1, as in the paper's code",
+  "`batch`: the statistics of the whole step (only the agent's turns if the group is an agent's)",
+];
+
+/** The choices of each estimator that compares within a group. */
+export const groupChoices = {
+  singleton: z
+    .enum(['zero', 'raw', 'batch', 'ema'])
+    .default('zero')
+    .describe(
+      [...singletonTexts, '`ema`: running statistics of the earlier steps; each step keeps 0.9 of them.'].join('; '),
+    ),
+};
+
+/** The same for an estimator without a state. */
+export const oneStepChoices = {
+  singleton: z.enum(['zero', 'raw', 'batch']).default('zero').describe(singletonTexts.join('; ').concat('.')),
+};
+
+/** The choice of each estimator with statistics of single agents. */
+export const sharingChoices = {
+  shareStatistics: z
+    .array(z.array(z.string().min(1)).readonly())
+    .readonly()
+    .default([])
+    .refine((groups) => groups.every(({ length }) => length > 1), 'expected at least two agents in a group')
+    .refine((groups) => new Set(groups.flat()).size === groups.flat().length, 'an agent is in two groups')
+    .describe(
+      'Groups of agents that count as one agent in comparisons, such as specialists that are each called once ' +
+        "in a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.",
+    ),
+};
+
+/** The choices of each estimator that divides by a spread. */
+export const spreadChoices = {
+  ...groupChoices,
+  epsilon: z.number().min(0).default(1e-6).describe('A number that is added to the standard deviation that divides.'),
+  minimumSpread: z
+    .number()
+    .min(0)
+    .default(1e-6)
+    .describe(
+      'A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly: ' +
+        'a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.',
+    ),
+};
+
+/** The choice of each estimator that needs one score an episode. */
+export const scoreChoices = {
+  episodeScore: z
+    .enum(['mean', 'outcome+penalties', 'outcome', 'first'])
+    .default('mean')
+    .describe(
+      "The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for " +
+        'GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone ' +
+        "(`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).",
+    ),
+};
+
+/** The choice of estimators that can use the statistics of one agent's turns instead of the whole task's. */
+export const agentChoice = {
+  byAgent: z
+    .boolean()
+    .default(false)
+    .describe('Whether statistics use the turns of one agent instead of the whole task.'),
+};
+
+/**
+ * The choices for measuring scores against groups, of any estimator. A choice that the estimator lacks has its default.
+ */
+export const settingsSchema = z.object({ ...spreadChoices, ...scoreChoices, ...sharingChoices });
+
+export type Settings = Readonly<z.output<typeof settingsSchema>>;
+
+export type EpisodeScore = Settings['episodeScore'];
+export type Singleton = Settings['singleton'];

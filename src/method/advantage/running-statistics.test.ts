@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { turns } from '../../../test/support/estimator-variants.js';
+import type { TurnRecord } from '../../base/core/advantage.js';
+import { estimateAdvantages, estimateStep } from './estimate.js';
+import type { Estimator } from './estimators/index.js';
+
+const turnOf = (episode: string, agent: string, reward: number, task = 'a'): TurnRecord => ({
+  task,
+  episode,
+  agent,
+  turn: 0,
+  reward,
+});
+const single = { type: 'drmas', singleton: 'ema', epsilon: 0 } as const;
+const list = (advantages: ArrayLike<number | number[]>) => Array.from(advantages);
+
+describe("a group of one, with singleton 'ema'", () => {
+  const first = [turnOf('e0', 'fixer', 1), turnOf('e1', 'fixer', 0, 'b'), turnOf('e2', 'fixer', 0, 'c')];
+
+  it('is compared with the running mean and spread of its agent before the step', () => {
+    const begun = estimateStep(first, single);
+    // The first step has nothing before it: its own mean 1/3 and variance 1/3 - 1/9.
+    const spread = Math.sqrt(2 / 9);
+    expect(list(begun.advantages)[0]).toBeCloseTo((1 - 1 / 3) / spread, 12);
+    expect(begun.state).toEqual({
+      'agent fixer mean': expect.closeTo(1 / 3, 12),
+      'agent fixer square': expect.closeTo(1 / 3, 12),
+    });
+    const next = estimateStep([turnOf('e0', 'fixer', 1), turnOf('e0', 'coder', 1)], single, begun.state);
+    expect(list(next.advantages)[0]).toBeCloseTo((1 - 1 / 3) / spread, 12);
+    expect(list(next.advantages)[1]).toBe(0); // of an agent that is new nothing is known but this turn
+    expect(next.state['agent fixer mean']).toBeCloseTo(0.9 / 3 + 0.1, 12);
+    expect(begun.state['agent fixer mean']).toBeCloseTo(1 / 3, 12);
+  });
+
+  it('and an agent that does not act keeps its statistics', () => {
+    const { state } = estimateStep(first, single);
+    expect(estimateStep([turnOf('e0', 'coder', 1)], single, state).state).toMatchObject(state);
+  });
+
+  it.each<[Estimator, string[]]>([
+    [{ type: 'grpo', singleton: 'ema' }, ['episodes']],
+    [{ type: 'grpo-turn', singleton: 'ema' }, ['turns']],
+    [{ type: 'dr-grpo', singleton: 'ema' }, ['episodes']],
+    [{ type: 'drmas-mean', singleton: 'ema' }, ['agent fixer', 'episodes']],
+    [{ type: 'drmas-episode', singleton: 'ema' }, ['agent-episodes fixer']],
+    [{ type: 'drmas-batch', singleton: 'ema' }, ['batch-agent fixer']],
+    [{ type: 'at-grpo', singleton: 'ema' }, ['agent-step fixer']],
+  ])('%o keeps statistics of its pools', (estimator, pools) => {
+    const { state } = estimateStep(first, estimator);
+    expect(Object.keys(state)).toEqual(pools.flatMap((pool) => [`${pool} mean`, `${pool} square`]));
+  });
+});
+
+it('nothing else changes: larger groups are compared as before, and other choices keep no state', () => {
+  fc.assert(
+    fc.property(turns, (records) => {
+      const { advantages } = estimateStep(records, { type: 'drmas', singleton: 'ema' }, { 'agent solver mean': 7 });
+      const usual = estimateAdvantages(records, { type: 'drmas' });
+      records.forEach(({ task, agent }, i) => {
+        const members = records.filter((other) => other.task === task && other.agent === agent);
+        if (members.length > 1) expect(advantages[i]).toBe(usual[i]);
+      });
+      expect(estimateStep(records, { type: 'drmas', singleton: 'batch' }).state).toEqual({});
+    }),
+  );
+});
+
+it('estimators that look at one step alone refuse it', () => {
+  expect(() => estimateAdvantages([], { type: 'magrpo', singleton: 'ema' } as unknown as Estimator)).toThrow(
+    'advantage.singleton must be one of zero, raw, batch, got "ema"',
+  );
+});

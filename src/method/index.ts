@@ -1,0 +1,31 @@
+/** Door of `method`: the training loop and its parts. */
+export { rewardRecord, type StepAdvantages, stepAdvantages } from './training/advantages/advantages.js';
+export { evaluationEvent, playEvaluation } from './training/evaluation/evaluate-policies.js';
+export { commonFailure, failureText } from './training/play/common-failure.js';
+export { curriculumChecks, predictionsAfter } from './training/play/curriculum.js';
+export type { Played } from './training/play/played.js';
+export { goesOnAfter, stalenessOf } from './training/play/staleness.js';
+export { evaluationTasks, tasksOfStep } from './training/play/step-tasks.js';
+export { drawTrace, loadTasks } from './training/play/task-source.js';
+export { withoutWaiting } from './training/run/learner.js';
+export {
+  backendNamed,
+  backendsOf,
+  type OpenRun,
+  type RunLog,
+  type RunWarning,
+  type Tasks,
+  type TrainingRun,
+} from './training/run/run-state.js';
+export type { PlannedRollouts, Requirement, SignalSettings } from './training/run/signal.js';
+export { trainedModels } from './training/run/trained-models.js';
+export { playSignals, wantedSignals } from './training/signals/index.js';
+export type { ReferenceStore } from './training/signals/reference-files.js';
+export { trainingRun } from './training/signals/training-run.js';
+export { measureInflation } from './training/stability/measured-inflation.js';
+export { remedies, remedyForSameness } from './training/stability/silence.js';
+export { firstProgress, type Progress } from './training/state/progress.js';
+export { estimateAdvantages, learnStep } from './training/step/learn-step.js';
+export { playStep } from './training/step/play-step.js';
+export { trainTeam } from './training/train.js';
+export { traceBatch, trainWarmStart } from './training/warm-start/supervised.js';

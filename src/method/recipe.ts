@@ -1,0 +1,42 @@
+/** Door of `method`: recipes: definition, schema, resolution, plug-ins. */
+export { type Assignment, assignmentOf } from './recipe/assignment.js';
+export {
+  type AgentName,
+  type AssignmentInput,
+  defineRecipe,
+  type RecipeDefinition,
+  type RecipeInput,
+} from './recipe/define.js';
+export { type FrozenInput, frozen } from './recipe/frozen.js';
+export { keyVariablesOf, type Lists, typeOf } from './recipe/lists.js';
+export type { Plugin } from './recipe/plugins/plugins.js';
+export { lossPath, lossSettings } from './recipe/policy-losses.js';
+export {
+  agentProfiles,
+  backendOf,
+  backendOfModel,
+  backendText,
+  estimatorOf,
+  evaluationSampling,
+  inPrecisionOf,
+  pricesOf,
+  type Recipe,
+  type RecipeCode,
+  recipeJson,
+  samplerOfModel,
+  systemPromptOf,
+} from './recipe/recipe.js';
+export type { RecipeSettings } from './recipe/recipe-schema.js';
+export { modelSchema } from './recipe/sections/model-section.js';
+export type {
+  AgentInput,
+  BackendInput,
+  EstimatorInput,
+  EvaluationInput,
+  GatewayInput,
+  LossInput,
+  PolicyInput,
+  RolloutInput,
+  TrainingInput,
+  WarmStartInput,
+} from './recipe/settings-input.js';

@@ -1,0 +1,97 @@
+/** The model of each agent: a policy that trains, a frozen model or an endpoint. */
+import type { EndpointSpec } from '../../engine/backends.js';
+import { type ModelSpec, wholeModel } from '../../engine/model.js';
+import type { FrozenSpec } from './frozen.js';
+import type { Recipe } from './recipe.js';
+
+/** A model in the backend, by its name there, with the agents that use it. */
+export interface AssignedModel {
+  readonly name: string;
+  readonly model: ModelSpec;
+  readonly agents: readonly string[];
+}
+
+/**
+ * An endpoint instead of a policy. Equal endpoints are one, so all agents of an endpoint share its limit of requests.
+ */
+export interface AssignedEndpoint {
+  readonly name: string;
+  readonly endpoint: EndpointSpec;
+  readonly agents: readonly string[];
+}
+
+export interface Assignment {
+  /** The policies that train, in the order of the recipe. */
+  readonly trained: readonly AssignedModel[];
+  /**
+   * The models that play and never train. Agents with equal frozen models share one model, named like the first agent.
+   */
+  readonly frozen: readonly AssignedModel[];
+  readonly endpoints: readonly AssignedEndpoint[];
+  /** Every model in the backend: `trained`, then `frozen`. */
+  readonly models: readonly AssignedModel[];
+  /**
+   * The models that the warm start trains: the policies, and frozen models with random weights. A frozen checkpoint
+   * keeps its weights.
+   */
+  readonly warmStarted: readonly AssignedModel[];
+  /** The models of `warmStarted` that learn from demonstrations. Tables of choices start uniform. */
+  readonly demonstrationLearners: readonly AssignedModel[];
+  /**
+   * The frozen models of `warmStarted`. The run's checkpoints hold their weights, because they are stored nowhere else.
+   */
+  readonly warmStartedFrozen: readonly AssignedModel[];
+  /** The name of the model or endpoint of each agent. */
+  readonly speakerOf: Readonly<Record<string, string>>;
+}
+
+export function assignmentOf({ assign, policies, warmStart }: Recipe): Assignment {
+  const trained = Object.entries(policies).map(([name, { model }]) => ({
+    name,
+    model,
+    agents: Object.keys(assign).filter((agent) => assign[agent] === name),
+  }));
+  const frozen = grouped(assign, (entry) => (entry.type === 'frozen' ? entry.model : undefined)).map(
+    ({ name, spec, agents }) => ({ name, model: spec, agents }),
+  );
+  const endpoints = grouped(assign, (entry) => (entry.type === 'endpoint' ? entry : undefined)).map(
+    ({ name, spec, agents }) => ({ name, endpoint: spec, agents }),
+  );
+  const models = [...trained, ...frozen];
+  const random = frozen.filter(({ model }) => wholeModel(model).type === 'tiny-decoder' && !('from' in model));
+  const warmStartedFrozen = warmStart === undefined ? [] : random;
+  const speakerOf = Object.fromEntries(
+    [...models, ...endpoints].flatMap(({ name, agents }) => agents.map((agent) => [agent, name])),
+  );
+  return {
+    trained,
+    frozen,
+    endpoints,
+    models,
+    warmStarted: [...trained, ...warmStartedFrozen],
+    demonstrationLearners: [...trained, ...warmStartedFrozen].filter(({ model }) => model.type !== 'choice-table'),
+    warmStartedFrozen,
+    speakerOf,
+  };
+}
+
+interface AgentGroup<Spec> {
+  /** The first of the agents. */
+  readonly name: string;
+  readonly spec: Spec;
+  readonly agents: string[];
+}
+
+/** The agents by equal specifications, in the order of the assignment. */
+function grouped<Spec>(assign: Recipe['assign'], specOf: (entry: FrozenSpec) => Spec | undefined): AgentGroup<Spec>[] {
+  const groups = new Map<string, AgentGroup<Spec>>();
+  for (const [agent, entry] of Object.entries(assign)) {
+    const spec = typeof entry === 'string' ? undefined : specOf(entry);
+    if (spec === undefined) continue;
+    const key = JSON.stringify(spec);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { name: agent, spec, agents: [agent] });
+    else group.agents.push(agent);
+  }
+  return [...groups.values()];
+}

@@ -1,0 +1,62 @@
+/** The lists that a recipe chooses from. `withPlugins` adds the plug-ins of a recipe. */
+import { z } from 'zod';
+import type { TrackerDeclaration, TrackerPlugin } from '../../base/host.js';
+import type { BackendDeclaration, samplerSchema } from '../../engine/backends.js';
+import type { KnownLoss, LossDeclaration, lossSchema } from '../../engine/loss.js';
+import type { EstimatorDeclaration } from '../advantage/define-estimator.js';
+import type { estimatorSchema } from '../advantage/estimators/index.js';
+import type { BackendSchema } from './backend-registry.js';
+
+/** All types that recipes can name. The composition root makes the package's lists. */
+export interface Lists {
+  readonly estimators: readonly EstimatorDeclaration[];
+  readonly losses: readonly LossDeclaration[];
+  readonly backends: readonly BackendDeclaration[];
+  readonly sampler: {
+    /** The schema of the section `sampler`. */
+    readonly schema: typeof samplerSchema;
+    /** The environment variable that holds the key of an engine. */
+    readonly keyVariable: string;
+  };
+  /** The trackers that `--track` names. */
+  readonly trackers: readonly TrackerDeclaration[];
+  /** The losses of the recipe, with their modules; `losses` has their declarations too. */
+  readonly ownLosses: readonly KnownLoss[];
+  /** The trackers of the recipe: drmas opens them for each run. */
+  readonly ownTrackers: readonly TrackerPlugin[];
+}
+
+/** The schemas of the sections that the lists make. */
+export interface Sections {
+  readonly advantage: typeof estimatorSchema;
+  readonly loss: typeof lossSchema;
+  readonly backend: BackendSchema;
+  readonly sampler: typeof samplerSchema;
+}
+
+/**
+ * The schemas of the lists: unions by `type` with one member for each row. The types name only the standard rows,
+ * because
+ * because the compiler does not know the rows that a recipe adds.
+ */
+export function sectionsOf({ estimators, losses, backends, sampler }: Lists): Sections {
+  const union = (rows: readonly { readonly schema: z.ZodType }[]) =>
+    z.discriminatedUnion('type', rows.map(({ schema }) => schema) as [z.ZodObject]) as unknown;
+  return {
+    advantage: union(estimators) as Sections['advantage'],
+    loss: union(losses) as Sections['loss'],
+    backend: union(backends.filter(({ hidden }) => hidden !== true)) as Sections['backend'],
+    sampler: sampler.schema,
+  };
+}
+
+/** The environment variables that hold the keys of backends, and of engines that sample. */
+export function keyVariablesOf({ backends, sampler }: Pick<Lists, 'backends' | 'sampler'>): string[] {
+  return [...backends.flatMap(({ keyVariable }) => keyVariable ?? []), sampler.keyVariable];
+}
+
+/** The `type` of a row: the literal in its schema. */
+export function typeOf({ schema }: { readonly schema: z.ZodType }): string {
+  const literal = (schema as z.ZodObject).shape.type;
+  return literal instanceof z.ZodLiteral ? String([...literal.values][0]) : '';
+}

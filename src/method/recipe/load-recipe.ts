@@ -1,0 +1,112 @@
+/** Loads a recipe: a shipped one, or a user's file in TypeScript or JavaScript. */
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, extname, isAbsolute, join, resolve, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { isObject, messageOf, RecipeError, suggestion } from '../../base/errors.js';
+import { importUserModule } from '../../base/platform.js';
+import { codeHash, localFiles } from './code-hash.js';
+import type { RecipeDefinition } from './define.js';
+import { withLossModules } from './plugins/import-losses.js';
+import type { RecipeCode } from './recipe.js';
+
+export interface LoadedRecipe {
+  readonly definition: RecipeDefinition;
+  /** The default name of the recipe: the name of a shipped one, else the name of its file. */
+  readonly name: string;
+  /** The argument that loads the recipe again: a shipped recipe's name, or an absolute path. */
+  readonly source: string;
+  readonly codeHash: string;
+}
+
+/** The extension of this package's files: `.ts` when it runs from its sources, `.js` when it was compiled. */
+const ownExtension = extname(fileURLToPath(import.meta.url));
+const shippedDirectory = new URL('../../../recipes/', import.meta.url);
+
+/** The file of a shipped recipe. Its world, and its team if that is long, stand beside it. */
+const shippedFile = (name: string) => fileURLToPath(new URL(`${name}/recipe${ownExtension}`, shippedDirectory));
+
+/** The names of the shipped recipes, sorted. */
+export function shippedRecipes(): string[] {
+  return readdirSync(shippedDirectory)
+    .filter((name) => existsSync(shippedFile(name)))
+    .sort();
+}
+
+/**
+ * Loads a recipe.
+ * @param checkCode Gets the hash of the code before any of it runs, and throws if the code must not run
+ * @throws RecipeError if the file does not exist, cannot be run or exports no recipe
+ */
+export async function loadRecipe(nameOrFile: string, checkCode?: (codeHash: string) => void): Promise<LoadedRecipe> {
+  const shipped = shippedRecipes();
+  const isShipped = shipped.includes(nameOrFile);
+  const file = isShipped ? shippedFile(nameOrFile) : findFile(nameOrFile, shipped);
+  const hash = await codeHash(file);
+  checkCode?.(hash);
+  const hashed = new Set((await localFiles(file)).keys());
+  const definition = await withLossModules(await importDefinition(file), hashed);
+  const name = isShipped ? nameOrFile : basename(file, extname(file));
+  return { definition, name, source: isShipped ? nameOrFile : file, codeHash: hash };
+}
+
+function findFile(nameOrFile: string, shipped: readonly string[]): string {
+  const file = resolve(nameOrFile);
+  if (/\.[cm]?[jt]sx?$/.test(nameOrFile)) {
+    if (existsSync(file)) return file;
+    throw new RecipeError(`there is no recipe file ${file}`);
+  }
+  throw new RecipeError(
+    `there is no recipe '${nameOrFile}'${suggestion(nameOrFile, shipped)}; a file's name ends in .ts`,
+  );
+}
+
+/**
+ * tsx's message if it cannot compile a module as CommonJS. Without `"type": "module"` in package.json, files are
+ * CommonJS.
+ */
+const TOP_LEVEL_AWAIT = /Top-level await .*"cjs"/;
+const MODULES = 'expected `"type": "module"` in the package.json of its folder (npm pkg set type=module)';
+
+async function importDefinition(file: string): Promise<RecipeDefinition> {
+  let exported: unknown;
+  try {
+    exported = (await importUserModule(pathToFileURL(file).href)).default;
+  } catch (error) {
+    const place = threwAt(error);
+    const where = place === undefined ? '' : ` (at ${place})`;
+    const message = messageOf(error);
+    const remedy = TOP_LEVEL_AWAIT.test(message) ? `; ${MODULES}` : '';
+    throw Object.assign(new RecipeError(`${file} cannot be loaded: ${message}${where}${remedy}`), { cause: error });
+  }
+  if (isDefinition(exported)) return exported;
+  throw new RecipeError(`${file} exports no recipe: it needs \`export default defineRecipe({ ... })\``);
+}
+
+/** Stack frames outside the user's code: this package (compiled, and as source maps show it), libraries, Node. */
+const packageRoot = fileURLToPath(new URL(ownExtension === '.js' ? '../../../../' : '../../../', import.meta.url));
+const notTheirs = [
+  join(packageRoot, 'src', sep),
+  join(packageRoot, 'dist', sep),
+  `${sep}node_modules${sep}`,
+  'node:',
+  'data:',
+];
+
+/** The place in the user's code that threw, as `file:line:column`. Undefined if the error does not tell. */
+function threwAt(error: unknown): string | undefined {
+  if (!(error instanceof Error) || typeof error.stack !== 'string') return undefined;
+  const places = error.stack.split('\n').flatMap((line) => {
+    const place = /^\s+at (?:.* )?\(?([^()]+:\d+:\d+)\)?$/.exec(line)?.[1];
+    return place === undefined ? [] : [place.replace(/^async /, '').replace(/^file:\/\//, '')];
+  });
+  return places.find((place) => isAbsolute(place) && !notTheirs.some((part) => place.includes(part)));
+}
+
+function isDefinition(value: unknown): value is RecipeDefinition {
+  return isObject(value) && 'type' in value && value.type === 'recipe' && 'input' in value && isObject(value.input);
+}
+
+/** The place of a recipe's code; undefined if a program defined the recipe. */
+export function codeOf({ source, codeHash }: LoadedRecipe): RecipeCode | undefined {
+  return codeHash === '' ? undefined : { source, codeHash };
+}

@@ -1,0 +1,58 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { tinyDefinition } from '../../../test/support/tiny-run.js';
+import { createTokenizer } from '../../engine/model/tokenizers/create-tokenizer.js';
+import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
+import { traceBatch } from '../training/warm-start/supervised.js';
+import { overridesOf } from './overrides.js';
+import { agentProfiles } from './recipe.js';
+
+const root = mkdtempSync(join(tmpdir(), 'drmas-overrides-'));
+afterAll(() => rmSync(root, { recursive: true }));
+
+const file = (text: string) => {
+  const path = join(root, 'settings.json');
+  writeFileSync(path, text);
+  return path;
+};
+
+describe('overrides from a file', () => {
+  it('give one override for each leaf', () => {
+    const settings = {
+      training: { steps: 3 },
+      agents: { solver: { system: 'a.b=1\n' } },
+      evaluation: { by: ['level'] },
+    };
+    expect(overridesOf(file(JSON.stringify(settings)))).toEqual([
+      'training.steps=3',
+      'agents.solver.system="a.b=1\\n"',
+      'evaluation.by=["level"]',
+    ]);
+  });
+
+  it.each([
+    ['{', /settings\.json holds no settings: /],
+    ['[1]', /expected a JSON object, got \[1\]/],
+    ['{"agents": {"a.b": {"system": ""}}}', /the key 'a\.b' cannot be overridden/],
+    ['['.repeat(1000), /nested at most/],
+  ])('are refused if the file is %.20s', (text, message) => {
+    expect(() => overridesOf(file(text))).toThrow(message);
+  });
+
+  it('give agents other system prompts, in profiles and demonstrations too', () => {
+    const [of, before] = [['agents.solver.system="<verifier>"'], []].map((overrides) =>
+      resolveRecipe(tinyDefinition(), { overrides }),
+    );
+    if (of === undefined || before === undefined) throw new Error('two recipes');
+    expect(agentProfiles(of).solver?.system).toBe('<verifier>');
+    expect(agentProfiles(before).solver?.system).toBe('<solver>');
+    const model = before.policies.solver?.model;
+    if (model?.type !== 'tiny-decoder') throw new Error('a tiny decoder');
+    const source = { agents: ['solver'], tokenizer: createTokenizer(model.tokenizer), context: 1000 };
+    const first = (recipe: typeof of) => traceBatch(recipe, source, 1, 'train', 1, 1)[0]?.tokens[0];
+    expect(first(of)).toBe(source.tokenizer.encode('<verifier>')[0]);
+    expect(first(before)).toBe(source.tokenizer.encode('<solver>')[0]);
+  });
+});

@@ -1,0 +1,126 @@
+/** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
+import { readFileSync } from 'node:fs';
+import { DEEPEST, isObject, messageOf, nestsTooDeep, RecipeError, shown } from '../../base/errors.js';
+
+export interface Override {
+  readonly path: readonly [string, ...string[]];
+  readonly value: unknown;
+}
+
+/** The longest path in characters. */
+const LONGEST_PATH = 300;
+
+/** Settings as a tree of plain data. */
+export type Plain = Record<string, unknown>;
+
+/**
+ * Parses `a.b.c=value`. The value is JSON if it parses as JSON, else text.
+ * @param keys The environment variables that hold keys of servers, for the message that refuses a key
+ * @throws RecipeError if it is malformed
+ */
+export function parseOverride(text: string, keys: readonly string[] = []): Override {
+  const at = text.indexOf('=');
+  const path = text.slice(0, Math.max(at, 0)).trim().split('.');
+  const [first, ...rest] = path;
+  if (first === undefined || at > LONGEST_PATH || path.some((key) => key === '' || key === '__proto__')) {
+    throw new RecipeError(`expected --set path.to.key=value, got ${shown(text)}`);
+  }
+  const value = parseValue(text.slice(at + 1));
+  if (path.includes('apiKey') || holdsKey(value))
+    throw new RecipeError(
+      `overrides are kept in recipe.json; set ${keyVariables(path, keys)} in the environment instead`,
+      path.join('.'),
+    );
+  return { path: [first, ...rest], value };
+}
+
+/** The environment variables that may hold the key which a path names. */
+const keyVariables = (path: readonly string[], keys: readonly string[]): string =>
+  path.includes('backend') || path.includes('sampler') ? keys.join(' or ') || 'its key' : 'OPENAI_API_KEY';
+
+/** The overrides of a JSON file of settings, one for each leaf. @throws RecipeError with the file */
+export function overridesOf(path: string): string[] {
+  let tree: unknown;
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (nestsTooDeep(text)) throw new Error(`expected settings nested at most ${DEEPEST} deep`);
+    tree = JSON.parse(text);
+  } catch (error) {
+    throw new RecipeError(`${path} holds no settings: ${messageOf(error)}`);
+  }
+  if (!isObject(tree)) throw new RecipeError(`${path} holds no settings: expected a JSON object, got ${shown(tree)}`);
+  return leavesOf(tree, path);
+}
+
+function leavesOf(tree: Plain, file: string, path: readonly string[] = []): string[] {
+  return Object.entries(tree).flatMap(([key, value]) => {
+    if (key.includes('.') || key.includes('='))
+      throw new RecipeError(`${file}: the key '${key}' cannot be overridden: it has a dot or an equals sign`);
+    const at = [...path, key];
+    return isObject(value) ? leavesOf(value, file, at) : [`${at.join('.')}=${JSON.stringify(value)}`];
+  });
+}
+
+/** Whether the value contains a key of a server. A text that looks like JSON is searched as text. */
+function holdsKey(value: unknown): boolean {
+  if (typeof value === 'string') return /^\s*[[{].*\bapiKey\b/s.test(value);
+  const waiting = [value];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (typeof next !== 'object' || next === null) continue;
+    if ('apiKey' in next) return true;
+    for (const child of Object.values(next)) if (child !== null) waiting.push(child);
+  }
+  return false;
+}
+
+function parseValue(text: string): unknown {
+  if (nestsTooDeep(text)) throw new RecipeError(`expected a value nested at most ${DEEPEST} deep`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // not JSON: the text itself
+  }
+}
+
+/**
+ * Applies overrides to a copy of the tree. A changed `type` removes its siblings, which then get the defaults of the
+ * new type. So types are set first. `null` removes a value, whose default then applies.
+ * @throws RecipeError if a path leads through a value without keys
+ */
+export function applyOverrides(tree: Plain, overrides: readonly Override[]): Plain {
+  const result = copyOf(tree);
+  const setsType = (override: Override) => (override.path.at(-1) === 'type' ? 0 : 1);
+  for (const override of [...overrides].sort((a, b) => setsType(a) - setsType(b))) setLeaf(result, override);
+  return result;
+}
+
+/** @throws RecipeError if the tree cannot be copied: it contains itself, or values that are not plain data */
+function copyOf(tree: Plain): Plain {
+  try {
+    return structuredClone(tree);
+  } catch (error) {
+    throw new RecipeError(`the settings are not plain data: ${messageOf(error)}`);
+  }
+}
+
+function setLeaf(tree: Plain, { path, value }: Override): void {
+  const last = path[path.length - 1] ?? '';
+  let parent = tree;
+  for (const [depth, key] of path.slice(0, -1).entries()) {
+    const next = parent[key] ?? {};
+    if (!isObject(next)) {
+      throw new RecipeError(
+        `is ${shown(next)} and has no key '${path[depth + 1]}'`,
+        path.slice(0, depth + 1).join('.'),
+      );
+    }
+    parent[key] = next;
+    parent = next;
+  }
+  if (value === null) {
+    delete parent[last];
+    return;
+  }
+  if (last === 'type' && parent[last] !== value) for (const sibling of Object.keys(parent)) delete parent[sibling];
+  parent[last] = value;
+}

@@ -1,0 +1,40 @@
+import { RecipeError } from '../../base/errors.js';
+import { type AnyLoss, type LossSpec, lossNamed } from '../../engine/loss.js';
+import { declarationOf } from '../advantage/estimators/index.js';
+import type { Lists } from './lists.js';
+import type { Recipe } from './recipe.js';
+import type { RecipeSettings } from './recipe-schema.js';
+
+/** The settings of a policy's loss: the policy's own, or the recipe's. */
+export function lossSettings({ loss, policies }: Pick<RecipeSettings, 'loss' | 'policies'>, policy: string): LossSpec {
+  return policies[policy]?.loss ?? loss;
+}
+
+/** The loss of a policy in the form that backends take. */
+export function lossOf(recipe: Pick<Recipe, 'loss' | 'policies' | 'lists'>, policy: string): AnyLoss {
+  return lossNamed(lossSettings(recipe, policy), recipe.lists.ownLosses);
+}
+
+/** The path of a policy's loss in the recipe. */
+export function lossPath({ policies }: Pick<RecipeSettings, 'policies'>, policy: string): string {
+  return policies[policy]?.loss === undefined ? 'loss' : `policies.${policy}.loss`;
+}
+
+/**
+ * Refuses losses that do not fit the estimator.
+ * @throws RecipeError with the path of the value and the reason
+ */
+export function checkLosses(
+  settings: Pick<RecipeSettings, 'loss' | 'policies' | 'advantage'>,
+  { estimators, losses }: Pick<Lists, 'estimators' | 'losses'>,
+): void {
+  if (declarationOf(settings.advantage, estimators).traits.weighsDemonstrations === true) return;
+  for (const policy of Object.keys(settings.policies)) {
+    const { type } = lossSettings(settings, policy);
+    if (losses.find((loss) => loss.type === type)?.weighsDemonstrations !== true) continue;
+    const weighing = estimators.flatMap(({ type, traits }) => (traits.weighsDemonstrations ? [type] : []));
+    const reason = `weighs samples by their advantage, and '${settings.advantage.type}' has negative ones`;
+    const expected = `expected advantage.type '${weighing.join("' or '")}', or another loss`;
+    throw new RecipeError(`'${type}' ${reason}; ${expected}`, `${lossPath(settings, policy)}.type`);
+  }
+}

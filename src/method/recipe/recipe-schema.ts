@@ -1,0 +1,100 @@
+/** The root of a recipe's schema: it joins the sections that their owners export. */
+import { z } from 'zod';
+import { isObject } from '../../base/errors.js';
+import { gatewaySchema } from '../../gateway/index.js';
+import { rolloutSchema } from '../../teams/rollout.js';
+import { DEFAULT_ESTIMATOR } from '../advantage/estimators/index.js';
+import { frozenSchema } from './frozen.js';
+import { type Lists, sectionsOf } from './lists.js';
+import { agentSchema } from './sections/agent-section.js';
+import { evaluationSchema } from './sections/evaluation-section.js';
+import { policySchema } from './sections/policy-section.js';
+import { trainingSchema } from './sections/training-section.js';
+import { warmStartSchema } from './sections/warm-start-section.js';
+
+/** The default member of each union. */
+export const defaultChoices = {
+  advantage: { type: DEFAULT_ESTIMATOR },
+  loss: { type: 'ppo-clip' },
+  backend: { type: 'embedded' },
+} as const;
+
+/** File names are made of policy names. */
+const policyName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]*$/);
+
+function everyKey<S extends z.ZodType>(keys: readonly string[], schema: S) {
+  return z.strictObject(Object.fromEntries(keys.map((key) => [key, schema] as const)) as Record<string, S>);
+}
+
+/** `assign` as a word: `separate` (one policy for each agent, named like it) or `shared` (one policy for all). */
+export const assignmentWord = z.enum(['separate', 'shared']);
+
+/**
+ * `assign` as a map from each agent to the name of its policy, or to a frozen entry.
+ */
+export function assignmentMap(agents: readonly string[], assign: unknown) {
+  const entries = agents.map((agent) => [
+    agent,
+    isObject(assign) && isObject(assign[agent]) ? frozenSchema : policyName,
+  ]);
+  return z.strictObject(Object.fromEntries(entries) as Record<string, typeof policyName | typeof frozenSchema>);
+}
+
+/**
+ * The plain part of a recipe for a team with these agents, and with the policies of this assignment. The lists contain
+ * the types that each section can name.
+ */
+export function settingsSchema(lists: Lists, agents: readonly string[], policies: readonly string[], assign: unknown) {
+  const sections = sectionsOf(lists);
+  return z.strictObject({
+    name: z
+      .string()
+      .min(1)
+      .describe("The name of the recipe and of the run's directory. Default: the name of the recipe's file."),
+    seed: z
+      .int()
+      .min(0)
+      .default(1)
+      .describe('The seed of sampling and reinforcement. `--seed` sets it. The warm start has its own seed.'),
+    assign: assignmentMap(agents, assign).describe(
+      'The model of each agent. `separate` gives each agent its own policy, named like the agent. `shared` ' +
+        'gives all agents one policy named `shared`. A map gives each agent the name of a policy, or a ' +
+        'frozen model.',
+    ),
+    policies: everyKey(policies, policySchema(sections)).describe('Settings of each policy, by its name.'),
+    agents: everyKey(agents, agentSchema).describe('Settings of each agent, by its name.'),
+    advantage: sections.advantage
+      .prefault(defaultChoices.advantage)
+      .describe('The estimator. It turns rewards into advantages.'),
+    loss: sections.loss.prefault(defaultChoices.loss).describe('The policy loss. It turns advantages into a gradient.'),
+    warmStart: warmStartSchema
+      .optional()
+      .describe(
+        "Supervised training on the task source's demonstrations before reinforcement. There is none by default.",
+      ),
+    training: trainingSchema.prefault({}).describe('The reinforcement itself.'),
+    evaluation: evaluationSchema.prefault({}).describe('Evaluations on held-out tasks.'),
+    gateway: gatewaySchema
+      .optional()
+      .describe(
+        'Offers the agents over HTTP, for `play({ gateway })` and the programs that it starts. By default ' +
+          'there is no gateway.',
+      ),
+    rollout: rolloutSchema
+      .optional()
+      .describe('The place where episodes are played. Default: the thread of the program.'),
+    backend: sections.backend
+      .prefault(defaultChoices.backend)
+      .describe('The backend, which holds the models: it samples from them and trains them.'),
+    sampler: sections.sampler
+      .optional()
+      .describe(
+        'A vLLM or SGLang server that samples from the policies while `backend` trains them. By default the ' +
+          'backend samples too.',
+      ),
+    /** Written once for all policies. Resolving copies it into each of them. */
+    model: z.undefined().optional(),
+  });
+}
+
+export type RecipeSettings = Omit<z.output<ReturnType<typeof settingsSchema>>, 'model'>;

@@ -1,0 +1,140 @@
+import type { EventSink, Price } from '../../base/host.js';
+import type { TaskSource } from '../../base/nouns.js';
+import type { BackendDeclaration, SamplerSpec } from '../../engine/backends.js';
+import type { OwnWeights, Sampling } from '../../engine/contract.js';
+import type { AgentProfile } from '../../engine/model.js';
+import type { Team } from '../../teams/index.js';
+import type { OpenEstimator } from '../advantage/define-estimator.js';
+import { openEstimator } from '../advantage/estimators/index.js';
+import type { BackendSpec } from './backend-registry.js';
+import { type Lists, typeOf } from './lists.js';
+import type { RecipeSettings } from './recipe-schema.js';
+
+/** A resolved recipe: all defaults are filled in and all values checked. recipe.json holds its plain part. */
+export interface Recipe extends Readonly<RecipeSettings> {
+  readonly team: Team;
+  readonly tasks: { readonly train: TaskSource; readonly test: TaskSource };
+  /** The place of its code; absent if a program defined the recipe. */
+  readonly code?: RecipeCode | undefined;
+  /**
+   * The lists that the recipe chooses from: the standard ones with its plug-ins.
+   * @internal
+   */
+  readonly lists: Lists;
+  /** Receivers of the run's events. */
+  readonly sinks?: readonly EventSink[];
+}
+
+/** The place of a recipe's code, to load it again. */
+export interface RecipeCode {
+  /** A shipped recipe's name, or an absolute path. */
+  readonly source: string;
+  readonly codeHash: string;
+}
+
+/**
+ * The backend of a model: the policy's own, or the recipe's, which also holds frozen models. Tables of choices are
+ * always held in this process.
+ */
+export function backendOfModel({ backend, policies }: Pick<Recipe, 'backend' | 'policies'>, name: string): BackendSpec {
+  if (policies[name]?.model.type === 'choice-table') return { type: 'table' };
+  return policies[name]?.backend ?? backend;
+}
+
+/** The recipe's estimator with its choices. */
+export const estimatorOf = ({ advantage, lists }: Pick<Recipe, 'advantage' | 'lists'>): OpenEstimator =>
+  openEstimator(advantage, lists.estimators);
+
+/** The declaration of a recipe's backend. */
+export function backendOf({ lists }: Pick<Recipe, 'lists'>, { type }: BackendSpec): BackendDeclaration {
+  return lists.backends.find((row) => typeOf(row) === type) as BackendDeclaration; // the schema has no other types
+}
+
+/** The sampler of a policy: its own, or the recipe's. Undefined if the backend samples. */
+export function samplerOfModel(
+  { sampler, policies }: Pick<Recipe, 'sampler' | 'policies'>,
+  name: string,
+): SamplerSpec | undefined {
+  const policy = policies[name];
+  return policy === undefined || policy.model.type === 'choice-table' ? undefined : (policy.sampler ?? sampler);
+}
+
+/** The backend of a model in words, with its sampler if it has one. */
+export function backendText(recipe: Pick<Recipe, 'backend' | 'sampler' | 'policies'>, name: string): string {
+  const sampler = samplerOfModel(recipe, name);
+  return `'${backendOfModel(recipe, name).type}'${sampler === undefined ? '' : ` with the sampler '${sampler.type}'`}`;
+}
+
+/** The system prompt of an agent: the recipe's, else the team's. */
+export const systemPromptOf = ({ agents, team }: Pick<Recipe, 'agents' | 'team'>, agent: string) =>
+  agents[agent]?.system ?? team.agents[agent]?.system;
+
+/** The sampling settings of an agent in evaluations. */
+export function evaluationSampling({ agents, evaluation }: Recipe, agent: string): Sampling {
+  const { sampling, evaluationSampling: apart } = agents[agent] as Recipe['agents'][string];
+  const layered = (key: keyof Sampling) => apart?.[key] ?? evaluation.sampling?.[key] ?? sampling[key];
+  return {
+    temperature: layered('temperature'),
+    topP: layered('topP'),
+    topK: layered('topK'),
+    maxTokens: layered('maxTokens'),
+  };
+}
+
+/** The price of each agent's tokens, by name. Frozen agents and agents whose policy has no price are missing. */
+export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies'>): Readonly<Record<string, Price>> {
+  return Object.fromEntries(
+    Object.entries(assign).flatMap(([agent, policy]) => {
+      const price = typeof policy === 'string' ? policies[policy]?.price : undefined;
+      return price === undefined ? [] : [[agent, price]];
+    }),
+  );
+}
+
+/** The weights with the precision of the policy's matrix products. A model that is no policy has float32. */
+export function inPrecisionOf({ policies }: Pick<Recipe, 'policies'>, policy: string, weights: OwnWeights): OwnWeights {
+  const { precision = 'float32' } = policies[policy] ?? {};
+  return precision === 'float32' ? weights : { ...weights, precision };
+}
+
+/** The agents of a recipe by name, as runs and exported models record them. */
+export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProfile>> {
+  return Object.fromEntries(
+    Object.entries(recipe.team.agents).map(([name, { tools }]) => {
+      const system = systemPromptOf(recipe, name);
+      return [
+        name,
+        {
+          name,
+          ...(system === undefined ? {} : { system }),
+          sampling: evaluationSampling(recipe, name),
+          ...(tools === undefined ? {} : { tools }),
+        },
+      ];
+    }),
+  );
+}
+
+/**
+ * The plain part of a recipe with the task sources' settings, without secrets. Recipes with equal JSON describe equal
+ * runs.
+ */
+export function recipeJson({ team, tasks, code, lists, sinks, ...settings }: Recipe): Record<string, unknown> {
+  const { name, seed, assign, ...rest } = settings;
+  return {
+    name,
+    team: team.name,
+    tasks: { train: sourceJson(tasks.train), test: sourceJson(tasks.test) },
+    seed,
+    assign: Object.fromEntries(Object.entries(assign).map(([agent, entry]) => [agent, withoutKey(entry)])),
+    ...rest,
+  };
+}
+
+function withoutKey(entry: Recipe['assign'][string]): unknown {
+  if (typeof entry === 'string' || entry.type !== 'endpoint') return entry;
+  const { apiKey, ...shown } = entry;
+  return shown;
+}
+
+const sourceJson = (source: TaskSource) => ({ name: source.name, ...source.settings });

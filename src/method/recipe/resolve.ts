@@ -1,0 +1,245 @@
+/** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
+import { dirname, isAbsolute, resolve } from 'node:path';
+import { isObject, messageOf, parseAt, RecipeError, shown } from '../../base/errors.js';
+import { defaultOptimizer } from '../../engine/model.js';
+import type { Team } from '../../teams/index.js';
+import { needOf } from '../advantage/estimators/index.js';
+import type { RecipeDefinition, RecipeInput } from './define.js';
+import { keyVariablesOf, type Lists, sectionsOf } from './lists.js';
+import { applyOverrides, type Override, type Plain, parseOverride } from './overrides.js';
+import { withPlugins } from './plugins/plugins.js';
+import { checkLosses } from './policy-losses.js';
+import type { Recipe, RecipeCode } from './recipe.js';
+import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
+import { resolveTasks } from './resolve-tasks.js';
+import { modelSchema } from './sections/model-section.js';
+
+/** The sampling settings that neither the recipe nor the team's agent sets. */
+const defaultSampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 256 };
+
+export interface ResolveOptions {
+  /** The overrides, each as `path.to.key=value`, in order. */
+  readonly overrides?: readonly string[];
+  /** The default of the recipe's name. */
+  readonly name?: string;
+  /** Where the definition was loaded from. */
+  readonly code?: RecipeCode | undefined;
+  /** Accepts a recipe whose agents are all frozen, for work that trains no weights. */
+  readonly allFrozen?: boolean | undefined;
+}
+
+/**
+ * Resolves a recipe.
+ * @param standard The lists of everything that a recipe can name without plug-ins
+ * @throws RecipeError with the dotted path of the wrong value and the expected value
+ */
+export function resolveWith(standard: Lists, definition: RecipeDefinition, options: ResolveOptions): Recipe {
+  const { team, tasks, use, sinks, ...written } = definition.input;
+  const lists = withPlugins(standard, use);
+  const keys = keyVariablesOf(lists);
+  const overrides = (options.overrides ?? []).map((text) => parseOverride(text, keys));
+  checkSinks(sinks);
+  checkTeam(team);
+  const agents = Object.keys(team.agents);
+  // Policies and agents inherit from `model` and from the team: their overrides apply after that.
+  const inherits = (override: Override) => override.path[0] === 'policies' || override.path[0] === 'agents';
+  const ofTasks = (override: Override) => override.path[0] === 'tasks';
+  const first = overrides.filter((override) => !inherits(override) && !ofTasks(override));
+  const defaults = { name: options.name ?? team.name, ...defaultChoices };
+  const applied = applyOverrides({ ...defaults, ...plainPart(written, options.code) }, first);
+  const reassigned = first.some(({ path, value }) => path.join() === 'assign' && typeof value === 'string');
+  const tree = reassigned ? withMovedPolicies(applied, agents) : applied;
+  if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
+  const { model, ...complete } = withInherited(tree, team, agents, lists);
+  const changed = applyOverrides(complete, overrides.filter(inherits));
+  requireModels(changed, model);
+  checkFrozen(changed, options);
+  const settings = parseAt(settingsSchema(lists, agents, policiesOf(changed.assign), changed.assign), changed);
+  checkLosses(settings, lists);
+  return {
+    ...settings,
+    team,
+    tasks: resolveTasks(tasks, overrides.filter(ofTasks)),
+    code: options.code,
+    lists,
+    ...(sinks === undefined ? {} : { sinks }),
+  };
+}
+
+function checkTeam(team: unknown): asserts team is Team {
+  if (!isObject(team) || !isObject(team.agents) || typeof team.play !== 'function') {
+    throw new RecipeError(`expected what defineTeam returns, got ${shown(team)}`, 'team');
+  }
+}
+
+/** @throws RecipeError if a sink cannot receive events */
+function checkSinks(sinks: unknown): void {
+  if (sinks === undefined) return;
+  if (!Array.isArray(sinks)) throw new RecipeError(`expected a list of sinks, got ${shown(sinks)}`, 'sinks');
+  for (const [i, sink] of sinks.entries())
+    if (!isObject(sink) || typeof sink.event !== 'function')
+      throw new RecipeError(`expected an object with event(event), got ${shown(sink)}`, `sinks.${i}`);
+}
+
+/** The settings as plain data. @throws RecipeError for a function or a class instance, which cannot be recorded */
+function plainPart(
+  written: Omit<RecipeInput, 'team' | 'tasks' | 'use' | 'sinks'>,
+  code: RecipeCode | undefined,
+): Plain {
+  try {
+    return withAbsoluteModelPaths<Plain>(structuredClone({ ...written }), code);
+  } catch (error) {
+    throw new RecipeError(`only the team, the tasks, plug-ins and sinks may hold functions (${messageOf(error)})`);
+  }
+}
+
+/**
+ * Makes paths of models absolute that begin with `./` or `../`: they start at the folder of the recipe's file. In a
+ * recipe without a file they start at the working directory.
+ */
+function withAbsoluteModelPaths<Settings>(settings: Settings, code: RecipeCode | undefined): Settings {
+  if (code === undefined || !isAbsolute(code.source)) return settings;
+  const directory = dirname(code.source);
+  const absolute = (path: unknown) =>
+    typeof path === 'string' && /^\.\.?(?:[/\\]|$)/.test(path) ? resolve(directory, path) : path;
+  /** The key of the path in each kind of model. */
+  const keys: Readonly<Record<string, string>> = { checkpoint: 'path', lora: 'from' };
+  const resolved = (value: unknown): unknown => {
+    if (!isObject(value)) return value; // lists hold no models
+    const ofPath = keys[String(value.type)];
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [key, key === ofPath ? absolute(inner) : resolved(inner)]),
+    );
+  };
+  return resolved(settings) as Settings;
+}
+
+/**
+ * The settings of policies after `--set assign=shared` or `separate`. If all former policies had equal settings, the
+ * new policies get these settings. Otherwise the old settings stay, and the schema refuses them by the policy's name.
+ */
+function withMovedPolicies(tree: Plain, agents: readonly string[]): Plain {
+  const { policies } = tree;
+  if (!isObject(policies)) return tree;
+  const names = policiesOf(completeAssignment(tree.assign, agents));
+  const gone = Object.entries(policies).flatMap(([name, settings]) => (names.includes(name) ? [] : [settings]));
+  if (new Set(gone.map((settings) => JSON.stringify(settings))).size !== 1) return tree;
+  const moved = names.map((name) => [name, structuredClone(policies[name] ?? gone[0])]);
+  return { ...tree, policies: Object.fromEntries(moved) };
+}
+
+/** Gives each agent and each policy its complete entry: the team's defaults, overridden by the recipe's settings. */
+function withInherited(tree: Plain, team: Team, agents: readonly string[], lists: Lists): Plain {
+  const { model } = tree;
+  const assign = completeAssignment(tree.assign, agents);
+  const estimator = sectionsOf(lists).advantage.safeParse(tree.advantage);
+  const valued = estimator.success && needOf(estimator.data, lists.estimators) === 'values';
+  const policies = withEntries(tree.policies, policiesOf(assign), (_, written) => policyEntry(model, valued, written));
+  const settings = withEntries(tree.agents, agents, (agent, written) => agentEntry(team, agent, written));
+  return { ...tree, assign, policies, agents: settings };
+}
+
+/** A section with an entry for each name. If the value is not an object, the schema reports it. */
+function withEntries(
+  section: unknown,
+  names: readonly string[],
+  fill: (name: string, written: Plain) => Plain,
+): unknown {
+  if (section !== undefined && !isObject(section)) return section;
+  const entries = { ...section };
+  for (const name of names) {
+    const written = entries[name] ?? {};
+    entries[name] = isObject(written) ? fill(name, written) : written;
+  }
+  return entries;
+}
+
+function policyEntry(model: unknown, valued: boolean, written: Plain): Plain {
+  const { critic = valued ? {} : undefined } = written;
+  return {
+    ...(model === undefined ? {} : { model: structuredClone(model) }),
+    ...withOptimizer(written),
+    ...(critic === undefined ? {} : { critic: isObject(critic) ? withOptimizer(critic) : critic }),
+  };
+}
+
+/** The settings with an optimiser: the default type if they name none. */
+function withOptimizer(settings: Plain): Plain {
+  const { optimizer = {} } = settings;
+  return { ...settings, optimizer: isObject(optimizer) ? { type: defaultOptimizer, ...optimizer } : optimizer };
+}
+
+function agentEntry(team: Team, agent: string, written: Plain): Plain {
+  const defaults = team.agents[agent];
+  const sampling = written.sampling ?? {};
+  return {
+    invalidPenalty: defaults?.invalidPenalty ?? 0,
+    ...written,
+    sampling: isObject(sampling) ? { ...defaultSampling, ...defaults?.sampling, ...sampling } : sampling,
+  };
+}
+
+/** The assignment as a map from every agent. */
+function completeAssignment(assign: unknown, agents: readonly string[]): Plain {
+  if (isObject(assign)) {
+    parseAt(assignmentMap(agents, assign), assign, ['assign']);
+    return assign;
+  }
+  const word = assign === undefined ? 'separate' : parseAt(assignmentWord, assign, ['assign']);
+  return Object.fromEntries(agents.map((agent) => [agent, word === 'shared' ? 'shared' : agent]));
+}
+
+/** The policies that train, each once. */
+function policiesOf(assign: unknown): string[] {
+  const named = isObject(assign) ? Object.values(assign).filter((entry) => typeof entry === 'string') : [];
+  return [...new Set(named)];
+}
+
+/** Checks that no setting requires a frozen agent to train. @throws RecipeError with the setting */
+function checkFrozen({ assign, policies, agents, evaluation }: Plain, { allFrozen = false }: ResolveOptions): void {
+  if (!isObject(assign)) return;
+  const trained = policiesOf(assign);
+  if (trained.length === 0 && !allFrozen)
+    throw new RecipeError('every agent is frozen: there is nothing to train', 'assign');
+  for (const [agent, entry] of Object.entries(assign)) {
+    if (typeof entry === 'string') continue;
+    if (trained.includes(agent)) {
+      const others = Object.keys(assign).filter((other) => assign[other] === agent);
+      const message = `'${agent}' is the name of a frozen agent; expected another name for the policy`;
+      throw new RecipeError(message, `assign.${others[0]}`);
+    }
+    const frozen = `agent '${agent}' is frozen`;
+    if (isObject(policies) && policies[agent] !== undefined)
+      throw new RecipeError(`${frozen}: no policy of its trains`, `policies.${agent}`);
+    const settings = isObject(agents) && isObject(agents[agent]) ? agents[agent] : {};
+    if (settings.rewardWeight !== undefined)
+      throw new RecipeError(`${frozen}: its turns teach nothing`, `agents.${agent}.rewardWeight`);
+    if (!isObject(entry) || entry.type !== 'endpoint') continue;
+    const { sampling, evaluationSampling } = settings;
+    const shared = isObject(evaluation) ? evaluation.sampling : undefined;
+    const apart = isObject(evaluationSampling) && evaluationSampling.topK !== undefined;
+    for (const [section, sampled] of [
+      [`agents.${agent}.sampling`, sampling],
+      apart ? [`agents.${agent}.evaluationSampling`, evaluationSampling] : ['evaluation.sampling', shared],
+    ] as const)
+      if (isObject(sampled) && (sampled.topK ?? 0) !== 0)
+        throw new RecipeError(
+          "the protocol of endpoints has no top-k; expected 0, and the server's own field in the endpoint's body",
+          `${section}.topK`,
+        );
+  }
+}
+
+function requireModels(tree: Plain, model: unknown): void {
+  const { policies } = tree;
+  if (!isObject(policies) || model !== undefined) return;
+  for (const policy of policiesOf(tree.assign)) {
+    const entry = policies[policy];
+    if (isObject(entry) && entry.model === undefined) {
+      throw new RecipeError(
+        'is required: tinyDecoder({ ... }), checkpoint(path) or lora(base, { rank }), here or for every policy',
+        'model',
+      );
+    }
+  }
+}

@@ -1,0 +1,71 @@
+/** The settings of a policy: its model, and how it learns. */
+import { z } from 'zod';
+import { PRECISIONS } from '../../../engine/contract.js';
+import { completeModel, defaultOptimizer, optimizerSchema } from '../../../engine/model.js';
+import { criticSchema, klSchema, priceSchema, scheduleSchema } from '../learning.js';
+import type { Sections } from '../lists.js';
+import { modelSchema } from './model-section.js';
+
+const nonNegative = z.number().min(0);
+const count = z.int().min(1);
+
+/** The schema of a policy's settings, with the losses, backends and samplers of these sections. */
+export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' | 'backend' | 'sampler'>) =>
+  z.strictObject({
+    model: modelSchema.transform(completeModel).describe("The policy's model. Default: the `model` of the recipe."),
+    precision: z
+      .enum(PRECISIONS)
+      .default('float32')
+      .describe(
+        'The numbers that matrix products multiply, in sampling and in training. `bfloat16` rounds both ' +
+          'operands, and is faster on processors with AVX512-BF16. Sums, weights and all other numbers stay in ' +
+          'float32.',
+      ),
+    optimizer: optimizerSchema
+      .prefault({ type: defaultOptimizer })
+      .describe('The optimiser. If you resume a run with another type, the new optimiser starts without state.'),
+    warmupSteps: z
+      .int()
+      .min(0)
+      .default(5)
+      .describe(
+        'Updates over which the learning rate rises to its full value: a fresh AdamW moves every weight by the ' +
+          'whole rate in its first steps.',
+      ),
+    schedule: scheduleSchema
+      .prefault({ type: 'constant' })
+      .describe('The learning-rate schedule after the warm-up. It depends on nothing but the number of the update.'),
+    kl: klSchema.optional().describe('A KL penalty that keeps the policy near a reference. There is none by default.'),
+    critic: criticSchema
+      .optional()
+      .describe(
+        "The settings of the policy's critic. By default a policy has a critic if the estimator uses values " +
+          '(`gae`).',
+      ),
+    clipNorm: nonNegative
+      .default(1)
+      .describe('Gradients with a larger norm are scaled down to this norm. 0 switches clipping off.'),
+    price: priceSchema,
+    epochs: count.default(1).describe("Passes over each step's samples."),
+    miniBatches: count.default(1).describe('Updates in one pass. Each update takes an equal share of the samples.'),
+    entropyCoefficient: nonNegative
+      .default(0)
+      .describe(
+        "The coefficient of the entropy bonus. The loss of each token is lowered by this times the policy's " +
+          'entropy there.',
+      ),
+    loss: loss
+      .optional()
+      .describe('A loss for this policy alone. It replaces the whole `loss` of the recipe and has the same keys.'),
+    backend: backend
+      .optional()
+      .describe(
+        'A backend for this policy alone. It replaces the whole `backend` of the recipe and has the same ' +
+          'keys. Policies with equal settings share one backend.',
+      ),
+    sampler: sampler
+      .optional()
+      .describe(
+        'A sampler for this policy alone. It replaces the whole `sampler` of the recipe and has the same ' + 'keys.',
+      ),
+  });

@@ -1,0 +1,36 @@
+/** Door of `method`: runs on disk: directory, event log, episodes, checkpoints. */
+export {
+  ABLATION,
+  type AblationRecord,
+  readAblation,
+  requireSameAblation,
+  type Variant,
+  variantsOf,
+  writeAblation,
+} from './store/ablation-record.js';
+export type { Checkpoint } from './store/checkpoint-files.js';
+export {
+  type EpisodeAdvantages,
+  readEpisodes,
+  type StoredEpisode,
+  type StoredTurn,
+  storedEpisode,
+  writeEpisodes,
+} from './store/episode-files.js';
+export {
+  type ImprovementRecord,
+  type ImprovementRound,
+  readImprovement,
+  readRounds,
+  requireSameImprovement,
+  writeImprovement,
+  writePrompts,
+  writeRound,
+} from './store/improvement-record.js';
+export { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, readRows, rowsAt } from './store/log-rows.js';
+export { RunDirectory, type RunDirectoryOptions } from './store/run-directory.js';
+export { CHECKPOINTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './store/run-files.js';
+export { LOCK, lockHolder, lockRun } from './store/run-lock.js';
+export { defaultRunPath, requireFree, timeStamp } from './store/run-path.js';
+export type { RunRecord } from './store/run-record.js';
+export { verifyRun } from './store/verify-run.js';

@@ -1,0 +1,117 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { LogCursor } from '../../base/disk.js';
+import { jsonOf, SEAL, writeSealedDirectory } from '../../base/disk.js';
+import { CheckpointError, messageOf } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import { temporaryName } from '../../base/platform.js';
+
+export interface Checkpoint {
+  readonly step: number;
+  /** The checkpoint's path: absolute if the run's path is, else relative. */
+  readonly directory: string;
+}
+
+/** A checkpoint's place in the run. */
+export interface CheckpointCursor {
+  readonly events: LogCursor;
+  /** The number of lines in the list of episode digests. Versions without digests have none. */
+  readonly episodes?: LogCursor | undefined;
+  /** True if an interruption caused the checkpoint. Absent in a run that was never interrupted. */
+  readonly interrupted: boolean;
+}
+
+const CURSOR_FILE = 'cursor.json';
+
+const place = z.object({ bytes: z.int().min(0), lines: z.int().min(0), sha256: z.string().optional() });
+
+/** Version 1, which had no digests, did not write its number. */
+const cursorSchema = z.object({
+  version: z.union([z.literal(1), z.literal(2)]).default(1),
+  step: z.int().min(0),
+  events: place,
+  episodes: place.optional(),
+  interrupted: z.boolean().default(false),
+});
+const VERSION = 2;
+
+/** The name `step-000050`, which sorts like the number. */
+export function stepName(step: number): string {
+  return `step-${String(step).padStart(6, '0')}`;
+}
+
+/** The checkpoints in a run's `checkpoints/`. Each is complete or absent. */
+export class Checkpoints {
+  readonly root: string;
+  readonly #files: Files;
+
+  constructor(files: Files, root: string) {
+    this.#files = files;
+    this.root = root;
+  }
+
+  /** Lists all checkpoints, oldest first. */
+  async list(): Promise<Checkpoint[]> {
+    const names = (await this.#files.list(this.root)).filter((name) => /^step-\d{6,}$/.test(name));
+    return names
+      .map((name) => ({ step: Number(name.slice('step-'.length)), directory: join(this.root, name) }))
+      .sort((a, b) => a.step - b.step);
+  }
+
+  async latest(): Promise<Checkpoint | undefined> {
+    return (await this.list()).at(-1);
+  }
+
+  /**
+   * Writes a checkpoint: `fill` writes the state into the directory that it receives, and this method adds the log's
+   * position. An existing checkpoint of the same step is kept, because equal steps of one run have equal states. The
+   * exception is a checkpoint that an interruption wrote in the middle of a step: it is replaced. Returns undefined if
+   * it kept an existing checkpoint.
+   */
+  async write(
+    step: number,
+    cursor: CheckpointCursor,
+    fill: (directory: string) => Promise<void>,
+  ): Promise<Checkpoint | undefined> {
+    await this.#files.makeDirectory(this.root);
+    const checkpoint = { step, directory: join(this.root, stepName(step)) };
+    if (await this.#files.exists(checkpoint.directory)) {
+      if (!(await this.cursor(checkpoint)).interrupted || cursor.interrupted) return undefined;
+      await this.#removeWhole(checkpoint);
+    }
+    await writeSealedDirectory(this.#files, this.root, stepName(step), async (temporary) => {
+      await fill(temporary);
+      await this.#files.write(join(temporary, CURSOR_FILE), JSON.stringify({ version: VERSION, step, ...cursor }));
+    });
+    return checkpoint;
+  }
+
+  /**
+   * Reads a checkpoint's position in the run. @throws CheckpointError if it is malformed, or belongs to another step
+   */
+  async cursor({ step, directory }: Checkpoint): Promise<CheckpointCursor> {
+    const path = join(directory, CURSOR_FILE);
+    const text = await this.#files.readText(path).catch((error: unknown) => {
+      throw new CheckpointError(`${path} cannot be read: ${messageOf(error)}`);
+    });
+    const { data, error } = cursorSchema.safeParse(jsonOf(text));
+    if (data === undefined)
+      throw new CheckpointError(`${path} is not the place of a checkpoint: ${z.prettifyError(error)}`);
+    if (data.step !== step) throw new CheckpointError(`${path} is of step ${data.step}, its directory of step ${step}`);
+    if (data.version >= 2 && !(await this.#files.exists(join(directory, SEAL))))
+      throw new CheckpointError(`${join(directory, SEAL)} is missing`);
+    return data;
+  }
+
+  /** Removes the checkpoints for which `which` is true. No reader sees a checkpoint with only a part of its files. */
+  async remove(which: (checkpoint: Checkpoint) => boolean): Promise<void> {
+    for (const checkpoint of (await this.list()).filter(which)) await this.#removeWhole(checkpoint);
+  }
+
+  /** Renames a checkpoint before its files are deleted, because the process may end in between. */
+  async #removeWhole({ step, directory }: Checkpoint): Promise<void> {
+    const aside = join(this.root, temporaryName(stepName(step)));
+    await this.#files.rename(directory, aside);
+    await this.#files.remove(aside);
+  }
+}

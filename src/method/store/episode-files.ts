@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { type FileDigest, jsonOf, linesOf } from '../../base/disk.js';
+import { isObject, RunError } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import {
+  type Episode,
+  type Failure,
+  type LogEntry,
+  readable,
+  type Score,
+  stringify,
+  type Turn,
+  turnReward,
+} from '../../base/nouns.js';
+
+const utf8 = new TextEncoder();
+
+/** A turn on disk. It is complete: a program can grade it again or train on it again. */
+export interface StoredTurn extends Omit<Turn, 'value'> {
+  readonly value?: unknown;
+  /** The turn's reward: the episode's reward for this agent, plus the turn's own reward, minus its penalty. */
+  readonly reward: number;
+  /** The advantage: one number for all tokens or one a token; absent in evaluations. */
+  readonly advantage?: number | readonly number[];
+  /** The effect of the update on its tokens. Absent in evaluations, and for a turn that no update used. */
+  readonly ratio?: UpdatedTokens['ratio'];
+  readonly clipped?: UpdatedTokens['clipped'];
+}
+
+/** The effect of the last update that used a turn on the turn's tokens. */
+export interface UpdatedTokens {
+  /** The importance ratio, to five digits: one number for all tokens or one a token. */
+  readonly ratio: number | readonly number[];
+  /** The positions of the tokens for which the loss used the clipped term. Absent if there are none. */
+  readonly clipped?: readonly number[];
+}
+
+/** One line of an episode file. */
+export interface StoredEpisode {
+  readonly task: { readonly id: string; readonly data: unknown };
+  readonly sample: number;
+  readonly score: Score;
+  readonly outcome?: unknown;
+  readonly failure?: Failure;
+  readonly log?: readonly LogEntry[];
+  readonly refused?: Readonly<Record<string, number>>;
+  readonly turns: readonly StoredTurn[];
+}
+
+/** The advantages of an episode, one entry a turn. Undefined for turns that no policy learns from. */
+export type EpisodeAdvantages = readonly (number | readonly number[] | undefined)[];
+
+/** The stored form of an episode. */
+export function storedEpisode(
+  episode: Episode,
+  advantages?: EpisodeAdvantages,
+  tokens?: ReadonlyMap<Turn, UpdatedTokens>,
+): StoredEpisode {
+  const { task, sample, score, outcome, failure, log, refused } = episode;
+  const turns = episode.turns.map((turn, index): StoredTurn => {
+    const advantage = advantages?.[index];
+    const estimated = advantage === undefined ? {} : { advantage };
+    return { ...turn, reward: turnReward(episode, turn), ...estimated, ...tokens?.get(turn) };
+  });
+  const more = { ...(failure ? { failure } : {}), ...(log ? { log } : {}), ...(refused ? { refused } : {}) };
+  return { task: { id: task.id, data: task.data }, sample, score, outcome, ...more, turns };
+}
+
+/** Writes one JSON line an episode, one after another, because a file may be larger than the longest string. */
+export async function writeEpisodes(
+  files: Files,
+  path: string,
+  episodes: readonly StoredEpisode[],
+): Promise<FileDigest> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  function* lines(): Generator<Uint8Array> {
+    for (const episode of episodes) {
+      const line = utf8.encode(`${lineOf(episode)}\n`);
+      hash.update(line);
+      bytes += line.length;
+      yield line;
+    }
+  }
+  await files.write(path, lines());
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+function lineOf(episode: StoredEpisode): string | undefined {
+  try {
+    return JSON.stringify(withValues(episode, plain));
+  } catch {
+    // One of the team's values cannot be read because a getter or a `toJSON` throws, or a field that is not the team's
+    // has a value that JSON lacks. The rest is kept.
+    try {
+      return stringify(withValues(episode, readable));
+    } catch {
+      return stringify(withValues(episode, () => '[left out: the episode is longer than the longest text]'));
+    }
+  }
+}
+
+/** The episode with the team's own values converted. All other values are numbers and texts. */
+function withValues(episode: StoredEpisode, value: (value: unknown) => unknown): StoredEpisode {
+  const { task, outcome, turns, log } = episode;
+  return {
+    ...episode,
+    task: { ...task, data: value(task.data) },
+    outcome: value(outcome),
+    ...(log === undefined ? {} : { log: log.map((entry) => ({ name: entry.name, value: value(entry.value) })) }),
+    turns: turns.map((turn) => (turn.value === undefined ? turn : { ...turn, value: value(turn.value) })),
+  };
+}
+
+/** The JSON form of a value. Values that JSON lacks become texts. */
+function plain(value: unknown): unknown {
+  const text = typeof value === 'string' ? undefined : stringify(value);
+  return text === undefined ? value : JSON.parse(text);
+}
+
+/**
+ * Reads a file of `writeEpisodes`, or its first episodes. An incomplete last line is omitted.
+ * @throws RunError with file and line
+ */
+export async function readEpisodes(
+  files: Files,
+  path: string,
+  most = Number.POSITIVE_INFINITY,
+): Promise<StoredEpisode[]> {
+  const episodes: StoredEpisode[] = [];
+  for await (const line of linesOf(files, path)) {
+    if (episodes.length === most) break;
+    const episode = jsonOf(line);
+    if (!isObject(episode))
+      throw new RunError(`${path}:${episodes.length + 1}: expected an episode as one JSON object`);
+    episodes.push(episode as unknown as StoredEpisode);
+  }
+  return episodes;
+}

@@ -1,0 +1,294 @@
+import { basename, join } from 'node:path';
+import { ChainedFile, removeTemporary, requireWhole } from '../../base/disk.js';
+import { messageOf, RunError } from '../../base/errors.js';
+import type { EventBody, RunEvent } from '../../base/events.js';
+import type { Files, RunListener } from '../../base/host.js';
+import { type Clock, systemClock } from '../../base/host.js';
+import type { Episode, Turn } from '../../base/nouns.js';
+import { codeOf, nodeFiles, temporaryName } from '../../base/platform.js';
+import { type Checkpoint, Checkpoints, stepName } from './checkpoint-files.js';
+import { damagedEpisodes } from './episode-digests.js';
+import {
+  type EpisodeAdvantages,
+  type StoredEpisode,
+  storedEpisode,
+  type UpdatedTokens,
+  writeEpisodes,
+} from './episode-files.js';
+import { EventLog, readEvents } from './event-log.js';
+import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
+import { lockRun, type RunLock } from './run-lock.js';
+import { freePath, requireFree, timeStamp } from './run-path.js';
+import { changedRecord, formatRecord, parseRecord, type RunRecord } from './run-record.js';
+
+/** The surroundings of a run directory: listeners to its events, the file system and the clock. */
+export interface RunDirectoryOptions {
+  readonly listeners?: readonly RunListener[];
+  readonly files?: Files;
+  readonly clock?: Clock;
+  /** drmas awaits it after it has written a checkpoint, before the checkpoint's event. */
+  readonly onCheckpoint?: (() => Promise<void>) | undefined;
+}
+
+/** A run on disk: `recipe.json`, `events.jsonl`, `episodes/`, `checkpoints/`. */
+export class RunDirectory {
+  readonly path: string;
+  #record: RunRecord;
+  #lock: RunLock | undefined;
+  readonly #files: Files;
+  readonly #options: RunDirectoryOptions;
+  readonly #eventsPath: string;
+  readonly #checkpoints: Checkpoints;
+  #log: EventLog;
+  /** The digests of the episode files, one line a file. */
+  #digests: ChainedFile;
+
+  private constructor(path: string, record: RunRecord, options: RunDirectoryOptions) {
+    this.path = path;
+    this.#eventsPath = join(path, EVENTS);
+    this.#record = record;
+    this.#options = options;
+    this.#files = options.files ?? nodeFiles;
+    this.#checkpoints = new Checkpoints(this.#files, join(path, CHECKPOINTS));
+    this.#log = new EventLog(new ChainedFile(this.#files, this.#eventsPath), options);
+    this.#digests = new ChainedFile(this.#files, join(path, DIGESTS));
+  }
+
+  get record(): RunRecord {
+    return this.#record;
+  }
+
+  get name(): string {
+    return basename(this.path);
+  }
+
+  /**
+   * Creates the directory of a new run. Only this process may write it until it is closed.
+   * @throws RunError if the directory cannot be written, exists and is not empty, or another process is creating it.
+   *   Nothing is overwritten
+   */
+  static async create(path: string, record: RunRecord, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
+    const files = options.files ?? nodeFiles;
+    return writing(path, async () => {
+      await requireFree(files, path);
+      await files.makeDirectory(path);
+      const lock = await lockRun(files, path);
+      try {
+        await requireFree(files, path); // another process may have been faster
+        await removeTemporary(files, path);
+        await files.makeDirectory(join(path, EPISODES));
+        await files.makeDirectory(join(path, CHECKPOINTS));
+        await files.replace(join(path, RECIPE), formatRecord(record));
+        const run = new RunDirectory(path, record, options);
+        run.#lock = lock;
+        return run;
+      } catch (error) {
+        await lock.release();
+        throw error;
+      }
+    });
+  }
+
+  /** Opens an existing run for reading. @throws RunError if there is none */
+  static async open(path: string, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
+    const files = options.files ?? nodeFiles;
+    const text = await files.readText(join(path, RECIPE)).catch((error: unknown) => {
+      const why = codeOf(error) === 'ENOENT' ? `it has no ${RECIPE}` : messageOf(error);
+      throw new RunError(`${path} is not a run: ${why}`);
+    });
+    return new RunDirectory(path, parseRecord(text, join(path, RECIPE)), options);
+  }
+
+  /**
+   * Locks the run, so that only this process writes it until it is closed.
+   * @returns Undefined if the lock works. On a system without locks, a message for the user
+   * @throws RunError with the process that writes the run
+   */
+  async lock(): Promise<string | undefined> {
+    this.#lock ??= await lockRun(this.#files, this.path);
+    return this.#lock.unguarded;
+  }
+
+  /** Ends the writing: writes the digest of all events, and unlocks the run. */
+  async close(): Promise<void> {
+    if (this.#lock === undefined) return;
+    const { cursor } = this.#log;
+    try {
+      if (cursor.bytes > 0) await this.#digests.end(JSON.stringify({ file: EVENTS, ...cursor }));
+    } catch {
+      // If the disk is full, the events after the last checkpoint have no digest.
+    }
+    await this.#lock.release();
+    this.#lock = undefined;
+  }
+
+  /** Stamps and writes an event, passes it to the listeners, and returns it. */
+  emit(event: EventBody): RunEvent {
+    return this.#log.emit(event);
+  }
+
+  /** Writes an event that already has its stamp, such as an event of a cached warm start. */
+  write(event: RunEvent): void {
+    this.#log.write(event);
+  }
+
+  /** Reads the events of the log. There are none before the first event. */
+  async events(): Promise<RunEvent[]> {
+    return (await this.#files.exists(this.#eventsPath)) ? readEvents(this.#files, this.#eventsPath) : [];
+  }
+
+  /**
+   * Writes `episodes/step-000012.jsonl`.
+   * @param advantages `advantages[e]` has one entry for each turn of episode e
+   * @param tokens The effect of the update on the tokens of its turns
+   */
+  async writeStepEpisodes(
+    step: number,
+    episodes: readonly Episode[],
+    advantages?: readonly EpisodeAdvantages[],
+    tokens?: ReadonlyMap<Turn, UpdatedTokens>,
+  ): Promise<void> {
+    const stored = episodes.map((episode, index) => storedEpisode(episode, advantages?.[index], tokens));
+    await this.#writeDigested(this.stepEpisodesPath(step), stored);
+  }
+
+  /** Writes `episodes/evaluation-000060.jsonl`. */
+  async writeEvaluationEpisodes(step: number, episodes: readonly Episode[]): Promise<void> {
+    await this.#writeDigested(
+      this.evaluationEpisodesPath(step),
+      episodes.map((episode) => storedEpisode(episode)),
+    );
+  }
+
+  /**
+   * Writes the episodes of an evaluation that `drmas evaluate` started to a new file, such as
+   * `episodes/evaluate-20260131-094501.jsonl`. It does not disturb a process that writes the run at the same time.
+   * @returns The path
+   */
+  async writeOtherEpisodes(episodes: readonly Episode[], now: Date): Promise<string> {
+    const directory = join(this.path, EPISODES);
+    const temporary = join(directory, temporaryName('evaluate'));
+    try {
+      await writeEpisodes(
+        this.#files,
+        temporary,
+        episodes.map((episode) => storedEpisode(episode)),
+      );
+      const path = await freePath(this.#files, join(directory, `evaluate-${timeStamp(now)}`), '.jsonl');
+      await this.#files.rename(temporary, path);
+      return path;
+    } catch (error) {
+      await this.#files.remove(temporary);
+      throw error;
+    }
+  }
+
+  async #writeDigested(path: string, episodes: readonly StoredEpisode[]): Promise<void> {
+    const digest = await writeEpisodes(this.#files, path, episodes);
+    this.#digests.append(JSON.stringify({ file: `${EPISODES}/${basename(path)}`, ...digest }));
+  }
+
+  stepEpisodesPath(step: number): string {
+    return join(this.path, EPISODES, `${stepName(step)}.jsonl`);
+  }
+
+  evaluationEpisodesPath(step: number): string {
+    return join(this.path, EPISODES, `${stepName(step).replace('step', 'evaluation')}.jsonl`);
+  }
+
+  /** All checkpoints, oldest first. */
+  checkpoints(): Promise<Checkpoint[]> {
+    return this.#checkpoints.list();
+  }
+
+  latestCheckpoint(): Promise<Checkpoint | undefined> {
+    return this.#checkpoints.latest();
+  }
+
+  /**
+   * Writes `checkpoints/step-000050` atomically from the files that `fill` writes into its directory, then the event.
+   * @param options.keep The number of checkpoints to keep, the latest ones. Default: all
+   */
+  async writeCheckpoint(
+    step: number,
+    fill: (directory: string) => Promise<void>,
+    options: { readonly interrupted?: boolean; readonly keep?: number | undefined } = {},
+  ): Promise<void> {
+    const { interrupted = false, keep = Number.POSITIVE_INFINITY } = options;
+    const cursor = { events: this.#log.cursor, episodes: this.#digests.cursor, interrupted };
+    const written = await this.#checkpoints.write(step, cursor, fill);
+    await this.#options.onCheckpoint?.();
+    if (written !== undefined) this.#announce(written);
+    const kept = new Set((await this.#checkpoints.list()).slice(-keep).map((checkpoint) => checkpoint.step));
+    await this.#checkpoints.remove((checkpoint) => !kept.has(checkpoint.step));
+  }
+
+  /**
+   * Restores log, episodes and checkpoints to their state when the checkpoint was written, so that the run can resume
+   * from there. Without a checkpoint the run starts from the beginning.
+   * @returns Messages for the user: files of an older version that cannot be checked, episodes that were changed
+   * @throws CheckpointError if a file of the checkpoint has changed; RunError if the log has. Nothing is changed in
+   *   that case
+   */
+  async rewind(checkpoint: Checkpoint | undefined): Promise<readonly string[]> {
+    const cursor = checkpoint === undefined ? undefined : await this.#checkpoints.cursor(checkpoint);
+    const notices = checkpoint === undefined ? [] : await this.#sealNotices(checkpoint);
+    const events = await ChainedFile.at(this.#files, this.#eventsPath, cursor?.events);
+    const digests = await ChainedFile.at(this.#files, join(this.path, DIGESTS), cursor?.episodes);
+    if (cursor?.episodes !== undefined)
+      for (const { file, why } of await damagedEpisodes(this.#files, this.path, cursor.episodes.lines))
+        notices.push(`${join(this.path, file)} ${why}; the run continues, because no later step uses the file`);
+    for (const place of [this.path, this.#checkpoints.root, join(this.path, REFERENCES)])
+      await removeTemporary(this.#files, place);
+    await events.cut();
+    await digests.cut();
+    await this.#checkpoints.remove(({ step }) => step > (checkpoint?.step ?? -1));
+    await this.#removeEpisodesAfter(checkpoint?.step ?? -1);
+    this.#log = new EventLog(events, this.#options);
+    this.#digests = digests;
+    if (checkpoint && cursor?.interrupted === false) this.#announce(checkpoint);
+    return notices;
+  }
+
+  async #sealNotices({ directory }: Checkpoint): Promise<string[]> {
+    if ((await requireWhole(this.#files, directory)) === 'whole') return [];
+    return [`${directory} was written by a version without digests: its files are not checked`];
+  }
+
+  #announce({ step, directory }: Checkpoint): void {
+    this.emit({ type: 'checkpoint', step, path: `checkpoints/${basename(directory)}` });
+  }
+
+  /** Records in recipe.json the code that the run continues with, and the recipe and agents of that code. */
+  async recordRecipe(
+    code: Omit<RunRecord['recipe'], 'overrides'>,
+    now: Pick<RunRecord, 'resolved' | 'agents'>,
+    acceptedAt: number | undefined,
+  ): Promise<void> {
+    const time = (this.#options.clock ?? systemClock).now().toISOString();
+    const changed = changedRecord(
+      { ...this.record, ...now },
+      code,
+      acceptedAt === undefined ? [] : [{ time, step: acceptedAt }],
+    );
+    await this.#files.replace(join(this.path, RECIPE), formatRecord(changed));
+    this.#record = changed;
+  }
+
+  async #removeEpisodesAfter(step: number): Promise<void> {
+    const directory = join(this.path, EPISODES);
+    for (const name of await this.#files.list(directory)) {
+      const number = /^(?:step|evaluation)-(\d+)\.jsonl$/.exec(name)?.[1];
+      if (number !== undefined && Number(number) > step) await this.#files.remove(join(directory, name));
+    }
+  }
+}
+
+async function writing<Result>(path: string, act: () => Promise<Result>): Promise<Result> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof RunError) throw error;
+    throw new RunError(`the run directory ${path} cannot be written: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,52 @@
+import { hostname } from 'node:os';
+import { basename, join } from 'node:path';
+import { z } from 'zod';
+import { jsonOf } from '../../base/disk.js';
+import { messageOf, RunError } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import { systemClock } from '../../base/host.js';
+
+/** The file that locks a run's directory. A process holds the lock; the file itself stays and locks nothing. */
+export const LOCK = 'lock';
+
+const holderSchema = z.object({ pid: z.int(), host: z.string(), since: z.string() });
+
+/** A run that this process alone writes. */
+export interface RunLock {
+  /** A message for the user if the system has no locks. */
+  readonly unguarded?: string;
+  release(): Promise<void>;
+}
+
+/** Locks a run's directory. @throws RunError with the process that holds the lock, or if the directory is read-only */
+export async function lockRun(files: Files, path: string): Promise<RunLock> {
+  const holder = { pid: process.pid, host: hostname(), since: systemClock.now().toISOString() };
+  const lock = await files.lock(join(path, LOCK), `${JSON.stringify(holder)}\n`).catch((error: unknown) => {
+    throw new RunError(`the run directory ${path} cannot be written: ${messageOf(error)}`);
+  });
+  if (lock.type === 'held') return lock;
+  if (lock.type === 'taken') throw new RunError(`${path} is being written by ${holderText(lock.note)}`);
+  const unguarded = `nothing keeps a second process from writing to ${basename(path)}: ${lock.reason}`;
+  return { unguarded, release: async () => {} };
+}
+
+/** The process in the lock's note: it writes the run, or was the last to write it. */
+export type LockHolder = z.output<typeof holderSchema>;
+
+/**
+ * Reads the last writer of a run from the lock's note, without taking the lock. Undefined if the note does not tell.
+ */
+export async function lockHolder(files: Files, path: string): Promise<LockHolder | undefined> {
+  const note = await files.readText(join(path, LOCK)).catch(() => '');
+  return holderSchema.safeParse(jsonOf(note)).data;
+}
+
+function holderText(note: string): string {
+  const readers = 'report, runs, inspect, evaluate and export may read it in the meantime';
+  const { data } = holderSchema.safeParse(jsonOf(note));
+  if (data === undefined) return `another process; wait until it has ended (${readers})`;
+  const { pid, host, since } = data;
+  const where = host === hostname() ? 'this machine' : `the host ${host}`;
+  const who = host === hostname() && pid === process.pid ? 'this process itself' : `process ${pid} on ${where}`;
+  return `${who}, since ${since}; wait until it has ended, or end it first (${readers})`;
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { contentHash } from '../../base/disk.js';
+import { RunError } from '../../base/errors.js';
+import { agentProfileSchema } from '../../engine/model.js';
+
+const recordSchema = z.object({
+  version: z.literal(1),
+  /** The recipe's source and the overrides of the command line. */
+  recipe: z.object({
+    /** The name of a shipped recipe, or the absolute path of a recipe file. */
+    source: z.string(),
+    overrides: z.array(z.string()).readonly(),
+    /** The hash of the recipe file and its local imports. */
+    codeHash: z.string(),
+  }),
+  /** The plain part of the resolved recipe. */
+  resolved: z.record(z.string(), z.unknown()),
+  /** The agents by name, with the settings that only their code contains. Runs of older versions have none. */
+  agents: z.record(z.string(), agentProfileSchema).optional(),
+  /** One entry for each time that the run was resumed although its code or its recipe had changed. */
+  acceptedChanges: z
+    .array(z.object({ time: z.string(), codeHash: z.string(), step: z.number() }))
+    .readonly()
+    .default([]),
+});
+
+/** The content of recipe.json: enough to load the recipe again and to check whether it has changed. */
+export type RunRecord = z.output<typeof recordSchema>;
+
+/**
+ * The record of a run that resumes with other code. `accepted` has the time and step of an accepted change of the
+ * recipe.
+ */
+export function changedRecord(
+  record: RunRecord,
+  code: Omit<RunRecord['recipe'], 'overrides'>,
+  accepted: readonly { readonly time: string; readonly step: number }[],
+): RunRecord {
+  const { codeHash } = record.recipe;
+  return {
+    ...record,
+    recipe: { ...record.recipe, ...code },
+    acceptedChanges: [...record.acceptedChanges, ...accepted.map((change) => ({ ...change, codeHash }))],
+  };
+}
+
+/** The text of recipe.json, with a digest of its content. */
+export function formatRecord(record: RunRecord): string {
+  return `${JSON.stringify({ ...record, digest: contentHash(record) }, null, 2)}\n`;
+}
+
+/** Whether recipe.json is unchanged. Undefined if a version without digests wrote it. */
+export function isAsWritten(text: string): boolean | undefined {
+  const { digest, ...record } = JSON.parse(text) as { digest?: unknown };
+  return digest === undefined ? undefined : contentHash(record) === digest;
+}
+
+/** Parses recipe.json. @throws RunError with the file and the error */
+export function parseRecord(text: string, path: string): RunRecord {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new RunError(`${path} is not JSON`);
+  }
+  const parsed = recordSchema.safeParse(value);
+  if (!parsed.success) throw new RunError(`${path} is not the record of a run: ${z.prettifyError(parsed.error)}`);
+  return parsed.data;
+}

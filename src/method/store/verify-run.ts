@@ -1,0 +1,151 @@
+/** Verifies a run: compares each file that has a digest with its digest. */
+import { basename, join } from 'node:path';
+import { ChainedFile, damageOf, SEAL, sealState } from '../../base/disk.js';
+import { messageOf } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import { nodeFiles, TEMPORARY } from '../../base/platform.js';
+import { Checkpoints } from './checkpoint-files.js';
+import { type DigestLine, readDigests } from './episode-digests.js';
+import { readEvents } from './event-log.js';
+import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
+import { isAsWritten, parseRecord } from './run-record.js';
+
+/** One part of a run. `unchecked`: it can be read, but there is no digest to compare it with. */
+export interface Verified {
+  /** The path in the run's directory. */
+  readonly path: string;
+  readonly state: 'whole' | 'unchecked' | 'damaged';
+  /** The damage, or the reason why the part could not be checked. */
+  readonly why?: string;
+}
+
+const OLDER = 'written by a version without digests';
+
+/** Checks each part of a run and changes nothing. A run that is being written may have incomplete parts. */
+export async function verifyRun(run: string, files: Files = nodeFiles): Promise<readonly Verified[]> {
+  const digests = await digestsOf(files, run);
+  const recipe = await part(RECIPE, () => recipeState(files, run));
+  return [
+    recipe,
+    await part(EVENTS, () =>
+      eventsState(
+        files,
+        run,
+        digests.lines.findLast(({ file }) => file === EVENTS),
+      ),
+    ),
+    digests.state,
+    ...(await episodeStates(files, run, digests.lines)),
+    ...(await checkpointStates(files, run)),
+    ...(await referenceStates(files, run, recipe.why === OLDER)),
+  ];
+}
+
+type State = Omit<Verified, 'path'>;
+const WHOLE: State = { state: 'whole' };
+const damaged = (why: string): State => ({ state: 'damaged', why });
+
+/** The state of a part. A part that cannot be read is damaged. */
+async function part(path: string, look: () => Promise<State>): Promise<Verified> {
+  try {
+    return { path, ...(await look()) };
+  } catch (error) {
+    return { path, ...damaged(messageOf(error)) };
+  }
+}
+
+async function recipeState(files: Files, run: string): Promise<State> {
+  const path = join(run, RECIPE);
+  const text = await files.readText(path);
+  parseRecord(text, path);
+  const asWritten = isAsWritten(text);
+  if (asWritten === undefined) return { state: 'unchecked', why: OLDER };
+  return asWritten ? WHOLE : damaged('is not what was written (its digest differs)');
+}
+
+/** The log is checked up to its last digest: the digest at the run's end, else at the last checkpoint. */
+async function eventsState(files: Files, run: string, end: DigestLine | undefined): Promise<State> {
+  const path = join(run, EVENTS);
+  const checkpoints = new Checkpoints(files, join(run, CHECKPOINTS));
+  const latest = await checkpoints.latest();
+  const past =
+    end?.lines === undefined ? latest && (await checkpoints.cursor(latest)).events : { ...end, lines: end.lines };
+  await ChainedFile.at(files, path, past);
+  if (!(await files.exists(path))) return { state: 'unchecked', why: 'the run has no events yet' };
+  const { length } = await readEvents(files, path);
+  if (past?.sha256 === undefined)
+    return { state: 'unchecked', why: latest === undefined ? 'no checkpoint yet' : OLDER };
+  if ((await files.size(path)) === past.bytes) return WHOLE;
+  if (end !== undefined) return damaged(`has ${length} lines, the run ended with ${past.lines}`);
+  return { state: 'unchecked', why: `after the last checkpoint, from line ${past.lines + 1} on` };
+}
+
+/** The list of episode files must begin with the lines that the last checkpoint recorded. */
+async function digestsOf(files: Files, run: string): Promise<{ state: Verified; lines: readonly DigestLine[] }> {
+  let lines: readonly DigestLine[] = [];
+  const state = await part(DIGESTS, async () => {
+    const checkpoints = new Checkpoints(files, join(run, CHECKPOINTS));
+    const latest = await checkpoints.latest();
+    const place = latest && (await checkpoints.cursor(latest)).episodes;
+    await ChainedFile.at(files, join(run, DIGESTS), place);
+    if (!(await files.exists(join(run, DIGESTS))))
+      return { state: 'unchecked', why: latest === undefined ? 'nothing was written yet' : OLDER };
+    lines = await readDigests(files, run);
+    const size = await files.size(join(run, DIGESTS));
+    return (await endsWithLine(files, join(run, DIGESTS), size)) ? WHOLE : damaged('ends in the middle of a line');
+  });
+  return { state, lines };
+}
+
+async function endsWithLine(files: Files, path: string, size: number): Promise<boolean> {
+  return size === 0 || (await files.readBytes(path, size - 1, 1))[0] === 10;
+}
+
+async function episodeStates(files: Files, run: string, lines: readonly DigestLine[]): Promise<Verified[]> {
+  const expected = new Map(lines.filter(({ file }) => file !== EVENTS).map((line) => [line.file, line]));
+  const there = (await files.list(join(run, EPISODES))).map((name) => `${EPISODES}/${name}`);
+  const names = [...new Set([...expected.keys(), ...there])].sort();
+  return Promise.all(
+    names.map((name) =>
+      part(name, async () => {
+        const digest = expected.get(name);
+        if (digest === undefined) return { state: 'unchecked', why: 'no digest of it was kept' };
+        const why = await damageOf(files, join(run, name), digest);
+        return why === undefined ? WHOLE : damaged(why);
+      }),
+    ),
+  );
+}
+
+async function checkpointStates(files: Files, run: string): Promise<Verified[]> {
+  const checkpoints = new Checkpoints(files, join(run, CHECKPOINTS));
+  const states: Verified[] = [];
+  for (const checkpoint of await checkpoints.list())
+    states.push(
+      await part(`${CHECKPOINTS}/${basename(checkpoint.directory)}`, async () => {
+        await checkpoints.cursor(checkpoint);
+        return directoryState(files, checkpoint.directory);
+      }),
+    );
+  return states;
+}
+
+async function referenceStates(files: Files, run: string, older: boolean): Promise<Verified[]> {
+  const states: Verified[] = [];
+  for (const name of await files.list(join(run, REFERENCES))) {
+    if (name.startsWith(TEMPORARY)) continue;
+    states.push(
+      await part(`${REFERENCES}/${name}`, async () => {
+        const state = await directoryState(files, join(run, REFERENCES, name));
+        return state.why === OLDER && !older ? damaged(`${SEAL} is missing`) : state;
+      }),
+    );
+  }
+  return states;
+}
+
+async function directoryState(files: Files, directory: string): Promise<State> {
+  const state = await sealState(files, directory);
+  if (state.type === 'damaged') return damaged(state.why);
+  return state.type === 'whole' ? WHOLE : { state: 'unchecked', why: OLDER };
+}

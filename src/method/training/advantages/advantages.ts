@@ -1,0 +1,186 @@
+import type { TurnRecord } from '../../../base/nouns.js';
+import {
+  agentReward,
+  type Episode,
+  type EpisodeGroup,
+  inCanonicalOrder,
+  type Turn,
+  trainedTurns,
+  turnReward,
+} from '../../../base/nouns.js';
+import type { EstimatorState, OpenEstimator } from '../../advantage/define-estimator.js';
+import { estimateStep, type StepEstimate } from '../../advantage/estimate.js';
+import type { SignalsByTurn, TurnSignals } from '../run/signal.js';
+import { chainsOf } from '../samples/chains.js';
+import { type DurationWeights, durationWeights } from './duration-weights.js';
+
+/** A turn with its reward and its advantage. */
+export interface TurnAdvantage {
+  readonly episode: Episode;
+  readonly turn: Turn;
+  readonly reward: number;
+  /** One number for all response tokens, or one for each [R]. */
+  readonly advantage: number | readonly number[];
+  /** The critic's target for each token [R], if the estimator uses a critic. */
+  readonly returns?: readonly number[];
+}
+
+/** The advantages of a step. */
+export interface StepAdvantages {
+  /**
+   * The turns that policies learn from, in the order of tasks and samples. Within an episode they have the
+   * estimator's order.
+   */
+  readonly turns: readonly TurnAdvantage[];
+  readonly byTurn: ReadonlyMap<Turn, TurnAdvantage>;
+  readonly episodes: readonly Episode[];
+  /** The advantages of each episode's turns. Undefined for turns of frozen agents. */
+  readonly byEpisode: ReadonlyMap<Episode, readonly (number | readonly number[] | undefined)[]>;
+  /** The turns in the form that the estimator reads. */
+  readonly records: readonly TurnRecord[];
+  /** The predicted inflation (Lemma 4.2) by agent. Agents without a group with enough spread are missing. */
+  readonly inflation: Readonly<Record<string, number>>;
+  /** The share of an agent's squared shared scores that its own rewards explain, from 0 to 1. */
+  readonly ownShare: StepEstimate['ownShare'];
+  /** When each learning agent is called, over the same episodes. */
+  readonly calls: StepEstimate['calls'];
+  /** The estimator's state for the next step. */
+  readonly state: EstimatorState;
+}
+
+/** The estimator, and the parts of a recipe that change the advantages. */
+export interface AdvantageSettings {
+  readonly estimator: OpenEstimator;
+  readonly agents: Readonly<Record<string, { readonly rewardWeight: number }>>;
+  readonly training?: { readonly durationWeights?: DurationWeights | undefined };
+}
+
+/**
+ * Estimates the advantages of a step's turns. Turns of frozen agents are ignored: they count neither in a task's
+ * statistics nor in an episode's score. Then an agent's advantages are multiplied by its weight, and each turn's
+ * advantages by the weight of its duration if the recipe has such weights.
+ * @param signals Numbers of turns that the episodes do not contain
+ * @param before The estimator's state after the previous step
+ * @throws ArgumentError with the turn that lacks an input of the estimator
+ */
+export function stepAdvantages(
+  { estimator, agents, training }: AdvantageSettings,
+  groups: readonly EpisodeGroup[],
+  signals: SignalsByTurn = new Map(),
+  before: EstimatorState = {},
+): StepAdvantages {
+  const episodes = groups.flatMap((group) => group.episodes);
+  // The rule `first` scores an episode by its first turn, so the order of the calls matters.
+  const byFirst = estimator.choices.episodeScore === 'first';
+  const pairs = episodes.flatMap((episode) => {
+    const turns = trainedTurns(episode);
+    return (byFirst ? turns : inCanonicalOrder(turns)).map((turn) => ({ episode, turn }));
+  });
+  const chains = new Map<Turn, number>(
+    episodes.flatMap((episode) =>
+      chainsOf(inCanonicalOrder(trainedTurns(episode))).flatMap((chain, c) => chain.map((turn) => [turn, c] as const)),
+    ),
+  );
+  const stepRewards = new Map(episodes.map((episode) => [episode, rewardsOfSteps(episode)]));
+  const agentStepRewards = new Map(episodes.map((episode) => [episode, agentRewardsOfSteps(episode)]));
+  const records = pairs.map(({ episode, turn }) => ({
+    ...turnRecord(episode, turn),
+    chain: chains.get(turn) as number,
+    stepReward: stepRewards.get(episode)?.get(stepOf(turn)) as number,
+    agentStepReward: agentStepRewards.get(episode)?.get(turn.agent)?.get(stepOf(turn)) as number,
+    ...numbersOf(signals.get(turn)),
+  }));
+  const { advantages, returns, inflation, ownShare, calls, state } = estimateStep(records, estimator, before);
+  const byDuration = durationWeights(
+    pairs.map(({ turn }) => turn),
+    training?.durationWeights,
+  );
+  const turns = pairs.map(({ episode, turn }, i) => ({
+    episode,
+    turn,
+    reward: (records[i] as TurnRecord).reward,
+    advantage: weighted(
+      advantages[i] as number | number[],
+      (agents[turn.agent]?.rewardWeight ?? 1) * (byDuration[i] as number),
+    ),
+    ...(returns === undefined ? {} : { returns: returns[i] as number[] }),
+  }));
+  const byTurn = new Map<Turn, TurnAdvantage>(turns.map((each) => [each.turn, each]));
+  const byEpisode = new Map(
+    episodes.map((episode) => [episode, episode.turns.map((turn) => byTurn.get(turn)?.advantage)]),
+  );
+  return { turns, byTurn, episodes, byEpisode, records, inflation, ownShare, calls, state };
+}
+
+/** The numbers of a turn that estimators read. */
+function numbersOf({ baseline, tokenRewards, values, signals }: TurnSignals = {}): Partial<TurnRecord> {
+  return {
+    ...(baseline === undefined ? {} : { baseline }),
+    ...(tokenRewards === undefined ? {} : { tokenRewards }),
+    ...(values === undefined ? {} : { values: Array.from(values) }),
+    ...(signals === undefined ? {} : { signals }),
+  };
+}
+
+const weighted = (advantage: number | readonly number[], weight: number) =>
+  typeof advantage === 'number' ? advantage * weight : advantage.map((a) => a * weight);
+
+/** A turn's names and its reward. */
+export function rewardRecord(episode: Episode, turn: Turn): TurnRecord {
+  return {
+    task: episode.task.id,
+    episode: episodeName(episode),
+    agent: turn.agent,
+    turn: turn.turn,
+    reward: turnReward(episode, turn),
+  };
+}
+
+/** The step of each turn. Each call is its own step, unless the team named the steps. */
+const stepOf = ({ envStep, turn }: Turn) => envStep ?? turn;
+
+/** The team's reward for each step of an episode, from the step's turns that policies learn from. */
+const rewardsOfSteps = (episode: Episode) => sumsOfSteps(trainedTurns(episode), episode.score.team);
+
+/** The reward of a single agent for each step in which it acts. */
+function agentRewardsOfSteps(episode: Episode): ReadonlyMap<string, ReadonlyMap<number, number>> {
+  const turns = trainedTurns(episode);
+  const agents = new Set(turns.map(({ agent }) => agent));
+  return new Map(
+    [...agents].map((name) => [
+      name,
+      sumsOfSteps(
+        turns.filter(({ agent }) => agent === name),
+        agentReward(episode, name),
+      ),
+    ]),
+  );
+}
+
+/**
+ * The reward of each step: its turns' own rewards minus their penalties. The last step also gets the outcome.
+ */
+function sumsOfSteps(turns: readonly Turn[], outcome: number): ReadonlyMap<number, number> {
+  const last = turns.reduce((latest, turn) => Math.max(latest, stepOf(turn)), 0);
+  const rewards = new Map([[last, outcome]]);
+  for (const turn of turns) {
+    const step = stepOf(turn);
+    rewards.set(step, (rewards.get(step) ?? 0) + (turn.stepReward ?? 0) - turn.penalty);
+  }
+  return rewards;
+}
+
+function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward' | 'agentStepReward' | 'chain'> {
+  return {
+    ...rewardRecord(episode, turn),
+    outcome: episode.score.team,
+    length: turn.response.length,
+    observation: turn.observation ?? turn.messages.map(({ role, content }) => `${role}: ${content}`).join('\n'),
+    ...(turn.envStep === undefined ? {} : { envStep: turn.envStep }),
+  };
+}
+
+/** The name of an episode in events: `task/sample`. */
+export function episodeName({ task, sample }: Episode): string {
+  return `${task.id}/${sample}`;
+}

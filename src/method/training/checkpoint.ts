@@ -1,0 +1,83 @@
+/** Checkpoints: the models of a run and its progress, written completely or not at all. */
+import { z } from 'zod';
+import { CheckpointError, messageOf } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import { joinPath } from '../../base/host.js';
+import type { Commits } from '../../engine/formats.js';
+import type { Recipe } from '../recipe/recipe.js';
+import type { Checkpoint } from '../store/checkpoint-files.js';
+import type { OpenRun, RunLog, TrainingRun } from './run/run-state.js';
+import { saveCritics } from './signals/critic-files.js';
+import { keptProgress, keptSchema, loadProgress, type Progress } from './state/progress.js';
+
+const STATE = 'state.json';
+
+const stateSchema = keptSchema.extend({
+  /** Commits of models on hubs, by name: a branch may move before the run is resumed. */
+  commits: z.record(z.string(), z.string()).default({}),
+});
+
+/** Whether a step writes a checkpoint: the last step, and every N-th. */
+export function checkpointDue(
+  { steps, checkpointEvery }: Pick<Recipe['training'], 'steps' | 'checkpointEvery'>,
+  { step }: Pick<Progress, 'step'>,
+): boolean {
+  return step > 0 && (step >= steps || step % checkpointEvery === 0);
+}
+
+/** Writes policies, optimisers, critics and the progress, completely or not at all. A signal does not interrupt it. */
+export async function saveCheckpoint(
+  run: TrainingRun,
+  progress: Progress,
+  log: Pick<RunLog, 'writeCheckpoint'>,
+  options: { readonly interrupted?: boolean } = {},
+): Promise<void> {
+  const { trained, commits, recipe } = run;
+  const { files, protect } = run.host;
+  const fill = async (directory: string) => {
+    for (const { name, handle, settings } of trained) {
+      const modelDirectory = joinPath(directory, name);
+      await files.makeDirectory(modelDirectory);
+      await handle.save(modelDirectory, { optimizer: settings !== undefined });
+    }
+    await saveCritics(run, directory);
+    await files.write(joinPath(directory, STATE), JSON.stringify({ ...keptProgress(progress), commits }));
+  };
+  const keep = recipe.training.keepCheckpoints;
+  await protect(() => log.writeCheckpoint(progress.step, fill, { ...options, keep }));
+}
+
+/** Puts the weights of a checkpoint into the run's models and returns the progress. @throws CheckpointError */
+export async function loadCheckpoint(
+  { recipe, trained, host }: Pick<OpenRun, 'recipe' | 'trained' | 'host'>,
+  { step, directory }: Checkpoint,
+  { optimizer }: { readonly optimizer: boolean },
+): Promise<Progress> {
+  const path = joinPath(directory, STATE);
+  const state = await readState(host.files, path);
+  if (state.step !== step) throw new CheckpointError(`${path} is of step ${state.step}, its directory of step ${step}`);
+  for (const { name, handle, settings } of trained)
+    await handle.load(joinPath(directory, name), { optimizer: optimizer && settings !== undefined });
+  return loadProgress(recipe, state);
+}
+
+/**
+ * The commits of models on hubs at the beginning of a run. Undefined for a new run.
+ * @throws CheckpointError
+ */
+export async function commitsOf(files: Files, checkpoint: Checkpoint | undefined): Promise<Commits> {
+  return checkpoint === undefined ? {} : (await readState(files, joinPath(checkpoint.directory, STATE))).commits;
+}
+
+/** The hash of the warm start of a checkpoint's run. Undefined without a warm start. @throws CheckpointError */
+export async function warmStartOf(files: Files, { directory }: Checkpoint): Promise<string | undefined> {
+  return (await readState(files, joinPath(directory, STATE))).warmStart;
+}
+
+async function readState(files: Files, path: string): Promise<z.output<typeof stateSchema>> {
+  try {
+    return stateSchema.parse(JSON.parse(await files.readText(path)));
+  } catch (error) {
+    throw new CheckpointError(`${path} cannot be used: ${messageOf(error)}`);
+  }
+}

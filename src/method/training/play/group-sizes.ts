@@ -1,0 +1,32 @@
+/**
+ * The number of episodes that each task of a step gets. A step's episodes can be divided by the predicted success of
+ * tasks: at one half the rewards of a task differ most (VIP: Nguyen et al., arXiv 2602.01601, who predict by a Gaussian
+ * process and minimise the variance of the gradient).
+ */
+import type { Task } from '../../../base/nouns.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { levelOf, type Predictions, weightOf } from './curriculum.js';
+
+/**
+ * The number of episodes of each task: `groupSize` on average. If the curriculum divides the episodes, each task gets
+ * `least`, and the remaining episodes are divided in proportion to the weights with which a curriculum draws. Fractions
+ * are rounded by the largest remainders; among equal remainders the first task wins.
+ */
+export function groupSizesOf(
+  tasks: readonly Task[],
+  { training: { groupSize, curriculum } }: Pick<Recipe, 'training'>,
+  predictions: Predictions,
+): number | number[] {
+  if (curriculum?.groupSizes === undefined) return groupSize;
+  const { least } = curriculum.groupSizes;
+  const weights = tasks.map((task) => weightOf(predictions[levelOf(task, curriculum.by)], curriculum));
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  const free = tasks.length * (groupSize - least);
+  const shares = weights.map((weight) => (free * weight) / sum);
+  const sizes = shares.map((share) => least + Math.floor(share));
+  const left = tasks.length * groupSize - sizes.reduce((total, size) => total + size, 0);
+  const remainders = shares.map((share, position) => ({ position, remainder: share - Math.floor(share) }));
+  const larger = remainders.sort((a, b) => b.remainder - a.remainder).slice(0, left);
+  for (const { position } of larger) sizes[position] = (sizes[position] as number) + 1;
+  return sizes;
+}

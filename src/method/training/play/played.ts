@@ -1,0 +1,26 @@
+import type { Step } from '../../../base/events.js';
+import type { EpisodeGroup } from '../../../base/nouns.js';
+import type { ExtraRollouts } from '../run/signal.js';
+import type { Levels } from './curriculum.js';
+
+/** The episodes of a step. */
+export interface Played {
+  /** The number of the step: 1, 2, ... */
+  readonly step: number;
+  /** All groups, including failed episodes. */
+  readonly all: readonly EpisodeGroup[];
+  /** All groups after the rule about failed episodes. */
+  readonly scored: readonly EpisodeGroup[];
+  /** The groups that policies learn from: `scored` without those that the filter dropped. */
+  readonly kept: readonly EpisodeGroup[];
+  /** The extra rollouts of the signals. */
+  readonly extra: ExtraRollouts;
+  /** The filter's counts; undefined without a filter. */
+  readonly filter?: Step['filter'];
+  /** The results of each level of the tasks. Undefined if the tasks have no levels. */
+  readonly levels?: Levels;
+  /** The number of updates since then of the policies that played. Undefined if no rollout begins ahead. */
+  readonly staleness?: number;
+  /** The seconds that the loop waited for the step. */
+  readonly seconds: number;
+}

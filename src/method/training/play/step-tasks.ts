@@ -1,0 +1,64 @@
+import { permutation, RandomStream } from '../../../base/math.js';
+import { GENERATED_INDICES, type Task, type TaskSet } from '../../../base/nouns.js';
+import { taskAt } from './task-source.js';
+
+/**
+ * The tasks of a step (1, 2, ...), a pure function of the seed. A finite set is played in a new order every epoch. From
+ * an endless set the tasks are drawn.
+ */
+export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: number): Task[] {
+  const first = (step - 1) * count;
+  if (!Number.isFinite(tasks.size)) {
+    return Array.from({ length: count }, (_, i) => {
+      const random = new RandomStream('tasks', seed, first + i);
+      return taskAt(tasks, Math.floor(random.uniform() * GENERATED_INDICES));
+    });
+  }
+  return Array.from({ length: count }, (_, i) => {
+    const order = epochOrder(tasks, seed, Math.floor((first + i) / tasks.size));
+    return taskAt(tasks, order[(first + i) % tasks.size] as number);
+  });
+}
+
+interface EpochOrder {
+  readonly seed: number;
+  readonly epoch: number;
+  readonly order: Uint32Array;
+}
+
+/** The order of a set's latest epoch: 4 bytes a task. */
+const latest = new WeakMap<TaskSet, EpochOrder>();
+
+/**
+ * The indices of a finite set in the order of an epoch. Drawing the order takes a second for some million tasks, and
+ * most steps are in the same epoch as the previous step.
+ */
+export function epochOrder(tasks: TaskSet, seed: number, epoch: number): Uint32Array {
+  const known = latest.get(tasks);
+  if (known?.seed === seed && known.epoch === epoch && known.order.length === tasks.size) return known.order;
+  const order = permutation(tasks.size, 'tasks', seed, epoch);
+  latest.set(tasks, { seed, epoch, order });
+  return order;
+}
+
+/**
+ * Further tasks for a step that needs more than its own, without the tasks in `taken`. A pure function of the seed and
+ * the step, so that a resumed run draws the same tasks. Ends early if a finite set has no more tasks.
+ */
+export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken: readonly Task[]): Generator<Task> {
+  const known = new Set(taken.map(({ id }) => id));
+  const order = Number.isFinite(tasks.size) ? permutation(tasks.size, 'further tasks', seed, step) : undefined;
+  for (let i = 0; order === undefined || i < order.length; i++) {
+    const random = () => new RandomStream('further tasks', seed, step, i).uniform();
+    const task = taskAt(tasks, order === undefined ? Math.floor(random() * GENERATED_INDICES) : (order[i] as number));
+    if (known.has(task.id)) continue;
+    known.add(task.id);
+    yield task;
+  }
+}
+
+/** The first tasks of a set, or of each of its parts, for evaluation: the same tasks each time. */
+export function evaluationTasks(tasks: TaskSet, count: number): Task[] {
+  if (tasks.parts !== undefined) return tasks.parts.flatMap((part) => evaluationTasks(part, count));
+  return Array.from({ length: Math.min(count, tasks.size) }, (_, i) => taskAt(tasks, i));
+}

@@ -1,0 +1,52 @@
+/** Recorders: each writes a part of a step's event. */
+
+import type { AgentStep, Step } from '../../../base/events.js';
+import type { Spending } from '../../../base/host.js';
+import type { Episode } from '../../../base/nouns.js';
+import type { AdvantageSizes } from '../../advantage/analysis/advantage-sizes.js';
+import type { AgentRewards } from '../../advantage/analysis/agent-rewards.js';
+import type { Played } from '../play/played.js';
+import type { PlayedTurn } from '../stability/agent-health.js';
+import type { Learnt } from '../update/learnt.js';
+import type { AgentUpdate } from '../update/update-result.js';
+
+/** A recorded step. */
+export interface RecordedStep {
+  readonly played: Played;
+  readonly learnt: Learnt;
+  /** The episodes after the rule about failed episodes. */
+  readonly episodes: readonly Episode[];
+  /** The tokens of each agent, and their cost. */
+  readonly spending: Readonly<Record<string, Spending>>;
+  /** The chains of each agent that trains. */
+  readonly chains: Readonly<Record<string, NonNullable<AgentStep['chains']>>>;
+  /** The measurements of the agents that were called, by name. */
+  readonly agents: Readonly<Record<string, AgentStep>>;
+}
+
+/** An agent that was called in a recorded step. */
+export interface RecordedAgent extends Omit<RecordedStep, 'agents'> {
+  readonly agent: string;
+  /** Its turns in all episodes. */
+  readonly turns: readonly PlayedTurn[];
+  readonly rewards: AgentRewards;
+  readonly sizes: AdvantageSizes;
+  /** Its part in the update; undefined if it does not learn. */
+  readonly update: AgentUpdate | undefined;
+}
+
+/** Writes a part of a step's event. */
+export type StepRecorder = (step: RecordedStep) => Partial<Step>;
+
+/** Writes a part of an agent's measurements. `before` has the parts of the recorders before it. */
+export type AgentRecorder = (agent: RecordedAgent, before: Partial<AgentStep>) => Partial<AgentStep>;
+
+/** Joins the parts, in the order of the recorders. */
+export function recordAll<Subject, Part extends object>(
+  recorders: Readonly<Record<string, (subject: Subject, before: Partial<Part>) => Partial<Part>>>,
+  subject: Subject,
+): Partial<Part> {
+  const all: Partial<Part> = {};
+  for (const record of Object.values(recorders)) Object.assign(all, record(subject, all));
+  return all;
+}

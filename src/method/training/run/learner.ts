@@ -1,0 +1,69 @@
+/** The models that a run trains. Each is made once, when the run opens, and passed on as a value. */
+
+import type { EpisodeGroup } from '../../../base/nouns.js';
+import type {
+  Backend,
+  Capabilities,
+  CriticHandle,
+  ModelHandle,
+  PolicyHandle,
+  WeightsSpec,
+} from '../../../engine/contract.js';
+import type { AnyLoss } from '../../../engine/loss.js';
+import type { AssignedModel } from '../../recipe/assignment.js';
+import type { CriticSettings, KlSettings } from '../../recipe/learning.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import type { TurnChain } from '../samples/chains.js';
+
+/** A model that reinforcement or the warm start trains. */
+export interface TrainedModel extends AssignedModel {
+  readonly handle: PolicyHandle;
+  readonly backend: Backend;
+  /** The source of its first weights. */
+  readonly weights: WeightsSpec;
+  /** The policy's section of the recipe; undefined for a frozen model, which only the warm start trains. */
+  readonly settings: Recipe['policies'][string] | undefined;
+  /** Whether the warm start trains it on demonstrations. */
+  readonly learnsDemonstrations: boolean;
+  /** A text that is equal for models on one backend. It may contain a server's key: never show or store it. */
+  readonly backendKey: string;
+}
+
+/** A critic with its section of the recipe. */
+export interface Critic {
+  readonly handle: CriticHandle;
+  readonly settings: CriticSettings;
+}
+
+/** A policy that reinforcement trains, with its reference and its critic. */
+export interface Learner {
+  readonly name: string;
+  readonly handle: PolicyHandle;
+  readonly capabilities: Capabilities;
+  /** The policy's section of the recipe. */
+  readonly settings: Recipe['policies'][string];
+  readonly loss: AnyLoss;
+  /** The settings of the agents that the policy plays, by their names. */
+  readonly agents: Readonly<Record<string, Recipe['agents'][string]>>;
+  /** The reference of its KL penalty, if it has one. */
+  readonly reference?: ModelHandle | undefined;
+  /** Its critic, if the estimator uses critics. */
+  readonly critic?: Critic | undefined;
+  readonly kl?: KlSettings | undefined;
+  /** The turns of a step that it learns from, as chains, in the order of `learntChains`. */
+  turns(groups: readonly EpisodeGroup[]): readonly TurnChain[];
+}
+
+/** The number of steps at the beginning in which a policy waits for its critic. 0 without a critic. */
+export const stepsAhead = ({ critic }: Pick<Learner, 'critic'>): number => critic?.settings.aheadSteps ?? 0;
+
+/** The same run, but its policies learn from the first step on instead of waiting for their critics. */
+export function withoutWaiting<Run extends { readonly learners: readonly Learner[] }>(run: Run): Run {
+  const learners = run.learners.map((learner): Learner => {
+    const { critic } = learner;
+    return critic === undefined
+      ? learner
+      : { ...learner, critic: { ...critic, settings: { ...critic.settings, aheadSteps: 0 } } };
+  });
+  return { ...run, learners };
+}

@@ -1,0 +1,61 @@
+/** An open run: everything that stays the same until the run ends. */
+
+import { BackendError } from '../../../base/errors.js';
+import type { Backend, ModelHandle, WeightsSpec } from '../../../engine/contract.js';
+import type { Commits } from '../../../engine/formats.js';
+import type { OpenEstimator } from '../../advantage/define-estimator.js';
+import type { Assignment } from '../../recipe/assignment.js';
+import type { RunDirectory } from '../../store/run-directory.js';
+import type { Learner, TrainedModel } from './learner.js';
+import type { Playing } from './playing.js';
+import type { Signal } from './signal.js';
+
+export type { Playing, Tasks } from './playing.js';
+
+export interface RunWarning {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A recipe with everything that plays and trains it. The code that opened it must dispose of it. */
+export interface OpenRun extends Playing {
+  readonly assignment: Assignment;
+  /** The backend of each model, by the model's name in the assignment; models on equal backends have the same one. */
+  readonly backends: Readonly<Record<string, Backend>>;
+  /** The source of each model's first weights, by the model's name in the assignment. */
+  readonly weights: Readonly<Record<string, WeightsSpec>>;
+  /** Every model that plays, by its name in the assignment. */
+  readonly models: Readonly<Record<string, ModelHandle>>;
+  /** The models that reinforcement or the warm start trains, in the order of the assignment. */
+  readonly trained: readonly TrainedModel[];
+  /** Commits of the recipe's models on hubs. */
+  readonly commits: Commits;
+  /** Warnings about tasks, models and backends, to show before the run. */
+  readonly warnings: readonly RunWarning[];
+  /** Closes everything that was opened. */
+  readonly dispose: () => Promise<void>;
+}
+
+/** An open run that reinforcement trains. */
+export interface TrainingRun extends OpenRun {
+  readonly estimator: OpenEstimator;
+  /** The signals that the recipe needs. */
+  readonly signals: readonly Signal[];
+  /** The learning policies, each with its reference and its critic. */
+  readonly learners: readonly Learner[];
+}
+
+/** The receiver of events, episodes and checkpoints: a run's directory, or a page that shows a run. */
+export type RunLog = Pick<RunDirectory, 'emit' | 'writeStepEpisodes' | 'writeEvaluationEpisodes' | 'writeCheckpoint'>;
+
+/** The backend of a model, to open models. @throws BackendError if the run has no model of this name */
+export function backendNamed({ backends }: Pick<OpenRun, 'backends'>, model: string): Backend {
+  const backend = backends[model];
+  if (backend === undefined) throw new BackendError(`the run has no model '${model}'`);
+  return backend;
+}
+
+/** The backends of a run, each once, in the order of the models. */
+export function backendsOf({ backends }: Pick<OpenRun, 'backends'>): Backend[] {
+  return [...new Set(Object.values(backends))];
+}

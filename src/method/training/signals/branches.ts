@@ -1,0 +1,105 @@
+/** Branches of a step's episodes: each turn that policies learn from is played again in its original context. */
+
+import { mean } from '../../../base/math.js';
+import { type Episode, type EpisodeGroup, type Turn, trainedTurns, turnReward } from '../../../base/nouns.js';
+import type { OpenEstimator } from '../../advantage/define-estimator.js';
+import type { Playing } from '../run/run-state.js';
+import type { PlayedGroups, Signal, SignalsByTurn } from '../run/signal.js';
+
+/** An episode that was played again from one turn on. */
+export interface Branched {
+  /** The turn that it replaces. */
+  readonly of: Turn;
+  readonly episode: Episode;
+}
+
+/** The mean reward of the alternatives to each turn. The estimator's choice `alternatives` sets their number. */
+export const branches: Signal = {
+  name: 'branches',
+  field: 'baseline',
+  async play(run, played) {
+    const all = await playBranches(run, played, alternativesOf(run.estimator));
+    const byTurn = branchBaselines(all, played.groups, run.recipe.training.failedEpisodes);
+    return { episodes: playedAgain(all), byTurn };
+  },
+  // At turn i of n, n - i turns remain to be played: (n + 1) / 2 on average.
+  plan({ estimator, episodes, calls: { all, learnt } }) {
+    const again = alternativesOf(estimator) * learnt;
+    const whole = all === 0 ? 0 : (again * (all + 1)) / (2 * all);
+    const note = `'${estimator.type}' plays each turn again from its context on: ${again.toFixed(1)} more episodes for each that is learnt from, with as many tokens as ${whole.toFixed(1)} whole ones`;
+    return { episodes: episodes * again, whole: episodes * whole, ...(again > 0 && { note }) };
+  },
+  // A branch begins with recorded answers, which their random numbers identify. Servers have no such numbers.
+  *checks({ estimator }, { endpoints: [endpoint] }) {
+    yield {
+      path: 'advantage.type',
+      test: endpoint === undefined,
+      message: `'${estimator.type}' plays turns again in their context, and the endpoint of ${endpoint?.agents.join(', ')} may answer otherwise: expected models that are held here`,
+    };
+  },
+};
+
+const alternativesOf = ({ choices }: OpenEstimator): number => Number(choices.alternatives ?? 1);
+
+/**
+ * Plays each turn of the groups again `alternatives` times, to the end of its episode. The earlier turns give their
+ * recorded answers, which costs no tokens. The context is exact, because random numbers follow from the prompts. Only
+ * team code that depends on a changing world, such as a clock, sees a different one.
+ */
+export async function playBranches(
+  { recipe, executor, host: { signal } }: Playing,
+  { step, groups, versions }: PlayedGroups,
+  alternatives: number,
+): Promise<Branched[]> {
+  const again = groups.flatMap(({ task, episodes }) =>
+    episodes.flatMap(({ sample, turns }) =>
+      trainedTurns({ turns }).flatMap((of) => {
+        const fixed = turns.filter(({ turn, judging }) => turn < of.turn && judging !== true);
+        return Array.from({ length: alternatives }, (_, n) => ({
+          ...{ task, of },
+          replay: { sample, fixed, number: of.turn * alternatives + n },
+        }));
+      }),
+    ),
+  );
+  if (again.length === 0) return [];
+  const [tasks, replays] = [again.map(({ task }) => task), again.map(({ replay }) => replay)];
+  const played = await executor.playGroups({
+    ...{ team: recipe.team, tasks, replays, groupSize: 1, phase: 'training', step, versions, signal },
+  });
+  return again.map(({ of }, i) => ({ of, episode: played[i]?.episodes[0] as Episode }));
+}
+
+/**
+ * The mean reward of each turn's alternatives, with the rule about failed episodes. If all alternatives of a turn
+ * failed, the turn's own reward is its baseline.
+ */
+function branchBaselines(
+  all: readonly Branched[],
+  groups: readonly EpisodeGroup[],
+  failedEpisodes: 'exclude' | 'zero',
+): SignalsByTurn {
+  const rewards = new Map<Turn, number[]>();
+  for (const { of, episode } of all) {
+    const ofTurn = rewards.get(of) ?? [];
+    rewards.set(of, ofTurn);
+    const other = episode.turns.find(({ turn }) => turn === of.turn);
+    if (episode.failure === undefined && other !== undefined) ofTurn.push(turnReward(episode, other));
+    else if (failedEpisodes === 'zero') ofTurn.push(0);
+  }
+  const measured = groups.flatMap(({ episodes }) =>
+    episodes.flatMap((episode) => episode.turns.map((turn) => [episode, turn] as const)),
+  );
+  return new Map(
+    measured.flatMap(([episode, turn]) => {
+      const ofTurn = rewards.get(turn);
+      if (ofTurn === undefined) return [];
+      return [[turn, { baseline: ofTurn.length === 0 ? turnReward(episode, turn) : mean(ofTurn) }] as const];
+    }),
+  );
+}
+
+/** The episodes, each with only the turns that were played again. The others were not sampled. */
+function playedAgain(all: readonly Branched[]): Episode[] {
+  return all.map(({ of, episode }) => ({ ...episode, turns: episode.turns.filter(({ turn }) => turn >= of.turn) }));
+}

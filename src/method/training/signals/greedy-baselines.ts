@@ -1,0 +1,46 @@
+import { mean } from '../../../base/math.js';
+import { agentReward, type Episode, type EpisodeGroup, inCanonicalOrder, turnReward } from '../../../base/nouns.js';
+import type { Signal, SignalsByTurn } from '../run/signal.js';
+
+/** A greedy episode of each task. It is the baseline of the task's other episodes (ReMax). */
+export const greedyBaselines: Signal = {
+  name: 'greedy',
+  field: 'baseline',
+  async play({ recipe, executor, host: { signal } }, { step, groups, versions }) {
+    const played = await executor.playGroups({
+      team: recipe.team,
+      tasks: groups.map(({ task }) => task),
+      groupSize: 1,
+      phase: 'baseline',
+      step,
+      sampling: { temperature: 0 },
+      versions,
+      signal,
+    });
+    const episodes = played.flatMap((group) => group.episodes);
+    return { episodes, byTurn: baselinesOf(groups, episodes) };
+  },
+  plan: ({ tasks }) => ({ episodes: tasks, whole: tasks }),
+};
+
+/**
+ * The baseline of each turn of the tasks with a greedy episode: the mean reward of the same agent's turns in the greedy
+ * episode. If the agent was not called there, it is the reward that the agent would have had.
+ */
+export function baselinesOf(groups: readonly EpisodeGroup[], greedy: readonly Episode[]): SignalsByTurn {
+  const ofTask = new Map(greedy.map((episode) => [episode.task.id, episode]));
+  return new Map(
+    groups.flatMap(({ task, episodes }) => {
+      const episode = ofTask.get(task.id);
+      if (episode === undefined) return [];
+      return episodes.flatMap(({ turns }) =>
+        turns.map((turn) => [turn, { baseline: rewardIn(episode, turn.agent) }] as const),
+      );
+    }),
+  );
+}
+
+function rewardIn(episode: Episode, agent: string): number {
+  const turns = inCanonicalOrder(episode.turns).filter((turn) => turn.agent === agent);
+  return turns.length === 0 ? agentReward(episode, agent) : mean(turns.map((turn) => turnReward(episode, turn)));
+}

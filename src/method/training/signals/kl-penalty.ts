@@ -1,0 +1,67 @@
+/** The KL penalty: the KL of sampled tokens from a reference, its place in rewards or in the loss, its coefficient. */
+import { mean } from '../../../base/math.js';
+import { klPenalty } from '../../../engine/loss.js';
+import type { KlSettings } from '../../recipe/learning.js';
+import type { Learner } from '../run/learner.js';
+
+/** The largest relative error of the KL that counts, so that one unusual step cannot move the coefficient far. */
+const MOST_ERROR = 0.2;
+
+/** A policy that may have a KL penalty. */
+export type Held = Pick<Learner, 'name' | 'kl'>;
+
+/** The coefficients of the policies with a KL penalty. A controller may change them, so checkpoints store them. */
+export class KlCoefficients {
+  readonly #values: Map<string, number>;
+
+  constructor(state: Readonly<Record<string, number>> = {}) {
+    this.#values = new Map(Object.entries(state));
+  }
+
+  /** The coefficients that a controller has changed, by policy. */
+  get state(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#values);
+  }
+
+  of({ name, kl }: Held): number {
+    return this.#values.get(name) ?? kl?.coefficient ?? 0;
+  }
+
+  /** Updates the coefficient with the mean KL of a policy's turns in a step. */
+  observe(learner: Held, kl: number, turns: number): void {
+    const controller = learner.kl?.controller;
+    if (controller === undefined || controller.type === 'fixed' || turns === 0) return;
+    this.#values.set(learner.name, adapted(this.of(learner), kl, turns, controller));
+  }
+}
+
+type Adaptive = Extract<KlSettings['controller'], { type: 'adaptive' }>;
+
+/**
+ * Proportional control of the coefficient in log space: coefficient · (1 + error · turns / horizon), with error = KL /
+ * target - 1, limited to ±0.2 (Ziegler et al. 2019, section 2.2). Turns are the rows of the step, as in the Dr. MAS
+ * paper's code.
+ */
+export function adapted(
+  coefficient: number,
+  kl: number,
+  turns: number,
+  { target, horizon }: Pick<Adaptive, 'target' | 'horizon'>,
+): number {
+  const error = Math.min(MOST_ERROR, Math.max(-MOST_ERROR, kl / target - 1));
+  return coefficient * (1 + (error * turns) / horizon);
+}
+
+/** The KL of each of a turn's response tokens [R], from its log-probs and the reference's. */
+export function tokenKl(
+  logprobs: readonly number[],
+  referenceLogprobs: Float32Array,
+  kind: KlSettings['kind'],
+): readonly number[] {
+  return klPenalty([logprobs], [referenceLogprobs], kind)[0] ?? [];
+}
+
+/** The mean over turns of the mean over a turn's tokens. Each turn counts once, independent of its length. */
+export function meanKl(turns: readonly (readonly number[])[]): number {
+  return mean(turns.map(mean));
+}

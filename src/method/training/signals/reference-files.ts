@@ -1,0 +1,95 @@
+/** Opens the references of policies, and stores the warm-started ones. */
+
+import { requireWhole, writeSealedDirectory } from '../../../base/disk.js';
+import { RecipeError } from '../../../base/errors.js';
+import { joinPath } from '../../../base/host.js';
+import type { ModelHandle, WeightsSpec } from '../../../engine/contract.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import type { TrainedModel } from '../run/learner.js';
+import type { OpenRun } from '../run/run-state.js';
+
+/** The directory of warm-started references: a new run writes them, a resumed run reads them. */
+export interface ReferenceStore {
+  readonly directory: string;
+  readonly mode: 'write' | 'read';
+}
+
+/**
+ * Groups the policies that share a reference: policies with the same reference checkpoint, or with equal first weights.
+ * All policies of a group have one precision and one backend.
+ * @returns Groups of policies. The reference's directory has the name of the first policy of its group
+ */
+export function policiesByReference<Held extends Pick<TrainedModel, 'name' | 'settings' | 'backendKey'>>(
+  { warmStart }: Pick<Recipe, 'warmStart'>,
+  trained: readonly Held[],
+): (readonly [Held, ...Held[]])[] {
+  const groups = new Map<string, [Held, ...Held[]]>();
+  for (const policy of trained) {
+    const { kl, precision, model } = policy.settings ?? {};
+    if (kl === undefined || kl.reference.type === 'policy') continue;
+    const beginning = warmStart?.share === 'policy' ? policy.name : JSON.stringify(model);
+    const near = kl.reference.type === 'checkpoint' ? `at ${kl.reference.path}` : `like ${beginning}`;
+    const key = `${precision} ${policy.backendKey} ${near}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [policy]);
+    else group.push(policy);
+  }
+  return [...groups.values()];
+}
+
+/**
+ * Opens the references by policy. If the reference is the first weights (also of an untrained adapter), a resumed run
+ * makes them again. After a warm start the references are copies of the policies. The store keeps these copies, if
+ * there is a store.
+ * @throws CheckpointError if a reference cannot be read; RecipeError if its vocabulary differs from its policy's
+ */
+export async function openReferences(run: OpenRun, store?: ReferenceStore): Promise<ReadonlyMap<string, ModelHandle>> {
+  const { recipe, trained } = run;
+  const references = new Map<string, ModelHandle>();
+  for (const { name, settings } of trained) {
+    const reference = settings?.kl?.reference;
+    if (reference?.type !== 'policy') continue;
+    const other = trained.find((policy) => policy.name === reference.policy);
+    if (other !== undefined) references.set(name, other.handle);
+  }
+  for (const policies of policiesByReference(recipe, trained)) {
+    const handle = await openReference(run, policies[0], store);
+    for (const { name } of policies) references.set(name, handle);
+  }
+  for (const { name, handle } of trained) {
+    const size = handle.tokenizer.vocabSize;
+    const other = references.get(name)?.tokenizer.vocabSize ?? size;
+    if (size !== other)
+      throw new RecipeError(
+        `has a vocabulary of ${other} tokens, the policy one of ${size}: expected the same tokenizer`,
+        `policies.${name}.kl.reference`,
+      );
+  }
+  return references;
+}
+
+async function openReference(
+  { recipe, host }: OpenRun,
+  { name, handle: policy, backend, weights, settings }: TrainedModel,
+  store: ReferenceStore | undefined,
+): Promise<ModelHandle> {
+  const open = (spec: WeightsSpec) => backend.open(spec, 'frozen', `${name}'s reference`);
+  const reference = settings?.kl?.reference;
+  if (reference?.type === 'checkpoint') {
+    const { precision = 'float32' } = settings ?? {};
+    const spec = { type: 'directory', directory: reference.path } as const;
+    return open(precision === 'float32' ? spec : { ...spec, precision });
+  }
+  if (recipe.warmStart === undefined) return open(weights);
+  if (store?.mode === 'read') {
+    const directory = joinPath(store.directory, name);
+    await requireWhole(host.files, directory);
+    return open({ type: 'like', policy, directory });
+  }
+  const copy = await open({ type: 'like', policy });
+  if (store === undefined) return copy;
+  await host.files.makeDirectory(store.directory);
+  await host.files.remove(joinPath(store.directory, name)); // left by an attempt that did not reach a checkpoint
+  await writeSealedDirectory(host.files, store.directory, name, (directory) => copy.save(directory));
+  return copy;
+}

@@ -1,0 +1,45 @@
+/** The KL of sampled tokens from the policies' references. */
+import { suggestion } from '../../../base/errors.js';
+import type { Signal } from '../run/signal.js';
+import { scoreTurns } from '../samples/training-samples.js';
+import { tokenKl } from './kl-penalty.js';
+
+/** Log-probs under the reference and their KL. If the penalty is part of the reward, also its cost. */
+export const referenceKl: Signal = {
+  name: 'reference-kl',
+  wanted: ({ policies }) => Object.values(policies).some(({ kl }) => kl !== undefined),
+  async score(turns, coefficients) {
+    const scored = await Promise.all(
+      turns.map(async ({ learner, chains }) => {
+        const { reference, kl: settings } = learner;
+        if (reference === undefined || settings === undefined || chains.length === 0) return [];
+        const logprobs = await scoreTurns(chains, (samples) => reference.logprobs(samples));
+        const coefficient = coefficients.of(learner);
+        return Array.from(logprobs, ([turn, referenceLogprobs]) => {
+          const kl = tokenKl(turn.logprobs, referenceLogprobs, settings.kind);
+          if (settings.in !== 'reward') return [turn, { referenceLogprobs, kl }] as const;
+          return [turn, { referenceLogprobs, kl, tokenRewards: kl.map((token) => -coefficient * token) }] as const;
+        });
+      }),
+    );
+    return new Map(scored.flat());
+  },
+  // The reference may be another policy of the recipe.
+  *checks({ policies }) {
+    for (const [policy, { kl }] of Object.entries(policies)) {
+      if (kl?.reference.type !== 'policy') continue;
+      const other = kl.reference.policy;
+      const path = `policies.${policy}.kl.reference.policy`;
+      yield {
+        path,
+        test: other !== policy,
+        message: 'the KL of a policy from itself is 0: expected another policy',
+      };
+      yield {
+        path,
+        test: Object.hasOwn(policies, other),
+        message: `there is no policy '${other}'${suggestion(other, Object.keys(policies))}`,
+      };
+    }
+  },
+};

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import type { Episode, Turn } from '../../../base/core/episode.js';
+import { agentHealth, groupKinds, type PlayedTurn } from './agent-health.js';
+
+interface Said {
+  readonly task?: string;
+  readonly text?: string;
+  readonly valid?: boolean;
+  readonly reward?: number;
+  readonly penalty?: number;
+  readonly call?: number;
+  readonly advantage?: number | readonly number[];
+}
+
+function playedTurn({
+  task = 'a',
+  text = 'x',
+  valid = true,
+  reward = 0,
+  penalty = 0,
+  call = 0,
+  advantage = 0,
+}: Said): PlayedTurn {
+  const turn = { agent: 'solver', text, valid, penalty, call } as Turn;
+  const score = { team: reward, agents: {}, parts: {} };
+  return { episode: { task: { id: task }, score, turns: [turn] } as unknown as Episode, turn, advantage };
+}
+const health = (...turns: Said[]) => agentHealth(turns.map(playedTurn));
+
+describe('the health of an agent', () => {
+  it('counts turns that repeat one of another episode of the task word for word', () => {
+    expect(health({ text: 'p' }, { text: 'p' }, { text: 'q' }, { text: 'r' }).duplicates).toBe(0.5);
+    expect(health({ text: 'p' }, { text: 'p', task: 'b' }).duplicates).toBe(0);
+    expect(health({ text: 'p' }, { text: 'p' }, { text: 'p' }).duplicates).toBe(1);
+    const twice = playedTurn({ text: 'p' });
+    expect(agentHealth([twice, { ...twice, turn: { ...twice.turn, call: 1 } }]).duplicates).toBe(0);
+  });
+
+  it('counts the invalid turns with a positive advantage, independent of the valid turns', () => {
+    const turns = [{ advantage: 2 }, { valid: false, advantage: 0.5 }, { valid: false, advantage: -1 }];
+    expect(health(...turns).rewardedInvalid).toBe(0.5);
+    expect(health({ advantage: 2 }).rewardedInvalid).toBe(0);
+    expect(health({ valid: false, advantage: [-1, 0.1] }).rewardedInvalid).toBe(1);
+  });
+
+  it('sorts its groups by outcome, and marks groups that differ only by penalties', () => {
+    const { groups } = health(
+      { task: 'right', reward: 1 },
+      { task: 'right', reward: 1 },
+      { task: 'wrong', reward: 0 },
+      { task: 'wrong', reward: 0, penalty: 0.1 },
+      { task: 'mixed', reward: 1, penalty: 0.1 },
+      { task: 'mixed', reward: 0 },
+    );
+    expect(groups).toEqual({ allRight: 1, allWrong: 1, mixed: 1, penaltyOnly: 1 });
+  });
+});
+
+it("a step's groups are sorted by the team's reward, with the penalties of all agents", () => {
+  const episodes = (...turns: Said[]) => ({
+    task: { id: 'a', data: {} },
+    episodes: turns.map((turn) => playedTurn(turn).episode),
+  });
+  const kinds = groupKinds([
+    episodes({ reward: 1 }, { reward: 1 }),
+    episodes({ reward: 1 }, { reward: 1, penalty: 1 }),
+    episodes({ reward: 0 }, { reward: 0 }),
+    episodes({ reward: 0 }, { reward: 1 }),
+  ]);
+  expect(kinds).toEqual({ allRight: 2, allWrong: 1, mixed: 1, penaltyOnly: 1 });
+});
+
+it('ignores the penalties of a frozen agent', () => {
+  const episode = (penalty: number) => {
+    const turns = [{ penalty: 0 }, { penalty, frozen: true }];
+    return { score: { team: 1 }, turns } as unknown as Episode;
+  };
+  const kinds = groupKinds([{ task: { id: 'a', data: {} }, episodes: [episode(0), episode(0.5)] }]);
+  expect(kinds).toEqual({ allRight: 1, allWrong: 0, mixed: 0, penaltyOnly: 0 });
+});

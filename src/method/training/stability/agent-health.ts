@@ -1,0 +1,75 @@
+/** The health of an agent, from a step's turns: problems that its rewards and norms do not show. */
+
+import type { AgentHealth, GroupKinds } from '../../../base/events.js';
+import { mean } from '../../../base/math.js';
+import { agentReward, type Episode, type EpisodeGroup, type Turn, trainedTurns } from '../../../base/nouns.js';
+import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
+
+export interface PlayedTurn {
+  readonly episode: Episode;
+  readonly turn: Turn;
+  /** 0 if no policy learns from its group. */
+  readonly advantage: number | readonly number[];
+}
+
+/** @param turns The turns of one agent, in all groups of a step */
+export function agentHealth(turns: readonly PlayedTurn[]): Omit<AgentHealth, 'groupSpread'> {
+  const invalid = turns.filter(({ turn }) => !turn.valid);
+  const groups = grouped(turns, ({ episode }) => episode.task.id);
+  return {
+    duplicates: duplicates(turns),
+    rewardedInvalid: mean(invalid.map(({ advantage }) => (best(advantage) > 0 ? 1 : 0))),
+    groups: kindsOf(
+      groups,
+      ({ episode, turn }) => agentReward(episode, turn.agent),
+      ({ turn }) => turn.penalty,
+    ),
+  };
+}
+
+const best = (advantage: number | readonly number[]) =>
+  typeof advantage === 'number' ? advantage : Math.max(...advantage);
+
+/** The share of turns whose text the agent also wrote in another episode of the task. */
+function duplicates(turns: readonly PlayedTurn[]): number {
+  const repeated = grouped(turns, ({ episode }) => episode.task.id).flatMap((siblings) => {
+    const writers = new Map<string, Set<Episode>>();
+    for (const { episode, turn } of siblings)
+      writers.set(turn.text, (writers.get(turn.text) ?? new Set()).add(episode));
+    return siblings.filter(({ turn }) => (writers.get(turn.text) as Set<Episode>).size > 1);
+  });
+  return repeated.length / Math.max(1, turns.length);
+}
+
+/** Groups of episodes by the team's reward. */
+export function groupKinds(groups: readonly EpisodeGroup[]): GroupKinds {
+  return kindsOf(
+    groups.map(({ episodes }) => episodes),
+    ({ score }) => score.team,
+    (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, 0),
+  );
+}
+
+function kindsOf<Member>(
+  groups: readonly (readonly Member[])[],
+  outcomeOf: (member: Member) => number,
+  penaltyOf: (member: Member) => number,
+): GroupKinds {
+  const outcomes = groupOutcomes(groups.length, {
+    outcome: columnOf(groups, outcomeOf),
+    reward: columnOf(groups, (member) => outcomeOf(member) - penaltyOf(member)),
+  });
+  const { allRight, allWrong, mixed, penaltiesOnly } = countKinds(outcomes);
+  return { allRight, allWrong, mixed, penaltyOnly: penaltiesOnly };
+}
+
+function grouped<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return [...groups.values()];
+}

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { step as stepEvent } from '../../../../test/fixtures/run-events.js';
+import { tinyRecipe } from '../../../../test/support/tiny-run.js';
+import type { Step } from '../../../base/core/events.js';
+import { isSilent } from '../../../base/core/play/health-signs.js';
+import type { Updates } from '../update/update-result.js';
+import { Silence } from './silence.js';
+
+const recipe = tinyRecipe();
+
+/** A step in which these agents learn. The others earn the same in each of their groups. */
+function lesson(number: number, learns: readonly string[], changes: Partial<Step> = {}): Step {
+  const recorded = stepEvent(number, changes);
+  const agents = Object.fromEntries(
+    Object.entries(recorded.agents).map(([name, agent]) => [
+      name,
+      learns.includes(name) ? agent : { ...agent, maxAbsAdvantage: 1e-17, gradientNorm: 1e-11 },
+    ]),
+  );
+  return { ...recorded, agents };
+}
+
+const trained = Object.fromEntries(
+  ['solver', 'verifier'].map((name) => [name, { outcome: 'applied', agents: { [name]: {} } }]),
+) as unknown as Updates;
+
+const both = ['solver', 'verifier'];
+const wrong = { allRight: 0, allWrong: 4, mixed: 0, penaltyOnly: 0 };
+
+/** The steps with a warning, and the agent that it is about. */
+function warnedAt(steps: number, learns: (step: number) => readonly string[], silence = new Silence(recipe)) {
+  return Array.from({ length: steps }, (_, i) => silence.judge(lesson(i + 1, learns(i + 1)), trained))
+    .flat()
+    .map(({ step, agent, code }) => [step, code, agent]);
+}
+
+describe('Silence', () => {
+  it('warns in the first step if nothing is learnt, then in the third in a row, the sixth, the twelfth', () => {
+    expect(warnedAt(15, () => []).map(([step]) => step)).toEqual([1, 3, 6, 12]);
+    expect(warnedAt(15, (step) => (step % 3 === 1 ? both : []))).toEqual([]);
+    expect(warnedAt(9, (step) => (step < 5 ? both : []))).toEqual([[7, 'nothing-learnt', undefined]]);
+  });
+
+  it('names an agent that learns nothing while another does', () => {
+    expect(warnedAt(25, () => ['solver'])).toEqual([
+      [10, 'agent-learns-nothing', 'verifier'],
+      [20, 'agent-learns-nothing', 'verifier'],
+    ]);
+  });
+
+  it('continues the count of a checkpoint', () => {
+    const first = new Silence(recipe);
+    warnedAt(8, () => ['solver'], first);
+    const state = JSON.parse(JSON.stringify(first.state));
+    const resumed = new Silence(recipe, state);
+    const later = [9, 10].flatMap((at) => resumed.judge(lesson(at, ['solver']), trained));
+    expect(later.map(({ step }) => step)).toEqual([10]);
+  });
+
+  it('ignores agents that do not learn: frozen, with weight 0, or waiting for a critic', () => {
+    const { agents } = recipe;
+    const weightless = { ...agents, verifier: { ...agents.verifier, rewardWeight: 0 } } as typeof agents;
+    expect(warnedAt(10, () => ['solver'], new Silence({ ...recipe, agents: weightless }))).toEqual([]);
+    const frozen = { solver: 'solver', verifier: {} } as unknown as typeof recipe.assign;
+    expect(warnedAt(10, () => ['solver'], new Silence({ ...recipe, assign: frozen }))).toEqual([]);
+    const waiting = { ...trained, solver: { agents: {} }, verifier: { agents: {} } } as unknown as Updates;
+    expect(new Silence(recipe).judge(lesson(1, []), waiting)).toEqual([]);
+  });
+
+  it.each<[string, Partial<Step>, readonly string[], RegExp]>([
+    ['all wrong', { groups: wrong }, [], /4 groups earn the same, because none of them succeeds.*longer warm start/],
+    ['all right', { groups: { ...wrong, allWrong: 0, allRight: 4 } }, [], /all of them succeed.*Harder tasks/],
+    ['equal', { groups: { ...wrong, allRight: 4 } }, [], /each of 8 groups earn the same.*medium difficulty/],
+    ['failed', { episodes: { played: 8, failed: 8 } }, [], /every episode failed/],
+    ['filtered', { filter: filterOf(0) }, [], /training\.filter left none of 8 groups/],
+  ])('says why: %s', (_, changes, learns, expected) => {
+    const [warning] = new Silence(recipe).judge(lesson(1, learns, changes), trained);
+    expect(warning?.message).toMatch(expected);
+  });
+
+  it('has its own reason if turns have advantages but the gradient is 0', () => {
+    const { agents, ...rest } = stepEvent(1);
+    const still = Object.fromEntries(Object.entries(agents).map(([name, of]) => [name, { ...of, gradientNorm: 0 }]));
+    const [warning] = new Silence(recipe).judge({ ...rest, agents: still }, trained);
+    expect(warning?.message).toContain('the gradient is 0');
+  });
+
+  it('counts an agent that is not called as one that learns nothing', () => {
+    expect(isSilent(undefined)).toBe(true);
+    const { verifier, ...others } = stepEvent(1).agents;
+    const silence = new Silence(recipe);
+    const last = Array.from({ length: 10 }, (_, i) => silence.judge({ ...stepEvent(i + 1), agents: others }, trained));
+    expect(last.at(-1)?.[0]?.message).toContain('the team does not call it');
+  });
+});
+
+function filterOf(kept: number): NonNullable<Step['filter']> {
+  return { rounds: 1, played: 8, refilled: 0, dropped: 8 - kept, surplus: 0, kept };
+}

@@ -1,0 +1,111 @@
+/** Steps without learning: no turn has an advantage, or the turns of one agent have none for many steps. */
+import type { AgentStep, Step, Warning } from '../../../base/events.js';
+import { isSilent, percent, ROUNDING } from '../../../base/host.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import type { Updates } from '../update/update-result.js';
+
+/** The number of steps in a row without an advantage (of the whole team, or of one agent) before the first warning. */
+const TEAM_STEPS = 3;
+const AGENT_STEPS = 10;
+
+/** The parts of a step's event that show whether anything was learnt. */
+type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter'>;
+
+type Learners = Pick<Recipe, 'assign' | 'agents' | 'training'>;
+
+/** Counts the steps in a row in which an agent learnt nothing. */
+export class Silence {
+  readonly #recipe: Learners;
+  /** By agent. */
+  readonly #steps: Map<string, number>;
+
+  constructor(recipe: Learners, state: Readonly<Record<string, number>> = {}) {
+    this.#recipe = recipe;
+    this.#steps = new Map(Object.entries(state));
+  }
+
+  get state(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#steps);
+  }
+
+  /** Returns the warnings after a step. Ignores a policy that waits while its critic learns. */
+  judge(lesson: Lesson, updates: Updates): Warning[] {
+    const waiting = Object.keys(updates).filter((policy) => Object.keys(updates[policy]?.agents ?? {}).length === 0);
+    const learners = learnersOf(this.#recipe).filter(([, policy]) => !waiting.includes(policy));
+    const counts = learners.map(([agent]) => {
+      const count = isSilent(lesson.agents[agent]) ? (this.#steps.get(agent) ?? 0) + 1 : 0;
+      this.#steps.set(agent, count);
+      return [agent, count] as const;
+    });
+    if (counts.length === 0) return [];
+    const { step } = lesson;
+    const all = Math.min(...counts.map(([, count]) => count));
+    if (all > 0) {
+      const first = step === 1; // a mistake in tasks, rewards or settings shows in the first step
+      if (!first && !isMilestone(all, TEAM_STEPS)) return [];
+      const since = all > 1 ? `for ${all} steps no policy has` : 'no policy has';
+      const message = `step ${step}: ${since} learnt anything: ${reasonOf(this.#recipe, lesson)}`;
+      return [{ type: 'warning', code: 'nothing-learnt', step, message }];
+    }
+    return counts
+      .filter(([, count]) => isMilestone(count, AGENT_STEPS))
+      .map(([agent, count]) => ({
+        type: 'warning' as const,
+        code: 'agent-learns-nothing',
+        step,
+        agent,
+        message: `step ${step}, ${agent}: it has learnt nothing for ${count} steps: ${reasonOfAgent(lesson.agents[agent])}`,
+      }));
+  }
+}
+
+/** The learning agents, each with its policy. */
+function learnersOf({ assign, agents }: Learners): [agent: string, policy: string][] {
+  return Object.entries(assign).flatMap(([agent, policy]): [string, string][] =>
+    typeof policy === 'string' && agents[agent]?.rewardWeight !== 0 ? [[agent, policy]] : [],
+  );
+}
+
+/** Whether a count is `first`, or 2, 4, 8 ... times `first`. */
+const isMilestone = (count: number, first: number) => count >= first && Number.isInteger(Math.log2(count / first));
+
+/** The reason why no agent learns, and a remedy. */
+function reasonOf({ agents, training }: Learners, { groups, filter, episodes, agents: played }: Lesson): string {
+  const count = groups.allRight + groups.allWrong + groups.mixed;
+  if (episodes !== undefined && episodes.failed === episodes.played)
+    return 'every episode failed; the events of the failures have the reasons';
+  if (filter?.kept === 0)
+    return `training.filter left none of ${filter.played} groups. ${remedyForSameness(agents, training.groupSize)}`;
+  if (Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING))
+    return 'turns have advantages, but the gradient is 0: responses are empty, or clipping removes all of it';
+  const equal = `the episodes of each of ${count} groups earn the same`;
+  if (groups.allWrong === count)
+    return `${equal}, because none of them succeeds. ${remedies.allWrong} npx drmas plan --play shows their texts.`;
+  if (groups.allRight === count) return `${equal}, because all of them succeed. ${remedies.allRight}`;
+  return `${equal}. ${remedyForSameness(agents, training.groupSize)}`;
+}
+
+function reasonOfAgent(agent: AgentStep | undefined): string {
+  if (agent === undefined) return 'the team does not call it';
+  const { allRight, allWrong, mixed } = agent.health.groups;
+  const count = Math.max(1, allRight + allWrong + mixed);
+  return `its turns on a task all earn the same (${percent(allRight / count, 0)} of its groups are all right, ${percent(allWrong / count, 0)} all wrong), or it is called too rarely to be compared; a larger training.groupSize, or a reward of its own (agents: { ... } in the team's reward), would make its turns differ`;
+}
+
+/** Remedies if no task is solved, and if all tasks are. */
+export const remedies = {
+  allWrong:
+    'A longer warm start, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.',
+  allRight: 'Harder tasks, or a reward that also counts what a solution costs.',
+};
+
+/** The remedy if the episodes of a task earn the same. @param repeated The share that repeat a sibling */
+export function remedyForSameness(agents: Recipe['agents'], groupSize: number, repeated = 0): string {
+  if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
+  const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
+  if (temperatures.every((temperature) => temperature === 0))
+    return 'A temperature above 0: at temperature 0 the episodes of a task are all the same.';
+  if (repeated > 0.5)
+    return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature, or a shorter warm start.`;
+  return 'Tasks of medium difficulty, or more episodes a task (training.groupSize).';
+}

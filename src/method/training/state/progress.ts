@@ -1,0 +1,98 @@
+/** The progress of a run, and its form in a checkpoint. */
+import { z } from 'zod';
+import type { Recipe } from '../../recipe/recipe.js';
+import { KlCoefficients } from '../signals/kl-penalty.js';
+import { StabilityWatch } from '../stability/stability-watch.js';
+import { symptomState } from '../stability/symptoms.js';
+
+/** A part of a run's progress, under its name in a checkpoint's `state.json`. */
+export interface Stateful<Value, Kept> {
+  readonly schema: z.ZodType<Kept>;
+  /** The part from a checkpoint; the initial value if `kept` is undefined. */
+  load(kept: Kept | undefined, recipe: Recipe): Value;
+  /** The JSON value of the part; undefined to omit it. */
+  save(value: Value): Kept | undefined;
+}
+
+const stateful = <Value, Kept>(part: Stateful<Value, Kept>): Stateful<Value, Kept> => part;
+
+/** A value that is stored unchanged. */
+const plain = <Value>(schema: z.ZodType<Value>, first: Value): Stateful<Value, Value> => ({
+  schema,
+  load: (kept) => kept ?? first,
+  save: (value) => value,
+});
+
+const numbers = z.record(z.string(), z.number()).default({});
+
+/** Numbers by name. An empty record is omitted. */
+const plainNumbers = (): Stateful<Readonly<Record<string, number>>, Readonly<Record<string, number>>> => ({
+  ...plain<Readonly<Record<string, number>>>(numbers, {}),
+  save: (value) => (Object.keys(value).length === 0 ? undefined : value),
+});
+
+const watchSchema = z.object({
+  norms: z.record(z.string(), z.array(z.number())),
+  dropped: z.record(z.string(), z.number()),
+  symptoms: z.record(z.string(), symptomState).default({}),
+  silent: numbers,
+});
+
+/**
+ * The parts of a run's progress. A new part is a row here. Random numbers follow from the step, so no part stores any.
+ */
+const parts = {
+  /** The last complete step. */
+  step: plain(z.int().min(0), 0),
+  /** The last step that was evaluated, -1 for none. */
+  evaluated: plain(z.int().min(-1), -1),
+  watch: stateful({
+    schema: watchSchema,
+    load: (kept, recipe) => new StabilityWatch(recipe, kept),
+    save: ({ state }) => state as z.output<typeof watchSchema>, // nothing changes the arrays
+  }),
+  /** The KL coefficients that a controller has changed, by policy. */
+  kl: stateful({
+    schema: numbers,
+    load: (kept) => new KlCoefficients(kept),
+    save: ({ state }) => state,
+  }),
+  /** The estimator's state after the last complete step. */
+  estimator: plainNumbers(),
+  /** The success that a curriculum predicts, by level. */
+  predictions: plainNumbers(),
+  /** The hash of the warm start in the cache. Undefined without a warm start. */
+  warmStart: plain<string | undefined>(z.string().optional(), undefined),
+};
+
+type Parts = typeof parts;
+
+/** The progress of a run: each part by its name. */
+export type Progress = { -readonly [Name in keyof Parts]: ReturnType<Parts[Name]['load']> };
+
+type KeptParts = { [Name in keyof Parts]: NonNullable<ReturnType<Parts[Name]['save']>> };
+
+const rows = Object.entries(parts) as unknown as [keyof Parts, Stateful<unknown, unknown>][];
+
+/** The schema of the parts that a checkpoint keeps. */
+export const keptSchema = z.object(
+  Object.fromEntries(rows.map(([name, { schema }]) => [name, schema])) as {
+    [Name in keyof Parts]: Parts[Name]['schema'];
+  },
+);
+
+/** The progress of a run before its first step. `warmStart` is the hash of the warm start of its policies. */
+export function firstProgress(recipe: Recipe, warmStart?: string): Progress {
+  return { ...loadProgress(recipe, {}), warmStart };
+}
+
+/** The progress in a checkpoint. A missing part gets its initial value. */
+export function loadProgress(recipe: Recipe, kept: Partial<Record<keyof Parts, unknown>>): Progress {
+  return Object.fromEntries(rows.map(([name, part]) => [name, part.load(kept[name], recipe)])) as unknown as Progress;
+}
+
+/** The parts of a progress as JSON. */
+export function keptProgress(progress: Progress): Partial<KeptParts> {
+  const kept = rows.map(([name, part]) => [name, part.save(progress[name])] as const);
+  return Object.fromEntries(kept.filter(([, value]) => value !== undefined)) as Partial<KeptParts>;
+}

@@ -1,0 +1,249 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { fakeRun } from '../../../../test/support/fake-run.js';
+import { eventsOf, filesOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+import type { Step } from '../../../base/core/events.js';
+import { mean } from '../../../base/core/statistics.js';
+import type { TaskSource } from '../../../base/core/task.js';
+import { nodeFiles } from '../../../base/platform/node-files.js';
+import { nodeHost } from '../../../base/platform/node-host.js';
+import { executeRun } from '../../../runs/run/execute-run.js';
+import type { Script } from '../../../runs/testing/scripted-sampler.js';
+import { agent } from '../../../teams/team/agent.js';
+import { integer } from '../../../teams/team/parsers.js';
+import { defineTeam } from '../../../teams/team/team.js';
+import { filterGroups } from '../../advantage/filter.js';
+import { readEpisodes } from '../../store/episode-files.js';
+import { RunDirectory } from '../../store/run-directory.js';
+import type { Predictions } from '../play/curriculum.js';
+import { baselinesOf } from '../signals/greedy-baselines.js';
+import { trainTeam } from '../train.js';
+import { playStep, type StepPlayer } from './play-step.js';
+
+const root = temporaryRoot();
+const rolloutStep = (run: StepPlayer, step: number, predictions: Predictions = {}) =>
+  playStep(run, { step: step - 1, predictions });
+
+/** Task n asks for n. */
+const numbered = (size: number): TaskSource => ({
+  name: 'numbered',
+  load: async () => ({ name: 'numbered', size, at: (index) => ({ id: `t${index}`, data: { n: index } }) }),
+});
+
+/** The reward is the number in the answer. An invalid answer earns nothing and costs a tenth. */
+const team = defineTeam({
+  name: 'teller',
+  task: z.object({ n: z.number() }),
+  agents: { teller: agent({ parse: integer, invalidPenalty: 0.1, sampling: { maxTokens: 4 } }) },
+  play: async ({ task, agents: { teller } }) => (await teller(`${task.n}`)).value ?? 0,
+  reward: ({ outcome }) => outcome,
+});
+
+/** Siblings of even tasks answer 0, 1, 0, 1 ...; siblings of odd tasks all answer 1. A greedy episode answers 3. */
+function script(): Script {
+  const requests = new Map<string, number>();
+  return ({ prompt, request }) => {
+    if (request.temperature === 0) return '3';
+    const n = Number(/\d+/.exec(prompt)?.[0]);
+    const sibling = requests.get(prompt) ?? 0;
+    requests.set(prompt, sibling + 1);
+    return n % 2 === 0 ? `${sibling % 2}` : '1';
+  };
+}
+
+const recipe = (overrides: readonly string[], tasks = numbered(40)) =>
+  tinyRecipe(
+    { team, tasks, training: { steps: 1, tasksPerStep: 4, groupSize: 4 }, evaluation: { tasks: 1 } },
+    overrides,
+  );
+
+const runOf = async (overrides: readonly string[], tasks?: TaskSource, says: Script = script()) =>
+  (await fakeRun(root, recipe(overrides, tasks), says)).run;
+
+const idsOf = (groups: readonly { readonly task: { readonly id: string } }[]) => groups.map(({ task }) => task.id);
+const isMixed = (id: string) => Number(id.slice(1)) % 2 === 0;
+const REFILL = ['training.filter.type=equal-outcomes', 'training.filter.refill.maxRounds=9'];
+
+describe('the episodes of a step', () => {
+  it('are all learnt from if there is no filter', async () => {
+    const played = await rolloutStep(await runOf([]), 1);
+    expect(played.kept).toEqual(played.all);
+    expect(played.filter).toBeUndefined();
+    expect(played.extra.episodes).toEqual([]);
+  });
+
+  it('equal outcomes: drops the same groups as the exported filter', async () => {
+    const { all, kept, filter } = await rolloutStep(await runOf(['training.filter.type=equal-outcomes']), 1);
+    expect(all).toHaveLength(4);
+    const rewards = all.flatMap(({ episodes }) => episodes.map(({ score }) => score.team));
+    expect(kept.flatMap(({ episodes }) => episodes)).toEqual(
+      filterGroups(rewards, { groupSize: 4 }).map((i) => all.flatMap(({ episodes }) => episodes)[i]),
+    );
+    expect(idsOf(kept)).toEqual(idsOf(all).filter(isMixed));
+    const dropped = 4 - kept.length;
+    expect(filter).toEqual({ rounds: 1, played: 4, refilled: 0, dropped, surplus: 0, kept: kept.length });
+  });
+
+  it('refill: plays further tasks until the step is full, each once, the same tasks every time', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 1000 }), async (step) => {
+        const { all, kept, filter } = await rolloutStep(await runOf(REFILL), step);
+        expect(kept).toHaveLength(4);
+        expect(idsOf(kept).every(isMixed)).toBe(true);
+        expect(idsOf(kept)).toEqual(idsOf(all).filter(isMixed).slice(0, 4));
+        expect(new Set(idsOf(all)).size).toBe(all.length);
+        expect(filter).toMatchObject({ played: all.length, refilled: all.length - 4, kept: 4 });
+        expect((filter?.dropped ?? 0) + (filter?.surplus ?? 0)).toBe(all.length - 4);
+        expect(idsOf((await rolloutStep(await runOf(REFILL), step)).all)).toEqual(idsOf(all));
+      }),
+      { numRuns: 5 },
+    );
+  });
+
+  it('refill: other seeds and steps play other tasks', async () => {
+    const taken = async (overrides: readonly string[], step: number) =>
+      idsOf((await rolloutStep(await runOf([...REFILL, ...overrides]), step)).all);
+    expect(await taken(['seed=2'], 1)).not.toEqual(await taken([], 1));
+    expect(await taken([], 2)).not.toEqual(await taken([], 1));
+  });
+
+  it('refill: ends with the rounds, or with the tasks, and learns from the kept groups', async () => {
+    const never: Script = () => '1';
+    const rounds = await rolloutStep(await runOf(REFILL, numbered(1000), never), 1);
+    expect(rounds.filter).toEqual({ rounds: 9, played: 36, refilled: 32, dropped: 36, surplus: 0, kept: 0 });
+    const tasks = await rolloutStep(await runOf(REFILL, numbered(6)), 1);
+    expect(tasks.all).toHaveLength(6);
+    expect(idsOf(tasks.kept).sort()).toEqual(['t0', 't2', 't4']);
+  });
+
+  it('variance: the fraction of the groups that vary most', async () => {
+    const wide: Script = ({ prompt, request }) => `${Number(/\d+/.exec(prompt)?.[0]) * (Number(request.key[0]) % 2)}`;
+    const { all, kept, filter } = await rolloutStep(
+      await runOf(['training.filter.type=variance', 'training.filter.keep=0.5'], numbered(40), wide),
+      1,
+    );
+    const spread = ({ episodes }: (typeof all)[number]) => {
+      const scores = episodes.map(({ score }) => score.team);
+      return mean(scores.map((score) => (score - mean(scores)) ** 2));
+    };
+    const widest = [...all].sort((a, b) => spread(b) - spread(a)).slice(0, 2);
+    expect(kept).toEqual(all.filter((group) => widest.includes(group)));
+    expect(filter).toMatchObject({ played: 4, dropped: 2, kept: 2 });
+  });
+
+  it('compares the chosen score: the outcome alone, or with penalties', async () => {
+    // Zero and invalid answers earn nothing; an invalid answer costs a penalty.
+    let calls = 0;
+    const garbage = (): Script => () => (calls++ % 2 === 0 ? '0' : '=');
+    const kept = async (score: string) =>
+      (
+        await rolloutStep(
+          await runOf(['training.filter.type=equal-outcomes', `training.filter.score=${score}`], undefined, garbage()),
+          1,
+        )
+      ).kept.length;
+    expect([await kept('outcome'), await kept('outcome+penalties'), await kept('mean')]).toEqual([0, 4, 4]);
+  });
+});
+
+describe('a filtered run', () => {
+  it('learns from the kept groups alone, divides by their tokens, and records all groups', async () => {
+    const { run, progress, log, submitted } = await fakeRun(root, recipe(REFILL), script());
+    await trainTeam(run, progress, log);
+    const step = (await log.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    const episodes = await readEpisodes(nodeFiles, log.stepEpisodesPath(1));
+    const { played = 0, kept } = step?.filter ?? {};
+    expect([played * 4, kept]).toEqual([episodes.length, 4]);
+    expect(step?.agents.teller?.turns).toBe(played * 4);
+    expect(step?.reward.mean).toBeCloseTo(mean(episodes.map(({ score }) => score.team)), 12);
+    expect((step?.groups.mixed ?? 0) + (step?.groups.allRight ?? 0)).toBe(played);
+    const learnt = episodes.filter(({ turns }) => turns[0]?.advantage !== undefined);
+    expect(new Set(learnt.map(({ task }) => task.id)).size).toBe(4);
+    const tokens = learnt.reduce((sum, { turns }) => sum + (turns[0]?.response.length ?? 0), 0);
+    expect(submitted.map(({ samples, options }) => [samples.length, options.normalizer])).toEqual([[16, tokens]]);
+  });
+
+  it('survives a step in which every group is dropped, without an update', async () => {
+    const { run, progress, log, steps } = await fakeRun(
+      root,
+      recipe(['training.filter.type=equal-outcomes']),
+      () => '1',
+    );
+    await trainTeam(run, progress, log);
+    expect(steps).toEqual([]);
+    expect((await log.events()).filter(({ type }) => type === 'step')).toMatchObject([
+      { filter: { kept: 0, dropped: 4 }, reward: { mean: 1 }, agents: { teller: { turns: 16, maxAbsAdvantage: 0 } } },
+    ]);
+  });
+
+  it('resumes from a checkpoint without a difference, with further tasks too', { tags: 'verify' }, async () => {
+    const filtered = tinyRecipe({}, [...REFILL, 'training.groupSize=2', 'warmStart.steps=2', 'seed=2']);
+    const whole = await trainTiny(root, filtered);
+    const [events, files] = [await eventsOf(whole), await filesOf(whole)];
+    const refilled = events.flatMap((event) => (event.type === 'step' ? [event.filter?.refilled] : []));
+    expect(refilled.slice(2)).not.toEqual([0, 0]);
+    await rm(join(whole.path, 'checkpoints', 'step-000004'), { recursive: true });
+    const run = await RunDirectory.open(whole.path);
+    const checkpoint = await run.latestCheckpoint();
+    expect(checkpoint?.step).toBe(2);
+    await run.rewind(checkpoint);
+    await executeRun(filtered, run, nodeHost({ threads: 1 }), { checkpoint });
+    expect(await eventsOf(run)).toEqual(events);
+    expect(await filesOf(run)).toEqual(files);
+  });
+
+  it('needs groups', async () => {
+    await expect(runOf([...REFILL, 'training.groupSize=1'])).rejects.toThrow(
+      'training.filter: compares the episodes of a group: expected training.groupSize to be at least 2',
+    );
+  });
+});
+
+it('agents that share their statistics are agents of the team', async () => {
+  await expect(runOf(['advantage.shareStatistics=[["teller","telller"]]'])).rejects.toThrow(
+    "advantage.shareStatistics: the team has no agent 'telller'; did you mean 'teller'?",
+  );
+});
+
+describe('greedy baselines', () => {
+  it('are one episode a task at temperature 0, counted separately and not learnt from', async () => {
+    const { run, progress, log, submitted } = await fakeRun(root, recipe(['advantage.type=remax']), script());
+    const { kept, extra } = await rolloutStep(run, 1);
+    const greedy = extra.episodes;
+    expect(idsOf(greedy)).toEqual(idsOf(kept));
+    expect(greedy.flatMap(({ turns }) => turns.map(({ temperature, text }) => [temperature, text]))).toEqual(
+      new Array(4).fill([0, '3']),
+    );
+    await trainTeam(run, progress, log);
+    const step = (await log.events()).find((event): event is Extract<typeof event, Step> => event.type === 'step');
+    expect(step?.baseline).toEqual({ episodes: 4, reward: 3, failed: 0 });
+    expect(step?.agents.teller?.turns).toBe(16);
+    expect(step?.tokens.sampled).toBe(2 * (16 + 4)); // a digit and the stop token each
+    const advantages = submitted[0]?.samples.map(({ advantages, mask }) => advantages[mask.indexOf(1)]);
+    const rewards = kept.flatMap(({ episodes }) => episodes.map(({ score }) => score.team));
+    expect(advantages).toEqual(rewards.map((reward) => reward - 3));
+  });
+
+  it("is the mean of the agent's own turns, penalties and rewards of its own included; else the reward that it would have had", () => {
+    const turn = (of: string, more = {}) => ({ agent: of, penalty: 0, ...more });
+    const score = { team: 1, agents: { critic: 0.5 }, parts: {} };
+    const task = { id: 't', data: {} };
+    const greedy = [
+      {
+        task,
+        sample: 0,
+        outcome: 1,
+        score,
+        turns: [turn('solver', { penalty: 0.25 }), turn('solver', { stepReward: 1 })],
+      },
+    ];
+    const turns = [turn('solver'), turn('critic'), turn('judge')];
+    const groups = [{ task, episodes: [{ task, sample: 0, outcome: 1, score, turns }] }];
+    const baselines = baselinesOf(groups as never, greedy as never);
+    expect(turns.map((one) => baselines.get(one as never)?.baseline)).toEqual([(0.75 + 2) / 2, 0.5, 1]);
+    expect(baselinesOf(groups as never, []).size).toBe(0);
+  });
+});

@@ -1,0 +1,101 @@
+/** The rollout of a step: it plays the episodes, and selects the episodes that policies learn from. */
+import type { EpisodeGroup, Task } from '../../../base/nouns.js';
+import type { Versions } from '../../../teams/rollout.js';
+import { applyFailureRule } from '../../../teams/rollout.js';
+import { levelsOf, tasksByPrediction } from '../play/curriculum.js';
+import { passFilter } from '../play/filter-groups.js';
+import { groupSizesOf } from '../play/group-sizes.js';
+import type { Played } from '../play/played.js';
+import { furtherTasks } from '../play/step-tasks.js';
+import type { Playing, TrainingRun } from '../run/run-state.js';
+import { playSignals } from '../signals/index.js';
+import type { Progress } from '../state/progress.js';
+
+/** The part of a run that plays a step. */
+export type StepPlayer = Playing & Pick<TrainingRun, 'estimator' | 'signals'>;
+
+/** The position of a run before the step to play. */
+export type StepPosition = Pick<Progress, 'step' | 'predictions'>;
+
+export interface PlayOptions {
+  /** The number of tasks; `training.tasksPerStep` by default. */
+  readonly tasks?: number;
+  /** The published versions of the policies that play. Default: the latest versions. */
+  readonly versions?: Versions | undefined;
+}
+
+/**
+ * Plays the step after the last complete step: G episodes of each of its tasks, and the rollouts of the run's signals.
+ * If a filter refills, it plays further tasks until enough groups are kept or the rounds are over.
+ * @throws the reason of the host's signal if interrupted
+ */
+export async function playStep(run: StepPlayer, progress: StepPosition, options: PlayOptions = {}): Promise<Played> {
+  const { recipe, tasks, host } = run;
+  const step = progress.step + 1;
+  const { failedEpisodes, filter } = recipe.training;
+  const { tasks: count = recipe.training.tasksPerStep, versions } = options;
+  const started = host.clock.seconds();
+  const maxRounds = filter?.type === 'equal-outcomes' ? (filter.refill?.maxRounds ?? 1) : 1;
+  const all: EpisodeGroup[] = [];
+  const scored: EpisodeGroup[] = [];
+  const kept: EpisodeGroup[] = [];
+  let next = tasksByPrediction(tasks.train, recipe, step, progress.predictions).slice(0, count);
+  const further = furtherTasks(tasks.train, recipe.seed, step, next);
+  let rounds = 0;
+  while (next.length > 0) {
+    const round = await playTasks(run, progress, next, versions);
+    const fair = applyFailureRule(round, failedEpisodes);
+    all.push(...round);
+    scored.push(...fair);
+    kept.push(...passFilter(fair, filter));
+    rounds++;
+    const missing = count - kept.length;
+    if (rounds >= maxRounds || missing <= 0) break;
+    // The number that is probably needed, by the share of groups that was kept so far.
+    const share = kept.length / all.length;
+    next = [...take(further, share > 0 ? Math.min(count, Math.ceil(missing / share)) : count)];
+  }
+  const learnt = kept.slice(0, count);
+  const counts = {
+    rounds,
+    played: all.length,
+    refilled: Math.max(0, all.length - count),
+    dropped: all.length - kept.length,
+    surplus: kept.length - learnt.length,
+    kept: learnt.length,
+  };
+  const extra = await playSignals(run, { step, groups: learnt, versions });
+  const levels = levelsOf(scored, recipe, tasks, progress.predictions);
+  return {
+    ...{ step, all, scored, kept: learnt, extra },
+    ...(levels && { levels }),
+    ...(filter === undefined ? {} : { filter: counts }),
+    seconds: host.clock.seconds() - started,
+  };
+}
+
+/** Plays a group of episodes of each of the tasks. The groups are equal unless the curriculum sets their sizes. */
+function playTasks(
+  { recipe, executor, host }: Playing,
+  { step, predictions }: StepPosition,
+  tasks: readonly Task[],
+  versions: Versions | undefined,
+): Promise<EpisodeGroup[]> {
+  return executor.playGroups({
+    team: recipe.team,
+    tasks,
+    groupSize: groupSizesOf(tasks, recipe, predictions),
+    phase: 'training',
+    step: step + 1,
+    versions,
+    signal: host.signal,
+  });
+}
+
+function* take<T>(items: Iterator<T>, count: number): Generator<T> {
+  for (let i = 0; i < count; i++) {
+    const { value, done } = items.next();
+    if (done === true) return;
+    yield value;
+  }
+}

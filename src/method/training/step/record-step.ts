@@ -1,0 +1,55 @@
+import { TrainingError } from '../../../base/errors.js';
+import type { Step } from '../../../base/events.js';
+import { commonFailure, failureText } from '../play/common-failure.js';
+import { predictionsAfter } from '../play/curriculum.js';
+import type { Played } from '../play/played.js';
+import { keepStep } from '../record/kept-episodes.js';
+import { failureEvents } from '../record/step-event.js';
+import type { RunLog, TrainingRun } from '../run/run-state.js';
+import type { Progress } from '../state/progress.js';
+import type { Learnt } from '../update/learnt.js';
+import { judgeStep } from './judge-step.js';
+import { stepEvents } from './step-events.js';
+
+/** If all episodes of a step failed in the same way, records the step and ends the run. @throws TrainingError then */
+export async function refuseCommonFailure(
+  { recipe: { training } }: Pick<TrainingRun, 'recipe'>,
+  log: RunLog,
+  played: Played,
+): Promise<void> {
+  const common = commonFailure(played.all);
+  if (common === undefined) return;
+  for (const event of failureEvents(played.all, played.step, training.failedEpisodes)) log.emit(event);
+  await keepStep(training, log, played);
+  throw new TrainingError(`every episode of step ${played.step} failed alike: ${failureText(common)}`);
+}
+
+/** Sets the progress of a run to the end of a step. */
+export function advance(
+  { recipe }: Pick<TrainingRun, 'recipe'>,
+  progress: Progress,
+  played: Played,
+  learnt: Learnt,
+): void {
+  progress.step = played.step;
+  progress.estimator = learnt.advantages.state;
+  progress.predictions = predictionsAfter(progress.predictions, played.levels, recipe);
+}
+
+/**
+ * Writes the events and the episodes of a step, and the warnings about it.
+ * @throws TrainingError if the run must end: its gradients are not numbers, or the recipe stops at a spike
+ */
+export async function recordStep(
+  run: TrainingRun,
+  progress: Progress,
+  log: RunLog,
+  played: Played,
+  learnt: Learnt,
+): Promise<void> {
+  const recorded = stepEvents(run, played, learnt);
+  const { events, fatal } = judgeStep(run, progress, recorded.at(-1) as Step, played, learnt);
+  for (const event of [...recorded, ...events]) log.emit(event);
+  await keepStep(run.recipe.training, log, played, learnt);
+  if (fatal !== undefined) throw new TrainingError(fatal);
+}

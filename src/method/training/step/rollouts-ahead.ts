@@ -1,0 +1,77 @@
+/**
+ * Rollouts that begin before the updates of earlier steps, so that sampling continues while other episodes wait for
+ * tools.
+ */
+
+import type { Versions } from '../../../teams/rollout.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import type { Played } from '../play/played.js';
+import { stalenessOf } from '../play/staleness.js';
+import type { TrainingRun } from '../run/run-state.js';
+import { playStep, type StepPosition } from './play-step.js';
+
+interface StartedRollout {
+  /** The last complete step when the rollout began. */
+  readonly after: number;
+  readonly rollout: Promise<Played>;
+}
+
+/**
+ * The rollouts of a run in the order of its steps. With a staleness of S the rollout of step k begins as soon as step k
+ * - 1 - S has made its updates. The weights that are published then play it to its end. So the weights of each episode
+ * do not depend on timing, and one seed gives one run. The run learns from each rollout in order. It does not drop or
+ * restart any, so that slow tasks count as much as fast ones. No rollout begins ahead of a checkpoint that the recipe
+ * asks for, so that a run that resumes from it equals the uninterrupted run. With a staleness of 0 no rollout begins
+ * before the updates of the previous step.
+ */
+export class RolloutsAhead {
+  readonly #run: TrainingRun;
+  readonly #staleness: number;
+  readonly #begun = new Map<number, StartedRollout>();
+  readonly #end = new AbortController();
+
+  constructor(run: TrainingRun) {
+    this.#run = run;
+    this.#staleness = stalenessOf(run.recipe);
+  }
+
+  /** Plays the step after the last complete step, and begins the later steps that may begin now. */
+  async next(progress: StepPosition): Promise<Played> {
+    const { clock } = this.#run.host;
+    const started = clock.seconds();
+    const step = progress.step + 1;
+    const last = lastAhead(this.#run.recipe.training, step, this.#staleness);
+    for (let ahead = step; ahead <= last; ahead++) if (!this.#begun.has(ahead)) this.#begin(ahead, progress);
+    const { rollout, after } = this.#begun.get(step) as StartedRollout;
+    const played = await rollout;
+    this.#begun.delete(step);
+    const staleness = this.#staleness === 0 ? {} : { staleness: progress.step - after };
+    return { ...played, ...staleness, seconds: clock.seconds() - started };
+  }
+
+  /** Ends the rollouts that have begun, and waits for them. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort(new Error('the run has ended, so this episode is not needed'));
+    await Promise.allSettled([...this.#begun.values()].map(({ rollout }) => rollout));
+    this.#begun.clear();
+  }
+
+  #begin(step: number, { step: after, predictions }: StepPosition): void {
+    const { trained, host } = this.#run;
+    const signal = AbortSignal.any([host.signal, this.#end.signal]);
+    const published = trained.flatMap(({ name, handle: { version } }) =>
+      version === undefined ? [] : [[name, version] as const],
+    );
+    const versions: Versions | undefined = this.#staleness === 0 ? undefined : Object.fromEntries(published);
+    const run = { ...this.#run, host: { ...host, signal } };
+    const rollout = playStep(run, { step: step - 1, predictions }, { versions });
+    rollout.catch(() => {}); // `next` reports it, unless the run ends before
+    this.#begun.set(step, { after, rollout });
+  }
+}
+
+/** The last step whose rollout may begin while this step is the next to learn from. */
+function lastAhead({ steps, checkpointEvery }: Recipe['training'], step: number, staleness: number): number {
+  const checkpoint = Math.ceil(step / checkpointEvery) * checkpointEvery;
+  return Math.min(step + staleness, checkpoint, steps);
+}

@@ -1,0 +1,37 @@
+/**
+ * Dr. MAS reinforcement learning of a team, as the method's sentences: play G episodes of each of a step's tasks; score
+ * the turns under the references and the critics, estimate the advantages, and update each policy on the turns of its
+ * agents; record the results; sometimes evaluate and write a checkpoint.
+ *
+ * Feng, Zheng, He, Zhang, An: "Dr. MAS: Stable Reinforcement Learning for Multi-Agent LLM Systems", arXiv 2602.08847.
+ */
+import { checkpointDue, saveCheckpoint } from './checkpoint.js';
+import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
+import type { RunLog, TrainingRun } from './run/run-state.js';
+import type { Progress } from './state/progress.js';
+import { learnStep } from './step/learn-step.js';
+import { advance, recordStep, refuseCommonFailure } from './step/record-step.js';
+import { RolloutsAhead } from './step/rollouts-ahead.js';
+
+/**
+ * Trains from the run's last complete step to the recipe's last step. If the host's signal interrupts it, it stops
+ * while episodes are played, or after a complete step: it makes all updates of a step or none.
+ * @throws TrainingError if it cannot continue; the reason of the signal if interrupted
+ */
+export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLog): Promise<void> {
+  const { training, evaluation } = run.recipe;
+  await using rollouts = new RolloutsAhead(run);
+
+  for (;;) {
+    if (evaluationDue({ training, evaluation }, progress)) await evaluatePolicies(run, progress, log);
+    if (checkpointDue(training, progress)) await saveCheckpoint(run, progress, log);
+    if (progress.step >= training.steps) return;
+
+    const played = await rollouts.next(progress); // playStep, begun ahead if the recipe allows it
+    await refuseCommonFailure(run, log, played);
+    const learnt = await learnStep(run, progress, played);
+    advance(run, progress, played, learnt);
+    await recordStep(run, progress, log, played, learnt);
+    run.host.signal.throwIfAborted();
+  }
+}

@@ -1,0 +1,34 @@
+import type { Turn } from '../../../base/nouns.js';
+import type { KlTerm } from '../../../engine/loss.js';
+import type { Learner } from '../run/learner.js';
+import type { Coefficients, SignalsByTurn } from '../run/signal.js';
+import { type KlCoefficients, meanKl } from '../signals/kl-penalty.js';
+import type { PolicyUpdate } from './update-result.js';
+
+/** The KL term of a policy's loss, if its penalty is part of the loss. */
+export function klTerm(learner: Learner, coefficients: Coefficients): { readonly kl?: KlTerm } {
+  const { kl } = learner;
+  return kl?.in === 'loss' ? { kl: { kind: kl.kind, coefficient: coefficients.of(learner) } } : {};
+}
+
+/** Adds to an update the KL of its turns. Then a controller may change the coefficient. */
+export function settleKl(
+  coefficients: KlCoefficients,
+  learner: Learner,
+  update: PolicyUpdate,
+  turns: readonly Turn[],
+  signals: SignalsByTurn,
+): PolicyUpdate {
+  const rows = turns.flatMap((turn) => {
+    const kl = signals.get(turn)?.kl;
+    return kl === undefined ? [] : [{ agent: turn.agent, kl }];
+  });
+  if (rows.length === 0) return update;
+  const klOf = (some: typeof rows) => meanKl(some.map(({ kl }) => kl));
+  const agents = Object.entries(update.agents).map(([name, agent]) => {
+    return [name, { ...agent, referenceKl: klOf(rows.filter((row) => row.agent === name)) }] as const;
+  });
+  const [referenceKl, klCoefficient] = [klOf(rows), coefficients.of(learner)];
+  coefficients.observe(learner, referenceKl, rows.length);
+  return { ...update, referenceKl, klCoefficient, agents: Object.fromEntries(agents) };
+}

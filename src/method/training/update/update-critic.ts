@@ -1,0 +1,87 @@
+/** The update of a critic, which learns the returns of its policy's turns. */
+
+import type { PolicyStep } from '../../../base/events.js';
+import type { Host } from '../../../base/host.js';
+import { mean, standardDeviation } from '../../../base/math.js';
+import type { ValueSample } from '../../../base/nouns.js';
+import type { OptimStepResult, ValueLossResult } from '../../../engine/contract.js';
+import { countTokensOf } from '../../../engine/loss.js';
+import type { TurnAdvantage } from '../advantages/advantages.js';
+import type { Learner } from '../run/learner.js';
+import type { SignalsByTurn } from '../run/signal.js';
+import { trainingSample } from '../samples/training-samples.js';
+import { updatesOf } from './mini-batches.js';
+import type { UpdatePosition } from './update-policy.js';
+import { largestNorm } from './update-result.js';
+
+/** If returns differ by less, they are equal, and there is no variance to explain. */
+const LEAST_SPREAD = 1e-6;
+
+/** The result of a critic's update. */
+export type CriticUpdate = NonNullable<PolicyStep['critic']>;
+
+/**
+ * One update (or several epochs and mini-batches) of a policy's critic.
+ * @param warn Receives a warning for a gradient that was not a number
+ * @returns undefined if the policy has no critic
+ */
+export async function updateCritic(
+  { name, critic }: Pick<Learner, 'name' | 'critic'>,
+  { seed, step, steps }: UpdatePosition,
+  chains: readonly (readonly TurnAdvantage[])[],
+  signals: SignalsByTurn,
+  warn: Host['warn'],
+): Promise<CriticUpdate | undefined> {
+  if (critic === undefined) return undefined;
+  const { handle, settings } = critic;
+  const { optimizer, clipNorm, clip } = settings;
+  const samples = chains.map((chain) => valueSample(chain, signals));
+  const position = { step, steps };
+  const keyOf = (epoch: number) => ['critic', seed, step, epoch, name];
+  const losses: ValueLossResult[] = [];
+  const optimSteps: OptimStepResult[] = [];
+  let lastRate = 0;
+  for (const { batch, learningRate } of updatesOf(samples, settings, position, keyOf)) {
+    const normalizer = countTokensOf(batch);
+    const learnt = handle.forwardBackward(batch, { clip, normalizer });
+    const stepped = handle.optimStep({ optimizer: { ...optimizer, learningRate }, clipNorm });
+    const [loss, optimStep] = await Promise.all([learnt, stepped]);
+    losses.push(loss);
+    optimSteps.push(optimStep);
+    lastRate = learningRate;
+  }
+  if (optimSteps.some(({ applied }) => !applied))
+    warn('critic', `step ${step}: a gradient of the critic of '${name}' was not a number; that update was not made`);
+  return {
+    loss: mean(losses.map(({ loss }) => loss)),
+    clipFraction: mean(losses.map(({ clipFraction }) => clipFraction)),
+    gradientNorm: largestNorm(optimSteps) ?? Number.NaN, // the form in the event
+    learningRate: lastRate,
+    explainedVariance: explainedVariance(chains.flat(), signals),
+  };
+}
+
+function valueSample(chain: readonly TurnAdvantage[], signals: SignalsByTurn): ValueSample {
+  const { tokens, mask } = trainingSample(chain);
+  const row = (numbersOf: (turn: TurnAdvantage) => ArrayLike<number> | undefined) => {
+    const all = new Float32Array(tokens.length);
+    for (const each of chain) all.set(numbersOf(each) ?? [], each.turn.prompt.length);
+    return all;
+  };
+  const oldValues = row(({ turn }) => signals.get(turn)?.values);
+  return { tokens, mask, oldValues, returns: row(({ returns }) => returns) };
+}
+
+/**
+ * 1 - Var(return - value) / Var(return) over tokens: 1 for a critic that predicts each return, 0 if it predicts their
+ * mean.
+ */
+function explainedVariance(turns: readonly TurnAdvantage[], signals: SignalsByTurn): number {
+  const returns = turns.flatMap((turn) => turn.returns ?? []);
+  const errors = turns.flatMap(({ turn, returns = [] }) => {
+    const values = signals.get(turn)?.values;
+    return returns.map((each, t) => each - (values?.[t] ?? 0));
+  });
+  const spread = standardDeviation(returns);
+  return spread < LEAST_SPREAD ? 0 : 1 - (standardDeviation(errors) / spread) ** 2;
+}

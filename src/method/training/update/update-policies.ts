@@ -1,0 +1,77 @@
+/** The update of a step: each policy and its critic learn from the turns of the policy's agents. */
+import { lossKind } from '../../../engine/loss.js';
+import type { StepAdvantages, TurnAdvantage } from '../advantages/advantages.js';
+import { stalenessOf } from '../play/staleness.js';
+import { type Learner, stepsAhead } from '../run/learner.js';
+import type { TrainingRun } from '../run/run-state.js';
+import type { LearnerTurns, SignalsByTurn } from '../run/signal.js';
+import { tokensByEpisode, trainingSample } from '../samples/training-samples.js';
+import type { KlCoefficients } from '../signals/kl-penalty.js';
+import { settleKl } from './settle-kl.js';
+import { updateCritic } from './update-critic.js';
+import { type SpikeLimits, updatePolicy } from './update-policy.js';
+import type { PolicyUpdate, Updates } from './update-result.js';
+import { updatedTokens } from './updated-tokens.js';
+
+/** The update of a policy that still waits for its critic. It counts as applied, because no update was dropped. */
+const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, outcome: 'applied', agents: {} };
+
+/** The parts of a run's progress that updates read. The updates change the KL coefficients. */
+export interface UpdateState {
+  readonly kl: KlCoefficients;
+  readonly watch: SpikeLimits;
+}
+
+/** A step with its advantages. */
+export interface EstimatedStep {
+  readonly step: number;
+  readonly turns: readonly LearnerTurns[];
+  readonly signals: SignalsByTurn;
+  readonly advantages: StepAdvantages;
+  /** Whether to keep the ratio of each token, for the episodes on disk. */
+  readonly keepRatios: boolean;
+}
+
+/** Updates all policies on a step, in epochs of mini-batches. The policies are updated at the same time. */
+export async function updatePolicies(
+  { recipe, host }: Pick<TrainingRun, 'recipe' | 'host'>,
+  { kl, watch }: UpdateState,
+  { step, turns: ofLearners, signals, advantages, keepRatios }: EstimatedStep,
+): Promise<Updates> {
+  const { seed, training } = recipe;
+  const position = { seed, step, steps: training.steps };
+  const options = { kl, watch, keepRatios, versions: stalenessOf(recipe) + 1 };
+  const updates = await Promise.all(
+    ofLearners.map(async ({ learner, chains }) => {
+      if (chains.length === 0) return [];
+      const learnt = chains.map((chain) => chain.map((turn) => advantages.byTurn.get(turn) as TurnAdvantage));
+      const critic = await updateCritic(learner, position, learnt, signals, host.warn);
+      const learn = async () => {
+        if (step <= stepsAhead(learner)) return NOTHING_LEARNT;
+        const samples = samplesOf(learner, learnt, signals);
+        const { update, ratios } = await updatePolicy(learner, position, samples, options);
+        const tokens = updatedTokens(chains, ratios);
+        const settled = settleKl(kl, learner, update, chains.flat(), signals);
+        return { ...settled, ...(tokens.size === 0 ? {} : { tokens }) };
+      };
+      const update = await learn();
+      return [[learner.name, critic === undefined ? update : { ...update, critic }] as const];
+    }),
+  );
+  return Object.fromEntries(updates.flat());
+}
+
+/** One sample a chain. */
+function samplesOf({ kl, loss }: Learner, chains: readonly (readonly TurnAdvantage[])[], signals: SignalsByTurn) {
+  const weighsEpisodes = lossKind(loss).aggregate === 'episode-mean';
+  const lengths = weighsEpisodes ? tokensByEpisode(chains.flat()) : undefined;
+  return chains.map((chain) =>
+    trainingSample(
+      chain.map(({ turn, advantage }) => ({
+        ...{ turn, advantage },
+        referenceLogprobs: kl?.in === 'loss' ? signals.get(turn)?.referenceLogprobs : undefined,
+      })),
+      lengths?.get((chain[0] as TurnAdvantage).episode),
+    ),
+  );
+}

@@ -1,0 +1,59 @@
+import type { LossTerms, PolicyStep } from '../../../base/events.js';
+import type { Turn } from '../../../base/nouns.js';
+import type { OptimStepResult } from '../../../engine/contract.js';
+import type { UpdatedTokens } from '../../store/episode-files.js';
+
+/** The terms that a loss may have beside the policy loss. */
+export const LOSS_TERMS = [
+  'referenceKl',
+  'importanceWeight',
+  'importanceBeyond',
+] as const satisfies readonly (keyof LossTerms)[];
+
+/** The result of an update for one agent, averaged over the optimiser's steps. Norms are before clipping. */
+export interface AgentUpdate extends LossTerms {
+  /** Undefined if the backend reports only the policy's norm, and several agents share the policy. */
+  readonly gradientNorm: number | undefined;
+  /** The agreement with the other agents of its policy. Undefined if it is alone, or if a norm is not known. */
+  readonly agreement?: number;
+  readonly loss: number;
+  readonly entropy: number;
+  readonly clipFraction: number;
+  readonly kl: number;
+  readonly maxRatioDeviation: number;
+  /** Before the first update of the step. */
+  readonly logprobGap: number;
+  readonly tokens: number;
+  /** The metrics that the loss declares, by name. */
+  readonly lossMetrics?: Readonly<Record<string, number>>;
+}
+
+export interface PolicyUpdate extends Omit<PolicyStep, 'gradientNorm'> {
+  /**
+   * The largest norm of the optimiser's steps, so that a skipped step shows. Undefined if a norm was not reported.
+   */
+  readonly gradientNorm: number | undefined;
+  /**
+   * The result of the optimiser's steps: all `applied`; one `skipped`, because its norm was above the limit; or one
+   * `dropped`, because its gradient was not a number or the backend failed.
+   */
+  readonly outcome: 'applied' | 'skipped' | 'dropped';
+  readonly agents: Readonly<Record<string, AgentUpdate>>;
+  /** The ratios of a turn's tokens in the last update that used it, if the step's episodes are written to disk. */
+  readonly tokens?: ReadonlyMap<Turn, UpdatedTokens>;
+}
+
+/** The largest norm of an optimiser's steps. Undefined if one of them was not reported. */
+export function largestNorm(steps: readonly OptimStepResult[]): number | undefined {
+  const norms = steps.flatMap(({ norm }) => norm ?? []);
+  return norms.length < steps.length ? undefined : Math.max(...norms);
+}
+
+export function outcomeOf(steps: readonly OptimStepResult[]): PolicyUpdate['outcome'] {
+  const reasons = steps.flatMap((step) => (step.applied ? [] : [step.why]));
+  if (reasons.length === 0) return 'applied';
+  return reasons.every((why) => why === 'above-limit') ? 'skipped' : 'dropped';
+}
+
+/** By policy. A policy without a turn in this step is missing. */
+export type Updates = Readonly<Record<string, PolicyUpdate>>;

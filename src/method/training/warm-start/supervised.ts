@@ -1,0 +1,169 @@
+/** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
+
+import { TaskError } from '../../../base/errors.js';
+import type { Warmup } from '../../../base/events.js';
+import { mean, RandomStream } from '../../../base/math.js';
+import type { Split, Tokenizer, Trace, TrainingSample } from '../../../base/nouns.js';
+import type { ModelHandle, PolicyHandle } from '../../../engine/contract.js';
+import { countTokensOf } from '../../../engine/loss.js';
+import { promptMessages } from '../../../teams/rollout.js';
+import { type Recipe, systemPromptOf } from '../../recipe/recipe.js';
+import { drawTrace } from '../play/task-source.js';
+import type { TrainedModel } from '../run/learner.js';
+import type { OpenRun } from '../run/run-state.js';
+import { decayFromStart, learningRateAt } from '../update/learning-rate.js';
+
+/** Steps between events. The loss target is checked only then, so that the result cannot depend on timing. */
+const REPORT_EVERY = 50;
+/** Demonstrations in the held-out loss. */
+const HELD_OUT = 128;
+/**
+ * The number of steps that are submitted before the first is awaited, so that the next batch is prepared during the
+ * computation.
+ */
+const IN_FLIGHT = 4;
+
+export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
+
+/** A policy that learns from demonstrations of some agents. */
+interface Taught {
+  readonly policy: PolicyHandle;
+  readonly agents: readonly string[];
+}
+
+/**
+ * Trains the policies of a run on traces. With `share: 'base'` one base learns from all traces and is copied into every
+ * policy. Otherwise each policy learns from the traces of its own agents.
+ */
+export async function trainWarmStart(
+  run: OpenRun,
+  settings: WarmStartSettings,
+  emit: (event: Warmup) => void,
+): Promise<void> {
+  const demonstrationLearners = run.trained.filter((model) => model.learnsDemonstrations);
+  if (settings.share === 'policy') {
+    for (const { name, handle: policy, agents } of demonstrationLearners)
+      await learn(run, settings, { policy, agents }, name, emit);
+  } else {
+    const [base, ...others] = demonstrationLearners as [TrainedModel, ...TrainedModel[]];
+    const policy = base.handle;
+    await learn(run, settings, { policy, agents: Object.keys(run.recipe.agents) }, 'base', emit);
+    for (const { handle } of others) await handle.copyFrom(policy);
+  }
+  for (const { handle } of demonstrationLearners) await handle.resetOptimizer();
+}
+
+async function learn(
+  { recipe, host: { clock, signal } }: OpenRun,
+  settings: WarmStartSettings,
+  { policy, agents }: Taught,
+  name: string,
+  emit: (event: Warmup) => void,
+): Promise<void> {
+  const { steps, batch, lossTarget, learningRate, warmupSteps, finalLearningRate } = settings;
+  const schedule = { type: 'cosine', finalFraction: finalLearningRate } as const;
+  const rates = { learningRate, warmupSteps, schedule };
+  const decay = decayFromStart(steps);
+  const source = { agents, tokenizer: policy.tokenizer, context: policy.context };
+  const heldOut = traceBatch(recipe, source, HELD_OUT, 'test', 0, settings.seed);
+  const losses: number[] = [];
+  const flying: Promise<void>[] = [];
+  let tokens = 0;
+  let started = clock.seconds();
+  for (let step = 1; step <= steps; step++) {
+    signal.throwIfAborted();
+    const samples = traceBatch(recipe, source, batch, 'train', step, settings.seed);
+    const normalizer = countTokensOf(samples);
+    const computed = policy.forwardBackward(samples, { loss: { type: 'demonstrations' }, normalizer });
+    const stepped = policy.optimStep({
+      optimizer: { ...settings, type: 'adamw', learningRate: learningRateAt(rates, step, decay) },
+      clipNorm: settings.clipNorm,
+    });
+    const done = Promise.all([computed, stepped]).then(([{ loss }]) => {
+      losses.push(loss);
+    });
+    done.catch(() => {}); // awaited below, unless the run is interrupted first
+    flying.push(done);
+    tokens += samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
+    if (step % REPORT_EVERY !== 0 && step !== steps) {
+      if (flying.length >= IN_FLIGHT) await flying.shift();
+      continue;
+    }
+    await Promise.all(flying.splice(0));
+    const loss = mean(losses.splice(0));
+    const heldOutLoss = await crossEntropy(policy, heldOut);
+    const now = clock.seconds();
+    emit({ type: 'warmup', policy: name, step, steps, loss, heldOutLoss, tokens, seconds: now - started });
+    started = now;
+    tokens = 0;
+    if (lossTarget !== undefined && loss <= lossTarget) return;
+  }
+}
+
+/** A model that learns from demonstrations, and its context. */
+interface TraceReader {
+  readonly agents: readonly string[];
+  readonly tokenizer: Tokenizer;
+  /** The most tokens in the model's context. */
+  readonly context: number;
+}
+
+/**
+ * The demonstrations of a step, a pure function of seed and step.
+ * @throws TaskError if a demonstration does not fit the model's context
+ */
+export function traceBatch(
+  recipe: Recipe,
+  { agents, tokenizer, context }: TraceReader,
+  count: number,
+  split: Split,
+  step: number,
+  seed: number,
+): TrainingSample[] {
+  // Test tasks need no demonstrations. The source holds some tasks out from its demonstrations.
+  const tasks = recipe.tasks[split].trace === undefined ? recipe.tasks.train : recipe.tasks[split];
+  const samples: TrainingSample[] = [];
+  for (let i = 0; samples.length < count; i++) {
+    const trace = drawTrace(tasks, new RandomStream('warm start', seed, split, step, i), split);
+    if (trace === undefined) throw new Error(`the tasks '${tasks.name}' generate no traces`);
+    if (!agents.includes(trace.agent)) continue;
+    const sample = traceSample(recipe, trace, tokenizer);
+    if (sample.tokens.length > context) throw new TaskError(tooLong(sample, context));
+    samples.push(sample);
+  }
+  return samples;
+}
+
+function traceSample(
+  recipe: Recipe,
+  { agent, messages, tools, response }: Trace,
+  tokenizer: Tokenizer,
+): TrainingSample {
+  const prompt = tokenizer.chat(promptMessages(systemPromptOf(recipe, agent), messages), undefined, tools);
+  const written = [...tokenizer.encode(response), ...tokenizer.stopTokens.slice(0, 1)];
+  const length = prompt.length + written.length;
+  return {
+    tokens: Int32Array.from([...prompt, ...written]),
+    mask: new Uint8Array(length).fill(1, prompt.length),
+    behaviourLogprobs: new Float32Array(length),
+    advantages: new Float32Array(length),
+    temperature: 1,
+    policyVersion: 0,
+    agent,
+  };
+}
+
+function tooLong({ agent, tokens, mask }: TrainingSample, context: number): string {
+  const prompt = mask.indexOf(1);
+  return (
+    `a demonstration for '${agent}' has ${tokens.length} tokens, ${prompt} of them its prompt, but the context of its model ` +
+    `has ${context}: use a larger context, a shorter system prompt or shorter demonstrations`
+  );
+}
+
+async function crossEntropy(policy: ModelHandle, samples: readonly TrainingSample[]): Promise<number> {
+  const rows = await policy.logprobs(samples);
+  let sum = 0;
+  for (const row of rows) for (const logprob of row) sum -= logprob;
+  return sum / countTokensOf(samples);
+}

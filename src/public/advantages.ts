@@ -1,0 +1,25 @@
+/** The names of `drmas/advantages`: estimators, and one of your own. */
+
+export type { TurnRecord } from '../base/nouns.js';
+export type {
+  Estimator,
+  EstimatorSchema,
+  Groups,
+  Moved,
+  Pool,
+  Rule,
+  Settings as EstimatorSettings,
+  SharedPool,
+  TurnBatch,
+} from '../method/advantage.js';
+export {
+  type Advantages,
+  defineEstimator,
+  type EstimatorDeclaration,
+  type EstimatorState,
+  estimateAdvantages,
+  filterGroups,
+  type Laws,
+  type OpenEstimator,
+  type Traits,
+} from '../method/advantage.js';

@@ -1,0 +1,282 @@
+/** The summary of an ablation's runs, and the means of every variant. */
+
+import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '../../base/events.js';
+import type { Spending, TokenCount, TrainingBudget } from '../../base/host.js';
+import { type RunSpending, runSpending } from '../../base/host.js';
+import { finite, mean, meansByKey, standardDeviation } from '../../base/math.js';
+import { rewardsOf } from '../../base/nouns.js';
+
+/** An agent's means over a few steps. Norms are before clipping. */
+export interface AgentStage {
+  /** When the agent is called, like `calls` of a step's event. */
+  readonly share: number;
+  readonly success: number;
+  readonly overall: number;
+  /** The mean over the agent's turns. */
+  readonly reward: number;
+  readonly invalid: number;
+  readonly entropy: number;
+  readonly norm: number;
+  readonly inflation: number;
+  /** The share of its squared shared scores that its own rewards explain. Not a number if no step has it. */
+  readonly ownShare: number;
+}
+
+/** An agent's means over a run's steps. `maxNorm` and `maxAbsAdvantage` are maxima. Norms are before clipping. */
+export interface AgentSummary {
+  readonly turns: number;
+  readonly invalid: number;
+  readonly norm: number;
+  readonly maxNorm: number;
+  readonly spikes: number;
+  readonly inflation: number;
+  readonly maxAbsAdvantage: number;
+  /** The first and the last tenth of the steps. */
+  readonly first: AgentStage;
+  readonly last: AgentStage;
+}
+
+/** The course of a run's figures. */
+export interface Curve {
+  /** The mean reward of each training step. */
+  readonly rewards: readonly number[];
+  /** avg@k of each evaluation, 0..1. */
+  readonly evaluations: readonly { readonly step: number; readonly score: number }[];
+}
+
+/** A run of an ablation: its directory's name, its variant and its pair. */
+export interface ComparedRun {
+  readonly name: string;
+  readonly variant: string;
+  readonly seed: number;
+}
+
+export interface RunSummary extends ComparedRun {
+  readonly status: 'completed' | 'failed';
+  /** The reason of its failure. */
+  readonly message?: string;
+  /** avg@k of the first and of the last evaluation, 0..1. */
+  readonly start: number;
+  readonly score: number;
+  /** The last evaluation's metrics, if the team has any. */
+  readonly metrics?: Readonly<Record<string, number>>;
+  /** The last evaluation's rewards of the team and of agents, with their named parts. */
+  readonly rewards?: Readonly<Record<string, number>>;
+  /** Tokens, seconds and cost of steps and evaluations. */
+  readonly spending?: RunSpending;
+  /** The cost of its training. Absent if the log is incomplete. */
+  readonly budget?: TrainingBudget;
+  /** Mean of the training steps' rewards. */
+  readonly reward: number;
+  /** Number of spikes and dropped updates of all agents and policies. */
+  readonly spikes: number;
+  readonly curve: Curve;
+  readonly agents: Readonly<Record<string, AgentSummary>>;
+}
+
+export interface VariantSummary {
+  readonly variant: string;
+  /** The number of completed runs. The means are over these. */
+  readonly runs: number;
+  readonly failed: number;
+  readonly start: number;
+  readonly score: number;
+  /** Standard deviation of the score over seeds. */
+  readonly scoreSpread: number;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly rewards: Readonly<Record<string, number>>;
+  /** Means over the runs. Empty if their logs do not contain it. */
+  readonly spending: readonly VariantSpending[];
+  /** Means over the runs. */
+  readonly budget?: TrainingBudget;
+  readonly reward: number;
+  readonly spikes: number;
+  /** Means over the runs, up to the length of the shortest. */
+  readonly curve: Curve;
+  /** Means over the runs, also of maxima. */
+  readonly agents: Readonly<Record<string, AgentSummary>>;
+}
+
+/** The mean cost of a run, for one agent or for all agents together. */
+export interface VariantSpending {
+  /** Absent for all of them together. */
+  readonly agent?: string;
+  /** Tokens of an episode. */
+  readonly tokens: TokenCount;
+  /** Cost of a run, if policies have a price. */
+  readonly cost?: number;
+  /** Seconds of a run, for all agents together. */
+  readonly seconds?: number;
+}
+
+/** Summarises a run from its events. */
+export function summariseRun(
+  { name, variant, seed }: ComparedRun,
+  events: readonly RunEvent[],
+  failure?: string,
+): RunSummary {
+  const steps = events.filter((event): event is Step & RunEvent => event.type === 'step');
+  const evaluations = events.filter((event): event is EvaluationEvent & RunEvent => event.type === 'evaluation');
+  const spikes = events.filter(
+    (event): event is Spike & RunEvent => event.type === 'spike' || event.type === 'skipped',
+  );
+  const last = evaluations.at(-1);
+  const { metrics } = last ?? {};
+  const spending = runSpending(events);
+  const trained = ({ agents }: Step) => Object.keys(agents).filter((agent) => agents[agent]?.frozen !== true);
+  const agents = [...new Set(steps.flatMap(trained))].sort();
+  return {
+    name,
+    variant,
+    seed,
+    status: failure === undefined ? 'completed' : 'failed',
+    ...(failure === undefined ? {} : { message: failure }),
+    start: evaluations[0]?.averageAtK ?? 0,
+    score: evaluations.at(-1)?.averageAtK ?? 0,
+    ...(metrics === undefined ? {} : { metrics }),
+    ...(last === undefined ? {} : { rewards: rewardsOf(last) }),
+    ...(spending === undefined ? {} : { spending }),
+    reward: mean(steps.map((step) => step.reward.mean)),
+    spikes: spikes.length,
+    curve: {
+      rewards: steps.map((step) => step.reward.mean),
+      evaluations: evaluations.map(({ step, averageAtK }) => ({ step, score: averageAtK })),
+    },
+    agents: Object.fromEntries(
+      agents.map((agent) => {
+        const readings = steps.flatMap((step) => step.agents[agent] ?? []);
+        const few = Math.ceil(readings.length / 10);
+        return [
+          agent,
+          {
+            ...summariseAgent(readings),
+            spikes: spikes.filter((spike) => spike.agent === agent).length,
+            first: stageOf(readings.slice(0, few)),
+            last: stageOf(readings.slice(-few)),
+          },
+        ];
+      }),
+    ),
+  };
+}
+
+function summariseAgent(steps: readonly AgentStep[]): Omit<AgentSummary, 'spikes' | 'first' | 'last'> {
+  const norms = finite(steps.map((step) => step.gradientNorm));
+  return {
+    turns: turnsOf(steps),
+    invalid: overTurns(steps, ({ invalid }) => invalid),
+    norm: mean(norms),
+    maxNorm: Math.max(0, ...norms),
+    inflation: mean(steps.map((step) => step.inflation.predicted)),
+    maxAbsAdvantage: Math.max(0, ...steps.map((step) => step.maxAbsAdvantage)),
+  };
+}
+
+function stageOf(steps: readonly AgentStep[]): AgentStage {
+  const shares = steps.flatMap(({ inflation }) => inflation.ownShare ?? []);
+  const calls = steps.flatMap((step) => step.calls ?? []);
+  return {
+    share: mean(calls.map(({ share }) => share)),
+    success: mean(finite(calls.map(({ success }) => success))),
+    overall: mean(calls.map(({ overall }) => overall)),
+    reward: overTurns(steps, ({ rewardMean }) => rewardMean),
+    invalid: overTurns(steps, ({ invalid }) => invalid),
+    entropy: mean(finite(steps.map(({ entropy }) => entropy))),
+    norm: mean(finite(steps.map(({ gradientNorm }) => gradientNorm))),
+    inflation: mean(steps.map(({ inflation }) => inflation.predicted)),
+    ownShare: shares.length === 0 ? Number.NaN : mean(shares),
+  };
+}
+
+const turnsOf = (steps: readonly AgentStep[]) => steps.reduce((sum, { turns }) => sum + turns, 0);
+
+/** The mean over all turns of the steps, from each step's mean. */
+const overTurns = (steps: readonly AgentStep[], pick: (step: AgentStep) => number) =>
+  steps.reduce((sum, step) => sum + pick(step) * step.turns, 0) / Math.max(1, turnsOf(steps));
+
+export function summariseVariants(runs: readonly RunSummary[], variants: readonly string[]): VariantSummary[] {
+  return variants.map((variant) => {
+    const ofVariant = runs.filter((run) => run.variant === variant);
+    const done = ofVariant.filter(({ status }) => status === 'completed');
+    const over = (pick: (run: RunSummary) => number) => mean(done.map(pick));
+    const agents = [...new Set(done.flatMap((run) => Object.keys(run.agents)))].sort();
+    return {
+      variant,
+      runs: done.length,
+      failed: ofVariant.length - done.length,
+      start: over(({ start }) => start),
+      score: over(({ score }) => score),
+      scoreSpread: standardDeviation(done.map(({ score }) => score)),
+      metrics: meansByKey(done.map(({ metrics = {} }) => metrics)),
+      rewards: meansByKey(done.map(({ rewards = {} }) => rewards)),
+      spending: meanSpending(done.flatMap(({ spending }) => spending ?? [])),
+      ...meanBudget(done.flatMap(({ budget }) => budget ?? [])),
+      reward: over(({ reward }) => reward),
+      spikes: over(({ spikes }) => spikes),
+      curve: meanCurve(done.map(({ curve }) => curve)),
+      agents: Object.fromEntries(
+        agents.map((agent) => [agent, meanAgent(done.flatMap((run) => run.agents[agent] ?? []))]),
+      ),
+    };
+  });
+}
+
+function meanSpending(runs: readonly RunSpending[]): VariantSpending[] {
+  if (runs.length === 0) return [];
+  const row = (of: (run: RunSpending) => Spending | undefined): Omit<VariantSpending, 'agent'> => {
+    const known = runs.flatMap((run) => ({ episodes: Math.max(1, run.episodes), spent: of(run) }));
+    const over = (pick: (tokens: TokenCount) => number) =>
+      mean(known.map(({ episodes, spent }) => (spent === undefined ? 0 : pick(spent.tokens) / episodes)));
+    const costs = known.flatMap(({ spent }) => spent?.cost ?? []);
+    return {
+      tokens: {
+        read: over(({ read }) => read),
+        written: over(({ written }) => written),
+        trained: over(({ trained }) => trained),
+      },
+      ...(costs.length === 0 ? {} : { cost: mean(costs) }),
+    };
+  };
+  const agents = [...new Set(runs.flatMap((run) => Object.keys(run.agents)))].sort();
+  return [
+    ...agents.map((agent) => ({ agent, ...row((run) => run.agents[agent]) })),
+    { ...row((run) => run), seconds: mean(runs.map(({ seconds }) => seconds)) },
+  ];
+}
+
+function meanBudget(budgets: readonly TrainingBudget[]): Pick<VariantSummary, 'budget'> {
+  const [first] = budgets;
+  if (first === undefined) return {};
+  const { operations: _, ...tokens } = meanOf(
+    budgets.map(({ operations = 0, ...tokens }) => ({ operations, ...tokens })),
+  );
+  const known = budgets.flatMap(({ operations }) => operations ?? []);
+  return { budget: { ...tokens, ...(known.length < budgets.length ? {} : { operations: mean(known) }) } };
+}
+
+function meanCurve(curves: readonly Curve[]): Curve {
+  const rewards = together(curves.map((curve) => curve.rewards));
+  const evaluations = together(curves.map((curve) => curve.evaluations));
+  return {
+    rewards: rewards.map(mean),
+    evaluations: evaluations.map((of) => ({ step: of[0]?.step ?? 0, score: mean(of.map(({ score }) => score)) })),
+  };
+}
+
+/** The mean at each position of the lists, up to the length of the shortest. */
+function together<T>(lists: readonly (readonly T[])[]): T[][] {
+  const length = lists.length === 0 ? 0 : Math.min(...lists.map((list) => list.length));
+  return Array.from({ length }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1)));
+}
+
+function meanAgent(agents: readonly AgentSummary[]): AgentSummary {
+  return {
+    ...meanOf(agents.map(({ first: _, last: __, ...numbers }) => numbers)),
+    first: meanOf(agents.map(({ first }) => first)),
+    last: meanOf(agents.map(({ last }) => last)),
+  };
+}
+
+/** The means of each field. All fields are numbers. */
+const meanOf = <T extends Record<keyof T, number>>(all: readonly T[]): T =>
+  meansByKey(all as readonly Readonly<Record<string, number>>[]) as T;

@@ -1,0 +1,40 @@
+/** Values as JSON that contains each long text once, because siblings share prompts and agents repeat one another. */
+
+/** A shorter text is not replaced. */
+const SHORTEST = 24;
+/** The prefix of a text that refers to a stored text. */
+const PLACE = '\u0001';
+
+/** A list of different texts, and their size in bytes. */
+export class TextPool {
+  readonly texts: string[] = [];
+  readonly #places = new Map<string, number>();
+  /** The approximate number of bytes of the packed values so far. */
+  bytes = 0;
+
+  /** A value as JSON, with references instead of its long texts. */
+  pack(value: unknown): string {
+    const json = JSON.stringify(value, (_, inner: unknown) =>
+      typeof inner === 'string' && (inner.length >= SHORTEST || inner.startsWith(PLACE)) ? this.#placeOf(inner) : inner,
+    );
+    this.bytes += json.length;
+    return json;
+  }
+
+  #placeOf(text: string): string {
+    const place = this.#places.get(text) ?? this.texts.length;
+    if (place === this.texts.length) {
+      this.#places.set(text, place);
+      this.texts.push(text);
+      this.bytes += text.length;
+    }
+    return `${PLACE}${place}`;
+  }
+}
+
+/** Restores a packed value. */
+export function unpack(json: string, texts: readonly string[]): unknown {
+  return JSON.parse(json, (_, inner: unknown) =>
+    typeof inner === 'string' && inner.startsWith(PLACE) ? (texts[Number(inner.slice(PLACE.length))] ?? '') : inner,
+  );
+}

@@ -1,0 +1,150 @@
+/** The facts about a run in a list. They are collected event by event in bounded memory. */
+
+import { isObject } from '../../base/errors.js';
+import type { EvaluationEvent, RunEvent, RunFinished } from '../../base/events.js';
+
+/** A score with its confidence interval, as fractions. */
+export interface ScorePoint {
+  readonly step: number;
+  readonly averageAtK: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** The facts in a run's files. Null if the files do not contain them. */
+export interface RunFacts {
+  readonly recipe: string | null;
+  readonly team: string | null;
+  readonly estimator: string | null;
+  readonly seed: number | null;
+  /** The time of the first event, ISO 8601. */
+  readonly started: string | null;
+  /** The time of the last event. */
+  readonly latest: string | null;
+  /** How the run ended. `unfinished` if it is still running or was interrupted. */
+  readonly state: RunFinished['reason'] | 'unfinished';
+  /** The completed steps, and the number of steps in the recipe. */
+  readonly steps: number;
+  readonly plannedSteps: number | null;
+  /** The progress of the warm start, before the first step. */
+  readonly warmStart: { readonly step: number; readonly steps: number } | null;
+  /** The first and the last evaluation on held-out tasks. */
+  readonly first: ScorePoint | null;
+  readonly last: ScorePoint | null;
+  /** The mean reward of the last step. */
+  readonly reward: number | null;
+  /** Mean rewards of training steps. In a long run only every n-th. */
+  readonly rewards: readonly number[];
+  readonly agents: readonly string[];
+  /** Numbers of spikes with skipped updates, of failed episodes and of warnings. */
+  readonly spikes: number;
+  readonly failedEpisodes: number;
+  readonly warnings: number;
+}
+
+/** The most rewards that are stored. Beyond that, every second one is dropped. */
+const MOST_REWARDS = 240;
+
+/** Collects the facts about a run from its resolved recipe and its events. */
+export class RunFactsReader {
+  readonly #recipe: Readonly<Record<string, unknown>>;
+  #facts: RunFacts;
+  #rewards: number[] = [];
+  /** A reward is stored at each multiple of this step. */
+  #stride = 1;
+
+  constructor(recipe: Readonly<Record<string, unknown>>) {
+    this.#recipe = recipe;
+    this.#facts = emptyFacts(recipe);
+  }
+
+  get facts(): RunFacts {
+    return { ...this.#facts, rewards: this.#rewards.slice() };
+  }
+
+  /** Starts again, for a log that was restored to a checkpoint. */
+  reset(): void {
+    this.#facts = emptyFacts(this.#recipe);
+    this.#rewards = [];
+    this.#stride = 1;
+  }
+
+  add(event: RunEvent): void {
+    const facts = this.#facts;
+    const next = { ...facts, started: facts.started ?? event.time, latest: event.time };
+    this.#facts = next;
+    switch (event.type) {
+      case 'run.started':
+        this.#facts = { ...next, seed: facts.seed ?? event.seed, state: 'unfinished' };
+        return;
+      case 'warmup':
+        this.#facts = { ...next, warmStart: { step: event.step, steps: event.steps } };
+        return;
+      case 'step': {
+        const reward = event.reward?.mean ?? null;
+        const agents = new Set([...facts.agents, ...Object.keys(event.agents ?? {})]);
+        this.#facts = { ...next, steps: event.step, warmStart: null, reward, agents: [...agents].sort() };
+        this.#keep(event.step, reward);
+        return;
+      }
+      case 'evaluation': {
+        const score = event.split === 'test' ? scorePoint(event) : null;
+        this.#facts = { ...next, warmStart: null, first: facts.first ?? score, last: score ?? facts.last };
+        return;
+      }
+      case 'spike':
+      case 'skipped':
+        this.#facts = { ...next, spikes: facts.spikes + 1 };
+        return;
+      case 'episode.failed':
+        this.#facts = { ...next, failedEpisodes: facts.failedEpisodes + 1 };
+        return;
+      case 'warning':
+        this.#facts = { ...next, warnings: facts.warnings + 1 };
+        return;
+      case 'run.finished':
+        this.#facts = { ...next, state: event.reason };
+        return;
+      default: // A list does not show checkpoints and events of later versions.
+    }
+  }
+
+  #keep(step: number, reward: number | null): void {
+    if (reward === null || step % this.#stride !== 0) return;
+    this.#rewards.push(reward);
+    if (this.#rewards.length <= MOST_REWARDS) return;
+    this.#rewards = this.#rewards.filter((_, i) => i % 2 === 1);
+    this.#stride *= 2;
+  }
+}
+
+function emptyFacts(recipe: Readonly<Record<string, unknown>>): RunFacts {
+  const { name, team, seed, advantage, training, agents } = recipe;
+  return {
+    recipe: textOr(name),
+    team: textOr(team),
+    estimator: textOr(isObject(advantage) ? advantage.type : undefined),
+    seed: numberOr(seed),
+    started: null,
+    latest: null,
+    state: 'unfinished',
+    steps: 0,
+    plannedSteps: numberOr(isObject(training) ? training.steps : undefined),
+    warmStart: null,
+    first: null,
+    last: null,
+    reward: null,
+    rewards: [],
+    agents: isObject(agents) ? Object.keys(agents).sort() : [],
+    spikes: 0,
+    failedEpisodes: 0,
+    warnings: 0,
+  };
+}
+
+const textOr = (value: unknown) => (typeof value === 'string' ? value : null);
+const numberOr = (value: unknown) => (typeof value === 'number' ? value : null);
+
+function scorePoint({ step, averageAtK, interval }: EvaluationEvent): ScorePoint {
+  return { step, averageAtK, low: interval.low, high: interval.high };
+}

@@ -1,0 +1,53 @@
+/** The events of a run by kind, for charts and tables. */
+import type { RunEvent } from '../../base/events.js';
+
+type Of<Type extends RunEvent['type']> = Extract<RunEvent, { readonly type: Type }>;
+
+/** The events of a run by kind, each in order. */
+export interface EventsByKind {
+  readonly started: Of<'run.started'> | undefined;
+  readonly finished: Of<'run.finished'> | undefined;
+  readonly warmups: readonly Of<'warmup'>[];
+  readonly steps: readonly Of<'step'>[];
+  /** Evaluations on held-out tasks. */
+  readonly evaluations: readonly Of<'evaluation'>[];
+  /** Spikes with skipped updates. */
+  readonly spikes: readonly Of<'spike' | 'skipped'>[];
+  readonly warnings: readonly Of<'warning'>[];
+  readonly failures: readonly Of<'episode.failed'>[];
+  /** The agents that played in a step, sorted, so that each has one colour everywhere. */
+  readonly agents: readonly string[];
+}
+
+export const emptyLog: EventsByKind = {
+  started: undefined,
+  finished: undefined,
+  warmups: [],
+  steps: [],
+  evaluations: [],
+  spikes: [],
+  warnings: [],
+  failures: [],
+  agents: [],
+};
+
+/** The log with further events. */
+export function extendLog(log: EventsByKind, events: readonly RunEvent[]): EventsByKind {
+  const of = <Type extends RunEvent['type']>(type: Type) =>
+    events.filter((event): event is Of<Type> => event.type === type);
+  const steps = of('step');
+  return {
+    started: of('run.started').at(-1) ?? log.started,
+    finished: of('run.finished').at(-1) ?? log.finished,
+    warmups: [...log.warmups, ...of('warmup')],
+    steps: [...log.steps, ...steps],
+    evaluations: [...log.evaluations, ...of('evaluation').filter(({ split }) => split === 'test')],
+    spikes: [
+      ...log.spikes,
+      ...events.filter((event): event is Of<'spike' | 'skipped'> => /^(spike|skipped)$/.test(event.type)),
+    ],
+    warnings: [...log.warnings, ...of('warning')],
+    failures: [...log.failures, ...of('episode.failed')],
+    agents: [...new Set([...log.agents, ...steps.flatMap(({ agents }) => Object.keys(agents ?? {}))])].sort(),
+  };
+}

@@ -1,0 +1,107 @@
+/** Episodes in the form of a page. */
+
+/** The number of characters of a text that a page shows. The episode file contains all of it. */
+export const LONGEST_TEXT = 6000;
+
+/** A turn in the form of a page. */
+export interface ShownTurn {
+  readonly agent: string;
+  /** The prompt: roles with texts. */
+  readonly messages: readonly (readonly [role: string, text: string])[];
+  readonly text: string;
+  /** The positions of the earlier turns in the episode whose texts the prompt contains. */
+  readonly reads: readonly number[];
+  readonly envStep: number | null;
+  readonly tokens: number;
+  readonly valid: boolean;
+  /** True if the limit of tokens ended it. */
+  readonly cut: boolean;
+  readonly frozen: boolean;
+  readonly penalty: number;
+  /** The turn's own reward, in addition to the episode's. */
+  readonly stepReward: number;
+  readonly reward: number;
+  /** The mean over the tokens if the estimator gives one advantage a token. Null in evaluations. */
+  readonly advantage: number | null;
+}
+
+export interface ShownEpisode {
+  readonly sample: number;
+  readonly reward: number;
+  /** The rewards of agents with an individual reward, and the named parts of rewards. */
+  readonly agents: Readonly<Record<string, number>>;
+  readonly parts: Readonly<Record<string, number>>;
+  readonly metrics: Readonly<Record<string, number>>;
+  /** The result of `play`, as JSON. */
+  readonly outcome: string;
+  /** The values that `play` logged: names with JSON. */
+  readonly log: readonly (readonly [name: string, value: string])[];
+  readonly failure: string | null;
+  readonly turns: readonly ShownTurn[];
+}
+
+/** The episodes of one task in one file. */
+export interface ShownGroup {
+  readonly task: string;
+  /** The task as text. */
+  readonly data: string;
+  readonly episodes: readonly ShownEpisode[];
+}
+
+/** A token of a response. */
+export interface ShownToken {
+  readonly text: string;
+  readonly logprob: number | null;
+  readonly advantage: number | null;
+  /**
+   * The importance ratio in the last update that used the token. Null if no update used it, or if it was not stored.
+   */
+  readonly ratio: number | null;
+  /** Whether the loss used the clipped term for the token. */
+  readonly clipped: boolean;
+}
+
+/** An episode in a list of groups. */
+export interface EpisodeDot {
+  readonly sample: number;
+  readonly reward: number;
+  readonly failed: boolean;
+  readonly invalid: boolean;
+  /** Whether it is one of the selected episodes. */
+  readonly matches: boolean;
+}
+
+/** A group in a list: its task and its episodes. */
+export interface GroupRow {
+  readonly task: string;
+  readonly episodes: readonly EpisodeDot[];
+}
+
+/** The kinds of groups to select. */
+export const groupKinds = ['all', 'mixed', 'all equal', 'with invalid output', 'with failures'] as const;
+export type ShownGroupKind = (typeof groupKinds)[number];
+
+/** A selection of a file's groups. */
+export interface GroupQuery {
+  readonly file: string;
+  readonly kind: ShownGroupKind;
+  /** An agent that must have been called. Empty for any. */
+  readonly agent: string;
+  /** Words in a text of the episode; only the agent's texts if an agent is named. Empty for any. */
+  readonly text: string;
+  /** Bounds of the episode's reward. */
+  readonly low: number | null;
+  readonly high: number | null;
+}
+
+/** A part of the list of selected groups. */
+export interface GroupPage {
+  /** The numbers of groups and episodes in the file, and of those that match. */
+  readonly groups: number;
+  readonly episodes: number;
+  readonly matchingGroups: number;
+  readonly matchingEpisodes: number;
+  readonly agents: readonly string[];
+  readonly offset: number;
+  readonly rows: readonly GroupRow[];
+}

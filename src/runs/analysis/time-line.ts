@@ -1,0 +1,57 @@
+/** The incidents of a run, on one time line. */
+import { significant } from '../../base/host.js';
+import type { EventsByKind } from './run-log.js';
+import type { Crossing } from './trouble.js';
+
+/** An incident of a run at a step. */
+export interface Incident {
+  readonly step: number;
+  /** The agent that it is about. Undefined if it is about the whole team. */
+  readonly agent: string | undefined;
+  readonly kind: 'spike' | 'skipped' | 'symptom' | 'warning' | 'failed' | 'crossing';
+  readonly text: string;
+  /** The number of incidents of this kind at this step. */
+  readonly count: number;
+}
+
+/** Codes of warnings about an agent's health, not about the run. */
+const SYMPTOMS = new Set(['inflation', 'entropy-collapse', 'length-collapse', 'echo-trap', 'rewarded-invalid']);
+
+/** The incidents of a run in the order of their steps. The failed episodes of a step are one incident. */
+export function incidentsOf(log: EventsByKind, crossings: readonly Crossing[]): Incident[] {
+  const failed = new Map<number, Incident>();
+  for (const { step, reason, message } of log.failures) {
+    const count = (failed.get(step)?.count ?? 0) + 1;
+    failed.set(step, { step, agent: undefined, kind: 'failed', text: `${reason}: ${message}`, count });
+  }
+  const known = new Set(log.agents);
+  const incidents: Incident[] = [
+    ...log.spikes.map(({ step, type, agent, policy, gradientNorm, median, action }): Incident => {
+      const whose = agent ?? (known.has(policy) ? policy : undefined);
+      const did = type === 'skipped' ? 'the update was not made' : action;
+      const text = `gradient norm ${significant(gradientNorm)} against a median of ${significant(median)}; ${did}`;
+      return { step, agent: whose, kind: type, text, count: 1 };
+    }),
+    ...log.warnings.map(({ step = 0, agent, code, message }): Incident => {
+      const kind = SYMPTOMS.has(code) ? 'symptom' : 'warning';
+      return {
+        step,
+        agent: agent !== undefined && known.has(agent) ? agent : undefined,
+        kind,
+        text: message,
+        count: 1,
+      };
+    }),
+    ...crossings.map(
+      ({ step, agent, text }): Incident => ({
+        step,
+        agent,
+        kind: 'crossing',
+        text: `left its first values: ${text}`,
+        count: 1,
+      }),
+    ),
+    ...failed.values(),
+  ];
+  return incidents.sort((a, b) => a.step - b.step);
+}

@@ -1,0 +1,106 @@
+import { expect, it } from 'vitest';
+import { step } from '../../../test/fixtures/run-events.js';
+import type { AgentStep, Step } from '../../base/core/events.js';
+import { emptyLog, extendLog } from './run-log.js';
+import { incidentsOf } from './time-line.js';
+import { firstCrossings, patientZero } from './trouble.js';
+
+/** Steps of two agents. A function of the step's number changes each. */
+function steps(
+  count: number,
+  changes: (n: number) => { solver?: Partial<AgentStep>; verifier?: Partial<AgentStep> },
+): Step[] {
+  return Array.from({ length: count }, (_, i) => {
+    const plain = step(i + 1);
+    const { solver, verifier } = plain.agents;
+    const { solver: ofSolver = {}, verifier: ofVerifier = {} } = changes(i + 1);
+    if (solver === undefined || verifier === undefined) throw new Error('the fixture has no such agents');
+    return { ...plain, agents: { solver: { ...solver, ...ofSolver }, verifier: { ...verifier, ...ofVerifier } } };
+  });
+}
+
+it('finds nothing if nothing changes, and ignores changes by learning itself', () => {
+  expect(firstCrossings(steps(30, () => ({})))).toEqual([]);
+  const learnt = steps(30, (n) =>
+    n <= 5 ? {} : { verifier: { gradientNorm: 9, entropy: 0.001, maxAbsAdvantage: 9, rewardMean: 0.95 } },
+  );
+  expect(firstCrossings(learnt)).toEqual([]);
+  expect(patientZero([])).toBeUndefined();
+});
+
+it('orders first crossings by their steps, and names the agent with the first trouble', () => {
+  const crossings = firstCrossings(
+    steps(40, (n) => ({
+      verifier: { gradientNorm: n >= 12 ? 50 : 0.9, invalid: n >= 20 ? 0.5 : 0 },
+      solver: { rewardMean: n >= 30 ? 0 : 0.6 },
+    })),
+  );
+  expect(crossings.map(({ agent, sign, step }) => [agent, sign, step])).toEqual([
+    ['verifier', 'norm', 12],
+    ['verifier', 'invalid', 20],
+    ['solver', 'reward', 30],
+  ]);
+  expect(patientZero(crossings)).toMatchObject({ agent: 'verifier', sign: 'norm', text: 'gradient norm 0.90 -> 10.7' });
+});
+
+it('blames no agent for past trouble, and the first crossing for lasting trouble', () => {
+  const passing = (until: number) =>
+    firstCrossings(
+      steps(40, (n) => ({
+        solver: { gradientNorm: n >= 12 && n < 20 ? 50 : 0.3 },
+        verifier: { invalid: n >= 20 && n < until ? 0.5 : 0 },
+      })),
+    );
+  const [over, lasting] = [passing(30), passing(99)];
+  expect(over.map(({ agent, sign, lasts }) => [agent, sign, lasts])).toEqual([
+    ['solver', 'norm', false],
+    ['verifier', 'invalid', false],
+  ]);
+  expect(patientZero(over)).toBeUndefined();
+  expect(lasting.map(({ lasts }) => lasts)).toEqual([false, true]);
+  expect(patientZero(lasting)).toMatchObject({ agent: 'solver', sign: 'norm' });
+});
+
+it('does not blame an agent for one large norm alone, nor one that does not train', () => {
+  const norms = firstCrossings(steps(20, (n) => ({ solver: { gradientNorm: n === 12 ? 99 : 0.3 } })));
+  expect(norms.map(({ sign }) => sign)).toEqual(['norm']);
+  expect(patientZero(norms)).toBeUndefined();
+  expect(firstCrossings(steps(20, (n) => ({ solver: { frozen: true, invalid: n > 8 ? 1 : 0 } })))).toEqual([]);
+});
+
+it('ignores values that are not numbers, and needs two ranges of steps to compare', () => {
+  const broken = steps(20, (n) => ({ solver: { gradientNorm: n > 6 ? Number.NaN : 0.3, invalid: n > 10 ? 1 : 0 } }));
+  expect(firstCrossings(broken).map(({ sign, step }) => [sign, step])).toEqual([['invalid', 11]]);
+  expect(firstCrossings(steps(9, (n) => ({ solver: { invalid: n > 5 ? 1 : 0 } })))).toEqual([]);
+});
+
+it('puts spikes, symptoms, warnings, failures and crossings on one time line', () => {
+  const base = { time: '', version: 1 };
+  const log = extendLog(emptyLog, [
+    ...steps(3, () => ({})).map((event) => ({ ...event, ...base })),
+    { ...base, type: 'spike', step: 2, policy: 'verifier', gradientNorm: 3, median: 1, action: 'clip', episodes: [] },
+    {
+      ...base,
+      type: 'skipped',
+      step: 3,
+      policy: 'shared',
+      gradientNorm: null,
+      median: 1,
+      action: 'skip',
+      episodes: [],
+    },
+    { ...base, type: 'warning', step: 2, code: 'echo-trap', agent: 'solver', message: 'echo' },
+    { ...base, type: 'warning', code: 'cache', message: 'cold' },
+    ...[0, 1].map((episode) => {
+      const failed = { ...base, type: 'episode.failed', step: 1, task: 't', reason: 'error' } as const;
+      return { ...failed, episode, message: 'no', action: 'exclude' } as const;
+    }),
+  ]);
+  expect(incidentsOf(log, []).map(({ step, agent, kind, count }) => [step, agent, kind, count])).toEqual([
+    [0, undefined, 'warning', 1],
+    [1, undefined, 'failed', 2],
+    [2, 'verifier', 'spike', 1],
+    [2, 'solver', 'symptom', 1],
+    [3, undefined, 'skipped', 1],
+  ]);
+});

@@ -1,0 +1,147 @@
+/**
+ * Finds the agent in which a run's trouble began: the order in which the agents' measurements left their first values.
+ */
+import type { AgentStep, Step } from '../../base/events.js';
+import { percent, significant } from '../../base/host.js';
+import { mean } from '../../base/math.js';
+
+/** The number of steps at the beginning, and at the end, that are averaged. The same as in the stability watch. */
+const STEPS = 5;
+/** A norm below this does not deserve a warning, for any earlier norm. */
+const SMALLEST_NORM = 0.1;
+
+type StepReading = Pick<
+  AgentStep,
+  'rewardMean' | 'rewardStd' | 'gradientNorm' | 'maxAbsAdvantage' | 'entropy' | 'invalid'
+>;
+
+/** A measurement that can leave its first values. */
+export type TroubleSign = 'norm' | 'advantage' | 'entropy' | 'invalid' | 'reward';
+
+interface TroubleRule {
+  readonly sign: TroubleSign;
+  readonly crossed: (first: StepReading, now: StepReading) => boolean;
+  readonly of: (reading: StepReading) => number;
+  readonly text: (value: number) => string;
+  /** Whether the crossing is acceptable if the reward has risen, because learning itself causes it. */
+  readonly excused: boolean;
+}
+
+/** The rules, in the order in which trouble usually shows. */
+const RULES: readonly TroubleRule[] = [
+  {
+    sign: 'norm',
+    crossed: (first, now) => now.gradientNorm > 3 * first.gradientNorm && now.gradientNorm > SMALLEST_NORM,
+    of: ({ gradientNorm }) => gradientNorm,
+    text: significant,
+    excused: true,
+  },
+  {
+    sign: 'advantage',
+    crossed: (first, now) => first.maxAbsAdvantage > 0 && now.maxAbsAdvantage > 2 * first.maxAbsAdvantage,
+    of: ({ maxAbsAdvantage }) => maxAbsAdvantage,
+    text: significant,
+    excused: true,
+  },
+  {
+    sign: 'entropy',
+    crossed: (first, now) => now.entropy < 0.1 * first.entropy,
+    of: ({ entropy }) => entropy,
+    text: significant,
+    excused: true,
+  },
+  {
+    sign: 'invalid',
+    crossed: (first, now) => now.invalid > Math.max(first.invalid + 0.05, 2 * first.invalid),
+    of: ({ invalid }) => invalid,
+    text: (value) => percent(value),
+    excused: false,
+  },
+  {
+    sign: 'reward',
+    crossed: (first, now) => now.rewardMean < first.rewardMean - 0.25 * first.rewardStd && first.rewardStd > 0,
+    of: ({ rewardMean }) => rewardMean,
+    text: significant,
+    excused: false,
+  },
+];
+
+/** The first step at which a measurement of an agent, averaged over the latest steps, had left its first values. */
+export interface Crossing {
+  readonly agent: string;
+  readonly sign: TroubleSign;
+  readonly step: number;
+  readonly before: number;
+  readonly after: number;
+  /** The change in words: `gradient norm 0.56 -> 1.91`. */
+  readonly text: string;
+  /** Whether the latest steps are still beyond the limit. */
+  readonly lasts: boolean;
+}
+
+/**
+ * The first crossings of all agents that train, in the order of their steps. Learning itself causes larger norms and
+ * less entropy. These count only if the agent's reward has not risen by a quarter of its first standard deviation.
+ */
+export function firstCrossings(steps: readonly Pick<Step, 'step' | 'agents'>[]): Crossing[] {
+  const names = [...new Set(steps.flatMap(({ agents }) => Object.keys(agents ?? {})))].sort();
+  const all = names.flatMap((agent) => crossingsOf(agent, steps));
+  const rank = ({ sign }: Crossing) => RULES.findIndex((rule) => rule.sign === sign);
+  return all.sort((a, b) => a.step - b.step || rank(a) - rank(b));
+}
+
+/**
+ * The agent in which trouble began: the agent of the first crossing, if the latest steps show trouble. Trouble is
+ * invalid output, a fall of reward, or two different signs. A single large norm is not trouble, and neither is a
+ * crossing that has passed: an agent that explores other words writes invalid outputs at first.
+ */
+export function patientZero(crossings: readonly Crossing[]): Crossing | undefined {
+  const signs = new Set(crossings.filter(({ lasts }) => lasts).map(({ sign }) => sign));
+  return signs.has('invalid') || signs.has('reward') || signs.size > 1 ? crossings[0] : undefined;
+}
+
+const WORDS: Readonly<Record<TroubleSign, string>> = {
+  norm: 'gradient norm',
+  advantage: 'largest |advantage|',
+  entropy: 'entropy',
+  invalid: 'invalid outputs',
+  reward: 'reward',
+};
+
+function crossingsOf(agent: string, steps: readonly Pick<Step, 'step' | 'agents'>[]): Crossing[] {
+  const readings = steps.flatMap(({ step, agents }) => {
+    const reading = agents?.[agent];
+    return reading === undefined || reading.frozen === true ? [] : [{ step, reading }];
+  });
+  const begin = averaged(readings.slice(0, STEPS).map(({ reading }) => reading));
+  const until = (end: number) => averaged(readings.slice(end - STEPS, end).map(({ reading }) => reading));
+  const beyond = ({ crossed, excused }: TroubleRule, now: StepReading) =>
+    crossed(begin, now) && !(excused && now.rewardMean > begin.rewardMean + 0.25 * begin.rewardStd);
+  const latest = until(readings.length);
+  const crossings = new Map<TroubleSign, Crossing>();
+  for (let end = 2 * STEPS; end <= readings.length; end++) {
+    const now = until(end);
+    for (const rule of RULES) {
+      const { sign, of, text } = rule;
+      if (crossings.has(sign) || !beyond(rule, now)) continue;
+      const [before, after] = [of(begin), of(now)];
+      const step = readings[end - 1]?.step ?? 0;
+      const words = `${WORDS[sign]} ${text(before)} -> ${text(after)}`;
+      crossings.set(sign, { agent, sign, step, before, after, text: words, lasts: beyond(rule, latest) });
+    }
+  }
+  return [...crossings.values()];
+}
+
+/** The means of each measurement. Values that are not finite numbers are ignored. */
+function averaged(readings: readonly StepReading[]): StepReading {
+  const of = (key: keyof StepReading) => mean(readings.map((reading) => reading[key]).filter(Number.isFinite));
+  return {
+    rewardMean: of('rewardMean'),
+    rewardStd: of('rewardStd'),
+    gradientNorm: of('gradientNorm'),
+    maxAbsAdvantage: of('maxAbsAdvantage'),
+    entropy: of('entropy'),
+    invalid: of('invalid'),
+  };
+}

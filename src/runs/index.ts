@@ -1,0 +1,28 @@
+/** Door of `runs`: runs from request to last event: train, resume, evaluate. */
+export {
+  type EvaluateOptions,
+  evaluate,
+  evaluateRun,
+  type ResumeOptions,
+  type RunStart,
+  resume,
+  resumeIn,
+  type TrainOptions,
+  type TrainResult,
+  train,
+  trainIn,
+} from './run/api.js';
+export { firstWeights } from './run/first-weights.js';
+export {
+  type DataOf,
+  LoadedTeam,
+  type LoadTeamOptions,
+  loadTeam,
+  type OutcomeOf,
+  type PlayedTask,
+  type PlayTaskOptions,
+} from './run/load-team.js';
+export { agentsOfRun, backendOfRun, checkpointOf, lastCheckpoint, requestRecipe } from './run/request.js';
+export { rolloutSettings } from './run/rollouts/rollout-settings.js';
+export { fetchRun } from './run/run-store.js';
+export { type RunPlace, thisProcess } from './run/start-run.js';

@@ -1,0 +1,150 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { eventsOf, filesOf, temporaryRoot, tinyDefinition, trainTiny } from '../../../test/support/tiny-run.js';
+import { ArgumentError, RunError, TrainingError } from '../../base/core/errors.js';
+import type { RunEvent } from '../../base/core/events.js';
+import { RunDirectory } from '../../method/store/run-directory.js';
+import { resolveRecipe } from '../composition/resolve-recipe.js';
+import { evaluate, type RunStart, resume, train } from './api.js';
+import { requestEvaluation } from './request.js';
+
+const root = temporaryRoot();
+const definition = tinyDefinition();
+const enough = new Error('enough');
+
+/** Begins a run and interrupts it after its second step. */
+async function interrupted(name: string): Promise<string> {
+  const run = join(root, name);
+  const controller = new AbortController();
+  const write = (event: RunEvent) => event.type === 'step' && event.step === 2 && controller.abort(enough);
+  await expect(
+    train(definition, { run, threads: 1, sinks: [{ write }], signal: controller.signal, seed: 3 }),
+  ).rejects.toBe(enough);
+  return run;
+}
+
+describe('a run that would go on with other kernels', () => {
+  it('keeps what comes after the checkpoint that was named', { tags: 'verify' }, async () => {
+    const path = join(root, 'other-kernels');
+    await train(definition, { run: path, threads: 1 });
+    const before = await RunDirectory.open(path);
+    const [events, files, checkpoints] = [await eventsOf(before), await filesOf(before), await before.checkpoints()];
+    expect(checkpoints.length).toBeGreaterThan(1);
+    vi.stubEnv('DRMAS_KERNELS', 'reference');
+    try {
+      await expect(resume(path, definition, { from: '7' })).rejects.toThrow(/has no checkpoint '7'/);
+      await expect(resume(path, definition, { from: `${checkpoints[0]?.step}`, threads: 1 })).rejects.toThrow(
+        /was started with .* kernels, this machine has reference .*--accept-changes/,
+      );
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    const after = await RunDirectory.open(path);
+    expect([await eventsOf(after), await filesOf(after)]).toEqual([events, files]);
+  });
+});
+
+describe('a run that was begun by a program', () => {
+  it('goes on with its definition as if it had never stopped', async () => {
+    const path = await interrupted('program');
+    const seen: string[] = [];
+    const { run, events } = await resume(path, definition, {
+      threads: 1,
+      sinks: [{ write: ({ type }) => seen.push(type) }],
+    });
+    expect(run).toBe(path);
+    expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
+    expect(seen.at(-1)).toBe('run.finished');
+    const whole = await trainTiny(root, resolveRecipe(definition, { overrides: ['seed=3'] }));
+    const [again, expected] = [await RunDirectory.open(path), whole];
+    expect(await eventsOf(again)).toEqual(await eventsOf(expected));
+    expect(await filesOf(again)).toMatchObject(await filesOf(expected));
+    await expect(resume(path, definition)).rejects.toThrow(/is complete: there is nothing to resume/);
+    const { averageAtK } = await evaluate(path, { recipe: definition, tasks: 2, samples: 1, threads: 1 });
+    expect(averageAtK).toBeGreaterThanOrEqual(0);
+    const by = { recipe: definition, by: ['operations'], tasks: 4, samples: 1, threads: 1 };
+    expect(Object.keys((await evaluate(path, by)).slices?.operations ?? {})).toContain('1');
+  });
+
+  it('tells the request before its first event, and what the run has already when it goes on', {
+    tags: 'verify',
+  }, async () => {
+    const run = join(root, 'told');
+    const order: unknown[] = [];
+    const controller = new AbortController();
+    const options = {
+      threads: 1,
+      onStart: ({ recipe, events, ...start }: RunStart) =>
+        order.push({ ...start, name: recipe.name, events: events.length }),
+      sinks: [{ write: ({ type }: RunEvent) => order.push(type) }],
+    };
+    const stop = { write: ({ type }: RunEvent) => type === 'step' && controller.abort(enough) };
+    const set = ['training.steps=2'];
+    const first = train(definition, {
+      ...options,
+      run,
+      set,
+      sinks: [...options.sinks, stop],
+      signal: controller.signal,
+    });
+    await expect(first).rejects.toBe(enough);
+    const start = { source: 'a program', overrides: set, run, name: 'tiny' };
+    expect(order.slice(0, 2)).toEqual([{ ...start, events: 0 }, 'run.started']);
+    order.length = 0;
+    await resume(run, definition, options);
+    expect(order[0]).toEqual({ ...start, events: expect.any(Number) });
+    expect((order[0] as { events: number }).events).toBeGreaterThan(2);
+  });
+
+  it('says what is missing without it, and what has changed', { tags: 'verify' }, async () => {
+    const path = await interrupted('changed');
+    const missing = /was started by a program.*resume\(run, definition\).*evaluate\(run, \{ recipe: definition \}\)/;
+    const requests = [resume, evaluate, (run: string) => requestEvaluation(run, {})];
+    for (const request of requests) {
+      const error = await request(path).catch((caught: unknown) => caught);
+      expect(error).toBeInstanceOf(RunError);
+      expect(error).toMatchObject({ exitCode: 2, message: expect.stringMatching(missing) });
+    }
+    const other = tinyDefinition({ loss: { type: 'gspo' } });
+    await expect(resume(path, other)).rejects.toThrow(/resolves to other settings.*acceptChanges/);
+    const { events } = await resume(path, other, { threads: 1, acceptChanges: true });
+    expect(events.at(-1)).toMatchObject({ reason: 'completed' });
+    expect((await RunDirectory.open(path)).record.acceptedChanges).toMatchObject([{ step: 2 }]);
+  });
+});
+
+describe('a request', () => {
+  const { tasks } = definition.input;
+  if (!('load' in tasks)) throw new Error('expected one source');
+
+  it('reads each split once', async () => {
+    const read: string[] = [];
+    const load: typeof tasks.load = (split, schema) => {
+      read.push(split);
+      return tasks.load(split, schema);
+    };
+    await train(tinyDefinition({ tasks: { ...tasks, load } }), { run: join(root, 'once'), set: ['training.steps=0'] });
+    expect(read.sort()).toEqual(['test', 'train']);
+  });
+
+  it('that was right fails with exit code 1 once work has begun', async () => {
+    const at = (): never => {
+      throw new ArgumentError('a wrong length');
+    };
+    const load: typeof tasks.load = async (split) => ({ ...(await tasks.load(split)), at });
+    const run = join(root, 'failed');
+    const error = await train(tinyDefinition({ tasks: { ...tasks, load } }), { run, threads: 1 }).catch((e) => e);
+    expect(error).toBeInstanceOf(TrainingError);
+    expect(error).toMatchObject({ exitCode: 1, message: 'ArgumentError: a wrong length' });
+    expect(error.cause).toBeInstanceOf(ArgumentError);
+    expect((await (await RunDirectory.open(run)).events()).at(-1)).toMatchObject({ reason: 'failed' });
+  });
+
+  it('keeps its checkpoints where somebody deletes the event log meanwhile', async () => {
+    const run = join(root, 'deleted');
+    const write = ({ type }: RunEvent) => type === 'checkpoint' && rmSync(join(run, 'events.jsonl'));
+    await expect(train(definition, { run, threads: 1, sinks: [{ write }] })).rejects.toThrow(/events\.jsonl/);
+    expect(readdirSync(join(run, 'checkpoints'))).not.toEqual([]);
+  });
+});

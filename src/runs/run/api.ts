@@ -1,0 +1,265 @@
+/** Training and evaluation from a program: the functions behind the command line. */
+
+import { messageOf } from '../../base/errors.js';
+import type { EvaluationEvent, RunEvent } from '../../base/events.js';
+import type { PlayProgress, RunListener } from '../../base/host.js';
+import { nodeFiles, nodeHost } from '../../base/platform.js';
+import type { Device } from '../../engine/contract.js';
+import type { Recipe, RecipeDefinition } from '../../method/recipe.js';
+import { defaultRunPath, RunDirectory, type RunDirectoryOptions } from '../../method/store.js';
+import type { PlayedEvaluation } from './evaluate-run.js';
+import { prepareTasks } from './open-run.js';
+import {
+  checkpointOf,
+  type RecipeRequest,
+  requestContinuation,
+  requestEvaluation,
+  requestRecipe,
+  rewindRun,
+  runRecord,
+} from './request.js';
+import { functionsListener, type ListenerOptions, RunListeners } from './run-listeners.js';
+import { openRunStore, type RunStore } from './run-store.js';
+import { type PreparedRun, type RunPlace, startRun, thisProcess } from './start-run.js';
+
+/** A run whose request was checked. Nothing was played yet. */
+export interface RunStart {
+  readonly recipe: Recipe;
+  /** The recipe as it was named: a recipe that ships, a file, or `a program`. */
+  readonly source: string;
+  /** Overrides as on the command line. */
+  readonly overrides: readonly string[];
+  /** The run's directory. */
+  readonly run: string;
+  /** The events that a resumed run already has. */
+  readonly events: readonly RunEvent[];
+}
+
+interface Execution extends ListenerOptions {
+  /** Threads of the engine's kernels; by default one per core. */
+  readonly threads?: number;
+  /** Interrupts the run. */
+  readonly signal?: AbortSignal;
+  /**
+   * A folder, or `s3://bucket/prefix`, that gets a copy of the run at each checkpoint and at the end: another machine
+   * can resume the run. S3 needs the package `@aws-sdk/client-s3`, and credentials as for AWS's tools.
+   */
+  readonly store?: string | undefined;
+  /** Receives notices for people, which the event log need not keep. */
+  readonly onNotice?: (message: string) => void;
+  /** Receives the number of ended episodes of a step or an evaluation, whenever one ends. */
+  readonly onProgress?: (progress: PlayProgress) => void;
+  /** Receives the request after it was checked, before anything is played. */
+  readonly onStart?: (start: RunStart) => void;
+  /**
+   * Does work that must not be cut short after `signal` has fired, such as writing a checkpoint. By default the work is
+   * done without protection.
+   */
+  readonly protect?: <Result>(work: () => Promise<Result>) => Promise<Result>;
+}
+
+/** The options of `train`. */
+export interface TrainOptions extends Execution {
+  /** The run's directory; by default a new one under `runs/` in the working directory. */
+  readonly run?: string;
+  /** The seed of sampling and reinforcement. */
+  readonly seed?: number;
+  /** Overrides as on the command line: `training.steps=20`. */
+  readonly set?: readonly string[];
+}
+
+/** The result of `train` and `resume`. */
+export interface TrainResult {
+  /** The run's directory. */
+  readonly run: string;
+  readonly events: readonly RunEvent[];
+}
+
+/**
+ * Trains a recipe: one that ships (by name), a recipe file (by path), or the result of `defineRecipe`. `drmas resume`
+ * cannot find such a definition again; call `resume(run, definition)` to resume the run.
+ * @throws RecipeError, TaskError, RunError before anything is created when the request is wrong; TrainingError or
+ *   BackendError when the run fails; the signal's reason when interrupted
+ *
+ * @example
+ * ```ts
+ * import { train } from 'drmas';
+ *
+ * const { run, events } = await train('math', { seed: 2, set: ['training.steps=20'] });
+ * ```
+ */
+export function train(recipe: string | RecipeDefinition, options: TrainOptions = {}): Promise<TrainResult> {
+  return trainIn(thisProcess, recipe, options);
+}
+
+/** `train` with the place that executes the run. */
+export async function trainIn(
+  place: RunPlace,
+  recipe: string | RecipeDefinition,
+  options: TrainOptions,
+): Promise<TrainResult> {
+  // The log may be deleted during the run, so a listener remembers whether the run began.
+  let begun = false;
+  const beginning: RunListener = {
+    event({ type }) {
+      if (type === 'run.started') begun = true;
+    },
+  };
+  const { host, listeners } = surroundings(options, [beginning]);
+  const request = await requestRecipe(recipe, options);
+  const tasks = await prepareTasks(request.recipe);
+  const path = options.run ?? (await defaultRunPath(request.recipe.name));
+  const store = await openRunStore(options.store, path, host, 'new');
+  const log = await RunDirectory.create(path, runRecord(request), logOptions(store, listeners));
+  return result(log, store, async () => {
+    try {
+      const { recipe } = request;
+      const onReady = startOf(options, request, path);
+      await startRun(log, { place, host: store.host, listeners }, async () => ({ recipe, tasks, onReady }));
+    } catch (error) {
+      if (!begun) await nodeFiles.remove(path); // a download failed, for example, or a model cannot be read
+      throw error;
+    }
+  });
+}
+
+/** The options of `resume`. */
+export interface ResumeOptions extends Execution {
+  /** Resume although the recipe, its code or the kernels have changed. */
+  readonly acceptChanges?: boolean;
+  /** The device that computes from now on, instead of the recipe's. Another device than before is a change. */
+  readonly device?: Device | undefined;
+  /**
+   * The checkpoint to resume from, such as `step-000004`, by default the last. Later checkpoints and events are
+   * removed.
+   */
+  readonly from?: string;
+}
+
+/**
+ * Resumes an interrupted run from its last checkpoint. The result is the same as without the interruption. If the run
+ * was started with the result of `defineRecipe`, pass that definition again. The recipe of any other run is found by
+ * the path in recipe.json; if that file was moved, `recipe` is its new path. drmas cannot see whether the code of a
+ * definition has changed, only whether it resolves to other settings.
+ * @throws RunError when there is no such run, another process writes it, it is complete, or its recipe has changed;
+ *   CheckpointError when the checkpoint is damaged; otherwise as `train`
+ *
+ * @example
+ * ```ts
+ * import { resume } from 'drmas';
+ *
+ * await resume('runs/first');
+ * ```
+ */
+export function resume(
+  run: string,
+  recipe?: string | RecipeDefinition,
+  options: ResumeOptions = {},
+): Promise<TrainResult> {
+  return resumeIn(thisProcess, run, recipe, options);
+}
+
+/** `resume` with the place that executes the run. */
+export async function resumeIn(
+  place: RunPlace,
+  path: string,
+  given: string | RecipeDefinition | undefined,
+  options: ResumeOptions,
+): Promise<TrainResult> {
+  const { host, listeners } = surroundings(options);
+  const store = await openRunStore(options.store, path, host);
+  const log = await RunDirectory.open(path, logOptions(store, listeners));
+  const { from, acceptChanges } = options;
+  const prepare = async (): Promise<PreparedRun> => {
+    const request = await requestContinuation(log, { recipe: given, acceptChanges, from });
+    const { recipe } = request;
+    const tasks = await prepareTasks(recipe);
+    if (from !== undefined) await checkpointOf(log, from, 'resume from');
+    if (acceptChanges !== true) await place.requireKernels(recipe, log, host);
+    const checkpoint = await rewindRun(log, request, { from, notify: host.notify });
+    return { recipe, tasks, checkpoint, acceptChanges, onReady: startOf(options, request, path) };
+  };
+  return result(log, store, () => startRun(log, { place, host: store.host, listeners }, prepare));
+}
+/** The machine of a run, and its listeners: the program's functions, then `more`, then the sinks of the options. */
+function surroundings(options: Execution & Pick<ResumeOptions, 'device'>, more: readonly RunListener[] = []) {
+  const listeners = new RunListeners([functionsListener(options), ...more], options);
+  const { device, threads, signal, protect } = options;
+  return { listeners, host: nodeHost({ device, threads, signal, protect, notify: listeners.notify }) };
+}
+
+const logOptions = ({ onCheckpoint }: RunStore, { together }: RunListeners): RunDirectoryOptions => ({
+  listeners: [together],
+  onCheckpoint,
+});
+
+/** Tells the program that its request was checked. */
+const startOf =
+  ({ onStart }: Execution, { recipe, loaded, overrides }: RecipeRequest, run: string) =>
+  (events: readonly RunEvent[]) =>
+    onStart?.({ recipe, source: loaded.source, overrides, run, events });
+
+/** Executes a run and updates its copy in the store, however the run ends. */
+async function result(log: RunDirectory, store: RunStore, execute: () => Promise<void>): Promise<TrainResult> {
+  try {
+    await execute();
+  } catch (error) {
+    await store.end().catch((second: unknown) => store.host.notify(messageOf(second)));
+    throw error;
+  }
+  await store.end();
+  return { run: log.path, events: await log.events() };
+}
+
+/** The options of `evaluate`. */
+export interface EvaluateOptions {
+  /** The number of held-out tasks; by default the recipe's. */
+  readonly tasks?: number;
+  /** Episodes for each task; by default the recipe's number. */
+  readonly samples?: number;
+  /** Fields of tasks; the scores are also given for each of their values. */
+  readonly by?: readonly string[];
+  /**
+   * The definition, if the run was started with the result of `defineRecipe`; or the path of the recipe's file if it
+   * was moved.
+   */
+  readonly recipe?: string | RecipeDefinition;
+  /** Play although the code of the recipe has changed. */
+  readonly acceptChanges?: boolean;
+  /** Threads of the engine's kernels; by default one per core. */
+  readonly threads?: number;
+  /** Stops it early, with the signal's reason. */
+  readonly signal?: AbortSignal;
+  /** Receives notices for people. */
+  readonly onNotice?: (message: string) => void;
+  /** Receives the number of ended episodes, whenever one ends. */
+  readonly onProgress?: (progress: PlayProgress) => void;
+}
+
+/**
+ * Plays held-out tasks with a run's last checkpoint and the recipe it was trained with. Writes nothing.
+ * @throws RunError when there is no run, no checkpoint in it yet, or the code of its recipe has changed;
+ *   CheckpointError when the checkpoint is damaged
+ *
+ * @example
+ * ```ts
+ * import { evaluate } from 'drmas';
+ *
+ * const { averageAtK, interval } = await evaluate('runs/first', { tasks: 500, samples: 8 });
+ * ```
+ */
+export async function evaluate(run: string, options: EvaluateOptions = {}): Promise<EvaluationEvent> {
+  return (await evaluateRun(run, options)).event;
+}
+
+/** `evaluate` with overrides and the place that plays. Also returns the run and the episodes. */
+export async function evaluateRun(
+  path: string,
+  options: EvaluateOptions & { readonly set?: readonly string[]; readonly from?: string | undefined },
+  place: RunPlace = thisProcess,
+): Promise<PlayedEvaluation & { readonly log: RunDirectory }> {
+  const { threads, signal, onNotice: notify } = options;
+  const host = nodeHost({ threads, signal, notify, listener: functionsListener(options) });
+  const { run: log, recipe, checkpoint } = await requestEvaluation(path, options);
+  return { ...(await place.evaluateCheckpoint(recipe, checkpoint, host)), log };
+}

@@ -1,0 +1,90 @@
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { DrmasError, TrainingError } from '../../base/errors.js';
+import type { Host } from '../../base/host.js';
+import { packageVersion } from '../../base/platform.js';
+import type { Backend } from '../../engine/contract.js';
+import { openTraining, warmStart } from '../../method/checkpoints.js';
+import {
+  backendsOf,
+  firstProgress,
+  type OpenRun,
+  type Progress,
+  type Tasks,
+  type TrainingRun,
+} from '../../method/index.js';
+import type { Recipe } from '../../method/recipe.js';
+import type { RunDirectory } from '../../method/store.js';
+import { REFERENCES } from '../../method/store.js';
+import type { OpenBackend } from './open-backends.js';
+import { openRun, publishAll } from './open-run.js';
+
+export interface RunRequest {
+  readonly recipe: Recipe;
+  readonly tasks: Tasks;
+  readonly log: RunDirectory;
+  readonly host: Host;
+  readonly openBackend?: OpenBackend | undefined;
+}
+
+/** A run that is ready for its first, or its next, step of reinforcement. The caller disposes of it. */
+export interface StartedRun {
+  readonly run: TrainingRun;
+  readonly progress: Progress;
+}
+
+/** Opens a run, logs its first events and gives its policies the warm start. */
+export async function beginRun({ recipe, tasks, log, host, openBackend }: RunRequest): Promise<StartedRun> {
+  const run = await openRun(recipe, tasks, host, { openBackend });
+  try {
+    logStart(run, log);
+    const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
+    const training = await openTraining(run, { store: { directory: join(log.path, REFERENCES), mode: 'write' } });
+    await publishAll(run);
+    return { run: training, progress: firstProgress(recipe, warmed) };
+  } catch (error) {
+    await run.dispose();
+    throw failureOf(error);
+  }
+}
+
+/** Logs the first events of a run: the hardware, and the warnings about tasks, models and backends. */
+function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {
+  const [first, ...others] = backendsOf({ backends });
+  const { kernels, isa, server } = facts(first as Backend);
+  log.emit({
+    type: 'run.started',
+    recipe: recipe.name,
+    seed: recipe.seed,
+    versions: { drmas: packageVersion(), node: process.version },
+    hardware: { cores: cpus().length, kernels, isa },
+    ...(server === undefined ? {} : { server }),
+    ...(others.length === 0
+      ? {}
+      : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
+    parameters: Object.fromEntries(
+      assignment.trained.flatMap(({ name }) => {
+        const parameters = models[name]?.parameters;
+        return parameters === undefined ? [] : [[name, parameters]];
+      }),
+    ),
+  });
+  for (const warning of warnings) log.emit({ type: 'warning', ...warning });
+  for (const { endpoint, agents } of assignment.endpoints)
+    log.emit({
+      type: 'warning',
+      code: 'endpoint.nondeterministic',
+      message: `${agents.join(', ')}: ${endpoint.model} at ${endpoint.url} may answer the same request differently; this run cannot be repeated bit for bit`,
+    });
+}
+
+/** The facts about a backend for the log. */
+function facts({ hardware: { kernels, isa, server } }: Backend) {
+  return { kernels, isa, ...(server === undefined ? {} : { server }) };
+}
+
+/** After work has begun, an error is no longer the request's fault: the run has failed. */
+export function failureOf(error: unknown): unknown {
+  if (!(error instanceof DrmasError) || error.exitCode === 1) return error;
+  return Object.assign(new TrainingError(`${error.name}: ${error.message}`), { cause: error });
+}

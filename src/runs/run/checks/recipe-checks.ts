@@ -1,0 +1,208 @@
+/** The checks of a recipe that its schema cannot make, because they need tasks, models and backends. */
+
+import { RecipeError, suggestion } from '../../../base/errors.js';
+import { RandomStream } from '../../../base/math.js';
+import { fieldText } from '../../../base/nouns.js';
+import type { PlayableHandle } from '../../../engine/contract.js';
+import { backendIdentity } from '../../../engine/contract.js';
+import { wholeModel } from '../../../engine/model.js';
+import { toolFormatNames } from '../../../engine/tokens.js';
+import { contextOf } from '../../../lab/index.js';
+import type { OpenEstimator } from '../../../method/advantage.js';
+import type { SignalSettings, Tasks } from '../../../method/index.js';
+import { curriculumChecks, drawTrace, evaluationTasks, wantedSignals } from '../../../method/index.js';
+import type { Assignment } from '../../../method/recipe.js';
+import {
+  backendOfModel,
+  estimatorOf,
+  evaluationSampling,
+  type Recipe,
+  samplerOfModel,
+} from '../../../method/recipe.js';
+import { type CapabilitiesOf, checkBackends, type Purpose } from './backend-checks.js';
+import { type Checks, requireAll } from './check.js';
+import { rolloutChecks } from './rollout-checks.js';
+
+/** @throws RecipeError with the path of the first value that is wrong */
+export function checkRecipe(
+  recipe: Recipe,
+  assignment: Assignment,
+  can: CapabilitiesOf,
+  tasks: Tasks,
+  purpose: Purpose = 'training',
+): void {
+  requireAll(taskChecks(tasks));
+  checkBackends(recipe, assignment, can, purpose);
+  requireAll(contextChecks(recipe, assignment));
+  const estimator = estimatorOf(recipe);
+  requireAll(groupChecks(recipe, estimator));
+  requireAll(signalChecks({ estimator, policies: recipe.policies }, assignment));
+  requireAll(warmStartChecks(recipe, assignment));
+  requireAll(sliceChecks(recipe, tasks));
+  requireAll(curriculumChecks(recipe, tasks));
+  requireAll(rolloutChecks(recipe));
+}
+
+/**
+ * An agent that calls tools needs a model whose chat template writes calls as its parser reads them. The server of an
+ * endpoint has both.
+ * @throws RecipeError with the agent, its format and the model's format
+ */
+export function checkToolFormats(
+  { team }: Recipe,
+  { speakerOf }: Assignment,
+  models: Readonly<Record<string, Pick<PlayableHandle, 'tokenizer'>>>,
+): void {
+  for (const [agent, { tools }] of Object.entries(team.agents)) {
+    const model = models[speakerOf[agent] ?? ''];
+    const format = model?.tokenizer.toolFormat;
+    if (tools === undefined || model === undefined || tools === format) continue;
+    const reason =
+      format === undefined
+        ? `writes calls in none of the formats that drmas reads (${toolFormatNames.join(', ')})`
+        : `writes them as '${format}'`;
+    throw new RecipeError(
+      `calls tools in the format '${tools}', but its model's chat template ${reason}`,
+      `agents.${agent}`,
+    );
+  }
+}
+
+function* taskChecks(tasks: Tasks): Checks {
+  for (const split of ['train', 'test'] as const)
+    yield { path: `tasks.${split}`, test: tasks[split].size >= 1, message: 'there are no tasks' };
+}
+
+/** A response must leave room for a prompt in the model's context. */
+function* contextChecks(recipe: Recipe, { models }: Assignment): Checks {
+  for (const { model, agents } of models) {
+    const whole = wholeModel(model);
+    if (whole.type === 'checkpoint') continue;
+    const context = whole.type === 'choice-table' ? contextOf(whole) : whole.context;
+    for (const agent of agents) {
+      const { sampling, evaluationSampling: apart } = recipe.agents[agent] as Recipe['agents'][string];
+      const inEvaluations =
+        apart?.maxTokens === undefined ? 'evaluation.sampling' : `agents.${agent}.evaluationSampling`;
+      const lengths: [string, number][] = [
+        [`agents.${agent}.sampling`, sampling.maxTokens],
+        [inEvaluations, evaluationSampling(recipe, agent).maxTokens],
+      ];
+      for (const [section, maxTokens] of lengths)
+        yield {
+          path: `${section}.maxTokens`,
+          test: maxTokens < context,
+          message: `${maxTokens} leaves no room for a prompt in the model's context of ${context}`,
+        };
+    }
+  }
+}
+
+function* groupChecks({ agents, training }: Recipe, { type, traits, settings }: OpenEstimator): Checks {
+  const { groupSize } = traits;
+  if (groupSize !== undefined)
+    yield {
+      path: 'training.groupSize',
+      test: training.groupSize >= groupSize.least,
+      message: `'${type}' ${groupSize.why}: expected at least ${groupSize.least}`,
+    };
+  yield {
+    path: 'training.filter',
+    test: training.filter === undefined || training.groupSize >= 2,
+    message: 'compares the episodes of a group: expected training.groupSize to be at least 2',
+  };
+  const names = Object.keys(agents);
+  for (const name of settings.shareStatistics.flat())
+    yield {
+      path: 'advantage.shareStatistics',
+      test: names.includes(name),
+      message: `the team has no agent '${name}'${suggestion(name, names)}`,
+    };
+}
+
+/** The requirements of the signals that the run will have. */
+function* signalChecks(settings: SignalSettings, assignment: Assignment): Checks {
+  for (const { checks } of wantedSignals(settings)) if (checks !== undefined) yield* checks(settings, assignment);
+}
+
+/** A warm start needs demonstrations of every policy that learns from its own. */
+function* warmStartChecks(recipe: Recipe, { demonstrationLearners }: Assignment): Checks {
+  const { warmStart, tasks, team } = recipe;
+  if (warmStart === undefined) return;
+  const { name, trace } = tasks.train;
+  yield {
+    path: 'warmStart',
+    test: demonstrationLearners.length > 0,
+    message: 'all policies are tables of choices, which cannot learn from demonstrations: expected none',
+  };
+  yield {
+    path: 'warmStart',
+    test: trace !== undefined,
+    message: `the tasks '${name}' generate no traces to learn from`,
+  };
+  const demonstrated = demonstratedAgents(tasks.train, warmStart.seed);
+  const strangers = [...demonstrated].filter((agent) => !(agent in team.agents));
+  yield {
+    path: 'warmStart',
+    test: demonstrated.size > strangers.length,
+    message: `the tasks '${name}' have demonstrations for ${strangers.join(', ')}, expected some for ${Object.keys(team.agents).join(', ')}`,
+  };
+  const path = 'warmStart.share';
+  if (warmStart.share === 'base') {
+    const models = new Set(demonstrationLearners.map(({ model }) => JSON.stringify(model)));
+    yield {
+      path,
+      test: models.size <= 1,
+      message: "policies with different models cannot share a base; expected 'policy'",
+    };
+    const names = demonstrationLearners.map(({ name }) => name);
+    yield {
+      path,
+      test: new Set(names.map((name) => placeOf(recipe, name))).size <= 1,
+      message: `weights cannot be copied between backends, and ${names.join(', ')} are on several; expected 'policy'`,
+    };
+    return;
+  }
+  for (const { name: policy, agents } of demonstrationLearners)
+    yield {
+      path,
+      test: agents.some((agent) => demonstrated.has(agent)),
+      message: `the tasks '${name}' generate no traces for ${agents.join(', ')}, so '${policy}' has no demonstrations of its own; expected 'base'`,
+    };
+}
+
+/** A text that is equal for models whose weights can be copied from one to the other. */
+const placeOf = (recipe: Recipe, model: string): string =>
+  JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);
+
+/** The number of sampled demonstrations that show which agents have some. */
+const DRAWN_DEMONSTRATIONS = 2000;
+
+function demonstratedAgents(tasks: Recipe['tasks']['train'], seed: number): ReadonlySet<string> {
+  const draw = (i: number) => drawTrace(tasks, new RandomStream('traced agents', seed, i), 'train');
+  const agents = Array.from({ length: DRAWN_DEMONSTRATIONS }, (_, i) => draw(i)?.agent);
+  return new Set(agents.filter((agent) => agent !== undefined));
+}
+
+/** A field with more values identifies tasks instead of dividing them. */
+const MOST_SLICES = 100;
+
+/** The fields that divide an evaluation must exist, and must have several values. */
+function* sliceChecks({ evaluation: { by = [], tasks: count } }: Recipe, tasks: Tasks): Checks {
+  if (by.length === 0) return;
+  const evaluated = evaluationTasks(tasks.test, count);
+  for (const field of by) {
+    const values = new Set(evaluated.map((task) => fieldText(task, field)));
+    const fields = Object.keys({ ...evaluated[0]?.metadata });
+    const names = fields.length === 0 ? 'their metadata is empty' : `they have ${fields.join(', ')}`;
+    yield {
+      path: 'evaluation.by',
+      test: values.size > 1 || !values.has(undefined),
+      message: `no evaluated task has the field '${field}' (${names})`,
+    };
+    yield {
+      path: 'evaluation.by',
+      test: values.size <= MOST_SLICES,
+      message: `the field '${field}' has ${values.size} values, expected at most ${MOST_SLICES}`,
+    };
+  }
+}

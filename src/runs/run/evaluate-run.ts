@@ -1,0 +1,40 @@
+import { TrainingError } from '../../base/errors.js';
+import type { EvaluationEvent } from '../../base/events.js';
+import type { Host } from '../../base/host.js';
+import type { Episode } from '../../base/nouns.js';
+import { commitsOf, loadCheckpoint } from '../../method/checkpoints.js';
+import { commonFailure, failureText, playEvaluation } from '../../method/index.js';
+import type { Recipe } from '../../method/recipe.js';
+import type { Checkpoint } from '../../method/store.js';
+import { openRun, prepareTasks, publishAll } from './open-run.js';
+
+export interface PlayedEvaluation {
+  readonly event: EvaluationEvent;
+  readonly episodes: readonly Episode[];
+}
+
+/**
+ * Plays the recipe's evaluation with the policies of a checkpoint. Writes nothing.
+ * @throws TrainingError when all episodes failed for one reason
+ */
+export async function evaluateCheckpoint(
+  recipe: Recipe,
+  checkpoint: Checkpoint,
+  host: Host,
+): Promise<PlayedEvaluation> {
+  const purpose = 'evaluation';
+  const commits = await commitsOf(host.files, checkpoint);
+  const run = await openRun(recipe, await prepareTasks(recipe, purpose), host, { commits, purpose });
+  try {
+    for (const { message } of run.warnings) host.notify(message);
+    const { step } = await loadCheckpoint(run, checkpoint, { optimizer: false });
+    await publishAll(run);
+    const played = await playEvaluation(run, { ...recipe.evaluation, step });
+    const common = commonFailure([played]);
+    if (common !== undefined)
+      throw new TrainingError(`all episodes failed for the same reason: ${failureText(common)}`);
+    return played;
+  } finally {
+    await run.dispose();
+  }
+}

@@ -1,0 +1,44 @@
+/** The source of the first weights of a recipe's models. */
+import type { OwnWeights, WeightsSpec } from '../../engine/contract.js';
+import { type ChoiceTableSpec, type ModelSpec, wholeModel, wholeWeights } from '../../engine/model.js';
+import type { Assignment } from '../../method/recipe.js';
+import { inPrecisionOf, type Recipe } from '../../method/recipe.js';
+
+/** The first weights of every model, by its name. `requested` has the model names that the user typed. */
+export function firstWeights(
+  recipe: Recipe,
+  { models }: Assignment,
+  requested: Assignment,
+): Readonly<Record<string, WeightsSpec>> {
+  const written = new Map(requested.models.map(({ name, model }) => [name, wholeModel(model)]));
+  return Object.fromEntries(
+    models.map(({ name, model }, index) => {
+      const whole = written.get(name);
+      const called = whole?.type === 'checkpoint' ? whole.path : undefined;
+      return [name, inPrecisionOf(recipe, name, modelWeights(recipe, model, index, called))];
+    }),
+  );
+}
+
+/**
+ * Policies that share a warm start begin with equal weights; policies with a warm start each begin with different ones.
+ */
+function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: string | undefined): OwnWeights {
+  const { warmStart, seed } = recipe;
+  const first = warmStart?.seed ?? seed;
+  // The seeds are far apart, so that runs with neighbouring seeds have no first weights in common.
+  const seedOfModel = warmStart?.share === 'policy' ? first + index * 1000 : first;
+  if (model.type === 'choice-table') return tableWeights(model);
+  if (model.type !== 'lora') return wholeWeights(model, seedOfModel, called);
+  if ('from' in model)
+    return { type: 'saved-adapter', base: wholeWeights(model.base, first, called), directory: model.from };
+  const { base, rank, alpha, targets } = model;
+  const adapter = { rank, alpha, targets };
+  return { type: 'adapter', base: wholeWeights(base, first, called), adapter, seed: seedOfModel };
+}
+
+/** A table of choices. All choices have the same probability. */
+const tableWeights = ({ choices, features, length }: ChoiceTableSpec): OwnWeights => ({
+  type: 'table',
+  shape: { choices, features, length },
+});

@@ -1,0 +1,40 @@
+/** The messages between the program and a thread that plays episodes. All fields can be copied. */
+
+import type { AnsweredTurn, CallTime } from '../../../base/host.js';
+import type { Episode } from '../../../base/nouns.js';
+import type { Generation, Utterance } from '../../../engine/contract.js';
+import type { RecipeCode } from '../../../method/recipe.js';
+import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../../teams/rollout.js';
+
+/** The data that a thread gets when it starts. */
+export interface PlayerSettings extends RemoteSettings {
+  readonly code: RecipeCode;
+  /** A counter that increases while the thread's event loop runs. */
+  readonly beats: Int32Array; // [1], shared
+}
+
+export type ToPlayer =
+  | {
+      readonly type: 'play';
+      readonly episode: number;
+      readonly request: PlayRequest;
+      /** Whether a listener needs a message for every answered call. */
+      readonly observed: boolean;
+    }
+  | { readonly type: 'answer'; readonly call: number; readonly value: Generation | Utterance }
+  | { readonly type: 'refusal'; readonly call: number; readonly message: string };
+
+export type FromPlayer =
+  | {
+      readonly type: 'call';
+      readonly call: number;
+      readonly policy: string;
+      readonly request: SpeakerRequest;
+    }
+  /** The call was aborted: its reply is not needed. */
+  | { readonly type: 'cancel'; readonly call: number }
+  | { readonly type: 'answered'; readonly episode: number; readonly turn: AnsweredTurn; readonly time: CallTime }
+  | { readonly type: 'over'; readonly episode: number; readonly played: Episode }
+  /** An error that is not a failure of an episode: the run cannot continue. */
+  | { readonly type: 'broken'; readonly message: string }
+  | { readonly type: 'warning'; readonly message: string };

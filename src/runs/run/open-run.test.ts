@@ -1,0 +1,89 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { temporaryRoot, tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
+import type { TaskSource } from '../../base/core/task.js';
+import { nodeHost } from '../../base/platform/node-host.js';
+import { jsonl } from '../../teams/tasks/files/file-source.js';
+import { resolveRecipe } from '../composition/resolve-recipe.js';
+import { planRun } from '../studies/plan/dry-run.js';
+import { probeRecipe } from '../studies/plan/probe/probe-recipe.js';
+import { evaluate, train } from './api.js';
+import { prepareTasks } from './open-run.js';
+
+const root = temporaryRoot();
+
+const prepare = (overrides: readonly string[], tasks?: TaskSource) =>
+  prepareTasks(tinyRecipe(tasks === undefined ? {} : { tasks }, overrides));
+
+describe('what is refused before any work', () => {
+  it('a warm start without traces, a split without tasks', async () => {
+    const silent = (size: number): TaskSource => ({
+      name: 'silent',
+      load: async () => ({ name: 'silent', size, at: () => ({ id: 'one', data: {} }) }),
+    });
+    await expect(prepare([], silent(1))).resolves.toBeDefined();
+    await expect(prepare(['warmStart.steps=1'], silent(1))).rejects.toThrow(/warmStart: .*'silent' generate no traces/);
+    await expect(prepare([], silent(0))).rejects.toThrow(/tasks.train: there are no tasks/);
+  });
+
+  it('a division of evaluations by what no task has, or what each has alone', async () => {
+    await expect(prepare(['evaluation.by=operations'])).resolves.toBeDefined();
+    await expect(prepare(['evaluation.by=["operations","answer"]'])).resolves.toBeDefined();
+    await expect(prepare(['evaluation.by=level'])).rejects.toThrow(
+      "evaluation.by: no evaluated task has the field 'level' (they have operations)",
+    );
+    await expect(prepare(['evaluation.by=question', 'evaluation.tasks=200'])).rejects.toThrow(
+      /evaluation.by: the field 'question' has \d+ values, expected at most 100/,
+    );
+    expect(() => prepare(['evaluation.by=7'])).toThrow('evaluation.by: expected the name of a field');
+  });
+
+  it('a base for policies that are not alike', async () => {
+    const deeper = 'policies.verifier.model.layers=2';
+    await expect(prepare([deeper])).rejects.toThrow(/warmStart.share: .*different models/);
+    await expect(prepare([deeper, 'warmStart.share=policy'])).resolves.toBeDefined();
+  });
+
+  it('responses that are longer than the context', async () => {
+    const message = "agents.verifier.sampling.maxTokens: 64 leaves no room for a prompt in the model's context of 64";
+    await expect(prepare(['agents.verifier.sampling.maxTokens=64'])).rejects.toThrow(message);
+    await expect(prepare(['agents.verifier.sampling.maxTokens=63'])).resolves.toBeDefined();
+    await expect(prepare(['evaluation.sampling.maxTokens=64'])).rejects.toThrow('evaluation.sampling.maxTokens: 64');
+    await expect(prepare(['agents.solver.evaluationSampling.maxTokens=64'])).rejects.toThrow(
+      'agents.solver.evaluationSampling.maxTokens: 64',
+    );
+  });
+});
+
+describe('tasks that were read with warnings', () => {
+  const definition = () => {
+    const lines = [1, 2, 3, 4].map((n) =>
+      JSON.stringify({ question: `${n}+1`, answer: n % 2 === 0 ? '' : `${n + 1}` }),
+    );
+    const file = join(root, 'half.jsonl');
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    return {
+      file,
+      definition: tinyDefinition({ tasks: jsonl(file), training: { steps: 1, tasksPerStep: 2, groupSize: 2 } }),
+    };
+  };
+
+  it('are told in the log of the run, once, and by everything else that reads them', { tags: 'verify' }, async () => {
+    const { file, definition: recipe } = definition();
+    const message = `${file}:2: 2 of 4 tasks left out, their answer is null or empty`;
+    const run = join(root, 'half');
+    const { events } = await train(recipe, { run, threads: 1 });
+    expect(events.filter(({ type }) => type === 'warning')).toMatchObject([{ code: 'tasks', message }]);
+    expect(events.findIndex(({ type }) => type === 'warning')).toBe(1);
+
+    const notices: string[] = [];
+    const onNotice = (notice: string) => void notices.push(notice);
+    await evaluate(run, { recipe, threads: 1, tasks: 1, samples: 1, onNotice });
+    expect(notices).toEqual([message]);
+    const resolved = resolveRecipe(recipe);
+    await probeRecipe(resolved, nodeHost({ threads: 1, notify: onNotice }), { tasks: 1 });
+    expect(notices).toEqual([message, message]);
+    expect((await planRun(resolved, await prepareTasks(resolved))).notes).toContain(message);
+  });
+});

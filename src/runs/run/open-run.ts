@@ -1,0 +1,245 @@
+import { join } from 'node:path';
+import { contentHash } from '../../base/disk.js';
+import type { Host } from '../../base/host.js';
+import { queueExecutor } from '../../cluster/queue.js';
+import type { ModelHandle, OwnWeights, PolicyHandle, WeightsSpec } from '../../engine/contract.js';
+import { backendIdentity } from '../../engine/contract.js';
+import { openEndpoint, sampledCapabilities } from '../../engine/embedded.js';
+import { type Commits, withLocalModels } from '../../engine/formats.js';
+import { type OpenRollouts, openRollouts } from '../../gateway/rollouts.js';
+import {
+  backendNamed,
+  backendsOf,
+  loadTasks,
+  type OpenRun,
+  type RunWarning,
+  type Tasks,
+  trainedModels,
+} from '../../method/index.js';
+import {
+  type Assignment,
+  assignmentOf,
+  backendOf,
+  backendOfModel,
+  inPrecisionOf,
+  type Recipe,
+  recipeJson,
+  samplerOfModel,
+} from '../../method/recipe.js';
+import type { BackendSpec } from '../../method/recipe-files.js';
+import type { Checkpoint } from '../../method/store.js';
+import type { RolloutContext } from '../../teams/rollout.js';
+import { inProcessExecutor, type RolloutExecutor } from '../../teams/rollout.js';
+import { watchTeams } from '../../teams/watchdog.js';
+import { checkBackends, type Purpose } from './checks/backend-checks.js';
+import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
+import { firstWeights } from './first-weights.js';
+import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
+import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js';
+import { rolloutSettings } from './rollouts/rollout-settings.js';
+
+/**
+ * Reads the tasks and makes the checks that the recipe's schema cannot make, so that a mistake is reported before any
+ * work.
+ * @throws TaskError with file and line; RecipeError
+ */
+export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<Tasks> {
+  const schema = recipe.team.task;
+  const [train, test] = await Promise.all([
+    loadTasks(recipe.tasks.train, 'train', schema),
+    loadTasks(recipe.tasks.test, 'test', schema),
+  ]);
+  const tasks = { train, test };
+  const can = (model: string) => {
+    const { capabilities } = backendOf(recipe, backendOfModel(recipe, model));
+    const sampler = samplerOfModel(recipe, model);
+    return sampler === undefined ? capabilities : sampledCapabilities(capabilities, sampler);
+  };
+  checkRecipe(recipe, assignmentOf(recipe), can, tasks, purpose);
+  return tasks;
+}
+
+/** The warnings about the tasks. A warning of both splits comes once. */
+export function taskWarnings({ train, test }: Tasks): string[] {
+  return [...new Set([train, test].flatMap(({ warnings = [] }) => warnings))];
+}
+
+export interface OpenRunOptions {
+  /** For a resumed run: the commits of models on hubs at its start. */
+  readonly commits?: Commits | undefined;
+  /** Default: training. */
+  readonly purpose?: Purpose;
+  /**
+   * Opens the trained models with this checkpoint's weights, only to play. The backend must read the weights itself.
+   */
+  readonly checkpoint?: Checkpoint | undefined;
+  /** Starts a backend of the recipe. */
+  readonly openBackend?: OpenBackend | undefined;
+}
+
+/** Starts the backends and opens the recipe's models with their first weights. The caller disposes of the run. */
+export async function openRun(
+  requested: Recipe,
+  tasks: Tasks,
+  host: Host,
+  { commits: wanted, purpose, checkpoint, openBackend }: OpenRunOptions = {},
+): Promise<OpenRun> {
+  const { recipe, commits } = await withModels(requested, host, wanted);
+  const assignment = assignmentOf(recipe);
+  const first = firstWeights(recipe, assignment, assignmentOf(requested));
+  const weights = checkpoint === undefined ? first : { ...first, ...weightsOf(recipe, checkpoint, assignment, first) };
+  const backends = await openBackends(modelPlaces(recipe, Object.keys(weights)), weights, host, openBackend);
+  let rollouts: OpenRollouts | undefined;
+  let executor: RolloutExecutor | undefined;
+  const dispose = async () => {
+    await executor?.close?.();
+    await rollouts?.close();
+    await Promise.all(backendsOf({ backends }).map((backend) => backend.dispose()));
+  };
+  try {
+    checkBackends(recipe, assignment, (model) => backendNamed({ backends }, model).capabilities, purpose);
+    for (const notice of new Set(backendsOf({ backends }).map(({ hardware }) => hardware.notice)))
+      if (notice !== undefined) host.notify(notice);
+    const { models, policies } = await openModels(
+      backends,
+      checkpoint === undefined ? assignment : { ...assignment, warmStarted: [] },
+      weights,
+    );
+    checkToolFormats(recipe, assignment, models);
+    const speakers = {
+      ...models,
+      ...Object.fromEntries(
+        assignment.endpoints.map(({ name, endpoint }) => [name, { endpoint: openEndpoint(endpoint) }]),
+      ),
+    };
+    const { timeoutMs, ...settings } = rolloutSettings(recipe, assignment);
+    rollouts = await openRollouts({ ...settings, timeoutMs }, speakers, {
+      gateway: recipe.rollout?.type === 'queue' ? undefined : recipe.gateway, // each worker of a queue has its own
+      onIgnored: (message) => host.warn('gateway.ignored', message),
+      watch: () => watchTeams(timeoutMs),
+      warn: once((message) => host.warn('team.stray', message)),
+      listener: host.listener,
+    });
+    executor = await executorOf(recipe, host, rollouts.context);
+    const warnings = [
+      ...taskWarnings(tasks).map((message) => ({ code: 'tasks', message })),
+      ...Object.values(models).flatMap(({ warnings }) => warnings.map((message) => ({ code: 'policy', message }))),
+      ...ignoredSettings(recipe, backends),
+    ];
+    const placeOf = (model: string) => backendIdentity(backendOfModel(recipe, model));
+    const trained = trainedModels({ recipe, assignment, backends, weights, policies }, placeOf);
+    const opened = { backends, weights, models, trained, executor };
+    return { recipe, assignment, tasks, ...opened, commits, warnings, host, dispose };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}
+
+/** The executor of the recipe's episodes. @throws RecipeError when Redis does not answer at the recipe's address */
+async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): Promise<RolloutExecutor> {
+  const { rollout, code, gateway } = recipe;
+  if (rollout === undefined || code === undefined) return inProcessExecutor(context);
+  const { type, isolate } = rollout;
+  const digest = contentHash(recipeJson(recipe));
+  if (type === 'queue') return queueExecutor(context, { code, rollout, recipe: digest, gateway, host });
+  if (isolate === false) return inProcessExecutor(context);
+  return isolatedExecutor(context, code, isolate === true ? THREADS : isolate);
+}
+
+/**
+ * Opens every model in its role. A frozen model that takes part in the warm start is a policy until reinforcement
+ * begins.
+ */
+async function openModels(
+  backends: OpenRun['backends'],
+  { models, warmStarted }: Assignment,
+  weights: OpenRun['weights'],
+): Promise<Pick<OpenRun, 'models'> & { readonly policies: Readonly<Record<string, PolicyHandle>> }> {
+  const policies: Record<string, PolicyHandle> = {};
+  const opened = await Promise.all(
+    models.map(async (speaker): Promise<[string, ModelHandle]> => {
+      const { name } = speaker;
+      const spec = weights[name] as WeightsSpec;
+      const backend = backendNamed({ backends }, name);
+      if (!warmStarted.includes(speaker)) return [name, await backend.open(spec, 'frozen', name)];
+      const policy = await backend.open(spec, 'policy', name);
+      policies[name] = policy;
+      return [name, policy];
+    }),
+  );
+  return { models: Object.fromEntries(opened), policies };
+}
+
+/** The weights of the models in a checkpoint: as they were saved, on their original bases. */
+function weightsOf(
+  recipe: Recipe,
+  { directory }: Checkpoint,
+  { warmStarted }: Assignment,
+  first: OpenRun['weights'],
+): OpenRun['weights'] {
+  return Object.fromEntries(
+    warmStarted.map(({ name }): [string, WeightsSpec] => {
+      const [place, spec] = [join(directory, name), first[name]];
+      const saved: OwnWeights =
+        spec?.type !== 'adapter' && spec?.type !== 'saved-adapter'
+          ? { type: 'directory', directory: place }
+          : { type: 'saved-adapter', base: spec.base, directory: place };
+      return [name, inPrecisionOf(recipe, name, saved)];
+    }),
+  );
+}
+
+/**
+ * The recipe with directories instead of names on hubs. Missing files are downloaded, as far as a model's backend reads
+ * them on this machine.
+ */
+async function withModels(
+  recipe: Recipe,
+  { signal, notify }: Host,
+  wanted: Commits | undefined,
+): Promise<{ readonly recipe: Recipe; readonly commits: Commits }> {
+  const whole = (spec: BackendSpec) => backendOf(recipe, spec).capabilities.weights === 'here';
+  const isWhole = ([name]: [string, unknown]) => whole(backendOfModel(recipe, name));
+  const settings = Object.entries(recipe.policies);
+  const [here, there] = [settings.filter(isWhole), settings.filter((policy) => !isWhole(policy))];
+  // Whole models first: if a server names the same model, its files are already here.
+  const parts = { all: Object.fromEntries(here), tokenizer: Object.fromEntries(there) };
+  const options = { signal, onProgress: notify };
+  const frozen = whole(recipe.backend) ? 'all' : 'tokenizer';
+  let commits = wanted;
+  const place = async <Part>(part: Part, files: 'all' | 'tokenizer') => {
+    const placed = await withLocalModels(part, { ...options, files, commits });
+    commits = { ...commits, ...placed.commits };
+    return placed.settings;
+  };
+  const all = await place(parts.all, 'all');
+  const assign = await place(recipe.assign, frozen);
+  const policies = { ...recipe.policies, ...all, ...(await place(parts.tokenizer, 'tokenizer')) };
+  return { recipe: { ...recipe, policies, assign }, commits: commits ?? {} };
+}
+
+/** Warnings about settings that a backend ignores. The recipe is valid nevertheless. */
+function ignoredSettings({ policies }: Recipe, backends: OpenRun['backends']): RunWarning[] {
+  return Object.entries(policies)
+    .filter(([name, { clipNorm }]) => clipNorm > 0 && !backendNamed({ backends }, name).capabilities.clipsGradients)
+    .map(([policy, { clipNorm }]) => ({
+      code: 'backend.ignores',
+      message: `policies.${policy}.clipNorm is ${clipNorm}, but the server may not clip gradients`,
+    }));
+}
+
+/** Publishes the current weights of every model for sampling. */
+export async function publishAll({ models }: OpenRun): Promise<void> {
+  await Promise.all(Object.values(models).map((model) => model.publish()));
+}
+
+/** The function; only its first call has an effect. */
+function once(act: (message: string) => void): (message: string) => void {
+  let done = false;
+  return (message) => {
+    if (done) return;
+    done = true;
+    act(message);
+  };
+}

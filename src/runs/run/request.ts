@@ -1,0 +1,247 @@
+/** Resolves requests: for a new run, for a run to resume, and for an evaluation. */
+import { basename, extname, isAbsolute } from 'node:path';
+import { contentHash, isNoOptimizer, requireWhole } from '../../base/disk.js';
+import { CheckpointError, RunError } from '../../base/errors.js';
+import { nodeFiles } from '../../base/platform.js';
+import type { BackendDeclaration } from '../../engine/backends.js';
+import type { AgentProfile } from '../../engine/model.js';
+import type { RecipeDefinition } from '../../method/recipe.js';
+import { agentProfiles, type Recipe, recipeJson, typeOf } from '../../method/recipe.js';
+import { codeOf, type LoadedRecipe, loadRecipe, withLossModules } from '../../method/recipe-files.js';
+import type { Checkpoint, RunRecord } from '../../method/store.js';
+import { RunDirectory } from '../../method/store.js';
+import { type ResolveOptions, resolveRecipe } from '../composition/resolve-recipe.js';
+import { standard } from '../composition/standard.js';
+
+/** The source in recipe.json for a recipe without a file. */
+const PROGRAM = 'a program';
+
+/** A recipe as it was requested, and as it resolves. */
+export interface RecipeRequest {
+  readonly loaded: LoadedRecipe;
+  /** Overrides as on the command line, including the seed. */
+  readonly overrides: readonly string[];
+  readonly recipe: Recipe;
+}
+
+/** Loads a recipe that ships (by name), a recipe file (by path), or a program's definition. @throws RecipeError */
+export async function load(recipe: string | RecipeDefinition): Promise<LoadedRecipe> {
+  if (typeof recipe === 'string') return loadRecipe(recipe);
+  const definition = await withLossModules(recipe);
+  return { definition, name: recipe.input.name ?? recipe.input.team.name, source: PROGRAM, codeHash: '' };
+}
+
+/** Resolves a recipe with overrides. @throws RecipeError with the path of the value that is wrong */
+export async function requestRecipe(
+  recipe: string | RecipeDefinition,
+  { set = [], seed, allFrozen }: RecipeOptions = {},
+): Promise<RecipeRequest> {
+  return resolved(await load(recipe), [...set, ...(seed === undefined ? [] : [`seed=${seed}`])], allFrozen);
+}
+
+interface RecipeOptions extends Pick<ResolveOptions, 'allFrozen'> {
+  readonly set?: readonly string[] | undefined;
+  readonly seed?: number | undefined;
+}
+
+/** The content of a new run's recipe.json. */
+export function runRecord({ loaded, overrides, recipe }: RecipeRequest): RunRecord {
+  const { source, codeHash } = loaded;
+  return { version: 1, recipe: { source, overrides, codeHash }, ...described(recipe), acceptedChanges: [] };
+}
+
+const described = (recipe: Recipe) => ({ resolved: recipeJson(recipe), agents: agentProfiles(recipe) });
+
+/**
+ * The recipe of an existing run. `recipe` is the definition if a program started the run, or the path of the recipe's
+ * file if it was moved.
+ * @throws RunError when its code has changed and the change was not accepted; the changed code did not run
+ */
+async function recipeOfRun(
+  run: RunDirectory,
+  recipe: string | RecipeDefinition | undefined,
+  { more = [], acceptChanges }: { readonly more?: readonly string[]; readonly acceptChanges: boolean | undefined },
+): Promise<RecipeRequest> {
+  const { source, overrides, codeHash } = run.record.recipe;
+  if (recipe === undefined && source === PROGRAM)
+    throw new RunError(
+      `${run.path} was started by a program, and only that program has its recipe: call resume(run, definition) or evaluate(run, { recipe: definition }) of 'drmas' there`,
+    );
+  const checkCode = (hash: string) => {
+    if (hash !== codeHash && acceptChanges !== true)
+      throw changedSince(run, `the code of the recipe ${typeof recipe === 'string' ? recipe : source} has changed`);
+  };
+  if (recipe === undefined && isAbsolute(source) && !(await nodeFiles.exists(source)))
+    throw new RunError(
+      `${run.path} was started with ${source}, which does not exist; give the recipe's new path with --recipe FILE`,
+    );
+  const loaded = await (typeof recipe === 'object' ? load(recipe) : loadRecipe(recipe ?? source, checkCode));
+  const name = typeof recipe === 'string' ? basename(source, extname(source)) : loaded.name; // the name does not change
+  return resolved({ ...loaded, name }, [...overrides, ...more]);
+}
+
+/**
+ * The agents of a run by name, without their weights. Runs of earlier versions do not record them; then the recipe is
+ * loaded.
+ * @throws RunError, RecipeError as `recipeOfRun` does, only for such a run
+ */
+export async function agentsOfRun(
+  run: RunDirectory,
+  acceptChanges?: boolean,
+): Promise<Readonly<Record<string, AgentProfile>>> {
+  return run.record.agents ?? agentProfiles((await recipeOfRun(run, undefined, { acceptChanges })).recipe);
+}
+
+/**
+ * The backend of a type that trained a policy of a run: a standard one, else one from the `use` of the run's recipe,
+ * as its file is now. Undefined if neither has the type.
+ * @throws RunError, RecipeError as `recipeOfRun` does, if the type is not a standard one
+ */
+export async function backendOfRun(run: RunDirectory, type: unknown): Promise<BackendDeclaration | undefined> {
+  const shipped = standard.backends.find((backend) => typeOf(backend) === type);
+  if (shipped !== undefined) return shipped;
+  const { recipe } = await recipeOfRun(run, undefined, { acceptChanges: true });
+  return recipe.lists.backends.find((backend) => typeOf(backend) === type);
+}
+
+function changedSince({ path }: RunDirectory, what: string): RunError {
+  return new RunError(
+    `${what} since ${path} was started; --accept-changes (acceptChanges: true) uses the changed version`,
+  );
+}
+
+function resolved(loaded: LoadedRecipe, overrides: readonly string[], allFrozen?: boolean): RecipeRequest {
+  const { definition, name } = loaded;
+  const recipe = resolveRecipe(definition, { overrides, name, code: codeOf(loaded), allFrozen });
+  return { loaded, overrides, recipe };
+}
+
+export interface Continuation extends RecipeRequest {
+  /** Whether the recipe or its code has changed since the run began, and the user accepted the change. */
+  readonly changed: boolean;
+  /** Whether its file was moved. */
+  readonly moved: boolean;
+}
+
+export interface ContinuationRequest {
+  /** The definition if a program started the run, or the path of the recipe's file if it was moved. */
+  readonly recipe?: string | RecipeDefinition | undefined;
+  readonly acceptChanges?: boolean | undefined;
+  /** The checkpoint to resume from, `step-000004` or `4`; by default the last. */
+  readonly from?: string | undefined;
+}
+
+/**
+ * Checks whether a run can be resumed, and changes nothing.
+ * @throws RunError when there is no such run, it is complete, or its recipe has changed and that was not accepted
+ */
+export async function requestContinuation(
+  run: RunDirectory,
+  { recipe, acceptChanges, from }: ContinuationRequest = {},
+): Promise<Continuation> {
+  const { path, record } = run;
+  const complete = (await run.events()).some((event) => event.type === 'run.finished' && event.reason === 'completed');
+  if (complete && from === undefined) throw new RunError(`${path} is complete: there is nothing to resume`);
+  const request = await recipeOfRun(run, recipe, { acceptChanges });
+  const { loaded, overrides } = request;
+  const { source, codeHash } = record.recipe;
+  const moved = loaded.source !== source;
+  // Models beside a moved file count as the same models.
+  const there = moved ? resolved({ ...loaded, source }, overrides).recipe : request.recipe;
+  const changed = loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(record.resolved);
+  if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
+  return { ...request, changed, moved };
+}
+
+/**
+ * Rewinds a run to a checkpoint, by default its last, to resume from it.
+ * @throws CheckpointError when the checkpoint is damaged, with the name of an older one; RunError when there is no
+ * checkpoint `from`
+ */
+export async function rewindRun(
+  run: RunDirectory,
+  { changed, moved, loaded, recipe }: Continuation,
+  { from, notify }: { readonly from?: string | undefined; readonly notify: (message: string) => void },
+): Promise<Checkpoint | undefined> {
+  const checkpoint = from === undefined ? await run.latestCheckpoint() : await checkpointNamed(run, from);
+  try {
+    for (const notice of await run.rewind(checkpoint)) notify(notice);
+  } catch (error) {
+    if (!(error instanceof CheckpointError) || checkpoint === undefined) throw error;
+    const older = (await run.checkpoints()).findLast(({ step }) => step < checkpoint.step);
+    const way =
+      older === undefined
+        ? 'and there is no older checkpoint to resume from'
+        : `resume from an older checkpoint with drmas resume ${run.path} --checkpoint ${basename(older.directory)}`;
+    throw Object.assign(new CheckpointError(`${error.message}; ${way}`), { cause: error });
+  }
+  if (changed || moved) {
+    const { source, codeHash } = loaded;
+    await run.recordRecipe({ source, codeHash }, described(recipe), changed ? (checkpoint?.step ?? 0) : undefined);
+  }
+  return checkpoint;
+}
+
+/**
+ * A checkpoint by the name of its directory or its step, by default the last. Its files are not compared with their
+ * digests.
+ * @param to The purpose, for the error message
+ * @throws RunError with the names of the existing checkpoints
+ */
+export async function checkpointOf(run: RunDirectory, name: string | undefined, to: string): Promise<Checkpoint> {
+  if (name !== undefined) return checkpointNamed(run, name);
+  const checkpoint = await run.latestCheckpoint();
+  if (checkpoint === undefined) throw new RunError(`${run.path} has no checkpoint to ${to}`);
+  return checkpoint;
+}
+
+async function checkpointNamed(run: RunDirectory, name: string): Promise<Checkpoint> {
+  const checkpoints = await run.checkpoints();
+  const step = /^(?:step-)?(\d+)$/.exec(name)?.[1];
+  const chosen = checkpoints.find((checkpoint) => checkpoint.step === Number(step));
+  if (chosen !== undefined) return chosen;
+  const names = checkpoints.map(({ directory }) => basename(directory)).join(', ');
+  throw new RunError(`${run.path} has no checkpoint '${name}'; it has ${names === '' ? 'none' : names}`);
+}
+
+export interface CheckpointRequest {
+  /** Numbers of held-out tasks and of episodes for each task; by default the recipe's. */
+  readonly tasks?: number | undefined;
+  readonly samples?: number | undefined;
+  /** Fields of tasks; the scores are also given for each of their values. */
+  readonly by?: readonly string[] | undefined;
+  readonly set?: readonly string[] | undefined;
+  /** The checkpoint that plays, `step-000004` or `4`; by default the last. */
+  readonly from?: string | undefined;
+  readonly recipe?: string | RecipeDefinition | undefined;
+  readonly acceptChanges?: boolean | undefined;
+}
+
+/**
+ * Finds the run, the recipe and the checkpoint of an evaluation.
+ * @throws RunError when there is no run, no checkpoint in it yet, or its code has changed and that was not accepted;
+ *   CheckpointError when the checkpoint is damaged
+ */
+export async function requestEvaluation(
+  path: string,
+  { tasks, samples, by, set = [], from, recipe: given, acceptChanges }: CheckpointRequest,
+): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
+  const run = await RunDirectory.open(path);
+  const evaluation = Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
+    value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
+  );
+  const { recipe } = await recipeOfRun(run, given, { more: [...set, ...evaluation], acceptChanges });
+  return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate') };
+}
+
+/** The last checkpoint of a run. @throws RunError when there is none; CheckpointError when it is damaged */
+export function lastCheckpoint(run: RunDirectory, to: 'evaluate' | 'probe'): Promise<Checkpoint> {
+  return wholeCheckpoint(run, undefined, to);
+}
+
+/** Finds a checkpoint as `checkpointOf` does, and compares its weights with their digests. */
+async function wholeCheckpoint(run: RunDirectory, name: string | undefined, to: string): Promise<Checkpoint> {
+  const checkpoint = await checkpointOf(run, name, to);
+  await requireWhole(nodeFiles, checkpoint.directory, isNoOptimizer);
+  return checkpoint;
+}

@@ -1,0 +1,90 @@
+import { join } from 'node:path';
+import { RunError } from '../../base/errors.js';
+import type { RunEvent, RunStarted } from '../../base/events.js';
+import type { Host } from '../../base/host.js';
+import type { Hardware } from '../../engine/contract.js';
+import { commitsOf, loadCheckpoint, openTraining } from '../../method/checkpoints.js';
+import type { Recipe } from '../../method/recipe.js';
+import { assignmentOf } from '../../method/recipe.js';
+import type { Checkpoint, RunDirectory } from '../../method/store.js';
+import { REFERENCES } from '../../method/store.js';
+import type { RunRequest, StartedRun } from './begin-run.js';
+import { modelPlaces, modelsByBackend } from './open-backends.js';
+import { openRun, publishAll } from './open-run.js';
+
+/** The error if a resumed run would compute with other kernels, which round differently. */
+export class KernelError extends RunError {}
+
+/**
+ * Checks whether this machine has the kernels of the run's start. It changes nothing: a caller that resumes from an
+ * earlier checkpoint removes the later ones afterwards. Kernels of servers are known only when models are opened;
+ * `resumeRun` checks them.
+ * @throws KernelError
+ */
+export async function requireKernels(recipe: Recipe, log: RunDirectory, host: Host): Promise<void> {
+  const { models } = assignmentOf(recipe);
+  const hardware: Record<string, Hardware> = {};
+  const places = modelPlaces(
+    recipe,
+    models.map(({ name }) => name),
+  );
+  for (const { spec, row, names } of modelsByBackend(places)) {
+    const { open, capabilities } = row;
+    if (capabilities.weights !== 'here') continue;
+    const backend = await open(spec, { host, models: [] });
+    for (const name of names) hardware[name] = backend.hardware;
+    await backend.dispose();
+  }
+  const others = await otherKernels(log, hardware);
+  if (others !== undefined) throw refusal(others);
+}
+
+const refusal = (others: string) =>
+  new KernelError(
+    `${others}, so the resumed run would differ in its bits; --accept-changes (acceptChanges: true) resumes nevertheless`,
+  );
+
+/**
+ * Opens a run in the state of its checkpoint.
+ * @throws CheckpointError; KernelError for other kernels. If changes are accepted, other kernels are a warning in the
+ * log
+ */
+export async function resumeRun(
+  { recipe, tasks, log, host, openBackend }: RunRequest,
+  checkpoint: Checkpoint,
+  acceptChanges = false,
+): Promise<StartedRun> {
+  const commits = await commitsOf(host.files, checkpoint);
+  const run = await openRun(recipe, tasks, host, { commits, openBackend });
+  try {
+    const hardware = Object.fromEntries(Object.entries(run.backends).map(([model, each]) => [model, each.hardware]));
+    const others = await otherKernels(log, hardware);
+    if (others !== undefined) {
+      if (!acceptChanges) throw refusal(others);
+      host.warn('run.kernels', others);
+    }
+    const progress = await loadCheckpoint(run, checkpoint, { optimizer: true });
+    const store = { directory: join(log.path, REFERENCES), mode: 'read' } as const;
+    const training = await openTraining(run, { store, checkpoint });
+    await publishAll(run);
+    return { run: training, progress };
+  } catch (error) {
+    await run.dispose();
+    throw error;
+  }
+}
+
+/** The message if this machine's kernels differ from the kernels of the log; else undefined. */
+async function otherKernels(
+  log: RunDirectory,
+  hardware: Readonly<Record<string, Hardware>>,
+): Promise<string | undefined> {
+  const began = (await log.events()).find((event): event is RunEvent & RunStarted => event.type === 'run.started');
+  if (began === undefined) return undefined;
+  const text = ({ kernels, isa }: Pick<Hardware, 'kernels' | 'isa'>) => `${kernels} (${isa})`;
+  for (const [model, computing] of Object.entries(hardware)) {
+    const [before, now] = [text(began.backends?.[model] ?? began.hardware), text(computing)];
+    if (before !== now) return `${log.path} was started with ${before} kernels, this machine has ${now}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,29 @@
+import type { Assignment } from '../../../method/recipe.js';
+import { evaluationSampling, type Recipe } from '../../../method/recipe.js';
+import type { AgentSettings, RolloutSettings } from '../../../teams/rollout.js';
+
+/** The settings of a recipe's rollouts. */
+export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutSettings {
+  const { maxTurns, partWeights, episodeTimeoutMs: timeoutMs, concurrency, maxOutcomeBytes } = recipe.training;
+  const agents = agentSettings(recipe, speakerOf);
+  return { agents, seed: recipe.seed, maxTurns, partWeights, timeoutMs, concurrency, maxOutcomeBytes };
+}
+
+function agentSettings(recipe: Recipe, speakerOf: Assignment['speakerOf']): Record<string, AgentSettings> {
+  return Object.fromEntries(
+    Object.entries(recipe.agents).map(([agent, { system, sampling, invalidPenalty, callCost, tokenCost }]) => [
+      agent,
+      {
+        policy: speakerOf[agent] as string,
+        ...(system === undefined ? {} : { system }),
+        sampling,
+        evaluationSampling: evaluationSampling(recipe, agent),
+        invalidPenalty,
+        callCost,
+        tokenCost,
+        frozen: typeof recipe.assign[agent] !== 'string',
+        judges: typeof recipe.assign[agent] !== 'string',
+      },
+    ]),
+  );
+}

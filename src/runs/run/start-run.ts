@@ -1,0 +1,57 @@
+/** Starts a run in its directory: the one way for new runs, resumed runs and the runs of an ablation. */
+import type { RunEvent } from '../../base/events.js';
+import type { Host } from '../../base/host.js';
+import type { Recipe } from '../../method/recipe.js';
+import type { RunDirectory } from '../../method/store.js';
+import { evaluateCheckpoint } from './evaluate-run.js';
+import { type ExecutionOptions, executeRun } from './execute-run.js';
+import { requireKernels } from './resume-run.js';
+import type { RunListeners } from './run-listeners.js';
+
+/** The place where runs are executed: this process, or a cluster. */
+export interface RunPlace {
+  readonly requireKernels: typeof requireKernels;
+  readonly executeRun: typeof executeRun;
+  readonly evaluateCheckpoint: typeof evaluateCheckpoint;
+}
+
+/** This process. */
+export const thisProcess: RunPlace = { requireKernels, executeRun, evaluateCheckpoint };
+
+/** A run that is ready to be executed. */
+export interface PreparedRun extends ExecutionOptions {
+  readonly recipe: Recipe;
+  /** Receives the events so far, before the run is executed. */
+  readonly onReady?: (events: readonly RunEvent[]) => void;
+}
+
+/** The surroundings of a run while it is executed. */
+export interface RunSurroundings {
+  readonly place: RunPlace;
+  readonly host: Host;
+  readonly listeners: RunListeners;
+}
+
+/**
+ * Locks the run's directory, prepares the run, opens its listeners and executes it. Closes listeners and directory,
+ * however the run ends.
+ * @param prepare Is called when the directory is locked; may rewind the log to a checkpoint
+ * @throws RunError with the process that writes the run; the errors of `prepare` and the execution
+ */
+export async function startRun(
+  log: RunDirectory,
+  { place, host, listeners }: RunSurroundings,
+  prepare: () => Promise<PreparedRun>,
+): Promise<void> {
+  const unguarded = await log.lock();
+  try {
+    if (unguarded !== undefined) host.notify(unguarded);
+    const { recipe, onReady, ...options } = await prepare();
+    await listeners.open(recipe, log);
+    onReady?.(await log.events());
+    await place.executeRun(recipe, log, { ...host, listener: listeners.together }, options);
+  } finally {
+    await listeners.close();
+    await log.close();
+  }
+}

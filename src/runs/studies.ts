@@ -1,0 +1,18 @@
+/** Door of `runs`: studies of several runs: ablation, plan, probe, inspection, improvement of prompts. */
+export {
+  type AblateOptions,
+  type AblationPlan,
+  type AblationResult,
+  ablate,
+  ablateIn,
+} from './studies/ablation/ablate.js';
+export type { PlannedRun } from './studies/ablation/ablation-plan.js';
+export { weightVectors } from './studies/ablation/weight-vectors.js';
+export { type Improvement, type ImprovementResult, improvePrompts } from './studies/improve/improve-prompts.js';
+export { episodesOf, requestImprovement } from './studies/improve/request-improvement.js';
+export { collectLog } from './studies/inspect/collect-turns.js';
+export { comparableEstimator, type GroupFindings, type Inspection, inspect } from './studies/inspect/inspect-log.js';
+export { type ForecastRequest, forecastRun, type MeasuredRun, type RunForecast } from './studies/plan/forecast-run.js';
+export { readMachine, writeMachine } from './studies/plan/machine.js';
+export type { ProbeReport } from './studies/plan/probe/probe-recipe.js';
+export type { Tokens } from './studies/plan/token-budget.js';

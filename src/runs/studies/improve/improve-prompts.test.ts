@@ -1,0 +1,311 @@
+import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { chatServer, refuse, say } from '../../../../test/support/chat-server.js';
+import { drmas } from '../../../../test/support/command-line.js';
+import { temporaryRoot, tinyDefinition, trainTiny } from '../../../../test/support/tiny-run.js';
+import { EndpointError } from '../../../base/core/errors.js';
+import type { TaskSource } from '../../../base/core/task.js';
+import { nodeFiles } from '../../../base/platform/node-files.js';
+import { nodeHost } from '../../../base/platform/node-host.js';
+import { defineRecipe } from '../../../method/recipe/define.js';
+import { frozen } from '../../../method/recipe/frozen.js';
+import { overridesOf } from '../../../method/recipe/overrides.js';
+import { type Recipe, systemPromptOf } from '../../../method/recipe/recipe.js';
+import {
+  type ImprovementRecord,
+  PROMPTS,
+  readImprovement,
+  readRounds,
+} from '../../../method/store/improvement-record.js';
+import { agent } from '../../../teams/team/agent.js';
+import { defineTeam } from '../../../teams/team/team.js';
+import { resolveRecipe } from '../../composition/resolve-recipe.js';
+import { type Improvement, improvePrompts } from './improve-prompts.js';
+
+const root = temporaryRoot();
+const host = nodeHost({ threads: 1 });
+
+const team = defineTeam({
+  name: 'adders',
+  task: z.object({ question: z.number() }),
+  agents: { adder: agent({ system: 'Add one.' }), checker: agent({ system: 'Copy.' }) },
+  async play({ task, agents }) {
+    const sum = await agents.adder(`${task.question}`);
+    return (await agents.checker(sum.text)).text;
+  },
+  reward: ({ task, outcome }) => outcome === `${task.question + 1}`,
+});
+
+const numbers: TaskSource = {
+  name: 'numbers',
+  load: async (split) => ({
+    name: 'numbers',
+    size: 1000,
+    at: (index) => ({ id: `${split}-${index}`, data: { question: index } }),
+  }),
+};
+
+type Answer = (text: string, index: number) => string;
+
+/**
+ * A server with two models. `actor` adds one only to even numbers; to all numbers if its prompt has the words "any
+ * number", and to none if it has "no number". `writer` proposes the prompts of the test, in order.
+ */
+async function servers(proposals: readonly (string | ((write: Answer) => string) | 'down')[]) {
+  let count = 0;
+  const read: string[] = [];
+  const server = await chatServer(({ body: { model, messages } }, response) => {
+    const [system, input] = [messages[0]?.content ?? '', messages.at(-1)?.content ?? ''];
+    if (model === 'writer') {
+      read.push(input);
+      const proposal = proposals[count++] ?? '';
+      return proposal === 'down' ? refuse(response, 401) : say(response, proposal as string);
+    }
+    if (system.startsWith('Copy')) return say(response, input);
+    const knows = !system.includes('no number') && (Number(input) % 2 === 0 || system.includes('any number'));
+    say(response, knows ? `${Number(input) + 1}` : 'What?');
+  });
+  return { url: server.url, read, answered: () => count };
+}
+
+const recipeAt = (url: string, overrides: readonly string[] = []): Recipe =>
+  resolveRecipe(
+    defineRecipe({
+      team,
+      tasks: numbers,
+      assign: { adder: frozen({ url, model: 'actor' }), checker: frozen({ url, model: 'actor' }) },
+      evaluation: { tasks: 20, samples: 1 },
+    }),
+    { overrides, allFrozen: true },
+  );
+
+const recordOf = (changes: Partial<ImprovementRecord> = {}): ImprovementRecord => ({
+  ...{ version: 1, source: 'adders', codeHash: '', overrides: [], agents: ['adder'] },
+  ...{ endpoint: { url: 'http://127.0.0.1:1/v1', model: 'writer' }, proposals: 2, tasks: 16, samples: 2, ...changes },
+});
+
+async function improvement(url: string, changes: Partial<ImprovementRecord> = {}): Promise<Improvement> {
+  const directory = join(await mkdtemp(join(root, 'improvement-')), 'prompts');
+  const endpoint = { type: 'endpoint', url, model: 'writer', timeoutMs: 5000, retries: 0 } as const;
+  const recipe = recipeAt(url);
+  return { recipe, directory, record: recordOf(changes), endpoint: { ...endpoint, concurrency: 8, body: {} } };
+}
+
+const proposal = (prompt: string) => `The adder fails on odd numbers.\n<prompt>\n${prompt}\n</prompt>`;
+const better = 'Add one to any number.';
+
+describe('improving prompts', () => {
+  it('keeps a prompt that wins on the same tasks, and reports its score on held-out tasks', async () => {
+    const { url, read } = await servers([proposal('Add one to no number.'), proposal(better)]);
+    const request = await improvement(url);
+    const { prompts, rounds, heldOut } = await improvePrompts(request, host);
+    expect(prompts).toEqual({ adder: better });
+    expect(rounds.map(({ round, kept }) => [round, kept])).toEqual([
+      [0, false],
+      [1, false],
+      [2, true],
+    ]);
+    const [first, worse, won] = rounds;
+    expect(first?.failures.length).toBeGreaterThan(0);
+    expect(worse?.comparison?.mean).toBeCloseTo(-(worse?.score ?? 0), 12);
+    expect(worse?.comparison?.interval?.high).toBeLessThan(0);
+    expect(won?.comparison?.after).toEqual(Array(16).fill(1));
+    expect(won?.comparison?.interval?.low).toBeGreaterThan(0);
+    expect(won).toMatchObject({ score: 1, failures: [] });
+    expect(heldOut).toMatchObject({ first: { averageAtK: 0.5, tasks: 20 }, last: { averageAtK: 1 }, mean: 0.5 });
+    // The language model reads the failures, the prompts and earlier proposals.
+    expect(read[0]).toMatch(/task: \{"question":\d*[13579]\}\nadder reads \(user\): \d+\nadder writes: What\?/);
+    expect(read[0]).not.toContain('<tried');
+    expect(read[1]).toMatch(/<tried result="not kept" difference="-[\d.]+ points">\nAdd one to no number\.\n<\/tried>/);
+    // The directory stores all rounds, and the prompts as settings for `--set @FILE`.
+    const record = await readImprovement(nodeFiles, request.directory);
+    expect(record).toMatchObject({ agents: ['adder'], result: { mean: 0.5 } });
+    expect(await readRounds(nodeFiles, request.directory)).toEqual(rounds);
+    expect(await readdir(join(request.directory, 'episodes'))).toContain('round-2-after.jsonl');
+    const overrides = overridesOf(join(request.directory, PROMPTS));
+    expect(overrides).toEqual([`agents.adder.system="${better}"`]);
+    const improved = recipeAt(url, overrides);
+    expect([systemPromptOf(improved, 'adder'), systemPromptOf(improved, 'checker')]).toEqual([better, 'Copy.']);
+  });
+
+  it('plays both prompts on the same tasks with the same numbers of samples, new tasks in each round', {
+    tags: 'verify',
+  }, async () => {
+    const { url } = await servers([proposal('Add one to the number.'), proposal('Add 1.')]);
+    const request = await improvement(url);
+    const { rounds, prompts, heldOut } = await improvePrompts(request, host);
+    expect(rounds.slice(1).map(({ comparison, kept }) => [comparison?.mean, kept])).toEqual([
+      [0, false],
+      [0, false],
+    ]);
+    expect([prompts, heldOut]).toEqual([{}, undefined]);
+    const tasksOf = async (name: string) =>
+      (await readFile(join(request.directory, 'episodes', `${name}.jsonl`), 'utf8'))
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).task.id as string);
+    const [first, before, after] = await Promise.all(['round-0-first', 'round-1-before', 'round-1-after'].map(tasksOf));
+    expect(after).toEqual(before);
+    expect(new Set([...(first ?? []), ...(before ?? [])]).size).toBe(32);
+  });
+
+  it('counts answers without a prompt as proposals, and plays nothing for them', async () => {
+    const answers = [
+      'garbage',
+      "I'm sorry, I can't help with that.",
+      '<prompt> </prompt>',
+      proposal('Add one.'),
+      '{"a"',
+    ];
+    const { url, answered } = await servers(answers);
+    const { rounds, prompts } = await improvePrompts(await improvement(url, { proposals: 5 }), host);
+    expect(rounds.slice(1).map(({ problem }) => problem)).toEqual([
+      expect.stringContaining("no prompt between <prompt> and </prompt> in the answer: 'garbage'"),
+      expect.stringContaining("can't help"),
+      'the prompt is empty',
+      'it is the prompt that the agent has',
+      expect.stringContaining('no prompt'),
+    ]);
+    expect([prompts, answered()]).toEqual([{}, 5]);
+  });
+
+  it('improves agents in turns, and does not play a rejected prompt again', { tags: 'verify' }, async () => {
+    const { url, read } = await servers([proposal('Add!'), proposal('Copy it.'), proposal('Add!')]);
+    const request = await improvement(url, { agents: ['adder', 'checker'], proposals: 3 });
+    const { rounds } = await improvePrompts(request, host);
+    expect(rounds.slice(1).map(({ agent }) => agent)).toEqual(['adder', 'checker', 'adder']);
+    expect(read.map((text) => /for the agent '(\w+)'/.exec(text)?.[1])).toEqual(['adder', 'checker', 'adder']);
+    expect(rounds.at(-1)?.problem).toBe('it was tried before');
+  });
+
+  it('ends if nothing fails', async () => {
+    const { url, answered } = await servers([]);
+    const done = await improvement(url);
+    const recipe = recipeAt(url, [`agents.adder.system=${better}`]);
+    const { rounds } = await improvePrompts({ ...done, recipe }, host);
+    expect([rounds.length, rounds[0]?.score, answered()]).toEqual([1, 1, 0]);
+  });
+
+  it('stops if the language model does not answer, and resumes there', { tags: 'verify' }, async () => {
+    const { url } = await servers([proposal('Add!'), 'down', proposal(better)]);
+    const request = await improvement(url);
+    await expect(improvePrompts(request, host)).rejects.toThrow(EndpointError);
+    expect(await readRounds(nodeFiles, request.directory)).toHaveLength(2);
+    const { prompts, rounds } = await improvePrompts(request, host);
+    expect([prompts, rounds.length]).toEqual([{ adder: better }, 3]);
+  });
+
+  it('resumes after an interruption without a difference', { tags: 'verify' }, async () => {
+    const proposals = [proposal('Add!'), proposal(better)];
+    const whole = await improvePrompts(await improvement((await servers(proposals)).url), host);
+    const { url } = await servers([...proposals.slice(0, 1), ...proposals]);
+    const controller = new AbortController();
+    const request = await improvement(url);
+    let begun = 0;
+    const listener = {
+      episode: () => ({ ended: () => void (++begun === 50 && controller.abort(new Error('Ctrl-C'))) }),
+    };
+    const interrupted = nodeHost({ threads: 1, signal: controller.signal, listener });
+    await expect(improvePrompts(request, interrupted)).rejects.toThrow('Ctrl-C');
+    expect(await readRounds(nodeFiles, request.directory)).toHaveLength(1);
+    const { rounds, prompts } = await improvePrompts(request, host);
+    const timeless = (all: readonly object[]) => JSON.parse(JSON.stringify(all));
+    expect([timeless(rounds), prompts]).toEqual([timeless(whole.rounds), whole.prompts]);
+  });
+
+  it('refuses a directory with other content, or with another improvement', async () => {
+    const { url } = await servers([]);
+    const request = await improvement(url, { proposals: 1 });
+    await improvePrompts(request, host);
+    const other = { ...request, record: { ...request.record, tasks: 8 } };
+    await expect(improvePrompts(other, host)).rejects.toThrow(/was begun with other settings/);
+    const full = await mkdtemp(join(root, 'full-'));
+    await writeFile(join(full, 'notes'), '');
+    await expect(improvePrompts({ ...request, directory: full }, host)).rejects.toThrow(/is not an improvement/);
+  });
+});
+
+describe('improving the prompts of a run', () => {
+  it('plays its checkpoint, and refuses prompts that its models cannot read', { tags: 'verify' }, async () => {
+    const { url } = await servers([proposal('Add one!'), proposal('<verifier>')]);
+    const definition = tinyDefinition();
+    const recipe = resolveRecipe(definition);
+    const checkpoint = await (await trainTiny(root, recipe)).latestCheckpoint();
+    const request = await improvement(url, { agents: ['solver'], tasks: 4 });
+    const { rounds } = await improvePrompts({ ...request, recipe, checkpoint }, host);
+    expect(rounds[1]?.problem).toMatch(/^the agent's model cannot read it: /);
+    expect(rounds[2]?.comparison?.after).toHaveLength(4);
+    const firstTurn = async ({ directory }: Improvement, round: string) => {
+      const [line] = (await readFile(join(directory, 'episodes', `${round}.jsonl`), 'utf8')).split('\n');
+      return JSON.parse(line ?? '').turns[0];
+    };
+    const [system] = (await firstTurn(request, 'round-2-after')).messages;
+    expect(system).toEqual({ role: 'system', content: '<verifier>' });
+    const untrained = await improvement(url, { agents: ['solver'], tasks: 4 });
+    await improvePrompts({ ...untrained, recipe }, host);
+    const [after, before] = await Promise.all([request, untrained].map((each) => firstTurn(each, 'round-0-first')));
+    expect(after.prompt).toEqual(before.prompt);
+    expect(after.logprobs).not.toEqual(before.logprobs);
+  });
+});
+
+describe('drmas improve', () => {
+  const url = 'http://127.0.0.1:9/v1';
+  const words = ['improve', 'math', '--endpoint', url, '--model', 'writer'];
+
+  it('reports its cost with --dry-run, and sends no request', async () => {
+    const { code, out } = await drmas([...words, '--dry-run', '--tasks', '10', '--samples', '2', '--proposals', '3']);
+    expect(code).toBe(0);
+    expect(out).toContain('prompts   of solver, verifier in math, at the start of reinforcement');
+    expect(out).toContain('at most 3 times');
+    expect(out).toContain('at most 140 in rounds of 10 tasks x 2');
+  });
+
+  it('takes the former --prompts, which is unnecessary now', async () => {
+    const { code, err } = await drmas([...words, '--dry-run', '--prompts']);
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: '--prompts is now unnecessary; the old name works in this version only\n',
+    });
+  });
+
+  it.each([
+    [['improve', 'math'], /who proposes\? --endpoint names/],
+    [[...words, '--agents', 'solvr'], /no agent 'solvr'; did you mean 'solver'/],
+    [[...words, '--set', '@nowhere.json'], /nowhere\.json holds no settings/],
+    [['improve', 'math', '--endpoint', 'nowhere', '--model', 'writer'], /endpoint\.url/],
+  ])('refuses %j before anything is created', async (given, message) => {
+    const { code, out, err } = await drmas(given);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(message);
+  });
+
+  it('improves, is interrupted, and explains how to resume', { tags: 'verify' }, async () => {
+    const rounds = { round: 1, agent: 'solver', problem: 'the prompt is empty', kept: false, score: 0.5, failures: [] };
+    const controller = new AbortController();
+    const improvePrompts = async ({ directory, onRound }: Improvement) => {
+      onRound?.(rounds);
+      if (directory.endsWith('cut')) {
+        controller.abort(new Error('interrupted'));
+        throw controller.signal.reason;
+      }
+      return { directory, prompts: {}, rounds: [rounds] };
+    };
+    const typed = { improvePrompts, signal: controller.signal };
+    const done = await drmas([...words, '--run', join(root, 'whole')], typed);
+    expect(done).toMatchObject({ code: 0, err: '' });
+    expect(done.out).toMatch(/proposal 1, solver: not tried: the prompt is empty\n\nno episode failed/);
+    const json = await drmas([...words, '--run', join(root, 'whole'), '--json'], typed);
+    expect(
+      json.out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).type),
+    ).toEqual(['round', 'improvement']);
+    const cut = await drmas([...words, '--run', join(root, 'cut')], typed);
+    expect(cut.code).toBe(130);
+    expect(cut.out).toMatch(/interrupted; resume with: npx drmas improve .*cut\n/);
+  });
+});

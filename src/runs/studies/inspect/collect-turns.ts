@@ -1,0 +1,120 @@
+import { LogError } from '../../../base/errors.js';
+import type { TurnRecord } from '../../../base/nouns.js';
+import { TurnBatch } from '../../../method/advantage.js';
+import { type LogPlace, type LogRow, readRows } from '../../../method/store.js';
+import { type Fields, flatLayout, type Layout, type LoggedTurn, recognise } from './log-layouts.js';
+
+/** The turns of one or more log files: the estimators' input, and facts for a person. */
+export interface Log {
+  readonly layout: string;
+  readonly files: number;
+  readonly rows: number;
+  readonly notices: readonly string[];
+  readonly batch: TurnBatch;
+  /** The penalties of each turn. The reward of its record is net of them. */
+  readonly penalties: Float64Array; // [turns]
+  /** The advantages of the trainer that wrote the log. Undefined if a turn lacks one. */
+  readonly logged: Float64Array | undefined; // [turns]
+}
+
+/**
+ * Reads logs in one pass. It stores each name once and no texts, so a million turns take a few hundred megabytes.
+ * @param files Files of one layout, in the order in which they are read
+ * @param given Fields that the user named. They override the recognised layout
+ * @throws LogError with file and line of a row that cannot be parsed, or with the fields of an unknown layout that the
+ *   user has to name
+ */
+export async function collectLog(files: readonly string[], given: Partial<Fields> = {}): Promise<Log> {
+  const turns: TurnRecord[] = [];
+  const penalties: number[] = [];
+  const logged: number[] = [];
+  const notices: string[] = [];
+  const name = interned();
+  const positions = new Map<string, Map<string, number>>();
+  let layout: Layout | undefined;
+  let rows = 0;
+  let step = '';
+  const take = (turn: LoggedTurn) => {
+    const group = turn.step === '' ? step : turn.step;
+    const task = name(group === '' ? turn.task : `${group}/${turn.task}`);
+    const reward = turn.reward - turn.penalty;
+    turns.push({
+      task,
+      episode: name(turn.episode),
+      agent: name(turn.agent),
+      turn: turn.turn ?? positionOf(positions, task, turn.episode),
+      reward,
+      ...(turn.outcome === undefined ? {} : { outcome: turn.outcome }),
+    });
+    penalties.push(turn.penalty);
+    if (turn.advantage !== undefined) logged.push(turn.advantage);
+  };
+  const onRow = (row: LogRow, place: LogPlace) => {
+    layout ??= layoutOf(row, place, given);
+    step = layout.fileIsStep && files.length > 1 ? place.file : '';
+    layout.read(row, place, take);
+    rows++;
+  };
+  for (const file of files) {
+    if (await readRows(file, onRow)) notices.push(`${file}: the last line is cut off and was left out`);
+  }
+  if (layout === undefined || turns.length === 0)
+    throw new LogError('expected at least one turn, found none', { file: files.join(', ') });
+  return {
+    layout: layout.name,
+    files: files.length,
+    rows,
+    notices: [...layout.notices, ...notices],
+    batch: new TurnBatch(turns),
+    penalties: Float64Array.from(penalties),
+    logged: logged.length === turns.length ? Float64Array.from(logged) : undefined,
+  };
+}
+
+/** Returns one object for equal texts, so that comparisons and lookups are cheap. */
+function interned(): (text: string) => string {
+  const names = new Map<string, string>();
+  return (text) => {
+    const first = names.get(text);
+    if (first !== undefined) return first;
+    names.set(text, text);
+    return text;
+  };
+}
+
+/** Counts the turns of each episode so far. */
+function positionOf(positions: Map<string, Map<string, number>>, task: string, episode: string): number {
+  let ofTask = positions.get(task);
+  if (ofTask === undefined) {
+    ofTask = new Map();
+    positions.set(task, ofTask);
+  }
+  const position = ofTask.get(episode) ?? 0;
+  ofTask.set(episode, position + 1);
+  return position;
+}
+
+function layoutOf(row: LogRow, place: LogPlace, given: Partial<Fields>): Layout {
+  const named = Object.keys(given);
+  const { task, reward } = given;
+  if (task !== undefined && reward !== undefined)
+    return checked({ ...given, task, reward }, 'rows by the given fields', []);
+  const layout = recognise(row);
+  if (layout === undefined) {
+    const fields = Object.keys(row).slice(0, 12).join(', ');
+    throw new LogError(
+      `unknown layout: name the fields with --task and --reward (and --episode, --agent); the row has ${fields}`,
+      place,
+    );
+  }
+  if ('fields' in layout) return checked({ ...layout.fields, ...given }, layout.name, layout.notices);
+  if (named.length === 0) return layout;
+  throw new LogError(`${layout.name} need no field names; for another reading give --task and --reward`, place);
+}
+
+function checked(fields: Fields, name: string, notices: readonly string[]): Layout {
+  if (fields.agent !== undefined && fields.episode === undefined) {
+    throw new LogError('--agent needs --episode: turns of several agents belong to an episode');
+  }
+  return flatLayout(name, fields, notices);
+}

@@ -1,0 +1,140 @@
+/** The findings of `drmas inspect`: facts about estimators from the rewards of a log, without any model. */
+
+import { ArgumentError } from '../../../base/errors.js';
+import type { Advantages } from '../../../method/advantage.js';
+import {
+  type AdvantageSizes,
+  type AgentCalls,
+  type AgentRewards,
+  advantageSizes,
+  agentCalls,
+  agentRewards,
+  type Column,
+  comparableEstimators,
+  countKinds,
+  type Estimator,
+  explainInflation,
+  type Groups,
+  groupOutcomes,
+  type KindCounts,
+  openEstimator,
+  ownShares,
+  predictedInflation,
+  statisticsOf,
+  usualEstimators,
+} from '../../../method/advantage.js';
+import type { Log } from './collect-turns.js';
+
+/** An agent of a log. */
+export interface LoggedAgent extends Omit<AgentRewards, 'groupSpread'> {
+  /** The share of turns with a penalty. */
+  readonly penalised: number;
+  /**
+   * Lemma 4.2 by task-wide statistics over episodes (GRPO) and over turns. Null if no group has enough spread.
+   */
+  readonly inflation: { readonly byEpisodes: number | null; readonly byTurns: number | null };
+  /** The share of its squared GRPO scores that its own rewards explain, 0..1. Null if there are too few turns. */
+  readonly ownShare: number | null;
+  readonly calls: AgentCalls;
+  /** A sentence that explains its inflation under GRPO. */
+  readonly explanation: string;
+}
+
+/** The groups of a log by outcome: rewards before penalties. */
+export interface GroupFindings extends KindCounts {
+  readonly count: number;
+  /** Groups of one episode, and (task, agent) pairs of one turn, which have nothing to be compared with. */
+  readonly singleEpisode: number;
+  readonly singleTurnOfAgent: number;
+}
+
+export interface Inspection {
+  readonly layout: string;
+  readonly files: number;
+  readonly rows: number;
+  readonly turns: number;
+  readonly episodes: number;
+  readonly groups: GroupFindings;
+  readonly agents: Readonly<Record<string, LoggedAgent>>;
+  /** Sizes by estimator, then by agent. `logged` are the advantages that the trainer of the log computed. */
+  readonly estimators: Readonly<Record<string, Readonly<Record<string, AdvantageSizes>>>>;
+  readonly notices: readonly string[];
+}
+
+/** @throws ArgumentError with a turn for which an estimator cannot be computed */
+export function inspect(log: Log, estimators: readonly Estimator[] = usualEstimators): Inspection {
+  const { batch, logged } = log;
+  const compared: [string, Advantages][] = estimators.map((one) => [one.type, openEstimator(one).compute(batch)]);
+  if (logged !== undefined) compared.unshift(['logged', logged]);
+  return {
+    layout: log.layout,
+    files: log.files,
+    rows: log.rows,
+    turns: batch.turns.length,
+    episodes: batch.episodes.count,
+    groups: groupFindings(log),
+    agents: agentFindings(log),
+    estimators: Object.fromEntries(compared.map(([type, advantages]) => [type, advantageSizes(batch, advantages)])),
+    notices: log.notices,
+  };
+}
+
+/** The estimator of this name, if a log is enough to compute it. @throws ArgumentError with the possible names */
+export function comparableEstimator(name: string): Estimator {
+  const estimator = comparableEstimators.find(({ type }) => type === name);
+  if (estimator !== undefined) return estimator;
+  const types = comparableEstimators.map(({ type }) => type).join(', ');
+  throw new ArgumentError(`--estimator must be one of ${types}, got '${name}'`);
+}
+
+function agentFindings({ batch, penalties }: Log): Record<string, LoggedAgent> {
+  const rewards = agentRewards(batch);
+  const paid = Float64Array.from(penalties, (penalty) => (penalty > 0 ? 1 : 0));
+  const { mean: penalised } = statisticsOf(batch.agents, paid);
+  const grpo = openEstimator({ type: 'grpo' });
+  const byEpisodes = predictedInflation(batch, grpo);
+  const shares = ownShares(batch, grpo);
+  const byTurns = predictedInflation(batch, openEstimator({ type: 'grpo-turn' }));
+  const called = agentCalls(batch);
+  return batch.byAgent((k, name) => {
+    const calls = called[name] as AgentCalls;
+    const { turns, callsPerEpisode, rewardMean, rewardStd } = rewards[name] as AgentRewards;
+    return {
+      turns,
+      callsPerEpisode,
+      rewardMean,
+      rewardStd,
+      penalised: penalised[k] as number,
+      inflation: { byEpisodes: byEpisodes[name] ?? null, byTurns: byTurns[name] ?? null },
+      calls,
+      ownShare: shares[name] ?? null,
+      explanation: explainInflation(name, { inflation: byEpisodes[name], ownShare: shares[name], calls }),
+    };
+  });
+}
+
+function groupFindings({ batch, penalties }: Log): GroupFindings {
+  const { tasks, taskAgents, taskOfEpisode, turns, rewards } = batch;
+  const before = rewards.map((reward, i) => reward + (penalties[i] as number));
+  const outcomes = Float64Array.from(turns, (turn, i) => turn.outcome ?? (before[i] as number));
+  // If a log has only the agents' rewards, an outcome is compared only with outcomes of the same agent.
+  const hasOutcomes = turns.every((turn) => turn.outcome !== undefined);
+  const columnFor = (values: Float64Array, peers: Groups): Column => ({ values, group: tasks.of, peers });
+  const kinds = groupOutcomes(tasks.count, {
+    outcome: columnFor(outcomes, hasOutcomes ? tasks : taskAgents),
+    earned: columnFor(before, taskAgents),
+    reward: columnFor(rewards, taskAgents),
+  });
+  return {
+    count: tasks.count,
+    ...countKinds(kinds),
+    singleEpisode: groupsOfOne(taskOfEpisode),
+    singleTurnOfAgent: groupsOfOne(taskAgents),
+  };
+}
+
+function groupsOfOne(groups: Groups): number {
+  const size = new Int32Array(groups.count);
+  for (const group of groups.of) size[group] = (size[group] as number) + 1;
+  return size.reduce((count, members) => count + (members === 1 ? 1 : 0), 0);
+}

@@ -1,0 +1,135 @@
+import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { remoteRecipe } from '../../../../test/support/tinker-fake/run.js';
+import { digitTeam, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
+import { checkpoint, lora } from '../../../engine/model/model-spec.js';
+import { defineTeam } from '../../../teams/team/team.js';
+import { prepareTasks } from '../../run/open-run.js';
+import { planRun } from './dry-run.js';
+
+const root = temporaryRoot();
+let bare: string;
+beforeAll(async () => {
+  bare = await mkdtemp(join(root, 'nothing-'));
+});
+
+const plan = async (recipe = tinyRecipe()) => planRun(recipe, await prepareTasks(recipe));
+
+/** A directory with the files of a model, but no weights. */
+async function modelOf(architecture: string, dtype = 'float32'): Promise<string> {
+  const directory = join(root, `${architecture} ${dtype}`);
+  await mkdir(directory);
+  const config = {
+    architectures: [architecture],
+    dtype,
+    vocab_size: 260,
+    hidden_size: 8,
+    num_hidden_layers: 1,
+    num_attention_heads: 1,
+    head_dim: 8,
+    intermediate_size: 8,
+    max_position_embeddings: 256,
+    rms_norm_eps: 1e-6,
+    tie_word_embeddings: true,
+  };
+  await writeFile(join(directory, 'config.json'), JSON.stringify(config));
+  await writeFile(join(directory, 'drmas_tokenizer.json'), JSON.stringify({ type: 'bytes' }));
+  return directory;
+}
+
+describe('planRun', () => {
+  it('counts the tokens of a run with full-length answers, and writes nothing', async () => {
+    const before = await readdir(root, { recursive: true });
+    const { agents, tokens, policies, memory, notes } = await plan();
+    expect(await readdir(root, { recursive: true })).toEqual(before);
+    expect(agents).toMatchObject({ solver: { responseTokens: 6 }, verifier: { calls: 1, responseTokens: 2 } });
+    expect(agents.solver?.promptTokens).toBeGreaterThan(2);
+    expect(tokens.episodes).toEqual({ step: 8, training: 32, evaluation: 18 });
+    expect(tokens.policies.verifier?.step.generated).toBe(8 * 2);
+    expect(tokens.warmStart).toBeGreaterThan(12 * 4 * 3);
+    expect(policies.solver?.trained).toBe(policies.solver?.whole);
+    expect(policies.solver?.memory?.optimizer).toBe(8 * (policies.solver?.trained ?? 0));
+    expect(memory?.total).toBeGreaterThan(memory?.cache ?? Number.POSITIVE_INFINITY);
+    expect(notes[0]).toMatch(/a rehearsal of 2 tasks/);
+  });
+
+  it('names the agents that the rehearsal never called', async () => {
+    const team = defineTeam({
+      task: digitTeam.task,
+      agents: digitTeam.agents,
+      async play({ agents: { solver, verifier } }) {
+        const { value } = await solver('1');
+        return value === '0' ? (await verifier('2')).text : '';
+      },
+      reward: () => 0,
+    });
+    const { notes, agents, tokens } = await plan(tinyRecipe({ team }));
+    expect(notes.join()).toMatch(/never reached verifier.*Their tokens are missing/);
+    expect([agents.verifier?.calls, tokens.agents.verifier?.run.read]).toEqual([0, 0]);
+    expect((await plan()).notes.join()).not.toContain('never reached');
+  });
+
+  it('counts longer answers of evaluations separately', async () => {
+    const [as, apart] = [await plan(), await plan(tinyRecipe({}, ['evaluation.sampling.maxTokens=20']))];
+    expect(apart.agents).toEqual(as.agents);
+    expect(apart.tokens.run.trained).toBe(as.tokens.run.trained);
+    expect(apart.tokens.run.generated).toBeGreaterThan(as.tokens.run.generated);
+  });
+
+  it('holds the base of adapters once', async () => {
+    const { model } = tinyRecipe().policies.solver as { model: Parameters<typeof lora>[0] };
+    const { policies, memory } = await plan(tinyRecipe({ model: lora(model, { rank: 2 }) }));
+    expect(policies.solver?.trained).toBeLessThan(policies.solver?.whole ?? 0);
+    expect(memory?.bases).toBeGreaterThan(4 * (policies.solver?.whole ?? 0));
+  });
+
+  it('counts half the bytes for a base in bfloat16', async () => {
+    const [fine = 0, coarse = 0] = await Promise.all(
+      ['float32', 'bfloat16'].map(async (dtype) => {
+        const model = lora(checkpoint(await modelOf('LlamaForCausalLM', dtype)), { rank: 2 });
+        return (await plan(tinyRecipe({ model }, ['warmStart=null']))).memory?.bases;
+      }),
+    );
+    expect(coarse).toBeGreaterThan(0.5 * fine);
+    expect(coarse).toBeLessThan(0.53 * fine);
+  });
+
+  it('names the unknown facts about a model that is not on this machine', async () => {
+    const cache = process.env.HF_HUB_CACHE;
+    process.env.HF_HUB_CACHE = bare;
+    try {
+      const { warmStart, ...recipe } = tinyRecipe();
+      const away = Object.fromEntries(
+        Object.entries(recipe.policies).map(([name, policy]) => [
+          name,
+          { ...policy, model: { type: 'checkpoint' as const, path: 'some/model' } },
+        ]),
+      );
+      const { policies, memory, notes, tokens } = await plan({ ...recipe, policies: away });
+      expect([policies.solver, memory]).toEqual([undefined, undefined]);
+      expect(tokens.run.generated).toBeGreaterThan(0);
+      expect(notes.join()).toContain('some/model is not on this machine');
+    } finally {
+      if (cache === undefined) delete process.env.HF_HUB_CACHE;
+      else process.env.HF_HUB_CACHE = cache;
+    }
+  });
+
+  it('reads the sizes of a model on this machine', async () => {
+    const directory = await modelOf('Qwen3ForCausalLM');
+    const { warmStart, ...recipe } = tinyRecipe({ model: { type: 'checkpoint', path: directory } });
+    const { policies } = await plan(recipe);
+    expect(policies.solver?.whole).toBe(260 * 8 + 4 * 64 + 3 * 64 + 2 * 8 + 2 * 8 + 8);
+  });
+
+  it('counts the tokens of a model that only a server can run, with a note that the rest is unknown', async () => {
+    const directory = await modelOf('SomeOtherForCausalLM');
+    const { policies, notes, agents } = await plan(remoteRecipe(directory, { url: 'http://127.0.0.1:1' }));
+    expect(policies).toEqual({ solver: undefined, verifier: undefined });
+    expect(agents.solver?.responseTokens).toBe(6);
+    expect(notes.join()).toContain(`${directory} is of a family whose layers are not known here`);
+    const { warmStart, ...recipe } = tinyRecipe({ model: { type: 'checkpoint', path: directory } });
+    await expect(plan(recipe)).rejects.toThrow(/SomeOtherForCausalLM/); // the embedded engine cannot run it
+  });
+});

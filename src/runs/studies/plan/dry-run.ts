@@ -1,0 +1,272 @@
+/** Counts a run's tokens and memory before it starts: writes no file, starts no backend, calls no model. */
+
+import type { Phase } from '../../../base/host.js';
+import { mean } from '../../../base/math.js';
+import type { Episode, Turn } from '../../../base/nouns.js';
+import type { Footprint, MemoryPlan, PlannedPolicy } from '../../../engine/backends.js';
+import type { Generation, PlayableHandle } from '../../../engine/contract.js';
+import { adapterParameterCount, parameterCount, wholeModel } from '../../../engine/model.js';
+import { openRollouts } from '../../../gateway/rollouts.js';
+import type { Tasks } from '../../../method/index.js';
+import { stalenessOf, tasksOfStep, traceBatch } from '../../../method/index.js';
+import {
+  type Assignment,
+  assignmentOf,
+  backendOf,
+  backendOfModel,
+  evaluationSampling,
+  type Recipe,
+} from '../../../method/recipe.js';
+import type { BackendSpec } from '../../../method/recipe-files.js';
+import { inProcessExecutor } from '../../../teams/rollout.js';
+import { checkToolFormats } from '../../run/checks/recipe-checks.js';
+import { modelPlaces, modelsByBackend } from '../../run/open-backends.js';
+import { taskWarnings } from '../../run/open-run.js';
+import { rolloutSettings } from '../../run/rollouts/rollout-settings.js';
+import { adapterOf, type KnownModel, knownModel, notHere } from './known-model.js';
+import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
+
+/** Tasks of the rehearsal, each played once, and demonstrations that are counted. */
+const REHEARSED = 16;
+const DEMONSTRATIONS = 64;
+
+export interface PolicyPlan {
+  /** Trained parameters, and all parameters of the model that is trained or adapted. */
+  readonly trained: number;
+  readonly whole: number;
+  /** Absent if a server computes. */
+  readonly memory?: Footprint;
+}
+
+export interface RunPlan {
+  readonly recipe: string;
+  /** The backend of the recipe. */
+  readonly backend: BackendSpec['type'];
+  /** Each backend with its policies, if there are several. */
+  readonly backends?: readonly { readonly type: BackendSpec['type']; readonly policies: readonly string[] }[];
+  readonly steps: number;
+  readonly agents: Readonly<Record<string, AgentUse>>;
+  readonly tokens: TokenBudget & { readonly warmStart: number };
+  /** Undefined if the model's sizes are not known here. */
+  readonly policies: Readonly<Record<string, PolicyPlan | undefined>>;
+  /**
+   * Bytes in this process: bases that adapters share, keys and values, and the total. Absent if a server computes.
+   */
+  readonly memory?: MemoryPlan['total'];
+  /** A sentence about the memory of servers that compute. */
+  readonly memoryElsewhere?: string;
+  /** The assumptions behind the figures, warnings about the tasks, and missing facts. */
+  readonly notes: readonly string[];
+  /** The notes that explain the rehearsal. They do not apply to counts of played episodes. */
+  readonly rehearsal: readonly string[];
+}
+
+/**
+ * Counts tokens and memory of a recipe's run. Prompts and calls come from a rehearsal: each agent answers with its
+ * largest number of tokens. The team's `play` runs, its `reward` does not.
+ * @throws CheckpointError, TokenizerError if a local model cannot be used
+ */
+export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
+  const assignment = assignmentOf(recipe);
+  const models = new Map<string, KnownModel>();
+  for (const { name, model } of assignment.models)
+    models.set(name, {
+      ...(await knownModel(wholeModel(model), backendOf(recipe, backendOfModel(recipe, name)))),
+      adapter: await adapterOf(model),
+    });
+  checkToolFormats(recipe, assignment, Object.fromEntries(Array.from(models).filter(([, { isHere }]) => isHere)));
+  for (const { name } of assignment.endpoints) models.set(name, notHere());
+  const episodes = await rehearse(recipe, assignment, tasks, models, 'training');
+  const evaluated = evaluatesAsItTrains(recipe)
+    ? episodes
+    : await rehearse(recipe, assignment, tasks, models, 'evaluation');
+  const use = agentUse(recipe, episodes);
+  const played = new Set([...episodes, ...evaluated]);
+  const turns = [...played].flatMap((episode) => episode.turns);
+  const lengthOf = ({ prompt, response }: Turn) => prompt.length + response.length;
+  const longest = Math.max(0, ...turns.map(lengthOf));
+  const shares = turns.map((turn) => turn.response.length / lengthOf(turn));
+  const written = shares.length === 0 ? 1 : Math.max(...shares);
+  const held = modelsByBackend(modelPlaces(recipe, Object.keys(recipe.policies)));
+  const plans = await Promise.all(
+    held.map(({ spec, names }) => {
+      const planned = plannedPolicies(recipe, names, models);
+      return backendOf(recipe, spec).plan.memory(spec, planned, longest, written);
+    }),
+  );
+  const policies = Object.fromEntries(
+    held.flatMap(({ names }, i) => names.map((policy) => [policy, policyPlan(policy, models, plans[i])])),
+  );
+  const elsewhere = held.flatMap(({ spec, names }) => {
+    const sized = names.flatMap((name) => policies[name] ?? []);
+    return backendOf(recipe, spec).plan.memoryElsewhere(sized) ?? [];
+  });
+  const memory = totalMemory(plans);
+  const rehearsal = rehearsalNotes(recipe, episodes);
+  return {
+    recipe: recipe.name,
+    backend: recipe.backend.type,
+    ...(held.length === 1 && held[0]?.spec === recipe.backend
+      ? {}
+      : { backends: held.map(({ spec, names }) => ({ type: spec.type, policies: names })) }),
+    steps: recipe.training.steps,
+    agents: use,
+    tokens: {
+      ...tokenBudget(recipe, use, agentUse(recipe, evaluated)),
+      warmStart: warmStartTokens(recipe, assignment, models),
+    },
+    policies,
+    ...(memory === undefined ? {} : { memory }),
+    ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
+    notes: [
+      ...taskWarnings(tasks),
+      ...rehearsal,
+      ...missingNotes(recipe, models),
+      ...plans.flatMap((plan) => plan?.notes ?? []),
+      ...extraRollouts(recipe, use).flatMap(({ note }) => note ?? []),
+    ],
+    rehearsal,
+  };
+}
+
+/** Whether evaluations limit responses to the same lengths as training. */
+function evaluatesAsItTrains(recipe: Recipe): boolean {
+  return Object.entries(recipe.agents).every(
+    ([agent, { sampling }]) => evaluationSampling(recipe, agent).maxTokens === sampling.maxTokens,
+  );
+}
+
+/** Plays the first tasks with answers of the greatest length that this phase allows. */
+async function rehearse(
+  recipe: Recipe,
+  assignment: Assignment,
+  tasks: Tasks,
+  models: ReadonlyMap<string, KnownModel>,
+  phase: Exclude<Phase, 'baseline'>,
+): Promise<Episode[]> {
+  const speakers = Object.fromEntries(Array.from(models, ([name, model]) => [name, rehearsed(model)]));
+  const { maxOutcomeBytes: _, ...settings } = rolloutSettings(recipe, assignment); // no outcome is kept
+  const { context, close } = await openRollouts(settings, speakers, { gateway: recipe.gateway, onIgnored: () => {} });
+  const executor = inProcessExecutor(context);
+  const first = tasksOfStep(tasks.train, recipe.seed, 1, Math.min(REHEARSED, recipe.training.tasksPerStep));
+  // Agents whose tool calls only an endpoint's server can parse get their tools here too.
+  const agents = Object.entries(recipe.team.agents).map(([name, agent]) => [
+    name,
+    { tools: 'plain' as const, ...agent },
+  ]);
+  const team = { ...recipe.team, agents: Object.fromEntries(agents), reward: () => 0 };
+  try {
+    const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase, step: 1 });
+    return groups.flatMap(({ episodes }) => episodes);
+  } finally {
+    await close();
+  }
+}
+
+/** A model whose answers repeat tokens of the prompt, so that its tokenizer can decode them. */
+function rehearsed({ tokenizer, context }: KnownModel): PlayableHandle {
+  return {
+    tokenizer,
+    context,
+    async generate({ prompt, stopTokens, maxTokens }): Promise<Generation> {
+      const words = prompt.filter((token) => !stopTokens.includes(token));
+      const repeated = words.length > 0 ? words : prompt;
+      const tokens = Array.from({ length: maxTokens }, (_, i) => repeated[i % repeated.length] as number);
+      return { tokens, logprobs: tokens.map(() => 0), finishReason: 'length', policyVersion: 0 };
+    },
+  };
+}
+
+function policyPlan(
+  policy: string,
+  models: ReadonlyMap<string, KnownModel>,
+  plan: MemoryPlan | undefined,
+): PolicyPlan | undefined {
+  const { config, adapter, parameters } = models.get(policy) as KnownModel;
+  if (config === undefined) return parameters === undefined ? undefined : { trained: parameters, whole: parameters };
+  const whole = parameterCount(config);
+  const memory = plan?.policies[policy];
+  return {
+    trained: adapter === undefined ? whole : adapterParameterCount(config, adapter),
+    whole,
+    ...(memory === undefined ? {} : { memory }),
+  };
+}
+
+/** The memory of all engines in this process; undefined without one, or if a policy's sizes are not known. */
+function totalMemory(plans: readonly (MemoryPlan | undefined)[]): MemoryPlan['total'] {
+  const totals = plans.flatMap((plan) => (plan === undefined ? [] : [plan.total]));
+  const whole = totals.filter((total) => total !== undefined);
+  if (whole.length === 0 || whole.length < totals.length) return undefined;
+  const sum = (kind: 'bases' | 'cache' | 'total') => whole.reduce((bytes, total) => bytes + total[kind], 0);
+  return { bases: sum('bases'), cache: sum('cache'), total: sum('total') };
+}
+
+function plannedPolicies(
+  recipe: Recipe,
+  names: readonly string[],
+  models: ReadonlyMap<string, KnownModel>,
+): PlannedPolicy[] {
+  return names.map((name) => {
+    const { model, precision, optimizer } = recipe.policies[name] as Recipe['policies'][string];
+    const { config, adapter: settings, kept = 'float32' } = models.get(name) as KnownModel;
+    const agents = Object.values(recipe.assign).filter((assigned) => assigned === name).length;
+    const adapter =
+      model.type === 'lora' && settings !== undefined
+        ? { settings, base: JSON.stringify(model.base), kept }
+        : undefined;
+    return { name, config, adapter, precision, optimizer, agents, versions: stalenessOf(recipe) + 1 };
+  });
+}
+
+/** The most tokens of the warm start. A loss target ends it earlier, and a cached warm start costs nothing. */
+function warmStartTokens(recipe: Recipe, assignment: Assignment, models: ReadonlyMap<string, KnownModel>): number {
+  const { warmStart } = recipe;
+  if (warmStart === undefined) return 0;
+  const agents = Object.keys(recipe.agents);
+  const all = assignment.demonstrationLearners;
+  const learners = warmStart.share === 'base' ? all.slice(0, 1) : all;
+  return learners.reduce((sum, { name, agents: ownAgents }) => {
+    const { tokenizer, config, isHere } = models.get(name) as KnownModel;
+    const context = (isHere ? config?.context : undefined) ?? Number.POSITIVE_INFINITY; // a stand-in counts differently
+    const learned = warmStart.share === 'base' ? agents : ownAgents;
+    const samples = traceBatch(
+      recipe,
+      { agents: learned, tokenizer, context },
+      DEMONSTRATIONS,
+      'train',
+      1,
+      warmStart.seed,
+    );
+    return sum + warmStart.steps * warmStart.batch * mean(samples.map(({ tokens }) => tokens.length));
+  }, 0);
+}
+
+function rehearsalNotes(recipe: Recipe, episodes: readonly Episode[]): string[] {
+  const failed = episodes.filter(({ failure }) => failure !== undefined);
+  const reached = new Set(episodes.flatMap(({ turns }) => turns.map(({ agent }) => agent)));
+  const unreached = Object.keys(recipe.agents).filter((agent) => !reached.has(agent));
+  return [
+    `calls and prompts come from a rehearsal of ${episodes.length} tasks. Each answer in it has all of its maxTokens and no meaning. An episode makes at most ${recipe.training.maxTurns} calls; drmas plan --play counts them with the models`,
+    ...(failed[0]?.failure === undefined
+      ? []
+      : [`${failed.length} rehearsed episodes failed, the first because: ${failed[0].failure.message}`]),
+    ...(unreached.length === 0
+      ? []
+      : [
+          `the rehearsal never reached ${unreached.join(', ')}: the team calls them only after an answer with a meaning. Their tokens are missing above; drmas plan --play counts them with the models`,
+        ]),
+  ];
+}
+
+function missingNotes(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): string[] {
+  return [
+    ...(Object.values(recipe.assign).every((policy) => typeof policy === 'string')
+      ? []
+      : ['the tokens of frozen agents and the memory of their models are not counted']),
+    ...(recipe.training.filter === undefined
+      ? []
+      : ['tasks that the filter replaces are played too; they are not counted']),
+    ...new Set([...models.values()].flatMap(({ unknown }) => unknown ?? [])),
+  ];
+}

@@ -1,0 +1,237 @@
+/** The findings of a probe: numbers about a recipe, computed from a few dozen groups of episodes. */
+
+import { mean, meansByKey } from '../../../../base/math.js';
+import {
+  type Episode,
+  type EpisodeGroup,
+  responseTokens,
+  successOf,
+  type Turn,
+  trainedTurns,
+  turnReward,
+} from '../../../../base/nouns.js';
+import type { AgentCalls } from '../../../../method/advantage.js';
+import {
+  type AdvantageSizes,
+  type AgentDiagnosis,
+  type AgentRewards,
+  advantageSizes,
+  agentRewards,
+  columnOf,
+  countKinds,
+  explainInflation,
+  groupOutcomes,
+  magnitude,
+  openEstimator,
+  TurnBatch,
+  usualEstimators,
+} from '../../../../method/advantage.js';
+import { rewardRecord, type StepAdvantages, stepAdvantages } from '../../../../method/index.js';
+import type { Recipe } from '../../../../method/recipe.js';
+import { bootstrapInterval } from '../../../../teams/tasks.js';
+
+/** The usual estimators whose advantages do not depend on the scale of the rewards. */
+const COMPARED = usualEstimators.filter((one) => openEstimator(one).laws.takesScaleOut);
+
+/** An agent of the recipe, frozen or not. */
+export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
+  /** Shares of its turns whose output the parser refused, and whose output `maxTokens` cut short. */
+  readonly invalid: number;
+  readonly cut: number;
+  /** Mean tokens of a response. */
+  readonly responseTokens: number;
+  /** When it is called. Absent for an agent that does not train. */
+  readonly calls?: AgentCalls;
+  /** The inflation measured from its gradients, if the recipe measures it. */
+  readonly measuredInflation?: number;
+  /** The measured minus the predicted inflation: the covariance of the lemma. */
+  readonly covariance?: number;
+  /** A sentence that explains its predicted inflation under the recipe's estimator. */
+  readonly explanation?: string;
+}
+
+/** An agent's turns under one estimator. */
+export interface EstimatorFindings {
+  /** The predicted inflation (Lemma 4.2). Null if no group has enough spread. */
+  readonly inflation: number | null;
+  /** The share of its squared shared scores that its own rewards explain, 0..1. Null if there are too few turns. */
+  readonly ownShare: number | null;
+  readonly maxAbsAdvantage: number;
+  /** Share of turns with advantage 0. */
+  readonly silent: number;
+}
+
+export interface ProbeFindings {
+  readonly tasks: number;
+  readonly groupSize: number;
+  readonly episodes: number;
+  /**
+   * Mean success over tasks (`successOf`), with a bootstrap interval over tasks. `best` is the mean of each task's
+   * best.
+   */
+  readonly success: { readonly mean: number; readonly low: number; readonly high: number; readonly level: number };
+  readonly best: number;
+  /** Mean reward of the team over tasks. */
+  readonly reward: number;
+  /**
+   * Counts of groups by outcome. `signal`: a turn has an advantage under the recipe's estimator. `penaltiesOnly`: only
+   * penalties differ.
+   */
+  readonly groups: {
+    readonly count: number;
+    readonly mixed: number;
+    readonly allRight: number;
+    readonly allWrong: number;
+    readonly signal: number;
+    readonly penaltiesOnly: number;
+  };
+  /** The share of episodes that equal an earlier sibling word for word. */
+  readonly repeated: number;
+  readonly agents: Readonly<Record<string, AgentFindings>>;
+  /** Findings by estimator, then by agent. The recipe's own estimator comes first. */
+  readonly estimators: Readonly<Record<string, Readonly<Record<string, EstimatorFindings>>>>;
+  /** Mean of each named part of the reward, and of each agent's own reward, if it has one. */
+  readonly parts: Readonly<Record<string, number>>;
+  readonly ownRewards: Readonly<Record<string, number>>;
+  /** Mean of each of the team's metrics over the episodes that have it. Absent if the team has no metrics. */
+  readonly metrics?: Readonly<Record<string, number>>;
+  /** Counts of failed episodes by reason. */
+  readonly failures: Readonly<Record<string, number>>;
+}
+
+/**
+ * The findings from played groups.
+ * @param measured The measured inflation of agents, if the recipe measures it
+ * @throws ArgumentError if the estimator needs inputs that these episodes lack
+ */
+export function probeFindings(
+  recipe: Recipe,
+  groups: readonly EpisodeGroup[],
+  advantages: StepAdvantages,
+  measured: Readonly<Record<string, number>> = {},
+): ProbeFindings {
+  const { episodes } = advantages;
+  const perTask = groups.map((group) => group.episodes.map(successOf));
+  const { level } = recipe.evaluation;
+  const { mean: success, low, high } = bootstrapInterval(perTask.map(mean), { level, seed: 0 });
+  const others = COMPARED.filter(({ type }) => type !== recipe.advantage.type);
+  const estimated: [string, StepAdvantages][] = [
+    [recipe.advantage.type, advantages],
+    ...others.map((advantage): [string, StepAdvantages] => [
+      advantage.type,
+      stepAdvantages({ estimator: openEstimator(advantage), agents: recipe.agents }, groups),
+    ]),
+  ];
+  return {
+    tasks: groups.length,
+    groupSize: recipe.training.groupSize,
+    episodes: episodes.length,
+    success: { mean: success, low, high, level },
+    best: mean(perTask.map((scores) => Math.max(...scores))),
+    reward: mean(groups.map((group) => mean(group.episodes.map(({ score }) => score.team)))),
+    groups: groupFindings(groups, advantages),
+    repeated: repeated(groups) / Math.max(1, episodes.length),
+    agents: agentFindings(advantages, measured),
+    estimators: Object.fromEntries(estimated.map(([type, each]) => [type, estimatorFindings(each)])),
+    ...(episodes.some(({ score }) => score.metrics !== undefined)
+      ? { metrics: meansByKey(episodes.map(({ score }) => score.metrics ?? {})) }
+      : {}),
+    parts: meansByKey(episodes.map(({ score }) => score.parts)),
+    ownRewards: meansByKey(episodes.map(({ score }) => score.agents)),
+    failures: counted(episodes.flatMap(({ failure }) => failure?.reason ?? [])),
+  };
+}
+
+function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvantages): ProbeFindings['groups'] {
+  const episodes = groups.map((group) => group.episodes);
+  const turns = episodes.map((members) =>
+    members.flatMap((episode) => trainedTurns(episode).map((turn) => ({ episode, turn }))),
+  );
+  const agentOf = ({ turn }: { readonly turn: Turn }) => turn.agent;
+  const outcomes = groupOutcomes(groups.length, {
+    outcome: columnOf(episodes, ({ score }) => score.team),
+    earned: columnOf(turns, ({ episode, turn }) => turnReward(episode, turn) + turn.penalty, agentOf),
+    reward: columnOf(turns, ({ episode, turn }) => turnReward(episode, turn), agentOf),
+  });
+  const teaches = (episode: Episode) =>
+    (byEpisode.get(episode) ?? []).some((advantage) => advantage !== undefined && magnitude(advantage) > 0);
+  const teaching = outcomes.filter((_, g) => episodes[g]?.some(teaches));
+  const { mixed, allRight, allWrong } = countKinds(outcomes);
+  return {
+    count: groups.length,
+    mixed,
+    allRight,
+    allWrong,
+    signal: teaching.length,
+    penaltiesOnly: countKinds(teaching).penaltiesOnly,
+  };
+}
+
+function agentFindings(
+  { episodes, inflation, ownShare, calls }: StepAdvantages,
+  measured: Readonly<Record<string, number>>,
+): Record<string, AgentFindings> {
+  const played = episodes.flatMap((episode) => episode.turns.map((turn) => ({ episode, turn })));
+  const batch = new TurnBatch(played.map(({ episode, turn }) => rewardRecord(episode, turn)));
+  const rewards = agentRewards(batch, episodes.length);
+  return Object.fromEntries(
+    batch.agentNames.sort().map((agent): [string, AgentFindings] => {
+      const turns = played.map(({ turn }) => turn).filter((turn) => turn.agent === agent);
+      const share = (of: (turn: Turn) => boolean) => mean(turns.map((turn) => Number(of(turn))));
+      const { groupSpread: _, ...earned } = rewards[agent] as AgentRewards;
+      return [
+        agent,
+        {
+          ...earned,
+          invalid: share(({ valid }) => !valid),
+          cut: share(({ finishReason }) => finishReason === 'length'),
+          responseTokens: mean(turns.map(responseTokens)),
+          ...diagnosis(
+            agent,
+            { inflation: inflation[agent], ownShare: ownShare[agent] },
+            calls[agent],
+            measured[agent],
+          ),
+        },
+      ];
+    }),
+  );
+}
+
+function diagnosis(
+  agent: string,
+  { inflation, ownShare }: Omit<AgentDiagnosis, 'calls'>,
+  calls: AgentCalls | undefined,
+  measured: number | undefined,
+): Pick<AgentFindings, 'calls' | 'measuredInflation' | 'covariance' | 'explanation'> {
+  if (calls === undefined) return {};
+  const explanation = explainInflation(agent, { inflation, ownShare, calls });
+  if (measured === undefined || inflation === undefined) return { calls, explanation };
+  return { calls, measuredInflation: measured, covariance: measured - inflation, explanation };
+}
+
+function estimatorFindings({ turns, records, inflation, ownShare }: StepAdvantages): Record<string, EstimatorFindings> {
+  const batch = new TurnBatch(records);
+  const sizes = advantageSizes(
+    batch,
+    turns.map(({ advantage }) => advantage),
+  );
+  return Object.fromEntries(
+    batch.agentNames.sort().map((agent): [string, EstimatorFindings] => {
+      const { maxAbs, zero } = sizes[agent] as AdvantageSizes;
+      const predicted = { inflation: inflation[agent] ?? null, ownShare: ownShare[agent] ?? null };
+      return [agent, { ...predicted, maxAbsAdvantage: maxAbs, silent: zero }];
+    }),
+  );
+}
+
+function repeated(groups: readonly EpisodeGroup[]): number {
+  const words = ({ turns }: Episode) => JSON.stringify(turns.map(({ agent, text }) => [agent, text]));
+  return groups.reduce((sum, { episodes }) => sum + episodes.length - new Set(episodes.map(words)).size, 0);
+}
+
+function counted(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,182 @@
+/** The episodes and tokens of a run, from the calls and tokens of an episode. */
+
+import { priced, type TokenCount } from '../../../base/host.js';
+import { mean } from '../../../base/math.js';
+import type { Episode } from '../../../base/nouns.js';
+import type { PlannedRollouts } from '../../../method/index.js';
+import { wantedSignals } from '../../../method/index.js';
+import { estimatorOf, pricesOf, type Recipe } from '../../../method/recipe.js';
+
+/** An agent's calls and tokens in an episode, on average. */
+export interface AgentUse {
+  readonly calls: number;
+  /** Tokens of a prompt. */
+  readonly promptTokens: number;
+  /** Tokens of a response. */
+  readonly responseTokens: number;
+}
+
+export interface Tokens {
+  /** Tokens of prompts. A prefix that prompts share counts for each prompt. */
+  readonly read: number;
+  readonly generated: number;
+  /** Tokens of prompts and responses through forward and backward pass, once an epoch, before equal rows are merged. */
+  readonly trained: number;
+}
+
+export interface PolicyBudget {
+  /** Number of sequences that one step's update learns from. */
+  readonly samples: number;
+  readonly step: Tokens;
+  /** All steps and evaluations, without a warm start. */
+  readonly run: Tokens;
+}
+
+/** An agent's tokens in a training episode and in the whole run, and their cost. */
+export interface AgentBudget {
+  readonly episode: TokenCount;
+  readonly run: TokenCount;
+  /** Absent if its policy has no price. */
+  readonly cost?: number;
+}
+
+export interface TokenBudget {
+  readonly episodes: { readonly step: number; readonly training: number; readonly evaluation: number };
+  readonly policies: Readonly<Record<string, PolicyBudget>>;
+  readonly agents: Readonly<Record<string, AgentBudget>>;
+  readonly run: Tokens;
+  /** The cost of the run without the warm start; absent if no policy has a price. */
+  readonly cost?: number;
+}
+
+/** The evaluations of a run: the first and the last, and the others, each with the episodes of one round. */
+export function evaluationRounds({ training: { steps }, evaluation }: Recipe) {
+  const { every, tasks, samples, samplesDuring = samples } = evaluation;
+  return [
+    { rounds: steps > 0 ? 2 : 1, episodes: tasks * samples },
+    { rounds: Math.max(0, Math.ceil(steps / every) - 1), episodes: tasks * samplesDuring },
+  ] as const;
+}
+
+/** Counts the episodes of all evaluations of a run. */
+export const evaluationEpisodes = (recipe: Recipe): number =>
+  evaluationRounds(recipe).reduce((sum, { rounds, episodes }) => sum + rounds * episodes, 0);
+
+/** The use of each agent in played episodes. Agents that were never called are included. */
+export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<string, AgentUse> {
+  const turns = episodes.flatMap((episode) => episode.turns);
+  return Object.fromEntries(
+    Object.keys(recipe.agents).map((agent) => {
+      const ofAgent = turns.filter((turn) => turn.agent === agent);
+      const use = {
+        calls: ofAgent.length / Math.max(1, episodes.length),
+        promptTokens: ofAgent.length === 0 ? 0 : mean(ofAgent.map(({ prompt }) => prompt.length)),
+        responseTokens: ofAgent.length === 0 ? 0 : mean(ofAgent.map(({ response }) => response.length)),
+      };
+      return [agent, use];
+    }),
+  );
+}
+
+/** The extra rollouts of a step for the recipe's signals. */
+export function extraRollouts(
+  {
+    advantage,
+    lists,
+    policies,
+    assign,
+    training,
+  }: Pick<Recipe, 'advantage' | 'lists' | 'policies' | 'assign' | 'training'>,
+  use: Readonly<Record<string, AgentUse>>,
+): PlannedRollouts[] {
+  const callsOf = (agents: readonly [string, AgentUse][]) => sumOf(agents.map(([, { calls }]) => calls));
+  const agents = Object.entries(use);
+  const learning = agents.filter(([agent]) => typeof assign[agent] === 'string');
+  const { tasksPerStep: tasks, groupSize } = training;
+  const estimator = estimatorOf({ advantage, lists });
+  const calls = { all: callsOf(agents), learnt: callsOf(learning) };
+  const step = { estimator, tasks, episodes: tasks * groupSize, calls };
+  return wantedSignals({ estimator, policies }).flatMap(({ plan }) => (plan === undefined ? [] : [plan(step)]));
+}
+
+const sumOf = (numbers: readonly number[]) => numbers.reduce((sum, each) => sum + each, 0);
+
+function agentBudgets(
+  recipe: Recipe,
+  { use, evaluated }: Readonly<Record<'use' | 'evaluated', Readonly<Record<string, AgentUse>>>>,
+  episodes: TokenBudget['episodes'],
+): Record<string, AgentBudget> {
+  const { steps, tasksPerStep, groupSize } = recipe.training;
+  const prices = pricesOf(recipe);
+  return Object.fromEntries(
+    Object.entries(use).map(([agent, used]) => {
+      const policy = recipe.assign[agent];
+      const epochs = typeof policy === 'string' ? (recipe.policies[policy]?.epochs ?? 0) : 0;
+      const episode = played(used, epochs);
+      const elsewhere = played(evaluated[agent] ?? used, 0);
+      const both = (of: (tokens: TokenCount) => number) =>
+        episodes.training * of(episode) + episodes.evaluation * of(elsewhere);
+      const run = {
+        read: both(({ read }) => read),
+        written: both(({ written }) => written),
+        trained: steps * tasksPerStep * groupSize * episode.trained,
+      };
+      const { cost } = priced(run, prices[agent]);
+      return [agent, { episode, run, ...(cost === undefined ? {} : { cost }) }];
+    }),
+  );
+}
+
+function played({ calls, promptTokens, responseTokens }: AgentUse, epochs: number): TokenCount {
+  const [read, written] = [calls * promptTokens, calls * responseTokens];
+  return { read, written, trained: epochs * (read + written) };
+}
+
+/**
+ * The budget of a run. Tasks that a filter plays as replacements are not counted.
+ * @param evaluated The use in evaluations, if it differs from training
+ */
+export function tokenBudget(
+  recipe: Recipe,
+  use: Readonly<Record<string, AgentUse>>,
+  evaluated: Readonly<Record<string, AgentUse>> = use,
+): TokenBudget {
+  const { steps, tasksPerStep, groupSize } = recipe.training;
+  const learnt = tasksPerStep * groupSize;
+  const extra = extraRollouts(recipe, use);
+  const inStep = learnt + sumOf(extra.map(({ episodes }) => episodes));
+  const episodes = { step: inStep, training: inStep * steps, evaluation: evaluationEpisodes(recipe) };
+  /** The number of whole episodes with as many tokens as the step. */
+  const step = learnt + sumOf(extra.map(({ whole }) => whole));
+  const policies = Object.fromEntries(
+    Object.entries(recipe.policies).map(([policy, { epochs }]): [string, PolicyBudget] => {
+      const sum = (uses: Readonly<Record<string, AgentUse>>, of: (agent: AgentUse) => number) =>
+        Object.entries(uses).reduce(
+          (total, [agent, used]) => total + (recipe.assign[agent] === policy ? used.calls * of(used) : 0),
+          0,
+        );
+      const read = ({ promptTokens }: AgentUse) => promptTokens;
+      const generated = ({ responseTokens }: AgentUse) => responseTokens;
+      const trained = learnt * epochs * (sum(use, read) + sum(use, generated));
+      const inRun = (of: (agent: AgentUse) => number) =>
+        step * steps * sum(use, of) + episodes.evaluation * sum(evaluated, of);
+      return [
+        policy,
+        {
+          samples: learnt * sum(use, () => 1),
+          step: { read: step * sum(use, read), generated: step * sum(use, generated), trained },
+          run: { read: inRun(read), generated: inRun(generated), trained: trained * steps },
+        },
+      ];
+    }),
+  );
+  const total = (of: (tokens: Tokens) => number) => Object.values(policies).reduce((sum, { run }) => sum + of(run), 0);
+  const run = {
+    read: total(({ read }) => read),
+    generated: total(({ generated }) => generated),
+    trained: total(({ trained }) => trained),
+  };
+  const agents = agentBudgets(recipe, { use, evaluated }, { ...episodes, training: step * steps });
+  const costs = Object.values(agents).flatMap(({ cost }) => cost ?? []);
+  return { episodes, policies, agents, run, ...(costs.length > 0 && { cost: costs.reduce((a, b) => a + b, 0) }) };
+}

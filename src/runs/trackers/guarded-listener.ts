@@ -1,0 +1,118 @@
+import { messageOf } from '../../base/errors.js';
+import type { RunEvent } from '../../base/events.js';
+import type { BegunEpisode, EpisodeListener, Round, RunListener } from '../../base/host.js';
+
+/** The most events in the queue of a slow listener; later events are dropped. */
+const MOST_WAITING = 10_000;
+/** How long the end of a run waits for a listener. */
+const CLOSE_TIMEOUT_MS = 10_000;
+
+/**
+ * A listener that can neither end nor slow down the run. Events wait in a bounded queue, each as a copy. The first
+ * error is reported with the listener's name; the run continues.
+ */
+export class GuardedListener implements RunListener {
+  readonly #listener: RunListener;
+  readonly #name: string;
+  readonly #notify: (message: string) => void;
+  readonly #waiting: RunEvent[] = [];
+  #work: Promise<void> | undefined;
+  #failed = false;
+  #left = 0;
+
+  /** @param name For warnings, if the listener has no name */
+  constructor(listener: RunListener, name: string, notify: (message: string) => void) {
+    this.#listener = listener;
+    this.#name = listener.name ?? name;
+    this.#notify = notify;
+  }
+
+  event(event: RunEvent): void {
+    if (this.#listener.event === undefined) return;
+    if (this.#waiting.length >= MOST_WAITING) {
+      if (this.#left++ === 0) this.#notify(`${this.#name} is too slow: drmas drops events`);
+      return;
+    }
+    this.#waiting.push(structuredClone(event));
+    this.#work ??= this.#drain();
+  }
+
+  round(round: Round): void {
+    this.#attempt(() => this.#listener.round?.(round));
+  }
+
+  episode(begun: BegunEpisode): EpisodeListener | undefined {
+    const heard = this.#attempt(() => this.#listener.episode?.(begun));
+    if (heard === undefined) return undefined;
+    return {
+      ...(heard.within && { within: (run) => this.#within(heard, run) }),
+      ...(heard.answered && { answered: (turn, time) => this.#attempt(() => heard.answered?.(turn, time)) }),
+      ended: (episode) => this.#attempt(() => heard.ended?.(episode)),
+    };
+  }
+
+  /** Waits until the listener has every event, and closes it. Waits at most `timeoutMs`. */
+  async close(timeoutMs = CLOSE_TIMEOUT_MS): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs, 'late');
+    });
+    const closed = (async () => {
+      await this.#work;
+      await this.#awaited(() => this.#listener.close?.());
+    })();
+    if ((await Promise.race([closed, late])) === 'late')
+      this.#notify(
+        `${this.#name} is too slow: the run ends without it, and ${this.#waiting.length} events are dropped`,
+      );
+    clearTimeout(timer);
+  }
+
+  async #drain(): Promise<void> {
+    await null; // the listener's code never runs inside the run's own call
+    for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
+      const next = event;
+      await this.#awaited(() => this.#listener.event?.(next));
+    }
+    this.#work = undefined;
+  }
+
+  /** Runs the team's code once, even if the listener fails or does not call it. */
+  #within<T>(heard: EpisodeListener, run: () => T): T {
+    let begun = false;
+    const once = () => {
+      begun = true;
+      return run();
+    };
+    try {
+      return heard.within === undefined ? run() : heard.within(once);
+    } catch (error) {
+      if (begun) throw error; // an error of the team
+      this.#fail(error);
+      return run();
+    }
+  }
+
+  #attempt<T>(act: () => T): T | undefined {
+    try {
+      return act();
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+  }
+
+  async #awaited(act: () => void | Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Reports the first error. */
+  #fail(error: unknown): void {
+    if (!this.#failed) this.#notify(`${this.#name} failed, and the run continues: ${messageOf(error)}`);
+    this.#failed = true;
+  }
+}

@@ -1,0 +1,126 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run as events } from '../../../test/fixtures/run-events.js';
+import { freePort } from '../../../test/support/server-process.js';
+import { webServer } from '../../../test/support/web-server.js';
+import type { TrackedRun } from '../../base/core/tracker-declaration.js';
+import { requestedTrackers } from './index.js';
+import { measurementsOf } from './measurements.js';
+import { mlflow } from './mlflow.js';
+
+let path: string;
+beforeEach(async () => {
+  path = await mkdtemp(join(tmpdir(), 'drmas-mlflow-'));
+});
+afterEach(() => rm(path, { recursive: true }));
+
+const tracked = (changes: Partial<TrackedRun> = {}): TrackedRun => ({
+  ...{ path, name: 'first', recipe: 'math', settings: { training: { steps: 3 } }, events: [], environment: {} },
+  ...changes,
+});
+
+interface Metric {
+  readonly key: string;
+  readonly step: number;
+  readonly value: number;
+}
+
+/** A server that answers as mlflow 3 does, and records the requests. */
+async function mlflowServer() {
+  const metrics: Metric[] = [];
+  const server = await webServer(({ path: address, body }, response) => {
+    const say = (status: number, answer: unknown) => void response.writeHead(status).end(JSON.stringify(answer));
+    const given = body === '' ? {} : JSON.parse(body);
+    if (address.includes('get-by-name')) return say(404, { error_code: 'RESOURCE_DOES_NOT_EXIST' });
+    if (address.includes('experiments/create')) return say(200, { experiment_id: '7' });
+    if (address.includes('log-batch')) metrics.push(...(given.metrics ?? []));
+    const latest = [...new Map(metrics.map((metric) => [metric.key, metric])).values()];
+    return say(200, { run: { info: { run_id: 'abc' }, data: { metrics: latest } } });
+  });
+  return { ...server, metrics };
+}
+
+const pointsOf = (metrics: readonly Metric[]) =>
+  metrics.map(({ key, step, value }) => `${key} ${step} ${value}`).sort();
+const expected = () =>
+  pointsOf(events.flatMap(measurementsOf).map(({ name, step, value }) => ({ key: name, step, value })));
+
+describe('--track mlflow=URL', () => {
+  it('makes a run with settings, every measurement at its step, and its end', async () => {
+    const server = await mlflowServer();
+    const sink = await mlflow.open(tracked(), server.url);
+    for (const event of events) await sink.event(event);
+    expect(pointsOf(server.metrics)).toEqual(expected());
+    const sent = server.requests.map(
+      ({ path: address, body }) => [address.replace('/api/2.0/mlflow/', ''), body] as const,
+    );
+    expect(JSON.parse(sent.find(([address]) => address === 'runs/create')?.[1] ?? '')).toMatchObject({
+      experiment_id: '7',
+      run_name: 'first',
+    });
+    expect(sent.some(([, body]) => body.includes('"params":[{"key":"training.steps","value":"3"}]'))).toBe(true);
+    expect(sent.at(-1)).toEqual(['runs/update', expect.stringContaining('FINISHED')]);
+  });
+
+  it('goes on with the same run after an interruption, and sends nothing twice', async () => {
+    const server = await mlflowServer();
+    const first = await mlflow.open(tracked(), server.url);
+    for (const event of events.slice(0, 7)) await first.event(event); // beyond the checkpoint
+    const second = await mlflow.open(tracked({ events: events.slice(0, 5) }), server.url);
+    for (const event of events.slice(5)) await second.event(event);
+    expect(pointsOf(server.metrics)).toEqual(expected());
+    expect(server.requests.filter(({ path: address }) => address.endsWith('runs/create'))).toHaveLength(1);
+  });
+
+  it('keeps keys to itself', async () => {
+    const token = 'a-token-of-many-letters';
+    const server = await webServer(({ headers }, response) => void response.writeHead(403).end(headers.authorization));
+    const opened = mlflow.open(tracked({ environment: { MLFLOW_TRACKING_TOKEN: token } }), server.url);
+    await expect(opened).rejects.toThrow(/answered 403/);
+    await expect(opened).rejects.not.toThrow(token);
+    expect(server.requests[0]?.headers.authorization).toBe(`Bearer ${token}`);
+    const other = await mlflowServer();
+    await mlflow.open(tracked(), other.url.replace('//', '//me:secret-word@'));
+    expect(other.requests[0]?.headers.authorization).toBe(`Basic ${btoa('me:secret-word')}`);
+    expect(await readFile(join(path, 'mlflow.json'), 'utf8')).not.toContain('secret-word');
+  });
+
+  it('asks again where the connection is cut, and makes no second run', { tags: 'verify' }, async () => {
+    const server = await mlflowServer();
+    let requests = 0;
+    // On a busy machine a server whose workers were killed accepts the request and closes the connection.
+    const flaky = await webServer(async ({ path: address, method, body, headers }, response) => {
+      if (++requests % 3 === 1 && !address.endsWith('/create')) return void response.destroy();
+      const answer = await fetch(`${server.url}${address}`, {
+        method,
+        headers: { 'content-type': headers['content-type'] ?? '' },
+        ...(method === 'GET' ? {} : { body }),
+      });
+      response.writeHead(answer.status).end(await answer.text());
+    });
+    const sink = await mlflow.open(tracked(), flaky.url);
+    for (const event of events) await sink.event(event);
+    expect(pointsOf(server.metrics)).toEqual(expected());
+    expect(server.requests.filter(({ path: address }) => address.endsWith('runs/create'))).toHaveLength(1);
+  });
+
+  it('says that a server cannot be reached', async () => {
+    const nobody = `http://127.0.0.1:${await freePort()}`;
+    const reason = new RegExp(`${nobody} cannot be reached: fetch failed \\(.*ECONNREFUSED`);
+    await expect(mlflow.open(tracked(), nobody)).rejects.toThrow(reason);
+  });
+});
+
+describe('what is typed after --track', () => {
+  it.each([
+    ['tensorbord', /there is no tracker 'tensorbord'; expected tensorboard, mlflow=URL, trackio=URL, otel/],
+    ['tensorboard=x', /expected tensorboard, got 'tensorboard=x'/],
+    ['mlflow', /expected mlflow=URL/],
+    ['mlflow=ftp://me:word@host', /got 'mlflow=ftp:\/\/host'/],
+    ['trackio=ftp://host?write_token=word', /got 'trackio=ftp:\/\/host\?write_token=\.\.\.'/],
+  ])('%s is refused', (word, message) => {
+    expect(() => requestedTrackers([word])).toThrow(message);
+  });
+});

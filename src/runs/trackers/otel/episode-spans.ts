@@ -1,0 +1,171 @@
+import type * as Api from '@opentelemetry/api';
+import type { AnsweredTurn, BegunEpisode, CallTime, EpisodeListener, TrackedRun } from '../../../base/host.js';
+import { type Episode, responseTokens, successOf } from '../../../base/nouns.js';
+import { chatAttributes, inputTokens, providerOf } from './gen-ai.js';
+import type { OtelApi } from './otel-api.js';
+
+/** The attribute that all spans of an episode share. */
+const CONVERSATION = 'gen_ai.conversation.id';
+
+interface Options {
+  /** The span of the run; each episode links to it. */
+  readonly of: Api.SpanContext;
+  /** Whether spans contain the texts of prompts and responses. */
+  readonly texts: boolean;
+}
+
+/** The episodes of a run. Each is a separate trace. */
+export class EpisodeSpans {
+  readonly #api: OtelApi;
+  readonly #tracer: Api.Tracer;
+  readonly #run: TrackedRun;
+  readonly #options: Options;
+  readonly #open = new Set<EpisodeSpan>();
+
+  constructor(api: OtelApi, tracer: Api.Tracer, run: TrackedRun, options: Options) {
+    this.#api = api;
+    this.#tracer = tracer;
+    this.#run = run;
+    this.#options = options;
+  }
+
+  episode(begun: BegunEpisode): EpisodeListener {
+    const { round, task, sample } = begun;
+    const conversation = `${this.#run.name}/${round.phase}-${round.step}/${task.id}/${sample}`;
+    const options = { ...this.#options, conversation };
+    const span = new EpisodeSpan(this.#api, this.#tracer, this.#begin(begun, conversation), options);
+    this.#open.add(span);
+    return {
+      within: (run) => span.within(run),
+      answered: (turn, time) => span.answered(turn, time),
+      ended: (episode) => {
+        this.#open.delete(span);
+        span.ended(episode);
+      },
+    };
+  }
+
+  /** Ends the spans of episodes that an interruption ended. */
+  close(): void {
+    for (const span of this.#open) span.interrupted();
+    this.#open.clear();
+  }
+
+  #begin({ round: { phase, step }, task, sample }: BegunEpisode, conversation: string): Api.Span {
+    const { name, recipe } = this.#run;
+    return this.#tracer.startSpan(`invoke_workflow ${recipe}`, {
+      root: true,
+      links: [{ context: this.#options.of }],
+      attributes: {
+        'gen_ai.operation.name': 'invoke_workflow',
+        'gen_ai.workflow.name': recipe,
+        [CONVERSATION]: conversation,
+        'drmas.run': name,
+        'drmas.phase': phase,
+        'drmas.step': step,
+        'drmas.task': task.id,
+        'drmas.sample': sample,
+      },
+    });
+  }
+}
+
+interface EpisodeOptions extends Pick<Options, 'texts'> {
+  /** The name of the episode. */
+  readonly conversation: string;
+}
+
+/** An agent's part of an episode: from its first call to its last answer. */
+interface Part {
+  readonly span: Api.Span;
+  end: number;
+  read: number;
+  written: number;
+}
+
+/** An episode with a child span for each of its agents. The agents' child spans are their turns. */
+class EpisodeSpan implements EpisodeListener {
+  readonly #api: OtelApi;
+  readonly #tracer: Api.Tracer;
+  readonly #span: Api.Span;
+  readonly #context: Api.Context;
+  readonly #options: EpisodeOptions;
+  readonly #parts = new Map<string, Part>();
+
+  constructor(api: OtelApi, tracer: Api.Tracer, span: Api.Span, options: EpisodeOptions) {
+    this.#api = api;
+    this.#tracer = tracer;
+    this.#span = span;
+    this.#context = api.trace.setSpan(api.context.active(), span);
+    this.#options = options;
+  }
+
+  within<T>(run: () => T): T {
+    return this.#api.context.with(this.#context, run);
+  }
+
+  answered(turn: AnsweredTurn, { start, end }: CallTime): void {
+    const { texts, conversation } = this.#options;
+    const part = this.#partOf(turn, start);
+    part.end = Math.max(part.end, end);
+    part.read += inputTokens(turn);
+    part.written += responseTokens(turn);
+    const { CLIENT, INTERNAL } = this.#api.SpanKind;
+    this.#tracer
+      .startSpan(
+        `chat ${turn.policy}`,
+        {
+          startTime: start,
+          kind: turn.endpoint === undefined ? INTERNAL : CLIENT,
+          attributes: { ...chatAttributes(turn, texts), [CONVERSATION]: conversation },
+        },
+        this.#api.trace.setSpan(this.#context, part.span),
+      )
+      .end(end);
+  }
+
+  ended(episode: Episode): void {
+    const { score, failure } = episode;
+    this.#endParts();
+    const parts = Object.entries(score.parts).map(([name, value]) => [`drmas.reward.${name}`, value]);
+    const metrics = Object.entries(score.metrics ?? {}).map(([name, value]) => [`drmas.metrics.${name}`, value]);
+    if (failure === undefined) {
+      const measured = { ...Object.fromEntries(parts), ...Object.fromEntries(metrics) };
+      this.#span.setAttributes({ 'drmas.reward': score.team, 'drmas.success': successOf(episode), ...measured });
+    } else this.#fail(failure.reason, failure.message);
+    this.#span.end();
+  }
+
+  interrupted(): void {
+    this.#endParts();
+    this.#fail('interrupted', 'the run was interrupted');
+    this.#span.end();
+  }
+
+  #fail(reason: string, message: string): void {
+    this.#span.setAttribute('error.type', reason);
+    this.#span.setStatus({ code: this.#api.SpanStatusCode.ERROR, message });
+  }
+
+  #partOf(turn: AnsweredTurn, start: number): Part {
+    const { agent, policy } = turn;
+    const known = this.#parts.get(agent);
+    if (known !== undefined) return known;
+    const attributes = {
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.provider.name': providerOf(turn),
+      'gen_ai.agent.name': agent,
+      'gen_ai.request.model': policy,
+      [CONVERSATION]: this.#options.conversation,
+    };
+    const span = this.#tracer.startSpan(`invoke_agent ${agent}`, { startTime: start, attributes }, this.#context);
+    const part = { span, end: start, read: 0, written: 0 };
+    this.#parts.set(agent, part);
+    return part;
+  }
+
+  #endParts(): void {
+    for (const { span, end, read, written } of this.#parts.values())
+      span.setAttributes({ 'gen_ai.usage.input_tokens': read, 'gen_ai.usage.output_tokens': written }).end(end);
+  }
+}

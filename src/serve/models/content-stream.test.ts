@@ -1,0 +1,62 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { callsIn, toolFormatNames } from '../../engine/model/tool-formats/index.js';
+import { withoutThinking } from '../../engine/model/tool-formats/thinking.js';
+import { ContentStream } from './content-stream.js';
+
+const tools = [{ name: 'add', parameters: { type: 'object', properties: {} } }];
+
+/** The pieces of a text that comes in parts, joined by their kind. */
+function streamed(stream: ContentStream, parts: readonly string[]) {
+  const all = parts.flatMap((part) => stream.push(part));
+  const joined = (type: string) => all.filter((piece) => piece.type === type).map(({ text }) => text);
+  return { text: joined('text').join(''), reasoning: joined('reasoning').join('') };
+}
+
+describe('a response while it is written', () => {
+  const mark = fc.constantFrom(
+    '<think>',
+    '</think>',
+    '<',
+    '@',
+    '@add()',
+    '<tool_call>',
+    '[TOOL_CALLS]',
+    '{',
+    '\n',
+    ' ',
+  );
+  const part = fc.oneof(mark, fc.string({ maxLength: 4 }));
+
+  it.each([undefined, ...toolFormatNames])('is given as far as it will be the answer (calls: %s)', (format) => {
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 12 }), (parts) => {
+        const text = parts.join('');
+        fc.pre(!/<\/think>/.test(text) || /^\s*<think>/.test(text)); // an end without a beginning is no thinking here
+        const stream = new ContentStream(false, format);
+        const given = streamed(stream, parts);
+        const { rest, reasoning = '' } = withoutThinking(text);
+        expect(rest.startsWith(given.text)).toBe(true);
+        expect(reasoning.startsWith(given.reasoning.trim())).toBe(true);
+        expect(stream.given).toBe(given.text);
+        if (format === undefined && !'<think>'.startsWith(text.trimStart())) expect(given.text).toBe(rest.trimEnd());
+        const read = format && callsIn(rest, format, tools);
+        if (read !== undefined) expect(read.content.trimStart().startsWith(given.text.trimStart())).toBe(true);
+      }),
+    );
+  });
+
+  it('is split into the same parts for all cuts', () => {
+    const text = '<think>\n1 + 1\n</think>\n\nIt is 2.\n@add()';
+    for (let size = 1; size <= text.length; size++) {
+      const parts = text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
+      const { text: answer, reasoning } = streamed(new ContentStream(false, 'plain'), parts);
+      expect({ answer, reasoning: reasoning.trim() }).toEqual({ answer: 'It is 2.', reasoning: '1 + 1' });
+    }
+  });
+
+  it('continues the reasoning that the prompt has begun', () => {
+    const pieces = streamed(new ContentStream(true), ['1 + 1', '</thi', 'nk> 2']);
+    expect(pieces).toEqual({ reasoning: '1 + 1', text: '2' });
+  });
+});

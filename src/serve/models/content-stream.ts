@@ -1,0 +1,97 @@
+import { type ToolFormatName, toolFormat } from '../../engine/tokens.js';
+
+/** A piece of a response: of the model's reasoning, or of its answer. */
+export interface ContentPiece {
+  readonly type: 'reasoning' | 'text';
+  readonly text: string;
+}
+
+/** The marks around the model's reasoning. */
+export const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
+
+/**
+ * Splits a response into parts while it is written: the model's reasoning, its answer, and text that may be a tool
+ * call. It holds back the latter until it can read the whole response. The text that it emits begins the answer.
+ */
+export class ContentStream {
+  /** The beginning of tool calls; undefined if there can be none. */
+  readonly #sign: string | undefined;
+  #state: 'start' | 'thinking' | 'thought' | 'answer' | 'held';
+  /** Text whose kind is not known yet. */
+  #waiting = '';
+  #given = '';
+
+  /**
+   * @param thinking Whether the prompt has begun the thinking already
+   * @param calls The format of the calls that may come
+   */
+  constructor(thinking: boolean, calls?: ToolFormatName) {
+    this.#state = thinking ? 'thinking' : 'start';
+    this.#sign = calls === undefined ? undefined : signOf(calls);
+  }
+
+  /** The text that was given as the answer's. */
+  get given(): string {
+    return this.#given;
+  }
+
+  push(text: string): ContentPiece[] {
+    this.#waiting += text;
+    const pieces: ContentPiece[] = [];
+    if (this.#state === 'start') this.#begin();
+    if (this.#state === 'thinking') pieces.push(...this.#think());
+    if (this.#state === 'thought') {
+      this.#waiting = this.#waiting.trimStart();
+      if (this.#waiting !== '') this.#state = 'answer';
+    }
+    if (this.#state === 'answer') pieces.push(...this.#answer());
+    return pieces.filter((piece) => piece.text !== '');
+  }
+
+  #begin(): void {
+    const text = this.#waiting.trimStart();
+    if (text.startsWith(THINK)) {
+      this.#state = 'thinking';
+      this.#waiting = text.slice(THINK.length);
+    } else if (!THINK.startsWith(text)) this.#state = 'answer';
+  }
+
+  #think(): ContentPiece[] {
+    const end = this.#waiting.indexOf(THOUGHT);
+    if (end < 0) return [this.#take('reasoning', this.#waiting.length - overlap(this.#waiting, THOUGHT))];
+    const piece = this.#take('reasoning', end);
+    this.#waiting = this.#waiting.slice(THOUGHT.length);
+    this.#state = 'thought';
+    return [piece];
+  }
+
+  /** White space at the end waits: before a tool call it does not belong to the answer. */
+  #answer(): ContentPiece[] {
+    const sign = this.#sign ?? '';
+    const call = sign === '' ? -1 : this.#waiting.indexOf(sign);
+    if (call >= 0) this.#state = 'held';
+    const certain = call < 0 ? this.#waiting.length - overlap(this.#waiting, sign) : call;
+    const piece = this.#take('text', this.#waiting.slice(0, certain).trimEnd().length);
+    this.#given += piece.text;
+    return [piece];
+  }
+
+  #take(type: ContentPiece['type'], length: number): ContentPiece {
+    const text = this.#waiting.slice(0, length);
+    this.#waiting = this.#waiting.slice(length);
+    return { type, text };
+  }
+}
+
+/** The tag, or else the first character, with which a tool call begins. */
+function signOf(calls: ToolFormatName): string {
+  const opening = toolFormat(calls).opening(undefined);
+  return /^<[^>]*>|^\[\w+\]/.exec(opening)?.[0] ?? opening.slice(0, 1);
+}
+
+/** How many characters at the end of a text may be the beginning of a mark. */
+export function overlap(text: string, mark: string): number {
+  for (let length = Math.min(text.length, mark.length - 1); length > 0; length--)
+    if (text.endsWith(mark.slice(0, length))) return length;
+  return 0;
+}

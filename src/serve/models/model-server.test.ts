@@ -1,0 +1,285 @@
+import { request as httpRequest } from 'node:http';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import type { Turn } from '../../base/core/episode.js';
+import { type Listening, listen } from '../../base/platform/listen.js';
+import { nodeHost } from '../../base/platform/node-host.js';
+import type { AgentModel } from '../../engine/backends/agent-reply.js';
+import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
+import type { RunDirectory } from '../../method/store/run-directory.js';
+import { evaluateCheckpoint } from '../../runs/run/evaluate-run.js';
+import { lastCheckpoint } from '../../runs/run/request.js';
+import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
+import { type ModelServer, type ModelServerOptions, modelServer } from './model-server.js';
+import { type OpenAgentModels, openAgentModels } from './open-agent-models.js';
+
+const root = temporaryRoot();
+const open: Listening[] = [];
+afterAll(async () => {
+  for (const port of open) await port.close();
+});
+
+/** A server of these agents, and the official client of it. */
+async function served(options: Partial<ModelServerOptions> & Pick<ModelServerOptions, 'agentModels'>) {
+  const server: ModelServer = modelServer({ most: 256, ...options });
+  const port = await listen(server.app, { host: '127.0.0.1', port: 0 });
+  open.push(port);
+  const client = new OpenAI({ baseURL: `${port.url}/v1`, apiKey: options.token ?? 'none', maxRetries: 0 });
+  const health = async (): Promise<unknown> => (await fetch(`${port.url}/health`)).json();
+  return { server, port, client, health };
+}
+
+const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 40 };
+/** A model whose replies come from a script. */
+function scripted(script: Script, context = 512): AgentModel {
+  const model = scriptedSampler(script, bytesTokenizer()).policy('scripted', context);
+  return { model, agent: { name: 'scripted', system: 'Be brief.', sampling, tools: 'plain' } };
+}
+
+const add = {
+  type: 'function' as const,
+  function: {
+    name: 'add',
+    parameters: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } }, required: ['a', 'b'] },
+  },
+};
+const question = [{ role: 'user' as const, content: 'one and two?' }];
+
+describe('the agents of a run', () => {
+  let run: RunDirectory;
+  let turns: readonly Turn[];
+  let agentModels: OpenAgentModels;
+  beforeAll(async () => {
+    run = await trainTiny(root, tinyRecipe({}, ['training.steps=2']));
+    const recipe = tinyRecipe({}, ['evaluation.sampling.temperature=0']);
+    const { episodes } = await evaluateCheckpoint(recipe, await lastCheckpoint(run, 'evaluate'), nodeHost());
+    turns = episodes.flatMap((episode) => episode.turns);
+    agentModels = await openAgentModels({ from: run.path }, nodeHost({ threads: 1 }));
+  });
+  afterAll(() => agentModels.dispose());
+
+  it('give the same greedy answers as in an evaluation, token by token', async () => {
+    const { client } = await served(agentModels);
+    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['solver', 'verifier']);
+    expect(turns.map(({ agent }) => agent)).toContain('verifier');
+    for (const { agent: model, messages, text, response, prompt } of turns) {
+      const sent = { model, messages: messages.slice(1) as typeof question, temperature: 0 };
+      const ids = { return_token_ids: true };
+      const { choices, usage } = await client.chat.completions.create({ ...sent, ...ids });
+      expect(choices[0]?.message.content).toBe(text);
+      expect(choices[0]).toMatchObject({ token_ids: response });
+      expect(usage).toMatchObject({ prompt_tokens: prompt.length, completion_tokens: response.length });
+      const stream = await client.chat.completions.create({ ...sent, stream: true });
+      const pieces: string[] = [];
+      for await (const chunk of stream) pieces.push(chunk.choices[0]?.delta.content ?? '');
+      expect(pieces.join('')).toBe(text);
+      expect((await client.responses.create({ model, input: sent.messages, temperature: 0 })).output_text).toBe(text);
+    }
+  });
+
+  it('answer 64 streams at once, each as it would be answered alone', async () => {
+    const { client } = await served(agentModels);
+    const body = (seed: number) => ({
+      ...{ model: seed % 2 === 0 ? 'solver' : 'verifier', seed, max_tokens: 6 },
+      messages: [{ role: 'user' as const, content: `${seed % 10}+${seed % 7}` }],
+    });
+    const streamed = async (seed: number) => {
+      let text = '';
+      let ended: string | null = null;
+      for await (const { choices } of await client.chat.completions.create({ ...body(seed), stream: true })) {
+        text += choices[0]?.delta.content ?? '';
+        ended = choices[0]?.finish_reason ?? ended;
+      }
+      return { text, ended };
+    };
+    const all = await Promise.all(Array.from({ length: 64 }, (_, seed) => streamed(seed)));
+    for (const [seed, { text, ended }] of all.entries()) {
+      expect(ended).toMatch(/stop|length/);
+      if (seed % 8 === 0)
+        expect((await client.chat.completions.create(body(seed))).choices[0]?.message.content).toBe(text);
+    }
+  });
+
+  it('can be opened one by one and by checkpoint, and refuses unknown ones by name', async () => {
+    const host = nodeHost({ threads: 1 });
+    const one = await openAgentModels({ from: run.path, agent: 'verifier', checkpoint: '2' }, host);
+    expect([...one.agentModels.keys()]).toEqual(['verifier']);
+    expect(one.origin).toBe(`${run.path}, step-000002`);
+    await one.dispose();
+    const refused = (request: object) => expect(openAgentModels({ from: run.path, ...request }, host)).rejects;
+    await refused({ agent: 'solvr' }).toThrow(/has no trained agent 'solvr'; did you mean 'solver'/);
+    await refused({ checkpoint: '9' }).toThrow(/has no checkpoint '9'; it has step-000002/);
+    await refused({ mostBytes: 1000 }).toThrow(/the weights take \d.* but the limit is 1\.0 kB/);
+    await refused({ from: root }).toThrow(/is neither a run nor a model/);
+  });
+});
+
+describe('a served agent', () => {
+  it('is offered tools and calls them; its text comes before the call', async () => {
+    const prompts: string[] = [];
+    const agentModel = scripted(({ prompt }) => {
+      prompts.push(prompt);
+      return 'Let me see.\n@add(1, 2)';
+    });
+    const { client } = await served({ agentModels: new Map([['scripted', agentModel]]) });
+    const sent = { model: 'openai/scripted', messages: question, tools: [add] };
+    const { choices } = await client.chat.completions.create(sent);
+    expect(choices[0]).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: { content: 'Let me see.', tool_calls: [{ function: { name: 'add', arguments: '{"a":1,"b":2}' } }] },
+    });
+    expect(prompts[0]).toContain('Be brief.\n@add(a, b)');
+    const id = choices[0]?.message.tool_calls?.[0]?.id ?? '';
+    expect(id).toMatch(/^call_[0-9a-f]+_0$/);
+    const texts: string[] = [];
+    const calls: unknown[] = [];
+    for await (const chunk of await client.chat.completions.create({ ...sent, stream: true })) {
+      texts.push(chunk.choices[0]?.delta.content ?? '');
+      calls.push(...(chunk.choices[0]?.delta.tool_calls ?? []));
+    }
+    expect(texts.filter(Boolean).length).toBeGreaterThan(3);
+    expect(texts.join('')).toBe('Let me see.');
+    expect(calls).toMatchObject([{ index: 0, function: { name: 'add', arguments: '{"a":1,"b":2}' } }]);
+    await client.chat.completions.create({ ...sent, tool_choice: { type: 'function', function: { name: 'add' } } });
+    expect(prompts.at(-1)?.endsWith('@add(')).toBe(true);
+    const result = { role: 'tool' as const, tool_call_id: id, content: '3' };
+    const call = { id, type: 'function' as const, function: { name: 'add', arguments: '{"a":1,"b":2}' } };
+    const called = { role: 'assistant' as const, content: 'Let me see.', tool_calls: [call] };
+    await client.chat.completions.create({ ...sent, messages: [...question, called, result], tool_choice: 'none' });
+    expect(prompts.at(-1)).toMatch(/Let me see\.\n@add\(1, ?2\)/);
+  });
+
+  it('calls tools and reads their results over responses, streamed too', async () => {
+    const agentModel = scripted(({ prompt }) =>
+      prompt.includes('three') ? 'It is three.' : 'Let me see.\n@add(1, 2)',
+    );
+    const { client } = await served({ agentModels: new Map([['scripted', agentModel]]) });
+    const { name, parameters } = add.function;
+    const tools = [{ type: 'function' as const, name, parameters, strict: false }];
+    const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: 'one and two?' }];
+    const ask = { model: 'scripted', tools };
+    const first = await client.responses.create({ ...ask, input });
+    expect(first.output).toMatchObject([
+      { type: 'message', content: [{ text: 'Let me see.' }] },
+      { type: 'function_call', name: 'add', arguments: '{"a":1,"b":2}' },
+    ]);
+    const stream = client.responses.stream({ ...ask, input });
+    const texts: string[] = [];
+    stream.on('response.output_text.delta', ({ delta }) => texts.push(delta));
+    const { output } = await stream.finalResponse();
+    expect(texts.length).toBeGreaterThan(3);
+    expect(texts.join('')).toBe('Let me see.');
+    expect(output).toMatchObject([{ type: 'message' }, { type: 'function_call', arguments: '{"a":1,"b":2}' }]);
+    const call = output.at(-1) as OpenAI.Responses.ResponseFunctionToolCall;
+    const result = { type: 'function_call_output' as const, call_id: call.call_id, output: 'three' };
+    const items = output as OpenAI.Responses.ResponseInputItem[];
+    const second = await client.responses.create({ ...ask, input: [...input, ...items, result] });
+    expect(second.output_text).toBe('It is three.');
+  });
+
+  it("reads the answer's schema in the same place as in training", async () => {
+    const prompts: string[] = [];
+    const agentModel = scripted(({ prompt }) => `${prompts.push(prompt)}`);
+    const { client } = await served({ agentModels: new Map([['scripted', agentModel]]) });
+    const schema = { type: 'object', properties: { sum: { type: 'number' } } };
+    const format = { type: 'json_schema' as const, json_schema: { name: 'sum', schema } };
+    await client.chat.completions.create({ model: 'scripted', messages: question, response_format: format });
+    expect(prompts[0]).toContain(`Be brief.\nAnswer with JSON of this schema alone: ${JSON.stringify(schema)}<|end|>`);
+  });
+
+  it('ends at the stop texts of the client, and does not stream them', async () => {
+    const agentModel = scripted(() => 'one, two. Observation: three');
+    const { client, health } = await served({ agentModels: new Map([['scripted', agentModel]]) });
+    const sent = { model: 'scripted', messages: question, stop: ['Observation:', 'never'] };
+    const whole = await client.chat.completions.create(sent);
+    expect(whole.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'one, two. ' } });
+    let text = '';
+    for await (const chunk of await client.chat.completions.create({ ...sent, stream: true }))
+      text += chunk.choices[0]?.delta.content ?? '';
+    expect(text).toBe('one, two. ');
+    expect(await health()).toMatchObject({ running: 0 });
+  });
+
+  it('refuses invalid requests, in the format of the dialect', async () => {
+    const agentModel = scripted(() => 'ok', 64);
+    const toolless = { ...agentModel, agent: { name: 'plain', sampling } };
+    const agentModels = new Map([['scripted', agentModel], ['toolless', toolless]]); // biome-ignore format: a table
+    const { client, port } = await served({ agentModels, token: 'secret' });
+    const refused = (change: object) =>
+      expect(client.chat.completions.create({ model: 'scripted', messages: question, ...change })).rejects;
+    await refused({ model: 'other' }).toMatchObject({ status: 404, code: 'model_not_found' });
+    await refused({ temperature: -1 }).toMatchObject({ status: 400, code: 'invalid_value' });
+    await refused({ messages: [{ role: 'user', content: 'x'.repeat(60) }] }).toMatchObject({
+      ...{ status: 400, code: 'context_length_exceeded' },
+      message: expect.stringContaining('which leave no room in a context of 64 tokens'),
+    });
+    await refused({ messages: [{ role: 'user', content: 'x'.repeat(1e5) }] }).toMatchObject({ status: 400 });
+    await refused({ messages: [] }).toMatchObject({ status: 400 });
+    await refused({ model: 'toolless', tools: [add] }).toMatchObject({ status: 400, code: 'no_tools' });
+    const other = new OpenAI({ baseURL: `${port.url}/v1`, apiKey: 'guess', maxRetries: 0 });
+    await expect(other.models.list()).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' });
+    const path = `${port.url}/e/1/a/scripted/v1/models`;
+    expect((await fetch(path, { headers: { authorization: 'Bearer secret' } })).status).toBe(404);
+  });
+});
+
+describe('a server', () => {
+  /** A model that writes a word, then waits for a signal. It counts clients that disconnected. */
+  function slow() {
+    const state = { begun: 0, given: 0, finish: () => {} };
+    const { model, agent } = scripted(() => '');
+    const generate: AgentModel['model']['generate'] = (_, signal, onTokens) =>
+      new Promise((resolve, reject) => {
+        state.begun++;
+        onTokens?.([104, 105]);
+        signal?.addEventListener('abort', () => {
+          state.given++;
+          reject(signal.reason);
+        });
+        state.finish = () => resolve({ tokens: [104, 105], logprobs: [0, 0], finishReason: 'stop', policyVersion: 0 });
+      });
+    return { state, agentModels: new Map([['scripted', { agent, model: { ...model, generate } }]]) };
+  }
+  const body = JSON.stringify({ model: 'scripted', messages: question, stream: true });
+  const until = async (test: () => boolean) => {
+    while (!test()) await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+
+  it('ends the sampling for a client that goes away, streamed or not', async () => {
+    const { state, agentModels } = slow();
+    const { port, health } = await served({ agentModels });
+    for (const stream of [true, false]) {
+      const before = state.given;
+      const sent = httpRequest(`${port.url}/v1/chat/completions`, { method: 'POST' });
+      sent.on('error', () => {});
+      sent.end(JSON.stringify({ model: 'scripted', messages: question, stream }));
+      await until(() => state.begun > before);
+      expect(await health()).toMatchObject({ running: 1 });
+      sent.destroy();
+      await until(() => state.given > before);
+      expect(await health()).toMatchObject({ running: 0 });
+    }
+  });
+
+  it('refuses more requests than it may have, and those that come while it stops; the others are finished', async () => {
+    const { state, agentModels } = slow();
+    const { server, port, health } = await served({ agentModels, most: 1 });
+    const ask = () => fetch(`${port.url}/v1/chat/completions`, { method: 'POST', body });
+    const first = await ask();
+    const refused = await ask();
+    expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([503, null]); // waiting may help
+    let drained = false;
+    const draining = server.drain().then(() => {
+      drained = true;
+    });
+    const late = await ask();
+    expect(late.status).toBe(503);
+    expect(await late.json()).toMatchObject({ error: { code: 'stopping' } });
+    expect(await health()).toMatchObject({ status: 'stopping', running: 1 });
+    expect(drained).toBe(false);
+    state.finish();
+    expect(await first.text()).toMatch(/"hi"[\s\S]*\[DONE\]/);
+    await draining;
+  });
+});

@@ -1,0 +1,79 @@
+/** Trained agents as the models of a server that speaks the dialects of OpenAI and Anthropic. */
+import { setMaxListeners } from 'node:events';
+import type { Hono } from 'hono';
+import { DialectError, suggestion } from '../../base/errors.js';
+import { isEqual } from '../../base/platform.js';
+import type { AgentModel } from '../../engine/backends.js';
+import type { ModelDelta, ModelRequest } from '../../gateway/dialects.js';
+import { modelApp } from '../../gateway/dialects.js';
+import { answerStream, readingOf } from './answer-stream.js';
+
+export interface ModelServerOptions {
+  /** The agents by name. */
+  readonly agentModels: ReadonlyMap<string, AgentModel>;
+  /** The token that clients must send; undefined means no authentication. */
+  readonly token?: string | undefined;
+  /** Requests that are answered or wait at once; more are refused. */
+  readonly most: number;
+}
+
+/** An app that answers as the agents do, and its end. */
+export interface ModelServer {
+  readonly app: Hono;
+  /** Refuses further requests, and resolves when those that are being answered are. */
+  drain(): Promise<void>;
+}
+
+export function modelServer({ agentModels, token, most }: ModelServerOptions): ModelServer {
+  const state = { running: 0, stopping: false, idle: () => {} };
+  const names = [...agentModels.keys()];
+  const agentModelOf = (model: string): AgentModel => {
+    // Clients put the name of a provider in front: `openai/solver`.
+    const agentModel = agentModels.get(model) ?? agentModels.get(model.slice(model.lastIndexOf('/') + 1));
+    if (agentModel !== undefined) return agentModel;
+    throw new DialectError(404, 'model_not_found', `there is no model '${model}'${suggestion(model, names)}`);
+  };
+  async function* complete(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta, void> {
+    const agentModel = agentModelOf(request.model);
+    if (state.stopping) throw new DialectError(503, 'stopping', 'the server is being stopped');
+    if (state.running >= most)
+      throw new DialectError(503, 'overloaded', `${most} requests are being answered already: try again later`);
+    state.running++;
+    try {
+      yield* answerStream(agentModel, request, signal);
+    } finally {
+      state.running--;
+      if (state.running === 0) state.idle();
+    }
+  }
+  const app = modelApp<undefined>({
+    authorise: ({ secret, path }) => {
+      if (path !== undefined) throw new DialectError(404, 'unknown_url', 'there are no episodes here');
+      if (token !== undefined && !isEqual(secret ?? '', token))
+        throw new DialectError(401, 'invalid_api_key', 'expected the token of this server as `Authorization: Bearer`');
+      return undefined;
+    },
+    models: () => names,
+    complete: (request, { signal }) => {
+      setMaxListeners(0, signal);
+      return complete(request, signal);
+    },
+    countTokens: (request) => readingOf(agentModelOf(request.model), request).prompt.length,
+  });
+  app.get('/health', () =>
+    Response.json(
+      { status: state.stopping ? 'stopping' : 'ok', running: state.running, models: names },
+      { status: state.stopping ? 503 : 200 },
+    ),
+  );
+  return {
+    app,
+    async drain() {
+      state.stopping = true;
+      if (state.running === 0) return;
+      await new Promise<void>((resolve) => {
+        state.idle = resolve;
+      });
+    },
+  };
+}

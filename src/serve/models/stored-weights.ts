@@ -1,0 +1,93 @@
+/** Weights that a run or an exported agent keeps: as they are trained, and as they were before reinforcement. */
+import { join } from 'node:path';
+import { isNoOptimizer } from '../../base/disk.js';
+import { isObject, RunError } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import { holdsAdapter, locateBase } from '../../engine/backends.js';
+import type { BaseSpec, OwnWeights } from '../../engine/contract.js';
+import { readTemplate } from '../../engine/formats.js';
+import { completeWhole, wholeWeights } from '../../engine/model.js';
+import { keptWarmStart } from '../../method/checkpoints.js';
+import { modelSchema } from '../../method/recipe.js';
+import type { Checkpoint } from '../../method/store.js';
+
+/** The weights in a directory, an adapter on its base among them. */
+export async function storedWeights(files: Files, directory: string): Promise<OwnWeights> {
+  if (!(await holdsAdapter(files, directory))) return { type: 'directory', directory };
+  return { type: 'saved-adapter', base: await baseWeights(files, directory), directory };
+}
+
+/** The base of an adapter, with the chat template from the adapter's directory. */
+async function baseWeights(files: Files, directory: string): Promise<BaseSpec> {
+  const chatTemplate = await readTemplate(files, directory);
+  return { type: 'directory', directory: await locateBase(files, directory), chatTemplate };
+}
+
+/** The first weights of a policy. */
+export interface Beginning {
+  /** The weights in words: `warm start`, `base model`, `random weights`, `step 20`. */
+  readonly what: string;
+  readonly weights: OwnWeights;
+}
+
+/** The policy of the run. */
+export interface FreshPolicy {
+  /** Its name. */
+  readonly policy: string;
+  /** Its model in the recipe, with directories for names. */
+  readonly model: unknown;
+  /** The hash of the run's warm start; undefined without a warm start, or if the run's version recorded none. */
+  readonly warmStart: string | undefined;
+  /** The seed of random first weights; undefined if a warm start came before reinforcement. */
+  readonly seed: number | undefined;
+  /** The run's oldest checkpoint, if it is not the trained one. */
+  readonly oldest: Checkpoint | undefined;
+}
+
+/**
+ * The weights from before reinforcement, or the nearest kept weights: the warm start in the cache, the model that the
+ * recipe names, an adapter's base, random weights from the seed, the oldest checkpoint.
+ * @param directory The trained weights
+ * @throws RunError if none is kept
+ */
+export async function weightsBefore(
+  files: Files,
+  directory: string,
+  begun: FreshPolicy | undefined,
+): Promise<Beginning> {
+  const { policy = '', model, warmStart, seed, oldest } = begun ?? {};
+  const kept = warmStart === undefined ? undefined : await keptWarmStart(files, warmStart);
+  if (kept !== undefined) return { what: 'warm start', weights: await storedWeights(files, join(kept, policy)) };
+  if (isObject(model) && model.type === 'lora' && typeof model.from === 'string')
+    return { what: 'adapter it began with', weights: await storedWeights(files, model.from) };
+  if (await holdsAdapter(files, directory)) return { what: 'base model', weights: await baseWeights(files, directory) };
+  if (isObject(model) && model.type === 'checkpoint' && typeof model.path === 'string') {
+    const chatTemplate = typeof model.chatTemplate === 'string' ? model.chatTemplate : undefined;
+    return { what: 'model it began with', weights: { type: 'directory', directory: model.path, chatTemplate } };
+  }
+  const drawn = modelSchema.safeParse(model);
+  if (seed !== undefined && drawn.success && drawn.data.type === 'tiny-decoder')
+    return { what: 'random weights', weights: wholeWeights(completeWhole(drawn.data), seed) };
+  if (oldest !== undefined)
+    return { what: `step ${oldest.step}`, weights: await storedWeights(files, join(oldest.directory, policy)) };
+  throw new RunError(
+    begun === undefined
+      ? `${directory} is not a run, so its earlier weights are unknown`
+      : `the weights that ${policy} began with are not kept, and there is no older checkpoint`,
+  );
+}
+
+/** The bytes of the files that weights are read from. */
+export async function bytesOf(files: Files, weights: OwnWeights): Promise<number> {
+  const directories =
+    weights.type === 'saved-adapter'
+      ? [weights.directory, ...(weights.base.type === 'directory' ? [weights.base.directory] : [])]
+      : weights.type === 'directory'
+        ? [weights.directory]
+        : [];
+  let bytes = 0;
+  for (const directory of directories)
+    for (const name of await files.list(directory))
+      if (name.endsWith('.safetensors') && isNoOptimizer(name)) bytes += await files.size(join(directory, name));
+  return bytes;
+}

@@ -1,0 +1,28 @@
+/** Door of `teams`: rollouts: episodes, their executors and failures. */
+export { EpisodeFailure, placeOf } from './rollout/episode-failure.js';
+export { groupsByEpisode, inProcessExecutor, type RolloutExecutor } from './rollout/executor.js';
+export { missingParts } from './rollout/part-weights.js';
+export { playEpisode } from './rollout/play-episode.js';
+export { promptMessages } from './rollout/prompt-messages.js';
+export {
+  answerOf,
+  type PlayRequest,
+  type RemoteSettings,
+  readable,
+  remoteSettings,
+  remoteSpeakers,
+  type SpeakerRequest,
+} from './rollout/remote-speakers.js';
+export type {
+  AdaptedAgents,
+  AgentSettings,
+  EpisodeInPlay,
+  ForeignAskOptions,
+  MeasurePrompt,
+  RolloutContext,
+  RolloutSettings,
+  SystemPrompts,
+  Versions,
+} from './rollout/rollout-context.js';
+export { rolloutSchema } from './rollout/rollout-schema.js';
+export { applyFailureRule, noScore } from './rollout/score.js';

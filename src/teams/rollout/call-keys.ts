@@ -1,0 +1,58 @@
+/** The names of the random streams of calls. */
+
+import { digestOfIds, type RandomKey, randomKey } from '../../base/math.js';
+import type { Message, Tool, ToolChoice, Turn } from '../../base/nouns.js';
+import type { RolloutContext } from './rollout-context.js';
+import type { RunningEpisode } from './running-episode.js';
+
+/** The prompt of a call. */
+interface KeyedPrompt {
+  readonly prompt: readonly number[];
+  readonly messages: readonly Message[];
+  readonly tools?: readonly Tool[];
+  readonly toolChoice?: ToolChoice;
+}
+
+/**
+ * The keys of an agent's calls in an episode. A key follows from the agent's prompt and from the number of earlier
+ * calls with the same prompt, not from the call's place among the others: a team whose order of calls depends on a
+ * network repeats itself all the same. A call that is given up gives its key back, and has the same answer when it is
+ * repeated.
+ *
+ * If an episode is played again from a turn on, the turns before it keep their keys, by which their answers are found.
+ * All other keys belong to the replay.
+ */
+export function keysOf(
+  { seed }: RolloutContext,
+  { request: { phase, step, task, sample, replay } }: RunningEpisode,
+  agent: string,
+): (read: KeyedPrompt) => { readonly key: RandomKey; readonly fixed?: Turn; readonly giveBack: () => void } {
+  const fixed = new Map(replay?.fixed.map((turn) => [turn.id, turn]));
+  const earlier = new Map<string, { next: number; readonly free: number[] }>();
+  return ({ prompt, ...read }) => {
+    const digest = prompt.length > 0 ? digestOfIds(prompt) : randomKey(...textsOf(read));
+    const counts = earlier.get(`${digest}`) ?? { next: 0, free: [] };
+    earlier.set(`${digest}`, counts);
+    const count = counts.free.sort((a, b) => a - b).shift() ?? counts.next++;
+    const key = randomKey(seed, phase, step, task.id, sample, agent, ...digest, count);
+    const giveBack = () => counts.free.push(count);
+    if (replay === undefined) return { key, giveBack };
+    const turn = fixed.get(nameOf(key));
+    return turn === undefined
+      ? { key: randomKey(...key, 'alternative', replay.number), giveBack }
+      : { key, fixed: turn, giveBack };
+  };
+}
+
+/** A key as 16 hexadecimal digits. */
+export const nameOf = (key: RandomKey) => key.map((word) => word.toString(16).padStart(8, '0')).join('');
+
+/** The texts that an endpoint gets, without the ids of calls. */
+function textsOf({ messages, tools = [], toolChoice }: Omit<KeyedPrompt, 'prompt'>): string[] {
+  const texts = messages.flatMap(({ role, content, toolCalls = [] }) => [
+    ...[role, content],
+    ...toolCalls.flatMap((call) => ['call', call.name, call.arguments]),
+  ]);
+  const offered = tools.map((tool) => JSON.stringify(tool));
+  return [...texts, ...offered, ...(toolChoice === undefined ? [] : [JSON.stringify(toolChoice)])];
+}

@@ -1,0 +1,212 @@
+import { onAbort } from '../../base/async.js';
+import { ArgumentError, DialectError, isGoneForGood, messageOf } from '../../base/errors.js';
+import type { CallTime } from '../../base/host.js';
+import type { RandomKey } from '../../base/math.js';
+import type { Turn } from '../../base/nouns.js';
+import type { Generation, Utterance } from '../../engine/contract.js';
+import type { Ask, Reply } from '../team/team.js';
+import { type CallCounter, requireJudge, requireStep } from './ask-options.js';
+import { keysOf, nameOf } from './call-keys.js';
+import { EpisodeFailure } from './episode-failure.js';
+import { type CallPrompt, CallPrompts, type ConfiguredAgent } from './prompts/call-prompts.js';
+import { readAnswer } from './read-answer.js';
+import type { MeasurePrompt, RolloutContext } from './rollout-context.js';
+import type { RunningEpisode } from './running-episode.js';
+
+/**
+ * A call at the time the team makes it. Its ordinals and its key are determined then, so they do not depend on the
+ * order of the answers.
+ */
+interface OpenCall extends CallPrompt {
+  readonly turn: number;
+  readonly call: number;
+  /** Names the random stream of the response. */
+  readonly key: RandomKey;
+}
+
+/** The agents of an episode. */
+interface EpisodeAgents {
+  readonly asks: Readonly<Record<string, Ask>>;
+  /** The same agents for the reward, which may call frozen ones. */
+  readonly judges: Readonly<Record<string, Ask>>;
+  readonly measure: MeasurePrompt;
+}
+
+/**
+ * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
+ */
+export function agentsOf(context: RolloutContext, episode: RunningEpisode): EpisodeAgents {
+  const { team, prompts: prompted } = episode.request;
+  const agents = Object.fromEntries(
+    Object.entries(team.agents).map(([name, agent]) => {
+      const system = prompted?.[name] ?? context.agents[name]?.system;
+      return [name, system === undefined ? agent : { ...agent, system }];
+    }),
+  );
+  const prompts = new CallPrompts(context, agents, episode.turns);
+  const shared = { counter: { turns: 0, refused: 0 }, prompts };
+  const calling = Object.entries(agents).map(([name, agent]) => {
+    const settings = context.agents[name];
+    const policy = settings && context.policies[settings.policy];
+    if (settings === undefined || policy === undefined)
+      throw new ArgumentError(`agent '${name}' has no ${settings === undefined ? 'settings' : 'policy'}`);
+    const { evaluationSampling = settings.sampling } = settings;
+    const ofPhase = episode.request.phase === 'evaluation' ? evaluationSampling : settings.sampling;
+    const sampling = { ...ofPhase, ...episode.request.sampling };
+    return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, shared)] as const;
+  });
+  const agentsFor = (by: AskedBy) => Object.fromEntries(calling.map(([name, ask]) => [name, ask(by)]));
+  return { asks: agentsFor('play'), judges: agentsFor('reward'), measure: prompts.measure };
+}
+
+type AskedBy = 'play' | 'reward';
+
+/** State that the agents of an episode share. */
+interface EpisodeParts {
+  readonly counter: CallCounter;
+  readonly prompts: CallPrompts;
+}
+
+/** The functions by which `play` and the reward call one agent. Their calls are counted together. */
+function askOf(
+  context: RolloutContext,
+  episode: RunningEpisode,
+  role: ConfiguredAgent,
+  shared: EpisodeParts,
+): (askedBy: AskedBy) => Ask {
+  const { counter, prompts } = shared;
+  let calls = 0;
+  const nextKey = keysOf(context, episode, role.name);
+  const {
+    signal,
+    request: { listener },
+  } = episode;
+  return (askedBy) => (input, options) => {
+    const given = options?.signal;
+    const reply = new Promise<Reply>((resolve, reject) => {
+      for (const each of [signal, given]) if (each?.aborted) throw each.reason;
+      const listeners = [signal, given].map((each) => each && onAbort(each, () => reject(each.reason)));
+      const stopListening = () => {
+        for (const removeListener of listeners) removeListener?.();
+      };
+      const attempt = (run: () => void) => {
+        try {
+          run();
+        } catch (error) {
+          if (error instanceof DialectError) {
+            counter.refused++;
+            episode.refuse(role.name);
+            stopListening();
+            return reject(error);
+          }
+          const typed = error instanceof EpisodeFailure || isGoneForGood(error);
+          episode.fail(typed ? error : EpisodeFailure.of('error', error, role.name));
+        }
+      };
+      attempt(() => {
+        if (askedBy === 'play') requireStep(role.name, options, counter);
+        else requireJudge(role);
+        if (counter.turns + counter.refused >= context.maxTurns)
+          throw new EpisodeFailure('too-many-turns', `more than ${context.maxTurns} calls`);
+        const read = prompts.of(role, input, options);
+        const { key, fixed, giveBack } = nextKey(read);
+        const call = { ...read, turn: counter.turns++, call: calls++, key };
+        const until = given === undefined ? signal : AbortSignal.any([signal, given]);
+        const version = episode.request.versions?.[role.settings.policy];
+        const answer = fixed === undefined ? generate(until, role, call, version) : Promise.resolve(answerOf(fixed));
+        const time = listener?.answered && timeOf(answer);
+        (askedBy === 'play' ? episode.replies : episode.verdicts).add(answer, (result) =>
+          attempt(() => {
+            if (given?.aborted) {
+              stopListening();
+              return giveBack();
+            }
+            // A call that fails ends the episode, and is rejected with the rest: its listeners stay.
+            if (result.status === 'rejected' && isGoneForGood(result.reason)) throw result.reason;
+            if (result.status === 'rejected')
+              throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
+            const turn = turnOf(role, call, result.value, askedBy);
+            episode.turns.push(turn);
+            if (time !== undefined) listener?.answered?.(turn, time());
+            prompts.add(turn, call);
+            stopListening();
+            resolve(replyOf(turn));
+          }),
+        );
+      });
+    });
+    reply.catch(() => {}); // a call that nobody awaits may end with its episode
+    return reply;
+  };
+}
+
+function generate(
+  signal: AbortSignal,
+  { sampling, policy }: ConfiguredAgent,
+  { messages, prompt, key, tools, toolChoice, maxTokens }: OpenCall,
+  version: number | undefined,
+): Promise<Generation | Utterance> {
+  const settings = { ...sampling, maxTokens };
+  if (!('endpoint' in policy)) {
+    const kept = version === undefined ? {} : { version };
+    return policy.generate({ ...settings, prompt, stopTokens: policy.tokenizer.stopTokens, key, ...kept }, signal);
+  }
+  const offer = { ...(tools === undefined ? {} : { tools }), ...(toolChoice === undefined ? {} : { toolChoice }) };
+  return policy.endpoint.complete({ ...settings, messages, ...offer, seed: key[0] >>> 1 }, signal);
+}
+
+/** The parts from which a turn is made. */
+const answerOf = ({ response, logprobs, finishReason, policyVersion }: Turn): Generation => ({
+  tokens: [...response],
+  logprobs: [...logprobs],
+  finishReason,
+  policyVersion,
+});
+
+/** When work began, and when it was done. */
+function timeOf(work: Promise<unknown>): () => CallTime {
+  const now = () => performance.timeOrigin + performance.now();
+  const start = now();
+  let end: number | undefined;
+  const done = () => {
+    end = now();
+  };
+  work.then(done, done);
+  return () => ({ start, end: end ?? now() });
+}
+
+function turnOf(role: ConfiguredAgent, call: OpenCall, answer: Generation | Utterance, askedBy: AskedBy): Turn {
+  const { name, settings, sampling } = role;
+  const { key, opening, maxTokens: _, toolChoice, responseSchema, encoded, ...read } = call;
+  const id = nameOf(key);
+  const choice = toolChoice === undefined ? {} : { toolChoice };
+  const question = { id, opening, ...read, ...choice, ...(responseSchema === undefined ? {} : { responseSchema }) };
+  return Object.freeze({
+    id,
+    ...read,
+    ...(opening.length === 0 ? {} : { prefilled: opening.length }),
+    ...(encoded?.history === undefined ? {} : { history: encoded.history }),
+    agent: name,
+    policy: settings.policy,
+    temperature: sampling.temperature,
+    ...readAnswer(role, question, answer),
+    ...(settings.frozen === true ? { frozen: true } : {}),
+    ...(askedBy === 'reward' ? { judging: true } : {}),
+  });
+}
+
+function replyOf({
+  id = '',
+  text,
+  content = text,
+  reasoning,
+  toolCalls = [],
+  finishReason,
+  turn,
+  value,
+  valid,
+}: Turn): Reply {
+  const thought = reasoning === undefined ? {} : { reasoning };
+  const reply = { id, text, content, ...thought, toolCalls, finishReason, turn };
+  return valid ? { ...reply, valid, value } : { ...reply, valid: false, value: undefined };
+}

@@ -1,0 +1,62 @@
+import { messageOf } from '../../base/errors.js';
+import type { Failure, FailureReason } from '../../base/nouns.js';
+
+/** The most characters of a message to keep: a server may reply with a page, a team may throw its data. */
+const LONGEST_MESSAGE = 2_000;
+/** The most lines of a stack to keep. */
+const MOST_FRAMES = 12;
+const LONGEST_FRAME = 500;
+/** Frames of Node, and of the watchdog's question. */
+const OUTSIDE = /[( ]node:|eval \(eval at|[\\/]watchdog\.[jt]s:/;
+/** Stack frames in which the engine calls a team and its parsers. */
+const ENGINE = /[\\/](play-episode|async-scopes|read-answer)\.[jt]s:/;
+
+/** The error that ends an episode early. `playEpisode` catches it and records it as `Episode.failure`. */
+export class EpisodeFailure extends Error {
+  override readonly name = 'EpisodeFailure';
+  readonly reason: FailureReason;
+  /** Where the team's code threw. */
+  readonly place: string | undefined;
+
+  constructor(reason: FailureReason, message: string, place?: string) {
+    super(message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message);
+    this.reason = reason;
+    this.place = place;
+  }
+
+  /** The failure for a value that a team threw. @param who the code that threw it, if the message needs a name */
+  static of(reason: FailureReason, thrown: unknown, who = ''): EpisodeFailure {
+    const kind = reason === 'error' && isOverlong(thrown) ? 'overlong' : reason;
+    return new EpisodeFailure(kind, `${who === '' ? '' : `${who}: `}${messageOf(thrown)}`, placeOf(thrown));
+  }
+
+  /** The failure as an episode records it. */
+  get record(): Failure {
+    const { reason, message, place } = this;
+    return { reason, message, ...(place === undefined ? {} : { stack: place }) };
+  }
+}
+
+/** Whether a call was refused for want of room, and the team did not catch it; OpenAI's clients keep the code. */
+function isOverlong(thrown: unknown): boolean {
+  try {
+    return thrown instanceof Error && 'code' in thrown && thrown.code === 'context_length_exceeded';
+  } catch {
+    return false;
+  }
+}
+
+/** The lines of an error's stack outside Node and the engine; undefined if there is no stack. */
+export function placeOf(thrown: unknown): string | undefined {
+  try {
+    if (!(thrown instanceof Error) || typeof thrown.stack !== 'string') return undefined;
+    const frames = thrown.stack.split('\n').filter((line) => /^\s+at /.test(line) && !OUTSIDE.test(line));
+    const engine = frames.findIndex((line) => ENGINE.test(line));
+    const lines = frames
+      .slice(0, engine > 0 ? Math.min(engine, MOST_FRAMES) : MOST_FRAMES)
+      .map((line) => line.slice(0, LONGEST_FRAME));
+    return lines.length === 0 ? undefined : lines.join('\n');
+  } catch {
+    return undefined;
+  }
+}

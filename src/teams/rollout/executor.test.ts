@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { DeviceError, EndpointError } from '../../base/core/errors.js';
+import { type PlayProgress, progressListener } from '../../base/core/play/run-listener.js';
+import { scriptedContext } from '../../runs/testing/play-scripted.js';
+import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
+import { agent } from '../team/agent.js';
+import { defineTeam, type Team } from '../team/team.js';
+import { inProcessExecutor } from './executor.js';
+import { applyFailureRule } from './score.js';
+
+/** A team of one agent; `onEnd` receives each episode that comes to its end, as `task/sample`. */
+const teamWith = (onEnd: (episode: string) => void) =>
+  defineTeam({
+    task: z.object({ n: z.number() }),
+    agents: { echo: agent() },
+    async play({ task, agents: { echo } }) {
+      const { text } = await echo(`${task.n}`);
+      if (text === 'bad') throw new Error('bad answer');
+      return text;
+    },
+    reward({ outcome, episode }) {
+      onEnd(`${episode.task.id}/${episode.sample}`);
+      return outcome === 'right';
+    },
+  }) as Team;
+
+const team = teamWith(() => {});
+
+const tasks = [1, 2, 3].map((n) => ({ id: `task ${n}`, data: { n } }));
+
+const play = (script: Script, more: { signal?: AbortSignal; team?: Team } = {}) => {
+  const sampler = scriptedSampler(script);
+  const executor = inProcessExecutor(scriptedContext(team, sampler));
+  const groups = executor.playGroups({ team, tasks, groupSize: 4, phase: 'training', step: 1, ...more });
+  return { groups, sampler };
+};
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('the in-process executor', () => {
+  it('tells its observer how many episodes are over, and how many of them failed', async () => {
+    const progress: PlayProgress[] = [];
+    const sampler = scriptedSampler(({ index }) => (index % 6 === 0 ? 'bad' : 'right'));
+    const listener = progressListener((each) => progress.push(each));
+    const executor = inProcessExecutor({ ...scriptedContext(team, sampler), listener });
+    await executor.playGroups({ team, tasks, groupSize: 4, phase: 'evaluation', step: 7 });
+    expect(progress.map(({ done }) => done)).toEqual(Array.from({ length: 13 }, (_, done) => done));
+    expect(progress.at(-1)).toEqual({ phase: 'evaluation', step: 7, episodes: 12, done: 12, failed: 2 });
+  });
+
+  it('plays as many episodes of each task as it is told', async () => {
+    const progress: PlayProgress[] = [];
+    const listener = progressListener((each) => progress.push(each));
+    const context = {
+      ...scriptedContext(
+        team,
+        scriptedSampler(() => 'right'),
+      ),
+      listener,
+    };
+    const request = { team, tasks, groupSize: [2, 1, 3], phase: 'training', step: 1 } as const;
+    const groups = await inProcessExecutor(context).playGroups(request);
+    expect(groups.map(({ episodes }) => episodes.map(({ sample }) => sample))).toEqual([[0, 1], [0], [0, 1, 2]]);
+    expect(progress.at(-1)).toMatchObject({ episodes: 6, done: 6 });
+  });
+
+  it.each([1, 3, 100])('plays at most %i episodes at once, with the same results', async (concurrency) => {
+    let [now, most] = [0, 0];
+    const sampler = scriptedSampler(async ({ index }) => {
+      most = Math.max(most, ++now);
+      await wait(1);
+      now--;
+      return index % 5 === 0 ? 'bad' : 'right';
+    });
+    const executor = inProcessExecutor({ ...scriptedContext(team, sampler), concurrency });
+    const groups = await executor.playGroups({ team, tasks, groupSize: 4, phase: 'evaluation', step: 1 });
+    expect(groups.flatMap(({ episodes }) => episodes.map(({ sample }) => sample))).toEqual(
+      tasks.flatMap(() => [0, 1, 2, 3]),
+    );
+    expect(most).toBe(Math.min(concurrency, 12));
+  });
+
+  it('plays all episodes at once and gives them in order, whatever the order in which they end', async () => {
+    const ended: string[] = [];
+    let release = () => {};
+    const oneHasEnded = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { groups, sampler } = play(
+      async ({ index }) => {
+        if (index % 2 === 0) await oneHasEnded;
+        return `answer ${index}`;
+      },
+      {
+        team: teamWith((episode) => {
+          ended.push(episode);
+          release();
+        }),
+      },
+    );
+    expect(sampler.calls).toHaveLength(12); // no call has an answer yet
+    const inOrder = (await groups).map(({ task, episodes }) => ({
+      task: task.id,
+      samples: episodes.map(({ sample }) => sample),
+      outcomes: episodes.map(({ outcome }) => outcome),
+    }));
+    const answers = (from: number) => [0, 1, 2, 3].map((i) => `answer ${from + i}`);
+    expect(inOrder).toEqual([
+      { task: 'task 1', samples: [0, 1, 2, 3], outcomes: answers(0) },
+      { task: 'task 2', samples: [0, 1, 2, 3], outcomes: answers(4) },
+      { task: 'task 3', samples: [0, 1, 2, 3], outcomes: answers(8) },
+    ]);
+    expect(ended).toHaveLength(12);
+    expect(ended[0]).toBe('task 1/1');
+    expect(new Set(sampler.calls.map(({ request }) => request.key.join())).size).toBe(12);
+  });
+
+  it('keeps failed episodes in their groups, to be left out or counted as zero by rule', async () => {
+    const { groups } = play(({ index }) => (index < 4 || index === 5 ? 'bad' : 'right'));
+    const played = await groups;
+    expect(played.map(({ episodes }) => episodes.map(({ failure }) => failure?.reason ?? 'ok'))).toEqual([
+      ['error', 'error', 'error', 'error'],
+      ['ok', 'error', 'ok', 'ok'],
+      ['ok', 'ok', 'ok', 'ok'],
+    ]);
+    const scores = (rule: 'exclude' | 'zero') =>
+      applyFailureRule(played, rule).map(({ task, episodes }) => [task.id, ...episodes.map(({ score }) => score.team)]);
+    expect(scores('zero')).toEqual([
+      ['task 1', 0, 0, 0, 0],
+      ['task 2', 1, 0, 1, 1],
+      ['task 3', 1, 1, 1, 1],
+    ]);
+    expect(scores('exclude')).toEqual([
+      ['task 2', 1, 1, 1],
+      ['task 3', 1, 1, 1, 1],
+    ]);
+  });
+
+  it('ends every episode when the run is interrupted, or when an error ends the run', async () => {
+    const never: Script = ({ signal }) => new Promise((_, reject) => signal?.addEventListener('abort', reject));
+    const controller = new AbortController();
+    const interrupted = play(never, { signal: controller.signal });
+    setTimeout(() => controller.abort(new Error('Ctrl-C')), 2);
+    await expect(interrupted.groups).rejects.toThrow('Ctrl-C');
+    expect(interrupted.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
+
+    for (const gone of [new EndpointError('no such key'), new DeviceError('lost', 'the GPU was lost')]) {
+      const refused = play((call) => {
+        if (call.index === 3) throw gone;
+        return never(call);
+      });
+      await expect(refused.groups).rejects.toBe(gone);
+      await wait(1);
+      expect(refused.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
+    }
+  });
+
+  it('refuses a group of none', async () => {
+    const executor = inProcessExecutor(
+      scriptedContext(
+        team,
+        scriptedSampler(() => ''),
+      ),
+    );
+    const request = { team, tasks, groupSize: 0, phase: 'training', step: 0 } as const;
+    await expect(executor.playGroups(request)).rejects.toThrow('groupSize: expected a positive integer, got 0');
+    const wrong = (groupSize: number[]) => executor.playGroups({ ...request, groupSize });
+    await expect(wrong([1, 2, 0.5])).rejects.toThrow('groupSize: expected a positive integer, got 0.5');
+    await expect(wrong([1, 2])).rejects.toThrow('groupSize: expected one for each of 3 tasks, got 2');
+  });
+});

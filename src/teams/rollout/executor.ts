@@ -1,0 +1,104 @@
+import pLimit from 'p-limit';
+import { onAbort } from '../../base/async.js';
+import { ArgumentError } from '../../base/errors.js';
+import type { Phase } from '../../base/host.js';
+import type { Episode, EpisodeGroup, Task } from '../../base/nouns.js';
+import type { Sampling } from '../../engine/contract.js';
+import type { Team } from '../team/team.js';
+import { playEpisode } from './play-episode.js';
+import type { EpisodeRequest, Replay, RolloutContext, SystemPrompts, Versions } from './rollout-context.js';
+
+/** Groups of episodes to play, one group a task. */
+interface GroupsRequest<Data = unknown> {
+  readonly team: Team<Data>;
+  readonly tasks: readonly Task<Data>[];
+  /** The number of episodes a task, one for all or one for each: G in training, k of avg@k in evaluation. */
+  readonly groupSize: number | readonly number[];
+  /** The number of each group's first sample; 0 unless it says otherwise. */
+  readonly firstSample?: number;
+  readonly phase: Phase;
+  readonly step: number;
+  /** Sampling settings that override the agents' settings. */
+  readonly sampling?: Partial<Sampling> | undefined;
+  /** The published versions that play, by policy; the last one of a policy that is not named. */
+  readonly versions?: Versions | undefined;
+  /** The system prompts of agents that are to have another one than the recipe gives them. */
+  readonly prompts?: SystemPrompts | undefined;
+  /** For each of the tasks the episode of it that is played again, from one of its turns on, as a group of one. */
+  readonly replays?: readonly (Replay & Pick<EpisodeRequest, 'sample'>)[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A player of episodes: by default this process; a queue on a broker could implement the same interface. */
+export interface RolloutExecutor {
+  /**
+   * Plays the groups and returns them in the order of the tasks, with the episodes in the order of their samples,
+   * failed ones included.
+   *
+   * Rejects with the signal's reason when interrupted; no episode is running then.
+   */
+  playGroups<Data>(request: GroupsRequest<Data>): Promise<EpisodeGroup<Data>[]>;
+  /** Frees the executor's resources, if it has any. */
+  close?(): Promise<void>;
+}
+
+/** Plays the groups of a request by its episodes: all at once, or as many of them as the context allows. */
+export function groupsByEpisode(
+  {
+    listener,
+    concurrency = Number.POSITIVE_INFINITY,
+    watch,
+  }: Pick<RolloutContext, 'listener' | 'concurrency' | 'watch'>,
+  play: <Data>(request: EpisodeRequest<Data>) => Promise<Episode<Data>>,
+): RolloutExecutor['playGroups'] {
+  // Rounds that are played at once share it, and the one that began first goes first.
+  const limit = Number.isFinite(concurrency) ? pLimit(concurrency) : undefined;
+  return async ({ team, tasks, groupSize, firstSample = 0, phase, step, replays, signal: run, ...settings }) => {
+    const sizes = typeof groupSize === 'number' ? tasks.map(() => groupSize) : groupSize;
+    const wrong = [groupSize].flat().find((size) => !Number.isInteger(size) || size < 1);
+    if (wrong !== undefined) throw new ArgumentError(`groupSize: expected a positive integer, got ${wrong}`);
+    if (sizes.length !== tasks.length)
+      throw new ArgumentError(`groupSize: expected one for each of ${tasks.length} tasks, got ${sizes.length}`);
+    run?.throwIfAborted();
+    // An error that is no episode's failure (an interruption, a mistake in this process) ends all other episodes.
+    const controller = new AbortController();
+    const removeListener = run && onAbort(run, () => controller.abort(run.reason));
+    const round = { phase, step, episodes: sizes.reduce((sum, size) => sum + size, 0) };
+    listener?.round?.(round);
+    const playOne = (task: Task<(typeof tasks)[number]['data']>, sample: number, replay?: Replay) => {
+      const { signal } = controller;
+      const begin = async () => {
+        const heard = listener?.episode?.({ round, task, sample });
+        const played = await play({ team, task, sample, phase, step, ...settings, replay, signal, listener: heard });
+        heard?.ended?.(played);
+        return played;
+      };
+      return limit ? limit(begin) : begin();
+    };
+    const endWatch = watch?.();
+    const groups = tasks.map((task, t) => {
+      const replay = replays?.[t];
+      const samples =
+        replay === undefined ? Array.from({ length: sizes[t] ?? 0 }, (_, i) => firstSample + i) : [replay.sample];
+      return { task, episodes: samples.map((sample) => playOne(task, sample, replay)) };
+    });
+    try {
+      return await Promise.all(
+        groups.map(async ({ task, episodes }) => ({ task, episodes: await Promise.all(episodes) })),
+      );
+    } catch (error) {
+      controller.abort(error);
+      // The code of the others may still be returning, for as long as a failed episode may.
+      await Promise.allSettled(groups.flatMap(({ episodes }) => episodes));
+      throw error;
+    } finally {
+      endWatch?.();
+      removeListener?.();
+    }
+  };
+}
+
+/** Plays episodes in this thread. */
+export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
+  return { playGroups: groupsByEpisode(context, (request) => playEpisode(context, request)) };
+}

@@ -1,0 +1,105 @@
+import { onAbort } from '../../base/async.js';
+import { deepFrozen, isSmall, messageOf } from '../../base/errors.js';
+import { RandomStream } from '../../base/math.js';
+import type { Episode, FailureReason } from '../../base/nouns.js';
+import { agentsOf } from './calls.js';
+import { EpisodeFailure } from './episode-failure.js';
+import { EpisodeLog } from './episode-log.js';
+import { withPartWeights } from './part-weights.js';
+import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
+import { RunningEpisode } from './running-episode.js';
+import { lessCallCosts, noScore, rewardedTurns, scoreOf } from './score.js';
+
+/** How long the code of a failed episode may take to return. */
+const CLEANUP_MS = 1_000;
+
+/**
+ * Plays one episode and scores it. A failure inside (an error in the team's code, a prompt that does not fit, a sampler
+ * that fails) ends the episode and is recorded in it, with the turns so far.
+ *
+ * Rejects only when the run is interrupted, with the signal's reason.
+ */
+export async function playEpisode<Data>(
+  context: RolloutContext,
+  request: EpisodeRequest<Data>,
+): Promise<Episode<Data>> {
+  const { team, task, sample, phase, step, signal: run, listener } = request;
+  const {
+    inScope = (_, run) => run(),
+    warn = () => {},
+    maxOutcomeBytes = Number.POSITIVE_INFINITY,
+    cleanupMs = CLEANUP_MS,
+  } = context;
+  run?.throwIfAborted();
+  const running = new RunningEpisode(request as unknown as EpisodeRequest, new EpisodeLog(maxOutcomeBytes), warn);
+  const { replies, turns, signal, failed } = running;
+  const removeListener = run && onAbort(run, () => running.fail(run.reason));
+  const timeout = setTimeout(
+    () => running.fail(new EpisodeFailure('timeout', `not over after ${context.timeoutMs} ms`)),
+    context.timeoutMs,
+  );
+  let begun: Promise<unknown> = Promise.resolve();
+  /** Runs a function of the team until it is done or the episode has failed. Its errors become failures. */
+  const perform = <T>(reason: FailureReason, act: () => T | Promise<T>): Promise<T> => {
+    const done = inScope(running, async () => (listener?.within === undefined ? act() : listener.within(act)));
+    begun = done.catch(() => {});
+    return Promise.race([
+      failed,
+      done.catch((error: unknown) => {
+        throw EpisodeFailure.of(reason, error);
+      }),
+    ]);
+  };
+
+  let end = 'play and reward have returned';
+  try {
+    const { asks, judges, measure } = agentsOf(context, running);
+    const adapted = context.adaptAgents(running, asks, measure);
+    const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
+    const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
+    const log = (name: string, value: unknown) => running.log.add(name, value);
+    const outcome = await perform('error', () => team.play({ task: data, ...adapted, random, signal, log }));
+    replies.stop();
+    if (!isSmall(outcome, maxOutcomeBytes))
+      throw new EpisodeFailure('error', `the outcome is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
+    const played = Object.freeze([...turns]);
+    const judged = { task: data, outcome, episode: { task, sample, turns: played }, agents: judges, signal };
+    const [reward, success, metrics] = await perform('reward', () =>
+      Promise.all([team.reward(judged), team.success?.(judged), team.metrics?.(judged)]),
+    );
+    const judgement = { success, metrics: { ...running.log.metrics, ...metrics } };
+    const earned = scoreOf(reward, Object.keys(team.agents), judgement);
+    const score = withPartWeights(lessCallCosts(earned, played, context.agents), context.partWeights);
+    const judging = turns.slice(played.length);
+    const all = [...rewardedTurns(reward, played), ...judging];
+    return { task, sample, turns: all, outcome, score, ...running.kept };
+  } catch (error) {
+    end = messageOf(error);
+    running.end(end);
+    // The episode's calls have been rejected. Let the team's `finally` and `using` release resources before continuing.
+    if (!(await settlesWithin(begun, cleanupMs)))
+      warn(
+        `${running.name} has not returned ${cleanupMs} ms after its episode was over; nothing waits for it any more`,
+      );
+    run?.throwIfAborted();
+    if (!(error instanceof EpisodeFailure)) throw error;
+    return { task, sample, turns, outcome: undefined, score: noScore, failure: error.record, ...running.kept };
+  } finally {
+    clearTimeout(timeout);
+    removeListener?.();
+    running.end(end);
+  }
+}
+
+/** Whether a promise that never rejects settles in time. */
+async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

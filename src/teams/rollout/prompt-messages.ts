@@ -1,0 +1,35 @@
+import { ArgumentError, isObject } from '../../base/errors.js';
+import { type JsonSchema, type Message, system, user } from '../../base/nouns.js';
+
+/**
+ * The messages that an agent reads: its system prompt, if any, and the input. A string is one user message. The schema
+ * of a response is at the end of the first system message, since some templates allow only one.
+ * @throws ArgumentError for values that only untyped programs, or tasks unchecked by the team's schema, can pass
+ */
+export function promptMessages(
+  prompt: string | undefined,
+  input: string | readonly Message[],
+  responseSchema?: JsonSchema,
+): Message[] {
+  const messages = typeof input === 'string' ? [user(input)] : input;
+  requireTexts(messages);
+  const copies = messages.map((message) => ({ ...message })); // the team may change its own later
+  const read = prompt === undefined ? copies : [system(prompt), ...copies];
+  if (responseSchema === undefined) return read;
+  const demand = `Answer with JSON of this schema alone: ${JSON.stringify(responseSchema)}`;
+  const [first, ...rest] = read;
+  return first?.role === 'system' ? [system(`${first.content}\n${demand}`), ...rest] : [system(demand), ...read];
+}
+
+function requireTexts(messages: unknown): void {
+  if (!Array.isArray(messages))
+    throw new ArgumentError(`expected a text or a list of messages, got ${kindOf(messages)}`);
+  for (const [i, message] of messages.entries()) {
+    const content: unknown = isObject(message) ? message.content : undefined;
+    if (typeof content !== 'string')
+      throw new ArgumentError(`message ${i + 1}: expected a text as its content, got ${kindOf(content)}`);
+  }
+}
+
+const kindOf = (value: unknown) =>
+  value === null || value === undefined ? String(value) : `a value of type ${typeof value}`;

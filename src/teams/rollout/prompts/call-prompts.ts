@@ -1,0 +1,137 @@
+/** The prompt of a call, and whether it fits the model's context. */
+
+import { DialectError, messageOf } from '../../../base/errors.js';
+import type { Message, Tool, Turn } from '../../../base/nouns.js';
+import type { PlayableHandle, Sampling } from '../../../engine/contract.js';
+import type { Agent } from '../../team/agent.js';
+import type { Agents, AskOptions } from '../../team/team.js';
+import { checkedOptions, openingOf } from '../ask-options.js';
+import { EpisodeFailure } from '../episode-failure.js';
+import { promptMessages } from '../prompt-messages.js';
+import type { AgentSpeaker } from '../read-answer.js';
+import type { ForeignAskOptions, MeasurePrompt, RolloutContext } from '../rollout-context.js';
+import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
+
+/**
+ * Characters of the longest tokens that vocabularies have (runs of spaces). A prompt that would be too long even in
+ * tokens of this length is refused before it is tokenised, which takes seconds for megabytes.
+ */
+const LONGEST_TOKEN = 128;
+
+/** An agent with its settings in this run. */
+export interface ConfiguredAgent extends AgentSpeaker {
+  readonly sampling: Sampling;
+}
+
+/** The prompt of a call, and the longest reply. */
+export interface CallPrompt extends Omit<ForeignAskOptions, 'signal' | 'maxTokens' | 'foreign'> {
+  readonly messages: readonly Message[];
+  readonly maxTokens: number;
+  /** It ends with `opening`. */
+  readonly prompt: readonly number[];
+  /** The beginning of the response if a tool call is required; else empty. */
+  readonly opening: readonly number[];
+  /** The source of the prompt's ids; absent for an endpoint. */
+  readonly encoded?: Encoded;
+}
+
+/** The prompts of one episode's calls. */
+export class CallPrompts {
+  readonly #context: RolloutContext;
+  readonly #team: Agents;
+  readonly #turns: readonly Turn[];
+  readonly #conversations = new ExactConversations();
+
+  /** @param turns the episode's turns; the list grows */
+  constructor(context: RolloutContext, team: Agents, turns: readonly Turn[]) {
+    this.#context = context;
+    this.#team = team;
+    this.#turns = turns;
+  }
+
+  /** Remembers the ids of a turn that was read from a prompt, for the prompts that repeat it. */
+  add(turn: Turn, { encoded }: Pick<CallPrompt, 'encoded'>): void {
+    if (encoded !== undefined) this.#conversations.add(turn, encoded);
+  }
+
+  /**
+   * Turns the input of a call into the agent's prompt. The response to a foreign call may use all the room in the
+   * context.
+   *
+   * @throws EpisodeFailure if an option is wrong or the prompt is too long; DialectError for a foreign call whose
+   *   prompt is too long or has a text that the tokenizer cannot represent
+   */
+  of(role: ConfiguredAgent, input: string | readonly Message[], options: ForeignAskOptions = {}): CallPrompt {
+    const { name, agent, sampling, policy } = role;
+    const { maxTokens: most = sampling.maxTokens, ...given } = checkedOptions(role, options);
+    const messages = promptMessages(agent.system, input, given.responseSchema);
+    const maxTokens = Math.min(most, sampling.maxTokens);
+    if ('endpoint' in policy) return { ...given, messages, maxTokens, prompt: [], opening: [] };
+    const { foreign = false } = options;
+    const context = policy.context;
+    const overlong = (length: string, needs: string) =>
+      foreign
+        ? new DialectError(
+            400,
+            'context_length_exceeded',
+            `${name}'s context is ${context} tokens, and the messages are ${length}`,
+          )
+        : new EpisodeFailure('overlong', `${name}: a prompt of ${length} ${needs} the context of ${context}`);
+    const characters = charactersOf(messages, given.tools);
+    if (characters > context * LONGEST_TOKEN) throw overlong(`${characters} characters`, 'exceeds');
+    const ids = this.#idsOf({ name, agent, policy }, messages, given, foreign);
+    const room = context - ids.prompt.length;
+    if (room < (foreign ? 1 : maxTokens))
+      throw overlong(`${ids.prompt.length} tokens`, `and up to ${maxTokens} more exceed`);
+    return { ...given, messages, maxTokens: Math.min(maxTokens, room), ...ids };
+  }
+
+  /** The prompt's size as a call would measure it. If it cannot fit, a lower bound from its characters. */
+  readonly measure: MeasurePrompt = (name, input, options) => {
+    const agent = this.#team[name];
+    const policy = this.#context.policies[this.#context.agents[name]?.policy ?? ''];
+    if (agent === undefined || policy === undefined || 'endpoint' in policy) return undefined;
+    const messages = promptMessages(agent.system, input, options.responseSchema);
+    const characters = charactersOf(messages, options.tools);
+    if (characters > policy.context * LONGEST_TOKEN) return Math.ceil(characters / LONGEST_TOKEN);
+    return this.#idsOf({ name, agent, policy }, messages, options, true).prompt.length;
+  };
+
+  /**
+   * The model's input ids for these messages, with the beginning of the response if drmas writes it.
+   * @throws the tokenizer's error, or a DialectError for a foreign call
+   */
+  #idsOf(
+    {
+      name,
+      agent,
+      policy: { tokenizer },
+    }: { readonly name: string; readonly agent: Agent; readonly policy: PlayableHandle },
+    messages: readonly Message[],
+    given: AskOptions,
+    foreign: boolean,
+  ) {
+    const { policies, agents } = this.#context;
+    try {
+      const opening = tokenizer.encode(openingOf(agent, given));
+      const sameIds = this.#turns.filter((turn) => {
+        const speaker = policies[agents[turn.agent]?.policy ?? ''];
+        return speaker !== undefined && 'tokenizer' in speaker && isSameTokenizer(speaker.tokenizer, tokenizer);
+      });
+      const encoded = this.#conversations.encode({ messages, tools: given.tools }, sameIds, tokenizer);
+      return { prompt: [...encoded.ids, ...opening], opening, encoded };
+    } catch (error) {
+      if (!foreign) throw error;
+      throw new DialectError(400, 'invalid_request', `${name} cannot read this: ${messageOf(error)}`);
+    }
+  }
+}
+
+function charactersOf(messages: readonly Message[], tools: readonly Tool[] = []): number {
+  const written = messages.reduce(
+    (sum, { content, toolCalls = [] }) =>
+      toolCalls.reduce((more, call) => more + call.name.length + call.arguments.length, sum + content.length),
+    0,
+  );
+  return tools.reduce((sum, tool) => sum + JSON.stringify(tool).length, written);
+}

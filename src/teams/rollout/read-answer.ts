@@ -1,0 +1,127 @@
+import { ArgumentError, fitsJsonSchema } from '../../base/errors.js';
+import type { JsonSchema, Tool, ToolChoice, Turn } from '../../base/nouns.js';
+import type { Generation, PlayableHandle, Utterance } from '../../engine/contract.js';
+import type { TextWithCalls } from '../../engine/tokens.js';
+import { callsIn, isCallOf, type ToolFormatName, withoutThinking } from '../../engine/tokens.js';
+import type { Agent } from '../team/agent.js';
+import { EpisodeFailure } from './episode-failure.js';
+import { withoutStop } from './prompts/exact-ids.js';
+import type { AgentSettings, EndpointSettings } from './rollout-context.js';
+
+/** The parts of a call's request that decide how its answer is read. */
+export interface Question {
+  /** The turn's id. */
+  readonly id: string;
+  readonly tools?: readonly Tool[];
+  readonly toolChoice?: ToolChoice;
+  readonly responseSchema?: JsonSchema;
+  /** The ids at the prompt's end that already belong to the response. */
+  readonly opening: readonly number[];
+}
+
+/** An agent with its policy or endpoint. */
+export interface AgentSpeaker {
+  readonly name: string;
+  readonly agent: Agent;
+  readonly settings: AgentSettings;
+  readonly policy: PlayableHandle | EndpointSettings;
+}
+
+type Answered =
+  | 'policyVersion'
+  | 'response'
+  | 'logprobs'
+  | 'text'
+  | 'endpoint'
+  | 'finishReason'
+  | 'content'
+  | 'reasoning'
+  | 'toolCalls'
+  | 'value'
+  | 'valid'
+  | 'penalty';
+
+/** The fields of a turn that the answer determines. */
+export function readAnswer(
+  speaker: AgentSpeaker,
+  question: Question,
+  answer: Generation | Utterance,
+): Pick<Turn, Answered> {
+  const { finishReason } = answer;
+  const response = responseOf(speaker, question, answer);
+  const { text } = response;
+  const thought = 'text' in answer ? contentOf(answer) : withoutThinking(text);
+  const { reasoning, rest } = thought;
+  const read = callsOf(speaker, question, answer, rest);
+  const calls = read?.calls ?? [];
+  const content = read?.content ?? rest;
+  const { responseSchema: schema } = question;
+  const unfit = read === undefined || (schema !== undefined && !fitsJsonSchema(content, schema));
+  const value = unfit || calls.length > 0 ? undefined : parsed(speaker, text);
+  const valid = calls.length > 0 || value !== undefined;
+  return {
+    ...response,
+    finishReason,
+    ...(content === text ? {} : { content }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(calls.length === 0 ? {} : { toolCalls: calls.map((call, n) => ({ id: `call_${question.id}_${n}`, ...call })) }),
+    value,
+    valid,
+    penalty: valid ? 0 : speaker.settings.invalidPenalty,
+  };
+}
+
+const contentOf = ({ text, reasoning }: Utterance) =>
+  reasoning === undefined ? withoutThinking(text) : { reasoning, rest: text };
+
+/** The content and calls of an answer; `undefined` if it breaks the call's tool choice. */
+function callsOf(
+  { agent, policy }: AgentSpeaker,
+  { tools = [], toolChoice = 'auto' }: Question,
+  answer: Generation | Utterance,
+  text: string,
+): TextWithCalls | undefined {
+  if (tools.length === 0 || toolChoice === 'none') return { content: text, calls: [] };
+  const read = 'endpoint' in policy ? callsOfServer(answer, text, tools) : callsIn(text, formatOf(agent), tools);
+  const mustCall = toolChoice !== 'auto';
+  return read === undefined || (mustCall && read.calls.length === 0) ? undefined : read;
+}
+
+function callsOfServer(answer: Generation | Utterance, content: string, tools: readonly Tool[]) {
+  const calls = ('text' in answer ? answer.toolCalls : undefined) ?? [];
+  const written = calls.map(({ name, arguments: text }) => ({ name, arguments: text }));
+  return written.every((call) => isCallOf(call, tools)) ? { content, calls: written } : undefined;
+}
+
+function formatOf({ tools }: Agent): ToolFormatName {
+  if (tools === undefined) throw new ArgumentError('an agent without a format was offered tools');
+  return tools;
+}
+
+function parsed({ name, agent }: AgentSpeaker, text: string): unknown {
+  try {
+    return agent.parse(text);
+  } catch (error) {
+    throw EpisodeFailure.of('error', error, name);
+  }
+}
+
+/** Ids, log-probs and text, or an endpoint's text and counts. */
+function responseOf(
+  { policy }: AgentSpeaker,
+  { opening }: Question,
+  answer: Generation | Utterance,
+): Pick<Turn, 'policyVersion' | 'response' | 'logprobs' | 'text' | 'endpoint'> {
+  if ('text' in answer) {
+    const { text, promptTokens, responseTokens } = answer;
+    const endpoint = {
+      ...(promptTokens === undefined ? {} : { promptTokens }),
+      ...(responseTokens === undefined ? {} : { responseTokens }),
+    };
+    return { policyVersion: 0, response: [], logprobs: [], text, endpoint };
+  }
+  if (!('tokenizer' in policy)) throw new ArgumentError('an endpoint returned token ids, which only policies sample');
+  const { tokens, logprobs, finishReason, policyVersion } = answer;
+  const text = policy.tokenizer.decode([...opening, ...withoutStop(tokens, finishReason, policy.tokenizer)]);
+  return { policyVersion, response: tokens, logprobs, text };
+}

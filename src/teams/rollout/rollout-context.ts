@@ -1,0 +1,141 @@
+import type { EpisodeListener, Phase, RunListener } from '../../base/host.js';
+import type { Message, Task, Turn } from '../../base/nouns.js';
+import type { Scope } from '../../base/platform.js';
+import type { PlayableHandle, Sampling, TextBackend } from '../../engine/contract.js';
+import type { AgentWays, GatewayConnection, OpenAIConnection } from '../team/agent-adapters.js';
+import type { Ask, AskOptions, Team } from '../team/team.js';
+
+/** The settings of an agent in a run: its policy and how it samples. */
+export interface AgentSettings {
+  readonly policy: string;
+  /** The system prompt; by default the team's. */
+  readonly system?: string;
+  readonly sampling: Sampling;
+  /** The sampling of evaluations; default `sampling`. */
+  readonly evaluationSampling?: Sampling;
+  /** The penalty that is subtracted from the reward of a turn whose output is invalid (>= 0). */
+  readonly invalidPenalty: number;
+  /** Is subtracted from the team's reward for every call (>= 0); default 0. */
+  readonly callCost?: number;
+  /** Is subtracted from the team's reward for every token that the agent writes (>= 0); default 0. */
+  readonly tokenCost?: number;
+  /** True for an agent that does not train. */
+  readonly frozen?: boolean;
+  /** True for an agent that the reward may ask. */
+  readonly judges?: boolean;
+}
+
+/** An endpoint that answers in place of a policy. */
+export interface EndpointSettings {
+  readonly endpoint: TextBackend;
+}
+
+/** The part of an episode that the code behind its calls uses. */
+export interface EpisodeInPlay extends Scope {
+  /** The turns so far. */
+  readonly turns: readonly Turn[];
+}
+
+/**
+ * The number of tokens of an agent's prompt; a lower bound if the prompt is too long to be tokenised. Undefined for an
+ * endpoint, whose tokenizer is unknown. Throws a DialectError for a text that the tokenizer cannot represent.
+ */
+export type MeasurePrompt = (agent: string, input: readonly Message[], options: AskOptions) => number | undefined;
+
+/** The options of a call from a program that was written for another framework. */
+export interface ForeignAskOptions extends AskOptions {
+  /**
+   * With `foreign`, a prompt that does not fit the model's context, or that its tokenizer cannot represent, rejects
+   * only this call, with a DialectError; without it the episode fails. The answer is limited to the room in the
+   * context.
+   */
+  readonly foreign?: true;
+  /** Settings in the request that the recipe decides, by the framework's names for them. */
+  readonly ignored?: readonly string[];
+}
+
+/** The agents as `play` gets them. */
+export interface AdaptedAgents {
+  readonly agents: Readonly<Record<string, Ask & AgentWays>>;
+  readonly openai: OpenAIConnection;
+  readonly gateway: GatewayConnection;
+}
+
+/** The settings of a run's rollouts. They can be copied to a thread or to a worker. */
+export interface RolloutSettings {
+  /** The settings of every agent of the team, by its name. */
+  readonly agents: Readonly<Record<string, AgentSettings>>;
+  /** The seed of sampling. */
+  readonly seed: number;
+  /** The weights of the named parts of the team's reward; 1 for a part without a weight. */
+  readonly partWeights?: Readonly<Record<string, number>> | undefined;
+  /** The most calls of agents in one episode. */
+  readonly maxTurns: number;
+  /** The longest time for one episode, its reward included. */
+  readonly timeoutMs: number;
+  /** The longest time for the team's code to return once its episode has failed; default one second. */
+  readonly cleanupMs?: number;
+  /** The most episodes at once; default no limit. */
+  readonly concurrency?: number;
+  /** The most characters of an outcome, and of a value that a team logs, as JSON; default no limit. */
+  readonly maxOutcomeBytes?: number;
+}
+
+/** Everything that an episode needs while it is played. It stays the same for a whole run. */
+export interface RolloutContext extends RolloutSettings {
+  /** The policies and endpoints, by the names that the agents' settings use. */
+  readonly policies: Readonly<Record<string, PlayableHandle | EndpointSettings>>;
+  /**
+   * Runs a team's code in the scope of its episode, so that an error which no code awaits fails that episode. Without
+   * it such an error ends the process.
+   */
+  readonly inScope?: <T>(scope: Scope, run: () => T) => T;
+  /** Adds to the agents of `play` the interfaces that code of other frameworks calls. */
+  readonly adaptAgents: (
+    episode: EpisodeInPlay,
+    agents: Readonly<Record<string, Ask>>,
+    measure: MeasurePrompt,
+  ) => AdaptedAgents;
+  /** Begins to watch for code of a team that does not return. The result ends the watch. */
+  readonly watch?: () => () => void;
+  /** Receives warnings about a team, for people. */
+  readonly warn?: (message: string) => void;
+  /** Watches the rounds and episodes. */
+  readonly listener?: RunListener | undefined;
+}
+
+/** Published versions of policies, by their names. */
+export type Versions = Readonly<Record<string, number>>;
+
+/** System prompts of agents, by their names. */
+export type SystemPrompts = Readonly<Record<string, string>>;
+
+/** An episode that is played again from one of its turns on, with everything before that turn as it was. */
+export interface Replay {
+  /** The number of this replay of the episode, from 0: each has random numbers of its own. */
+  readonly number: number;
+  /** The turns before it, which answer as they did. */
+  readonly fixed: readonly Turn[];
+}
+
+/** One episode to play. */
+export interface EpisodeRequest<Data = unknown> {
+  readonly team: Team<Data>;
+  readonly task: Task<Data>;
+  /** The position among the G episodes of the task. */
+  readonly sample: number;
+  readonly phase: Phase;
+  readonly step: number;
+  /** Sampling settings that override the agents' settings. */
+  readonly sampling?: Partial<Sampling> | undefined;
+  /** The published versions that play, by policy; the last one of a policy that is not named. */
+  readonly versions?: Versions | undefined;
+  /** The system prompts of agents that are to have another one than the recipe gives them. */
+  readonly prompts?: SystemPrompts | undefined;
+  /** Plays an episode of the same task, sample, phase and step again, to another end. */
+  readonly replay?: Replay | undefined;
+  /** The signal that interrupts the run. */
+  readonly signal?: AbortSignal | undefined;
+  /** Watches this episode. */
+  readonly listener?: EpisodeListener | undefined;
+}

@@ -1,0 +1,90 @@
+import { EpisodeOverError, messageOf } from '../../base/errors.js';
+import type { Episode, Turn } from '../../base/nouns.js';
+import type { Scope } from '../../base/platform.js';
+import { EpisodeFailure } from './episode-failure.js';
+import type { EpisodeLog } from './episode-log.js';
+import { OrderedReplies } from './ordered-replies.js';
+import type { EpisodeRequest } from './rollout-context.js';
+
+/** One episode while it runs: the state that its calls share, and one end for all of them. */
+export class RunningEpisode implements Scope {
+  readonly request: EpisodeRequest;
+  readonly replies = new OrderedReplies();
+  /** The answers that the reward waits for, after `play` has ended. */
+  readonly verdicts = new OrderedReplies();
+  /** The turns so far; each delivered reply appends one. */
+  readonly turns: Turn[] = [];
+  readonly log: EpisodeLog;
+  /** The calls that were refused, by agent. */
+  readonly #refused = new Map<string, number>();
+  /** Rejects when the episode fails. */
+  readonly failed: Promise<never>;
+  readonly #controller = new AbortController();
+  readonly #warn: (message: string) => void;
+  #reject: (failure: unknown) => void = () => {};
+
+  /** @param warn receives errors of the team after the end that the end did not cause */
+  constructor(request: EpisodeRequest, log: EpisodeLog, warn: (message: string) => void) {
+    this.request = request;
+    this.log = log;
+    this.#warn = warn;
+    this.failed = new Promise((_, reject) => {
+      this.#reject = reject;
+    });
+    this.failed.catch(() => {}); // nothing awaits it once the episode is over
+  }
+
+  get name(): string {
+    const { team, task, sample } = this.request;
+    return `the team '${team.name}' on ${task.id}/${sample}`;
+  }
+
+  /** Fires when the episode is over. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Counts a refused call of an agent while the episode runs. */
+  refuse(agent: string): void {
+    this.#refused.set(agent, (this.#refused.get(agent) ?? 0) + 1);
+  }
+
+  /** Values that the episode keeps besides turns and scores. */
+  get kept(): Pick<Episode, 'log' | 'refused'> {
+    const { entries } = this.log;
+    return {
+      ...(entries === undefined ? {} : { log: entries }),
+      ...(this.#refused.size === 0 ? {} : { refused: Object.fromEntries(this.#refused) }),
+    };
+  }
+
+  /** Ends the episode with an EpisodeFailure; any other error ends the run. */
+  fail(failure: unknown): void {
+    this.#reject(failure);
+  }
+
+  /** Ends everything that the episode still waits for. @param why a clause for the error messages */
+  end(why: string): void {
+    this.replies.stop();
+    this.verdicts.stop();
+    this.#controller.abort(new EpisodeOverError(`the episode is over: ${why}`));
+  }
+
+  /**
+   * An error that no code awaited fails the episode if it is not over. Later, requests are expected to end because the
+   * signal fired; any other error causes a warning.
+   */
+  stray(error: unknown): void {
+    if (!this.signal.aborted) this.fail(EpisodeFailure.of('error', error, 'no code awaited the failed promise'));
+    else if (!isAbort(error, this.signal))
+      this.#warn(`${this.name}: an error after the episode was over: ${messageOf(error)}`);
+  }
+}
+
+function isAbort(error: unknown, signal: AbortSignal): boolean {
+  try {
+    return error === signal.reason || (error instanceof Error && error.name === 'AbortError');
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,164 @@
+import { type EpisodeGroup, responseTokens, type Score, successOf, type Turn } from '../../base/nouns.js';
+import type { Metrics, Reward, RewardParts, RewardValue, TurnReward } from '../team/team.js';
+import { EpisodeFailure } from './episode-failure.js';
+import type { AgentSettings } from './rollout-context.js';
+
+/** The score of a failed episode. */
+export const noScore: Score = { team: 0, agents: {}, parts: {} };
+
+/**
+ * The largest size of a reward. Statistics square rewards in double precision, and losses hold advantages in single
+ * precision. Larger rewards would overflow without an error, and the run would learn nothing.
+ */
+const LARGEST = 1e30;
+
+/** The team's measurements of an episode besides its reward. */
+export interface EpisodeVerdict {
+  readonly success?: RewardValue | undefined;
+  readonly metrics?: Metrics | undefined;
+}
+
+/**
+ * Converts a team's reward and measurements into a score: named parts are summed, `true` counts 1.
+ *
+ * @throws EpisodeFailure with the reason 'reward' when a value is not a finite number, an agent is not in `agents`, or
+ * the success does not lie from 0 to 1.
+ */
+export function scoreOf(reward: Reward, agents: readonly string[], { success, metrics }: EpisodeVerdict = {}): Score {
+  return {
+    ...rewardScore(reward, agents),
+    ...(success === undefined ? {} : { success: share(success, 'the success') }),
+    ...(metrics === undefined || Object.keys(metrics).length === 0 ? {} : { metrics: measured(metrics) }),
+  };
+}
+
+function rewardScore(reward: Reward, agents: readonly string[]): Score {
+  if (!hasTeam(reward)) {
+    const { sum, parts = {} } = sumOf(reward, 'the reward');
+    return { ...noScore, team: sum, parts };
+  }
+  const { sum, parts = {} } = sumOf(reward.team, 'the reward');
+  const sums = Object.entries(reward.agents ?? {}).map(([name, value]) => {
+    if (!agents.includes(name))
+      throw new EpisodeFailure('reward', `expected one of the agents ${agents.join(', ')}, got '${name}'`);
+    return { name, ...sumOf(value, `the reward of '${name}'`) };
+  });
+  const agentParts = sums.flatMap(({ name, parts }) => (parts === undefined ? [] : [[name, parts] as const]));
+  return {
+    team: sum,
+    agents: Object.fromEntries(sums.map(({ name, sum }) => [name, sum])),
+    parts,
+    ...(agentParts.length === 0 ? {} : { agentParts: Object.fromEntries(agentParts) }),
+  };
+}
+
+/** The name of the part of the team's reward that holds the cost of calls and tokens. */
+const CALLS = 'calls';
+
+/**
+ * The score after the cost of the episode's calls is taken off the team's reward, as a separate part. Without a cost
+ * the score stays as it is, and success never changes. A price for calls lets a team learn when not to call
+ * (MANSA: Mguni et al., arXiv 2302.05910, in which a central controller is switched on at a price).
+ *
+ * @throws EpisodeFailure with the reason 'reward' if the team's reward has a part of the same name, or exceeds the
+ * largest reward.
+ */
+export function lessCallCosts(
+  score: Score,
+  turns: readonly Turn[],
+  agents: Readonly<Record<string, Pick<AgentSettings, 'callCost' | 'tokenCost'>>>,
+): Score {
+  const priced = Object.entries(agents).filter(([, { callCost = 0, tokenCost = 0 }]) => callCost > 0 || tokenCost > 0);
+  if (priced.length === 0) return score;
+  if (CALLS in score.parts)
+    throw new EpisodeFailure('reward', `the part '${CALLS}' is the cost of calls; name the team's otherwise`);
+  // Counts first, so that the sum does not depend on the order of the calls.
+  const cost = priced.reduce((sum, [agent, { callCost = 0, tokenCost = 0 }]) => {
+    const ofAgent = turns.filter((turn) => turn.agent === agent);
+    const tokens = ofAgent.reduce((total, turn) => total + responseTokens(turn), 0);
+    return sum + ofAgent.length * callCost + tokens * tokenCost;
+  }, 0);
+  const named = Object.keys(score.parts).length === 0 ? { outcome: score.team } : score.parts;
+  const team = finiteReward(score.team - cost, 'the reward less the cost of calls');
+  return { ...score, team, parts: { ...named, [CALLS]: 0 - cost }, success: successOf({ score }) };
+}
+
+/** Whether a reward gives the team's reward apart from agents and turns. */
+function hasTeam(reward: Reward): reward is Extract<Reward, { readonly team: unknown }> {
+  return typeof reward === 'object' && reward !== null && 'team' in reward;
+}
+
+/**
+ * The turns with their individual rewards, if the team gave any besides the episode's reward.
+ *
+ * @throws EpisodeFailure with the reason 'reward' when a rewarded turn does not exist or is named twice, or a value is
+ * not a finite number.
+ */
+export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly Turn[] {
+  if (!hasTeam(reward) || reward.turns === undefined) return turns;
+  if (!Array.isArray(reward.turns))
+    throw new EpisodeFailure('reward', `the rewards of turns are ${String(reward.turns)}, expected a list`);
+  const rewards = new Map<number, Pick<Turn, 'stepReward' | 'duration'>>();
+  for (const each of reward.turns as readonly (TurnReward | null | undefined)[]) {
+    if (typeof each !== 'object' || each === null)
+      throw new EpisodeFailure('reward', `the reward of a turn is ${String(each)}, expected { turn, value }`);
+    const { turn, value, duration } = each;
+    if (!turns.some((played) => played.turn === turn))
+      throw new EpisodeFailure('reward', `there is no turn ${String(turn)} to reward, the episode has ${turns.length}`);
+    if (rewards.has(turn)) throw new EpisodeFailure('reward', `turn ${turn} is rewarded twice`);
+    if (duration !== undefined && !(duration >= 0 && duration <= LARGEST))
+      throw new EpisodeFailure('reward', `the duration of turn ${turn} is ${duration}, expected a number >= 0`);
+    const stepReward = finiteReward(value, `the reward of turn ${turn}`);
+    rewards.set(turn, { stepReward, ...(duration === undefined ? {} : { duration }) });
+  }
+  return turns.map((turn) => {
+    const rewarded = rewards.get(turn.turn);
+    return rewarded === undefined ? turn : { ...turn, ...rewarded };
+  });
+}
+
+/** A reward as one number, with its named parts, if any. */
+function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {
+  if (typeof reward !== 'object' || reward === null) return { sum: finiteReward(reward, what) };
+  const parts = Object.entries(reward).map(
+    ([name, value]) => [name, finiteReward(value, `the part '${name}'`)] as const,
+  );
+  const sum = parts.reduce((total, [, value]) => total + value, 0);
+  return { sum: finiteReward(sum, `the sum of the parts of ${what}`), parts: Object.fromEntries(parts) };
+}
+
+function measured(metrics: Metrics): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(metrics).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, finiteReward(value, `the metric '${name}'`)]],
+    ),
+  );
+}
+
+function share(value: RewardValue, what: string): number {
+  const number = finiteReward(value, what);
+  if (number < 0 || number > 1)
+    throw new EpisodeFailure('reward', `${what} is ${number}, expected true, false or a number from 0 to 1`);
+  return number;
+}
+
+/** @throws EpisodeFailure with the reason 'reward' if statistics cannot hold the number */
+export function finiteReward(value: RewardValue | undefined, what: string): number {
+  const number = typeof value === 'boolean' ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isFinite(number))
+    throw new EpisodeFailure('reward', `${what} is ${String(value)}, expected a finite number`);
+  if (Math.abs(number) > LARGEST)
+    throw new EpisodeFailure('reward', `${what} is ${number}, expected at most ${LARGEST} in size`);
+  return number;
+}
+
+/** The treatment of failed episodes: left out, or kept with their score of 0. */
+export type FailureRule = 'exclude' | 'zero';
+
+/** Applies the rule to groups. Under 'exclude', a group whose episodes all failed disappears. */
+export function applyFailureRule(groups: readonly EpisodeGroup[], rule: FailureRule): EpisodeGroup[] {
+  if (rule === 'zero') return [...groups];
+  return groups
+    .map(({ task, episodes }) => ({ task, episodes: episodes.filter(({ failure }) => failure === undefined) }))
+    .filter(({ episodes }) => episodes.length > 0);
+}

@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { assistant, type Message, type Tool, toolResult, user } from '../../base/core/message.js';
+import type { TextBackend, TextRequest, Utterance } from '../../engine/contract/text-backend.js';
+import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
+import { scriptedContext } from '../../runs/testing/play-scripted.js';
+import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
+import { agent } from '../team/agent.js';
+import { integer } from '../team/parsers.js';
+import { type Ask, type AskOptions, defineTeam, type Reply, type Team } from '../team/team.js';
+import { playEpisode } from './play-episode.js';
+
+const add: Tool = {
+  name: 'add',
+  parameters: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } }, required: ['a', 'b'] },
+};
+
+type Play = (adder: Ask<number | undefined>, talker: Ask) => Promise<unknown>;
+
+function teamOf(play: Play): Team {
+  return defineTeam({
+    task: z.unknown(),
+    agents: { adder: agent({ parse: integer, tools: 'plain', invalidPenalty: 0.5 }), talker: agent() },
+    play: ({ agents: { adder, talker } }) => play(adder, talker),
+    reward: () => 1,
+  }) as unknown as Team;
+}
+
+const episodeRequest = { task: { id: 't', data: {} }, sample: 0, phase: 'training', step: 1 } as const;
+
+async function played(lines: readonly string[], play: Play) {
+  const team = teamOf(play);
+  const sampler = scriptedSampler(({ index }) => lines[index] ?? '');
+  const episode = await playEpisode(scriptedContext(team, sampler), { team, ...episodeRequest });
+  return { ...episode, prompts: sampler.calls.map(({ prompt }) => prompt), requests: sampler.calls };
+}
+
+async function reply(line: string, options: AskOptions = { tools: [add] }) {
+  const { outcome, failure, turns } = await played([line], (adder) => adder('1+2', options));
+  expect(failure).toBeUndefined();
+  return { reply: outcome as Reply, turn: turns[0] };
+}
+
+describe('an agent with tools', () => {
+  it('calls them, reads their results, and answers', async () => {
+    const episode = await played(['Hm.\n@add( 1, 2)', '3'], async (adder) => {
+      const messages: Message[] = [user('1+2')];
+      const first = await adder(messages, { tools: [add] });
+      messages.push(assistant(first), ...first.toolCalls.map((call) => toolResult(call, '3')));
+      return [first, await adder(messages, { tools: [add] })];
+    });
+    expect(episode.failure).toBeUndefined();
+    const [turn, last] = episode.turns;
+    const toolCalls = [{ id: `call_${turn?.id}_0`, name: 'add', arguments: '{"a":1,"b":2}' }];
+    expect(turn).toMatchObject({ tools: [add], content: 'Hm.', toolCalls, valid: true, value: undefined, penalty: 0 });
+    expect(episode.outcome).toMatchObject([
+      { id: turn?.id, text: 'Hm.\n@add( 1, 2)', content: 'Hm.', toolCalls, valid: true, value: undefined },
+      { id: last?.id, text: '3', content: '3', toolCalls: [], valid: true, value: 3 },
+    ]);
+    const list = '<|system|>@add(a, b)<|end|><|user|>1+2<|end|><|assistant|>';
+    expect(episode.prompts).toEqual([list, `${list}Hm.\n@add( 1, 2)<|end|><|user|>3<|end|><|assistant|>`]);
+    expect(last?.messages.slice(1)).toEqual([
+      { role: 'assistant', content: 'Hm.', toolCalls, turnId: turn?.id },
+      { role: 'tool', content: '3', toolCallId: toolCalls[0]?.id, name: 'add' },
+    ]);
+  });
+
+  it.each(['@add(1', '@sub(1, 2)', '@add(1, x)', '@add(1)'])('pays for %j, which is a text', async (line) => {
+    const { reply: invalid, turn } = await reply(line);
+    expect(invalid).toMatchObject({ text: line, content: line, toolCalls: [], valid: false, value: undefined });
+    expect(turn).toMatchObject({ valid: false, penalty: 0.5 });
+    expect(turn).not.toHaveProperty('toolCalls');
+  });
+
+  it('is read by its parser if it calls none, also with tool choice none', async () => {
+    expect((await reply('7')).reply).toMatchObject({ valid: true, value: 7, toolCalls: [] });
+    expect((await reply('@add(1, 2)', {})).reply).toMatchObject({ valid: false, toolCalls: [] });
+    const none = await reply('@add(1, 2)', { tools: [add], toolChoice: 'none' });
+    expect(none.reply).toMatchObject({ valid: false, content: '@add(1, 2)', toolCalls: [] });
+  });
+
+  it.each([
+    ['required', 'add(1, 2)', '@'],
+    [{ name: 'add' }, '1, 2)', '@add('],
+  ] as const)('has to call one with tool choice %j: the beginning is context', async (toolChoice, line, opening) => {
+    const { reply: forced, turn } = await reply(line, { tools: [add], toolChoice });
+    expect(forced).toMatchObject({ valid: true, text: '@add(1, 2)', toolCalls: [{ arguments: '{"a":1,"b":2}' }] });
+    const { encode, stopTokens } = bytesTokenizer();
+    expect(turn?.prompt.slice(-opening.length)).toEqual(encode(opening));
+    expect(turn).toMatchObject({ prefilled: opening.length, response: [...encode(line), ...stopTokens] });
+    expect((await reply(')', { tools: [add], toolChoice })).reply.valid).toBe(false);
+  });
+
+  it('may be given fewer tokens than its own, and never more', async () => {
+    const { requests } = await played(['1', '2'], async (adder) => {
+      await adder('a', { maxTokens: 3 });
+      await adder('b', { maxTokens: 300 });
+    });
+    expect(requests.map(({ request }) => request.maxTokens)).toEqual([3, 16]);
+  });
+
+  it('keeps its reasoning apart', async () => {
+    const { reply: thoughtful, turn } = await reply('<think>\nadd them\n</think>\n\n@add(1, 2)');
+    expect(thoughtful).toMatchObject({ reasoning: 'add them', content: '', toolCalls: [{ name: 'add' }] });
+    expect(turn).toMatchObject({ reasoning: 'add them', content: '' });
+    expect((await reply('<think>and so on')).reply).toMatchObject({
+      reasoning: 'and so on',
+      content: '',
+      valid: false,
+    });
+  });
+
+  it.each([
+    [{ tools: [add], maxTokens: 0 }, 'maxTokens is 0, expected an integer >= 1'],
+    [{ tools: [add, add] }, 'two tools have the same name: add, add'],
+    [{ tools: [add], toolChoice: { name: 'sub' } }, 'toolChoice is {"name":"sub"}, but the tools are: add'],
+    [{ toolChoice: 'required' }, 'toolChoice is "required", but the tools are: none'],
+    [{ tools: [{ name: 'x' }] }, 'expected tools of the form { name, description, parameters }'],
+  ])('is not called with %j', async (options, message) => {
+    const { failure } = await played([], (adder) => adder('x', options as AskOptions));
+    expect(failure).toEqual({ reason: 'error', message: `adder: ${message}` });
+  });
+
+  it('has a format in which it calls them', async () => {
+    const { failure } = await played([], (_, talker) => talker('x', { tools: [add] }));
+    expect(failure?.message).toContain(
+      "talker: is offered tools, but has no format for calls; expected agent({ tools: 'p",
+    );
+  });
+});
+
+describe('an endpoint with tools', () => {
+  async function answered(answer: Utterance, options: AskOptions = { tools: [add] }) {
+    const requests: TextRequest[] = [];
+    const endpoint: TextBackend = {
+      complete: async (request) => {
+        requests.push(request);
+        return answer;
+      },
+    };
+    const team = teamOf((_, talker) => talker('1+2', options));
+    const context = scriptedContext(
+      team,
+      scriptedSampler(() => ''),
+      { policies: { talker: { endpoint }, adder: { endpoint } } },
+    );
+    return { requests, ...(await playEpisode(context, { team, ...episodeRequest })) };
+  }
+
+  const call = { id: 'theirs', name: 'add', arguments: '{"a": 1, "b": 2}' };
+
+  it('is offered them, and its calls belong to a turn', async () => {
+    const options: AskOptions = { tools: [add], toolChoice: 'required' };
+    const { requests, outcome, turns } = await answered({ text: '', finishReason: 'stop', toolCalls: [call] }, options);
+    expect(requests[0]).toMatchObject(options);
+    expect(outcome).toMatchObject({ valid: true, toolCalls: [{ ...call, id: `call_${turns[0]?.id}_0` }] });
+  });
+
+  it('writes an invalid turn if it calls another tool, or calls none though it had to', async () => {
+    const other = { ...call, name: 'sub' };
+    expect((await answered({ text: 'x', finishReason: 'stop', toolCalls: [other] })).outcome).toMatchObject({
+      valid: false,
+    });
+    const required: AskOptions = { tools: [add], toolChoice: 'required' };
+    expect((await answered({ text: 'x', finishReason: 'stop' }, required)).outcome).toMatchObject({ valid: false });
+  });
+
+  it('has seeds that depend on its prompt, tools and choice included', async () => {
+    const seedOf = async (options: AskOptions) =>
+      (await answered({ text: 'x', finishReason: 'stop' }, options)).requests[0]?.seed;
+    const seeds = [{}, { tools: [add] }, { tools: [add], toolChoice: 'none' as const }];
+    expect(new Set(await Promise.all(seeds.map(seedOf))).size).toBe(3);
+    expect(await seedOf({ tools: [] })).toBe(await seedOf({}));
+  });
+});

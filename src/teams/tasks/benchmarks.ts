@@ -1,0 +1,60 @@
+import { RecipeError, TaskError } from '../../base/errors.js';
+import type { Task, TaskSet, TaskSource } from '../../base/nouns.js';
+
+/** The metadata field with the name of a task's benchmark. */
+export const BENCHMARK = 'benchmark';
+
+/**
+ * Joins several sources into one, one benchmark after another. A task's id begins with the name of its benchmark, and
+ * its metadata hold the name too. The settings are the benchmarks' settings, by name.
+ */
+export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskSource {
+  const entries = Object.entries(sources);
+  const trace = entries.map(([, source]) => source).find((source) => source.trace !== undefined)?.trace;
+  return {
+    name: entries.map(([name]) => name).join(' + '),
+    settings: Object.fromEntries(entries.map(([name, { settings }]) => [name, { ...settings }])),
+    configure: (settings) =>
+      benchmarks(
+        Object.fromEntries(entries.map(([name, source]) => [name, reconfigured(name, source, settings[name])])),
+      ),
+    async load(split, schema) {
+      const parts = await Promise.all(
+        entries.map(async ([name, source]) => named(name, await source.load(split, schema))),
+      );
+      return joined(parts);
+    },
+    ...(trace && { trace }),
+  };
+}
+
+/** A source with its settings changed, if it has settings that can change. @throws RecipeError naming the source */
+export function reconfigured(name: string, source: TaskSource, settings: unknown): TaskSource {
+  if (JSON.stringify(settings) === JSON.stringify({ ...source.settings })) return source;
+  if (typeof settings !== 'object' || settings === null || source.configure === undefined)
+    throw new RecipeError('cannot be replaced from outside; you can only change its settings', name);
+  return source.configure({ ...settings });
+}
+
+/** A task set whose tasks hold the name of their benchmark. */
+export function named(benchmark: string, set: TaskSet): TaskSet {
+  const at = (index: number): Task => {
+    const { id, metadata, ...task } = set.at(index);
+    return { ...task, id: `${benchmark}/${id}`, metadata: { ...metadata, [BENCHMARK]: benchmark } };
+  };
+  return { ...set, name: benchmark, at };
+}
+
+function joined(parts: readonly TaskSet[]): TaskSet {
+  const size = parts.reduce((sum, part) => sum + part.size, 0);
+  const at = (index: number): Task => {
+    let rest = index;
+    for (const part of parts) {
+      if (rest < part.size) return part.at(rest);
+      rest -= part.size;
+    }
+    throw new TaskError(`there is no task ${index} among ${size}`);
+  };
+  const warnings = parts.flatMap((part) => part.warnings ?? []);
+  return { name: parts.map(({ name }) => name).join(' + '), size, warnings, parts, at };
+}

@@ -1,0 +1,96 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RandomStream } from '../../../base/core/random.js';
+import type { Split, TaskSource, Trace } from '../../../base/core/task.js';
+import { arithmetic } from '../generated/arithmetic.js';
+import { withDemonstrations } from './demonstrations.js';
+
+let root: string;
+let path: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'drmas-demonstrations-'));
+  path = join(root, 'demonstrations.jsonl');
+});
+afterEach(() => rm(root, { recursive: true }));
+
+const { trace: _, ...tasks } = arithmetic();
+const lines = (rows: readonly unknown[]) => rows.map((row) => JSON.stringify(row)).join('\n');
+async function loaded(rows: readonly unknown[], options = {}): Promise<TaskSource> {
+  await writeFile(path, lines(rows));
+  const source = withDemonstrations(tasks, path, options);
+  await source.load('train');
+  return source;
+}
+const drawn = (source: TaskSource, split: Split, count = 300): Trace[] =>
+  Array.from({ length: count }, (_, i) => source.trace?.(new RandomStream('draw', i), split) as Trace);
+
+describe('demonstrations from a file', () => {
+  it('have a prompt or messages, and a response or a final message of the assistant', async () => {
+    const source = await loaded(
+      [
+        { agent: 'solver', prompt: '1+1', response: '2' },
+        {
+          messages: [
+            { role: 'user', content: '1+2' },
+            { role: 'assistant', content: '3' },
+          ],
+        },
+        { messages: [{ role: 'user', content: '1+3' }], response: '4' },
+      ],
+      { agent: 'verifier' },
+    );
+    const byResponse = new Map(drawn(source, 'train').map((trace) => [trace.response, trace]));
+    expect([...byResponse.keys()].sort()).toEqual(['2', '3', '4']);
+    expect(byResponse.get('2')).toEqual({
+      agent: 'solver',
+      messages: [{ role: 'user', content: '1+1' }],
+      response: '2',
+    });
+    expect(byResponse.get('3')).toEqual({
+      agent: 'verifier',
+      messages: [{ role: 'user', content: '1+2' }],
+      response: '3',
+    });
+  });
+
+  it('are equal for equal streams, and held-out ones are never drawn', async () => {
+    const rows = Array.from({ length: 200 }, (_, i) => ({ agent: 'solver', prompt: `${i}+0`, response: String(i) }));
+    const source = await loaded(rows);
+    expect(drawn(source, 'train')).toEqual(drawn(source, 'train'));
+    const [train, test] = (['train', 'test'] as const).map(
+      (split) => new Set(drawn(source, split, 2000).map(({ response }) => response)),
+    );
+    expect(test?.size).toBeGreaterThan(5);
+    expect(test?.size).toBeLessThan(50);
+    expect([...(test ?? [])].filter((response) => train?.has(response))).toEqual([]);
+  });
+
+  it.each([
+    ['{"agent": "solver", "prompt": "a", "response": "b"}\n{"prompt"', /demonstrations\.jsonl:2: expected JSON/],
+    ['\n{"agent": "solver", "promt": "a", "response": "b"}', /:2: not a demonstration: .*promt/],
+    ['{"agent": "solver", "response": "b"}', /:1: not a demonstration: expected either prompt or messages/],
+    ['{"agent": "solver", "prompt": "a"}', /:1: expected "response", or messages that end with an assistant/],
+    ['{"prompt": "a", "response": "b"}', /:1: expected the name of an agent/],
+    [
+      '{"agent": "s", "messages": [{"role": "system", "content": "x"}], "response": "b"}',
+      /:1: not a demonstration: messages\.0\.role: expected user, assistant or tool; the system prompt is/,
+    ],
+    ['', /expected at least one demonstration, the file holds none/],
+  ])('are refused with their line in %j', async (text, message) => {
+    await writeFile(path, text);
+    await expect(withDemonstrations(tasks, path).load('train')).rejects.toThrow(message);
+  });
+
+  it('are named by the recipe, may be set from outside, and distinguish kept warm starts', async () => {
+    const first = await loaded([{ agent: 'solver', prompt: '1', response: '2' }]);
+    expect(first.settings).toMatchObject({ demonstrationFile: path, top: 29 });
+    const key = first.traceKey?.();
+    const second = await loaded([{ agent: 'solver', prompt: '1', response: '3' }]);
+    expect(second.traceKey?.()).not.toBe(key);
+    const other = first.configure?.({ ...first.settings, top: 9, demonstrationFile: 'gone.jsonl' });
+    expect(other?.settings).toMatchObject({ demonstrationFile: 'gone.jsonl', top: 9 });
+    await expect(other?.load('train')).rejects.toThrow(/gone\.jsonl/);
+  });
+});

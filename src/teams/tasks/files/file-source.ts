@@ -1,0 +1,235 @@
+import { basename } from 'node:path';
+import { z } from 'zod';
+import { filePlace, isObject, issuesText, RecipeError, TaskError } from '../../../base/errors.js';
+import type { DataSchema, Split, Task, TaskSource } from '../../../base/nouns.js';
+import type { EntryPlace } from '../../../base/platform.js';
+import { checkedOptions } from '../checked-options.js';
+import { isHeldOut } from '../split.js';
+import type { FileOptions, JsonlOptions } from '../task-options.js';
+import { FILE_FORMATS, type FileFormat, fileRows, formatOf, ROW_NAMES } from './file-rows.js';
+import {
+  type FileRow,
+  fieldOf,
+  idOf,
+  metadataOf,
+  shown,
+  whatIsMissing,
+  withQuestionAndAnswer,
+  withTextAnswer,
+} from './row-fields.js';
+
+const fieldName = z.string().min(1).nullish();
+
+const fields = {
+  question: fieldName.describe(
+    'The field that holds the question; dots lead into nested objects. If it is not given, drmas tries the fields ' +
+      'of the usual collections (`question`, `problem`, the last user message of a `prompt`, ...).',
+  ),
+  answer: z
+    .union([fieldName, z.custom<(row: FileRow) => unknown>((value) => typeof value === 'function')], {
+      error: 'expected the name of a field or a function',
+    })
+    .optional()
+    .describe(
+      'The field that holds the reference answer, or a function of the row. If it is not given: `answer`, `solution`, ' +
+        '`golden_answers`, `reward_model.ground_truth`. In a longer text the part after `####` counts (GSM8K), else the ' +
+        'content of the last `\\boxed{...}` (MATH), else the whole text. A list holds several right answers. A task whose ' +
+        'answer is null or empty cannot be graded; drmas leaves it out with a warning.',
+    ),
+  id: fieldName.describe(
+    "The field that holds a task's id. If it is not given: `id`, `unique_id`, `_id` or `ID`, else file and line or row.",
+  ),
+  split: fieldName.describe(
+    'The field that holds `train` or `test`. Without it and `test` the file is used for the split that it is given for.',
+  ),
+  metadata: z
+    .array(z.string().min(1))
+    .readonly()
+    .nullish()
+    .describe(
+      'The fields that evaluations may be divided by. If it is not given: `level`, `difficulty`, `subject`, `type` and ' +
+        '`data_source`, if they exist.',
+    ),
+  test: z
+    .number()
+    .gt(0)
+    .lt(1)
+    .nullish()
+    .describe('The share of the file that is its test split, chosen by the text of the question.'),
+};
+
+const kind = {
+  format: z
+    .enum(FILE_FORMATS)
+    .nullish()
+    .describe(
+      'The format of the file. If it is not given, the extension decides: `.csv`, `.tsv` and `.parquet`; all others are ' +
+        'JSON, an array or one value a line.',
+    ),
+  delimiter: z
+    .string()
+    .length(1)
+    .nullish()
+    .describe('The character between the columns of a CSV file. If it is not given: a comma, in `.tsv` a tab.'),
+};
+
+const oneSplit = ({ split, test }: { split?: unknown; test?: unknown }) => split == null || test == null;
+
+/** The options of `jsonl`. */
+export const jsonlSettings = z.strictObject(fields).refine(oneSplit, 'split and test cannot both be given');
+
+/** The options of `file`. */
+export const fileSettings = z
+  .strictObject({ ...kind, ...fields })
+  .refine(oneSplit, 'split and test cannot both be given');
+
+/** The data of a task if the team gives no schema. */
+export interface QuestionAndAnswer {
+  question: string;
+  answer: string;
+}
+
+/**
+ * Reads tasks from a file, one a row: JSON, CSV or Parquet, by its extension. A relative path starts at the working
+ * directory (`process.cwd()`). A task's data are the row's fields, with `question` and `answer` according to the
+ * options; the team's schema then checks them and drops unknown fields. The file is read row by row; only tasks are
+ * kept in memory.
+ *
+ * @throws RecipeError naming the option that is wrong. Reading happens in `load`, which throws TaskError with file and
+ * line.
+ *
+ * @example
+ * ```ts
+ * import { file } from 'drmas';
+ *
+ * const tasks = file('questions.csv', { question: 'problem', answer: 'solution', test: 0.1 });
+ * ```
+ */
+export function file<Data = QuestionAndAnswer>(path: string, options: FileOptions = {}): TaskSource<Data> {
+  const checked = checkedOptions('file', fileSettings, options);
+  const { format = null, delimiter = null } = checked;
+  return sourceOf<Data>('file', path, checked, { format, delimiter }, (other, settings) => file(other, settings));
+}
+
+/**
+ * Reads tasks from a file of JSON lines or a JSON array, with any extension; otherwise like `file`.
+ *
+ * @example
+ * ```ts
+ * import { jsonl } from 'drmas';
+ *
+ * const tasks = { train: jsonl('train.jsonl'), test: jsonl('test.jsonl') };
+ * ```
+ */
+export function jsonl<Data = QuestionAndAnswer>(path: string, options: JsonlOptions = {}): TaskSource<Data> {
+  const json = { ...checkedOptions('jsonl', jsonlSettings, options), format: 'json' } as const;
+  return sourceOf<Data>('jsonl', path, json, {}, (other, settings) => jsonl(other, settings));
+}
+
+type FileSourceOptions = z.output<typeof fileSettings>;
+
+function sourceOf<Data>(
+  name: string,
+  path: string,
+  options: FileSourceOptions,
+  formatSettings: Readonly<Record<string, unknown>>,
+  create: (path: string, settings: JsonlOptions) => TaskSource<Data>,
+): TaskSource<Data> {
+  if (typeof path !== 'string' || path === '') throw new RecipeError(`${name}: file: expected a path`);
+  const { answer, question = null, id = null, split = null, metadata = null, test = null } = options;
+  const named = typeof answer === 'string' ? answer : null;
+  return {
+    name: basename(path),
+    settings: { file: path, ...formatSettings, question, answer: named, id, split, metadata, test },
+    configure: ({ file: other, answer: changed, ...rest }) =>
+      create(other as string, { ...rest, answer: (changed as string | null | undefined) ?? answer }),
+    async load(wanted, schema) {
+      const { tasks, warnings } = await readTasks(path, options, wanted, schema);
+      const at = (index: number) => {
+        const task = tasks[index];
+        if (task === undefined) throw new TaskError(`there is no task ${index} among ${tasks.length}`, { file: path });
+        return task;
+      };
+      return { name: basename(path), size: tasks.length, warnings, at };
+    },
+  };
+}
+
+async function readTasks<Data>(
+  file: string,
+  options: FileSourceOptions,
+  wanted: Split,
+  schema: DataSchema<Data> | undefined,
+): Promise<{ tasks: Task<Data>[]; warnings: string[] }> {
+  const format = options.format ?? formatOf(file);
+  const seen = new Map<string, EntryPlace>();
+  const tasks: Task<Data>[] = [];
+  let rows = 0;
+  const unanswered: string[] = [];
+  for await (const { place, value } of fileRows(file, options)) {
+    rows++;
+    const where: Where = { file, ...place };
+    const read = dataOf(value, options, schema, where, format);
+    if (read === undefined) {
+      unanswered.push(filePlace(where));
+      continue;
+    }
+    const row = isObject(value) ? value : {};
+    const id = idOf(row, options.id);
+    if (id !== undefined) {
+      const before = seen.get(id);
+      if (before !== undefined) throw new TaskError(`the id '${id}' is already used in ${placeText(before)}`, where);
+      seen.set(id, place);
+    }
+    if (!isOf(wanted, row, options, where)) continue;
+    const metadata = metadataOf(row, options.metadata);
+    const taskId = id ?? `${basename(file)}:${'line' in place ? place.line : place.row}`;
+    tasks.push({ id: taskId, data: read.data, ...(metadata && { metadata }) });
+  }
+  if (rows === 0) throw new TaskError('expected at least one task, the file holds none', { file });
+  if (tasks.length === 0) throw new TaskError(`expected at least one task of the split '${wanted}'`, { file });
+  const left = `${unanswered[0]}: ${unanswered.length} of ${rows} tasks left out, their answer is null or empty`;
+  return { tasks, warnings: unanswered.length === 0 ? [] : [left] };
+}
+
+type Where = EntryPlace & { readonly file: string };
+
+const placeText = (place: EntryPlace) => ('line' in place ? `line ${place.line}` : `row ${place.row}`);
+
+/**
+ * Converts a row to a task's data. A numeric answer stays a number if the schema accepts one, else it becomes text.
+ * A schema without question and answer does not need them. Returns `undefined` for a blank answer, since such a task
+ * cannot be graded.
+ */
+function dataOf<Data>(
+  value: unknown,
+  options: FileSourceOptions,
+  schema: DataSchema<Data> | undefined,
+  where: Where,
+  format: FileFormat,
+): { data: Data } | undefined {
+  const filled = isObject(value) ? withQuestionAndAnswer(value, options) : undefined;
+  const answer = filled?.answer;
+  if (answer === null || answer === '' || (Array.isArray(answer) && answer.length === 0)) return undefined;
+  const asText = filled && withTextAnswer(filled);
+  const checks = schema && filled ? [schema.safeParse(filled), schema.safeParse(asText)] : [];
+  for (const checked of checks) if (checked.success) return { data: checked.data };
+  const missing = whatIsMissing(value, options, ROW_NAMES[format]);
+  if (missing !== undefined) throw new TaskError(missing, where);
+  for (const checked of checks)
+    if (!checked.success)
+      throw new TaskError(`does not fit the team's task: ${issuesText(checked.error.issues)}`, where);
+  return { data: asText as Data }; // without a schema the caller's type is trusted
+}
+
+function isOf(wanted: Split, row: FileRow, { question, split, test }: FileSourceOptions, where: Where): boolean {
+  if (test != null) {
+    const text = withQuestionAndAnswer(row, { question }).question;
+    return isHeldOut(typeof text === 'string' ? text : JSON.stringify(row), test) === (wanted === 'test');
+  }
+  if (split == null) return true;
+  const named = fieldOf(row, split);
+  if (named !== 'train' && named !== 'test')
+    throw new TaskError(`expected "train" or "test" in ${JSON.stringify(split)}, got ${shown(named)}`, where);
+  return named === wanted;
+}

@@ -1,0 +1,151 @@
+/** Brings an answer's spelling to one form before it is read: spacing, brackets, symbols, units, words. */
+
+const UNICODE: Readonly<Record<string, string>> = {
+  '−': '-',
+  '–': '-',
+  '×': '*',
+  '·': '*',
+  '÷': '/',
+  '≤': '\\le ',
+  '≥': '\\ge ',
+  '≠': '\\ne ',
+  '±': '\\pm ',
+  π: '\\pi ',
+  θ: '\\theta ',
+  '∞': '\\infty ',
+  '∪': '\\cup ',
+  '∈': '\\in ',
+  '√': '\\sqrt ',
+  '²': '^2',
+  '³': '^3',
+  '½': '\\frac12',
+  '°': '^\\circ ',
+  '⌊': '\\lfloor ',
+  '⌋': '\\rfloor ',
+  '⌈': '\\lceil ',
+  '⌉': '\\rceil ',
+  '⟨': '(',
+  '⟩': ')',
+  '‖': '|',
+};
+
+const SYMBOLS: Readonly<Record<string, string>> = {
+  dfrac: '\\frac',
+  tfrac: '\\frac',
+  cfrac: '\\frac',
+  dbinom: '\\binom',
+  tbinom: '\\binom',
+  cdot: '*',
+  times: '*',
+  div: '/',
+  leq: '\\le',
+  geq: '\\ge',
+  lt: '<',
+  gt: '>',
+  neq: '\\ne',
+  lbrace: '\\{',
+  rbrace: '\\}',
+  lbrack: '[',
+  rbrack: ']',
+  lvert: '|',
+  rvert: '|',
+  vert: '|',
+  lVert: '|',
+  rVert: '|',
+  Vert: '|',
+  mid: '|',
+  langle: '(',
+  rangle: ')',
+  lparen: '(',
+  rparen: ')',
+  left: '',
+  middle: '',
+  right: '',
+  ...Object.fromEntries(
+    ['big', 'Big', 'bigg', 'Bigg'].flatMap((size) => ['', 'l', 'm', 'r'].map((side) => [size + side, ''])),
+  ),
+  displaystyle: '',
+  limits: '',
+  quad: ' ',
+  qquad: ' ',
+  iff: ',',
+  land: ',',
+  lor: ',',
+  ldots: '...',
+  dots: '...',
+  cdots: '...',
+};
+
+const TEXT_COMMANDS = 'text|textbf|textit|textrm|textnormal|mbox|mathrm|mathbf|mathit|mathsf|operatorname|hbox';
+const TEXT = new RegExp(`\\\\(?:${TEXT_COMMANDS})\\s*\\{([^{}]*)\\}(\\s*\\^\\s*(?:\\{\\d\\}|\\d))?`, 'g');
+
+/** Words that may follow a number without changing its meaning. */
+const UNIT =
+  /(?<=[\d)}%]\s*)(?<![_^]\{?\d{0,3}\}?\s*)\b(?:cm|mm|km|kg|ft|mph|hrs?|mins?|secs?|cents?|units?|square units?|(?!(?:sqrt|infty|infinity|arcsin|arccos|arctan|sinh|cosh|tanh)\b)[a-z]{4,30})(?:\s*\^\s*\{?[23]\}?)?\s*\.?$/i;
+
+/** Degrees, of an angle or with a scale of temperature on either side: `^{\circ}\text{C}`, `C^{\circ}`. */
+const SCALE = String.raw`(?:[CF](?![A-Za-z])|\\(?:${TEXT_COMMANDS})\s*\{\s*[CF]\s*\})`;
+const DEGREES = new RegExp(
+  String.raw`(?:(?<=[\d)}\s])${SCALE}\s*)?(?:\{\s*\}\s*)?(?:\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?|\^?\{?\\degrees?(?![A-Za-z])\}?)(?:\s*${SCALE})?`,
+  'g',
+);
+
+/** A unit of length and its power at the end: `\mbox{ cm}^2`, `m^3`. */
+const LENGTH_POWER =
+  /(?:\b[cmk]?m|\bft|\bin|\b(?:inch|inche|feet|foot|yard|meter|metre|mile|unit)s?)\s*\}?\s*\^\s*\{?([23])\}?\s*\$?\s*\.?$/i;
+
+/** The power of the unit at the end of an answer, if any: square and cubic centimetres are different units. */
+export function unitPower(answer: string): string | undefined {
+  return LENGTH_POWER.exec(answer.slice(-LONGEST_UNIT))?.[1];
+}
+
+/** The longest unit in characters. */
+const LONGEST_UNIT = 40;
+
+const WORD_FUNCTIONS =
+  /(?<![A-Za-z\\])(sqrt|arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|pi|infty)(?![A-Za-z])/g;
+
+/** The cleaned text, with commas in place of "or" and "and". The time is linear in the length of the text. */
+export function cleanAnswer(answer: string): string {
+  let text = answer.normalize('NFC').replace(/[−–×·÷≤≥≠±πθ∞∪∈√²³½°⌊⌋⌈⌉⟨⟩‖]/g, (symbol) => UNICODE[symbol] ?? symbol);
+  text = text
+    .replace(/\\\$|\$/g, '')
+    .replaceAll('{,}', ',')
+    .replace(/\\[()]|^\s*\\\[|\\\]\s*$/g, ' ');
+  text = text.replace(/(?<!\\)\\\\(?=[dt]?frac\b|sqrt\b|pi\b)/g, '\\');
+  text = text
+    .replace(DEGREES, ' ')
+    .replace(/(?<!\\)\\\|/g, '|')
+    .replace(/\\\\|\\[,;:!> ]|~|\s+/g, (space) =>
+      // A thin space after a comma marks thousands, and \\\\ ends a row; answer.ts needs to see them.
+      space === '\\!' || space === '\\\\' ? space : ' ',
+    );
+  text = text.replace(TEXT, (_, words: string, _power: string | undefined, at: number) =>
+    textIn(words, text.slice(0, at)),
+  );
+  text = text.replace(/\\([A-Za-z]+)/g, (command, name: string) =>
+    Object.hasOwn(SYMBOLS, name) ? (SYMBOLS[name] ?? command) : command,
+  );
+  text = text.replace(/(?<![A-Za-z\\])(?:or|and)(?![A-Za-z])/g, ',').replace(WORD_FUNCTIONS, '\\$1');
+  text = text.replace(/(?<![A-Za-z\\])(?:infinity|inf)(?![A-Za-z])/gi, '\\infty ').replace(/\*\*/g, '^');
+  text = withoutEnd(text.replace(/\\%/g, '%'));
+  return text.replace(UNIT, '').trim();
+}
+
+/** The text without spaces, thin spaces, full stops and a lone backslash (the rest of "\ ") at its end. */
+function withoutEnd(text: string): string {
+  let end = text.length;
+  for (;;) {
+    const last = text[end - 1] ?? '';
+    if (last === '\\' ? text[end - 2] !== '\\' : last !== '' && ' .。'.includes(last)) end--;
+    else if (last === '!' && text[end - 2] === '\\') end -= 2;
+    else return text.slice(0, end).trim();
+  }
+}
+
+/** Replaces the words inside \text{...}: a conjunction, a unit behind a quantity, or an answer in words. */
+function textIn(words: string, before: string): string {
+  if (/^[\s,]*(?:or|and)\s*$/i.test(words)) return ',';
+  if (/[\d)}%!]\s*$/.test(before) && !/\d/.test(words)) return ' ';
+  return words;
+}

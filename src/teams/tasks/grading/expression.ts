@@ -1,0 +1,265 @@
+/**
+ * A reader for the expressions that people write as answers, in LaTeX or plain text: numbers, names, + - * / ^,
+ * implicit products, fractions, roots, the usual functions. It reads the cleaned text of clean.ts and gives up
+ * (`undefined`) on anything else; depth is bounded, so hostile input cannot exhaust the stack.
+ */
+export type Expression =
+  /** Decimal digits as written; `base` if a subscript names one. */
+  | { readonly type: 'number'; readonly digits: string; readonly base?: string }
+  | { readonly type: 'name'; readonly name: string }
+  | {
+      readonly type: 'binary';
+      readonly operator: '+' | '-' | '*' | '/' | '^';
+      readonly left: Expression;
+      readonly right: Expression;
+    }
+  | { readonly type: 'call'; readonly name: string; readonly arguments: readonly Expression[] };
+
+type CallExpression = Extract<Expression, { type: 'call' }>;
+
+const MAX_DEPTH = 60;
+
+const functionNames = 'sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log exp'.split(' ');
+const greek =
+  'alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi omega Gamma Delta Theta Lambda Sigma Phi Psi Omega infty ell'.split(
+    ' ',
+  );
+
+class Unreadable extends Error {}
+
+/** Parses an expression; `undefined` when the text is not one. */
+export function parseExpression(text: string): Expression | undefined {
+  const reader = new Reader(text);
+  try {
+    return reader.whole();
+  } catch (error) {
+    if (error instanceof Unreadable) return undefined;
+    throw error;
+  }
+}
+
+/** The calls of these functions anywhere in the expression. */
+export function callsOf(names: readonly string[], expression: Expression): CallExpression[] {
+  switch (expression.type) {
+    case 'number':
+    case 'name':
+      return [];
+    case 'binary':
+      return [...callsOf(names, expression.left), ...callsOf(names, expression.right)];
+    case 'call': {
+      const inside = expression.arguments.flatMap((argument) => callsOf(names, argument));
+      return names.includes(expression.name) ? [expression, ...inside] : inside;
+    }
+  }
+}
+
+const number = (digits: string): Expression => ({ type: 'number', digits });
+const call = (name: string, ...args: Expression[]): Expression => ({ type: 'call', name, arguments: args });
+const binary = (operator: '+' | '-' | '*' | '/' | '^', left: Expression, right: Expression): Expression => ({
+  type: 'binary',
+  operator,
+  left,
+  right,
+});
+
+class Reader {
+  readonly #text: string;
+  #at = 0;
+  #depth = 0;
+  /** Whether the innermost group is one between bars, which the next bar closes. */
+  #betweenBars = false;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  whole(): Expression {
+    const expression = this.#sum();
+    if (this.#peek() !== '') throw new Unreadable();
+    return expression;
+  }
+
+  #sum(): Expression {
+    if (++this.#depth > MAX_DEPTH) throw new Unreadable();
+    let left = this.#product();
+    for (;;) {
+      const next = this.#peek();
+      if (next !== '+' && next !== '-') break;
+      this.#at++;
+      left = binary(next, left, this.#product());
+    }
+    this.#depth--;
+    return left;
+  }
+
+  #product(): Expression {
+    let left = this.#signed();
+    for (;;) {
+      const next = this.#peek();
+      if (next === '*' || next === '/') {
+        this.#at++;
+        left = binary(next, left, this.#signed());
+      } else if (this.#startsFactor(next)) left = binary('*', left, this.#power());
+      else return left;
+    }
+  }
+
+  #signed(): Expression {
+    let negative = false;
+    for (let next = this.#peek(); next === '-' || next === '+'; next = this.#peek()) {
+      this.#at++;
+      if (next === '-') negative = !negative;
+    }
+    const value = this.#power();
+    return negative ? binary('*', number('-1'), value) : value;
+  }
+
+  #power(): Expression {
+    let base = this.#primary();
+    for (;;) {
+      const next = this.#peek();
+      if (next === '!') base = call('factorial', base);
+      else if (next !== '^') return base;
+      this.#at++;
+      if (next === '^') return binary('^', base, this.#exponent());
+    }
+  }
+
+  #exponent(): Expression {
+    if (++this.#depth > MAX_DEPTH) throw new Unreadable();
+    const next = this.#peek();
+    let exponent: Expression;
+    if (next === '-' || next === '+') {
+      exponent = this.#signed();
+    } else {
+      exponent = this.#argument();
+      if (this.#peek() === '^') {
+        this.#at++;
+        exponent = binary('^', exponent, this.#exponent());
+      }
+    }
+    this.#depth--;
+    return exponent;
+  }
+
+  /** Reads a factor that may follow another without an operator. Two numbers side by side are no product. */
+  #startsFactor(next: string): boolean {
+    if (next === '\\') return !/^\\(?:[|})]|rfloor|rceil)/.test(this.#text.slice(this.#at, this.#at + 7));
+    return next === '|' ? !this.#betweenBars : /[A-Za-z([{]/.test(next);
+  }
+
+  #primary(): Expression {
+    const next = this.#peek();
+    if (/[\d.]/.test(next)) return this.#number();
+    if (next === '(') return this.#group('(', ')');
+    if (next === '[') return this.#group('[', ']');
+    if (next === '{') return this.#group('{', '}');
+    if (next === '|') return call('abs', this.#group('|', '|'));
+    if (next === '\\') return this.#command();
+    if (/[A-Za-z]/.test(next)) {
+      this.#at++;
+      return this.#named(next);
+    }
+    throw new Unreadable();
+  }
+
+  #named(name: string): Expression {
+    const subscript = this.#take(/\s*_\s*(?:\{([^{}]{1,20})\}|([A-Za-z\d]))/y);
+    return { type: 'name', name: subscript === undefined ? name : `${name}_${subscript[1] ?? subscript[2]}` };
+  }
+
+  #number(): Expression {
+    const digits = this.#take(/\d+(?:\.\d*)?|\.\d+/y)?.[0];
+    if (digits === undefined) throw new Unreadable();
+    const base = this.#take(/\s*_\s*(?:\{\s*(\d{1,2})\s*\}|(\d{1,2}))/y);
+    if (base !== undefined) return { type: 'number', digits, base: base[1] ?? base[2] ?? '' };
+    if (digits.includes('.')) return number(digits);
+    // A whole number before a fraction of whole numbers is a mixed number, not a product.
+    const mixed =
+      this.#take(/\s*\\frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))/y) ??
+      this.#take(/\s+(\d+)()\s*\/\s*(\d+)()/y);
+    if (mixed === undefined) return number(digits);
+    const fraction = binary('/', number(mixed[1] || mixed[2] || ''), number(mixed[3] || mixed[4] || ''));
+    return binary('+', number(digits), fraction);
+  }
+
+  #command(): Expression {
+    const name = this.#take(/\\([A-Za-z]+|\|)/y)?.[1];
+    if (name === undefined) throw new Unreadable();
+    if (name === 'frac') return binary('/', this.#argument(), this.#argument());
+    if (name === 'binom') return call('binomial', this.#argument(), this.#argument());
+    if (name === 'sqrt') {
+      const degree = this.#peek() === '[' ? this.#group('[', ']') : number('2');
+      return call('root', this.#argument(), degree);
+    }
+    if (name === 'lfloor') return call('floor', this.#until('\\rfloor'));
+    if (name === 'lceil') return call('ceiling', this.#until('\\rceil'));
+    if (functionNames.includes(name)) return this.#functionCall(name);
+    if (greek.includes(name)) return this.#named(`\\${name}`);
+    throw new Unreadable();
+  }
+
+  /** `\sin^2 2x` is (sin(2x))^2; without brackets the argument is the product that follows. */
+  #functionCall(name: string): Expression {
+    let base: Expression | undefined;
+    let exponent: Expression | undefined;
+    for (let next = this.#peek(); next === '_' || next === '^'; next = this.#peek()) {
+      this.#at++;
+      if (next === '_') base = this.#argument();
+      else exponent = this.#exponent();
+    }
+    const bracketed = ['(', '[', '{', '|'].includes(this.#peek());
+    let argument = bracketed ? this.#primary() : this.#power();
+    while (!bracketed) {
+      const next = this.#peek();
+      const anotherFunction = functionNames.some((other) => this.#text.startsWith(`\\${other}`, this.#at));
+      if (!this.#startsFactor(next) || anotherFunction || next === '(') break;
+      argument = binary('*', argument, this.#power());
+    }
+    const value = base === undefined ? call(name, argument) : binary('/', call('ln', argument), call('ln', base));
+    return exponent === undefined ? value : binary('^', value, exponent);
+  }
+
+  /** Reads the argument of `\frac`, `\sqrt` or `^`: a group, one digit, one letter or one command. */
+  #argument(): Expression {
+    const next = this.#peek();
+    if (/\d/.test(next)) {
+      this.#at++;
+      return number(next);
+    }
+    if (++this.#depth > MAX_DEPTH) throw new Unreadable();
+    const argument = this.#primary();
+    this.#depth--;
+    return argument;
+  }
+
+  #group(open: string, close: string): Expression {
+    this.#at += open.length;
+    return this.#until(close);
+  }
+
+  #until(close: string): Expression {
+    const outside = this.#betweenBars;
+    this.#betweenBars = close === '|';
+    const inner = this.#sum();
+    this.#betweenBars = outside;
+    this.#peek();
+    if (!this.#text.startsWith(close, this.#at)) throw new Unreadable();
+    this.#at += close.length;
+    return inner;
+  }
+
+  /** The next character that is not a space; '' at the end. */
+  #peek(): string {
+    while (this.#text[this.#at] === ' ') this.#at++;
+    return this.#text[this.#at] ?? '';
+  }
+
+  #take(pattern: RegExp): RegExpExecArray | undefined {
+    pattern.lastIndex = this.#at;
+    const match = pattern.exec(this.#text);
+    if (match === null) return undefined;
+    this.#at += match[0].length;
+    return match;
+  }
+}

@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { ArgumentError, issuesText } from '../../base/errors.js';
+import type { Sampling } from '../../engine/contract.js';
+import { type ToolFormatName, toolFormatNames } from '../../engine/tokens.js';
+import type { Parser } from './parsers.js';
+import { jsonParser, schemaProblem } from './schemas.js';
+
+/** A role in a team: its system prompt, its parser and its sampling settings. A recipe assigns a model to it. */
+export interface Agent<Value = unknown> {
+  /** The system prompt at the beginning of every conversation of this agent. */
+  readonly system: string | undefined;
+  /** The parser of the agent's texts; `undefined` means that a text is invalid. */
+  readonly parse: Parser<Value>;
+  /** The agent's sampling settings; the recipe completes them and may override them. */
+  readonly sampling: Partial<Sampling>;
+  /** The penalty for an invalid output (>= 0), unless the recipe sets another. */
+  readonly invalidPenalty: number;
+  /** The format in which the agent's models write tool calls; absent if the agent calls no tools. */
+  readonly tools?: ToolFormatName;
+}
+
+/** The settings of `agent`. */
+export interface AgentSpec<Value> {
+  /** The system prompt at the beginning of every conversation of this agent. Default: none. */
+  readonly system?: string;
+  /**
+   * How the agent's text becomes a value: a parser, or a zod schema. With a schema, the text (or its only fenced block)
+   * must be JSON that the schema accepts. Default: the whole text, which is never invalid.
+   */
+  readonly parse?: Parser<Value> | z.ZodType<Value>;
+  /**
+   * Sampling settings for the agent's responses. A recipe can override them. Default: temperature 1, topP 1, topK 0,
+   * maxTokens 256.
+   */
+  readonly sampling?: Partial<Sampling>;
+  /** The penalty (>= 0) for an invalid output. A recipe can override it. Default 0. */
+  readonly invalidPenalty?: number;
+  /** The format in which the agent's models write tool calls. Policies need it to call tools. */
+  readonly tools?: ToolFormatName | undefined;
+}
+
+const specSchema = z.strictObject({
+  system: z.string().optional(),
+  parse: z
+    .unknown()
+    .superRefine((value, context) => {
+      if (value === undefined || typeof value === 'function') return;
+      const problem = schemaProblem(value);
+      const message = problem === 'expected a zod schema' ? 'expected a function or a zod schema' : problem;
+      if (message !== undefined) context.addIssue({ code: 'custom', message });
+    })
+    .optional(),
+  sampling: z
+    .strictObject({
+      temperature: z.number().min(0),
+      topP: z.number().gt(0).max(1),
+      topK: z.int().min(0),
+      maxTokens: z.int().min(1),
+    })
+    .partial()
+    .optional(),
+  invalidPenalty: z.number().min(0).optional(),
+  tools: z.enum(toolFormatNames).optional(),
+});
+
+const wholeText: Parser<string> = (text) => text;
+
+const parserOf = (parse: AgentSpec<unknown>['parse'] = wholeText): Parser<unknown> =>
+  typeof parse === 'function' ? parse : jsonParser(parse);
+
+/**
+ * Declares an agent of a team. @throws ArgumentError naming the field that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { agent, boxed } from 'drmas';
+ * import { z } from 'zod';
+ *
+ * const solver = agent({ system: 'Solve step by step.', parse: boxed, invalidPenalty: 0.1 });
+ * const judge = agent({ system: 'Reply in JSON.', parse: z.object({ score: z.number().min(0).max(10) }) });
+ * ```
+ */
+export function agent(spec?: AgentSpec<string> & { readonly parse?: never; readonly tools?: undefined }): Agent<string>;
+export function agent(spec: AgentSpec<string> & { readonly parse?: never }): Agent<string | undefined>;
+export function agent<Value>(spec: AgentSpec<Value> & { readonly tools?: undefined }): Agent<Value>;
+export function agent<Value>(spec: AgentSpec<Value>): Agent<Value | undefined>;
+export function agent(spec: AgentSpec<unknown> = {}): Agent {
+  const checked = specSchema.safeParse(spec);
+  if (!checked.success) throw new ArgumentError(`agent(...): ${issuesText(checked.error.issues)}`);
+  return {
+    system: spec.system,
+    parse: parserOf(spec.parse),
+    sampling: spec.sampling ?? {},
+    invalidPenalty: spec.invalidPenalty ?? 0,
+    ...(spec.tools === undefined ? {} : { tools: spec.tools }),
+  };
+}

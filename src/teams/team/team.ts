@@ -1,0 +1,235 @@
+import { z } from 'zod';
+import { ArgumentError, issuesText } from '../../base/errors.js';
+import type { RandomStream } from '../../base/math.js';
+import type { Episode, FinishReason, JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
+import type { Agent } from './agent.js';
+import type { AgentWays, GatewayConnection, OpenAIConnection } from './agent-adapters.js';
+import { schemaProblem } from './schemas.js';
+
+/** The agents of a team by name. */
+export type Agents = Readonly<Record<string, Agent>>;
+
+/** An agent's reply. */
+export type Reply<Value = unknown> = {
+  /** The turn's id, which no other turn of the run has. */
+  readonly id: string;
+  /** The response without its stop token. */
+  readonly text: string;
+  /** The text without tool calls and without the model's reasoning. */
+  readonly content: string;
+  /** The model's reasoning before its answer, if any: the text between `<think>` and `</think>`. */
+  readonly reasoning?: string;
+  /** The tool calls; empty if the agent was offered no tools or the turn is invalid. */
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: FinishReason;
+  /** The position of this call among the calls of the episode. */
+  readonly turn: number;
+} & ({ readonly valid: true; readonly value: Value } | { readonly valid: false; readonly value: undefined });
+
+export interface AskOptions {
+  /**
+   * A name for the state that the agent sees; estimators such as GiGPO compare turns with equal observations. Default:
+   * the text of the agent's messages. With a shorter name, turns can be compared even if their messages differ in
+   * irrelevant details.
+   */
+  readonly observation?: string;
+  /**
+   * The number of the environment's step, from 0, that this call belongs to. Calls with the same number share the step
+   * and its reward in estimators that compare or discount steps (GiGPO, MAGRPO, AT-GRPO, GAE over an episode). Give the
+   * step for all calls of an episode or for none; without it, each call counts as a separate step.
+   */
+  readonly envStep?: number;
+  /**
+   * The tools that the agent may call. A turn with correct tool calls is valid and skips the parser: its value is
+   * `undefined`. A turn is invalid if its calls cannot be read, name another tool or do not fit the tool's schema.
+   */
+  readonly tools?: readonly Tool[];
+  /** Default 'auto'. 'required' and a name begin the response with the beginning of a call. */
+  readonly toolChoice?: ToolChoice;
+  /** The most tokens of the response. The agent's own `maxTokens` applies if it is smaller. */
+  readonly maxTokens?: number;
+  /** Cancels the call: its promise rejects with the signal's reason, and drmas keeps nothing of the call. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * The JSON schema of the response. drmas adds it to the agent's system prompt and does not constrain sampling. A
+   * response that is not JSON of this schema is invalid; other responses go to the agent's parser.
+   */
+  readonly responseSchema?: JsonSchema;
+}
+
+/**
+ * A call of an agent. A string is one user message; drmas puts the agent's system prompt in front. If the episode is
+ * over, or ends or fails before the reply arrives, the promise rejects with an EpisodeOverError and `signal` fires. You
+ * need not catch either.
+ */
+export type Ask<Value = unknown> = (input: string | readonly Message[], options?: AskOptions) => Promise<Reply<Value>>;
+
+type AgentValue<A> = A extends Agent<infer Value> ? Value : never;
+
+export interface PlayContext<Data, A extends Agents> {
+  /** Frozen: all episodes of the task share it. */
+  readonly task: Data;
+  /** The agents as functions. Replies arrive in the order of the calls, so that concurrent calls are reproducible. */
+  readonly agents: { readonly [Name in keyof A]: Ask<AgentValue<A[Name]>> & AgentWays };
+  /** All agents for clients of OpenAI's API: the model that a request names is the agent. */
+  readonly openai: OpenAIConnection;
+  /** The agents over HTTP, for programs in any language. It requires a `gateway` in the recipe. */
+  readonly gateway: GatewayConnection;
+  /** Random numbers for the team's decisions: a stream of this episode alone, equal in every repetition of the run. */
+  readonly random: RandomStream;
+  /** Fires when the episode is over: ended, failed, timed out or interrupted. */
+  readonly signal: AbortSignal;
+  /**
+   * Keeps a value in the episode's file, for instance a tool's result. Numbers and booleans also become metrics: steps
+   * and evaluations report the mean within each episode, averaged over episodes.
+   * @throws ArgumentError for a number that is not finite, or more and larger values than an episode may keep
+   */
+  readonly log: (name: string, value: unknown) => void;
+}
+
+export interface RewardContext<Data, Outcome, A extends Agents = Agents> {
+  readonly task: Data;
+  /** The value that `play` returned. */
+  readonly outcome: Outcome;
+  /** The episode's turns, for rewards that judge single turns. */
+  readonly episode: Pick<Episode<Data>, 'task' | 'sample' | 'turns'>;
+  /**
+   * The team's frozen agents, to judge the episode. Their replies are recorded with the episode, and no agent learns
+   * from them. Agents that train cannot be called here, because their replies would have no reward.
+   */
+  readonly agents: { readonly [Name in keyof A]: Ask<AgentValue<A[Name]>> };
+  readonly signal: AbortSignal;
+}
+
+/** A reward; `true` counts 1, `false` 0. */
+export type RewardValue = number | boolean;
+
+/** A reward in named parts, which is their sum. */
+export type RewardParts = Readonly<Record<string, RewardValue>>;
+
+/** The reward of one turn, which is added to the episode's. */
+export interface TurnReward {
+  /** The turn's position in the episode: `turn` of a reply, or of one of `episode.turns`. */
+  readonly turn: number;
+  readonly value: RewardValue;
+  /**
+   * The duration (>= 0) of the turn's effects in any one unit, such as the seconds of a tool.
+   * `training.durationWeights` weighs advantages by it. If measured durations differ between two runs, the runs differ
+   * too.
+   */
+  readonly duration?: number;
+}
+
+/**
+ * The reward of an episode: one value or named parts for all agents; or, with the key `team`, the team's reward
+ * together with individual rewards of agents and of single turns.
+ */
+export type Reward<Name extends string = string> =
+  | RewardValue
+  | RewardParts
+  | {
+      readonly team: RewardValue | RewardParts;
+      readonly agents?: { readonly [N in Name]?: RewardValue | RewardParts } | undefined;
+      readonly turns?: readonly TurnReward[] | undefined;
+    };
+
+/** Numbers that a team measures, by name; `undefined` if an episode has nothing to measure. */
+export type Metrics = Readonly<Record<string, RewardValue | undefined>>;
+
+/** The agent names in a reward; the type distributes over the branches of a union. */
+type Rewarded<R> = R extends { readonly agents?: infer Each }
+  ? Each extends object
+    ? Spelled<keyof Each>
+    : never
+  : never;
+type Spelled<Key> = string extends Key ? never : Key;
+
+/** A type that refuses a reward for an agent which the team does not have. */
+export type OnlyAgents<R, Name> = [Exclude<Rewarded<R>, Name>] extends [never]
+  ? unknown
+  : { readonly agents: { readonly 'not an agent of this team': Exclude<Rewarded<R>, Name> } };
+
+/** A team: agents that work on a task together. */
+export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unknown> {
+  readonly name: string;
+  /** The schema that types and validates the data of a task. */
+  readonly task: z.ZodType<Data>;
+  readonly agents: A;
+  /** Plays one episode, as one async function. */
+  play(context: PlayContext<Data, A>): Promise<Outcome>;
+  reward(context: RewardContext<Data, Outcome, A>): Reward | Promise<Reward>;
+  success?(context: RewardContext<Data, Outcome, A>): RewardValue | Promise<RewardValue>;
+  metrics?(context: RewardContext<Data, Outcome, A>): Metrics | Promise<Metrics>;
+}
+
+export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>> {
+  /** The team's name in logs and reports. Default 'team'. */
+  readonly name?: string;
+  /** The schema of a task's data: it types them here and checks them before a run. */
+  readonly task: z.ZodType<Data>;
+  /** The agents by name, each made by `agent`. */
+  readonly agents: A;
+  /** Plays one episode and returns its outcome, which `reward` judges. */
+  play(context: PlayContext<Data, A>): Promise<Outcome>;
+  /**
+   * Computes the reward. Write it after `play` in the definition, so that TypeScript infers the type of `outcome`.
+   */
+  reward(context: RewardContext<Data, Outcome, NoInfer<A>>): R & OnlyAgents<Awaited<R>, keyof A>;
+  /**
+   * Whether the episode solved its task, or how far, from 0 to 1; avg@k, pass@k and maj@k use it. Default: the named
+   * part `correct` of the reward, else whether the team's reward is at least 1.
+   */
+  success?(context: RewardContext<Data, Outcome, NoInfer<A>>): RewardValue | Promise<RewardValue>;
+  /** Measures, by name, that no agent learns from. Evaluations and steps report their means over episodes. */
+  metrics?(context: RewardContext<Data, Outcome, NoInfer<A>>): Metrics | Promise<Metrics>;
+}
+
+const callable = z.custom((value) => typeof value === 'function', 'expected a function');
+
+const definitionSchema = z.strictObject({
+  name: z.string().min(1).optional(),
+  task: z.unknown().superRefine((value, context) => {
+    const message = schemaProblem(value);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  }),
+  agents: z
+    .record(
+      z.string(),
+      z.looseObject({ parse: z.custom((value) => typeof value === 'function', 'expected agent({ ... })') }),
+    )
+    .refine((agents) => Object.keys(agents).length > 0, 'expected at least one agent')
+    .refine(
+      (agents) => Object.keys(agents).every((name) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)),
+      'expected names that begin with a letter, followed by letters, digits, - and _',
+    ),
+  play: callable,
+  reward: callable,
+  success: callable.optional(),
+  metrics: callable.optional(),
+});
+
+/**
+ * Declares a team: the shape of its tasks, its agents, how they play one episode, and the reward of an episode.
+ *
+ * @throws ArgumentError naming the field that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { agent, boxed, defineTeam, gradeMath } from 'drmas';
+ * import { z } from 'zod';
+ *
+ * const team = defineTeam({
+ *   task: z.object({ question: z.string(), answer: z.string() }),
+ *   agents: { solver: agent({ parse: boxed }) },
+ *   play: async ({ task, agents: { solver } }) => ({ answer: (await solver(task.question)).value }),
+ *   reward: ({ outcome, task }) => gradeMath(outcome.answer, task.answer),
+ * });
+ * ```
+ */
+export function defineTeam<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>>(
+  definition: TeamDefinition<Data, A, Outcome, R>,
+): Team<Data, A, Outcome> {
+  const checked = definitionSchema.safeParse(definition);
+  if (!checked.success) throw new ArgumentError(`defineTeam(...): ${issuesText(checked.error.issues)}`);
+  return { ...definition, name: definition.name ?? 'team' };
+}

@@ -1,0 +1,171 @@
+// @module-tag verify
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { plainAdamW } from '../../../test/support/adamw.js';
+import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
+import type { FakeName } from '../../../test/support/tinker-fake/behaviour.js';
+import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
+import type { Fault } from '../../../test/support/tinker-fake/options.js';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { randomKey } from '../../base/core/random.js';
+import type { TrainingSample } from '../../base/core/sample.js';
+
+const root = temporaryRoot();
+let directory = '';
+const open: { close(): Promise<void> }[] = [];
+beforeAll(async () => {
+  directory = await writeBaseModel(root);
+});
+afterAll(() => Promise.all(open.map((each) => each.close())));
+
+const tokens = [3, 4, 5, 6, 7, 8];
+const sample: TrainingSample = {
+  tokens: Int32Array.from(tokens),
+  mask: Uint8Array.from(tokens, (_, t) => (t < 2 ? 0 : 1)),
+  behaviourLogprobs: new Float32Array(6).fill(-5.5),
+  advantages: new Float32Array(6).fill(1),
+  temperature: 1,
+  policyVersion: 0,
+  agent: 'agent',
+};
+const adamw = plainAdamW(1e-2);
+
+/** A policy after one update, published and so saved. */
+async function served(behaves: FakeName = 'skyrl-jax') {
+  const profile = behaves === 'skyrl-train' ? 'skyrl-train' : 'skyrl-jax';
+  const all = await openOnFake({ directory, behaves, pollMs: 50 }, { profile });
+  const { backend, fake } = all;
+  open.push({ close: () => backend.dispose().then(() => fake.close()) });
+  const policy = await backend.open(adapterOn(directory), 'policy', 'one');
+  const weights = async () => [...((await policy.logprobs([sample]))[0] as Float32Array)];
+  const update = async () => {
+    const loss = { type: 'gspo', clipLow: 9, clipHigh: 9 } as const;
+    const computed = policy.forwardBackward([sample], { loss, normalizer: 1 });
+    const [, step] = await Promise.all([computed, policy.optimStep({ optimizer: adamw, clipNorm: 0 })]);
+    return step;
+  };
+  const publish = () => policy.publish();
+  const generate = () =>
+    policy.generate({
+      prompt: [3, 4],
+      temperature: 1,
+      topP: 1,
+      topK: 0,
+      maxTokens: 3,
+      stopTokens: [],
+      key: randomKey('fault'),
+    });
+  await update();
+  await publish();
+  return { ...all, weights, update, publish, generate };
+}
+
+const busy: Fault[] = [
+  { type: 'status', status: 408, body: { detail: 'Timeout' } },
+  { type: 'status', status: 429, body: { detail: 'Too many requests' } },
+  { type: 'status', status: 503, body: 'Service Unavailable' },
+];
+
+describe('what passes by is waited out, and nothing is done twice', () => {
+  it('a server that is busy, polls without a result, connections that drop', async () => {
+    const [calm, rough] = [await served(), await served()];
+    for (const path of ['forward', 'forward_backward', 'optim_step', 'retrieve_future'])
+      rough.fake.inject(path, ...busy);
+    rough.fake.inject('retrieve_future', { type: 'drop-before' }, { type: 'drop-after' });
+    rough.fake.inject('retrieve_future', {
+      type: 'status',
+      status: 200,
+      body: { type: 'try_again', queue_state: 'active' },
+    });
+    rough.fake.inject('forward', { type: 'drop-before' });
+    expect(await rough.update()).toEqual(await calm.update());
+    rough.fake.inject('save_weights_for_sampler', { type: 'drop-after' });
+    rough.fake.inject('asample', { type: 'drop-after' });
+    await Promise.all([calm.publish(), rough.publish()]);
+    expect(await rough.generate()).toEqual(await calm.generate());
+    expect(await rough.weights()).toEqual(await calm.weights());
+    expect(rough.warnings).toEqual([]);
+  });
+
+  it('an update whose answer was lost, where the server knows requests by their numbers', async () => {
+    const [calm, rough] = [await served('skyrl-train'), await served('skyrl-train')];
+    rough.fake.inject('forward_backward', { type: 'drop-after' });
+    rough.fake.inject('optim_step', { type: 'drop-after' });
+    expect(await rough.update()).toEqual(await calm.update());
+    expect(await rough.weights()).toEqual(await calm.weights());
+    expect(rough.warnings).toEqual([]);
+  });
+});
+
+describe('a step that failed is no update', () => {
+  const failures: [string, string, Fault, RegExp][] = [
+    ['an update of unknown fate', 'optim_step', { type: 'drop-after' }, /may have arrived/],
+    ['a norm that is not a number', 'optim_step', { type: 'null' }, /norm .* is not a finite number/],
+    ['log-probs that are not numbers', 'forward_backward', { type: 'null' }, /log-prob of target 0 is not a finite/],
+    [
+      'a gradient that broke the server',
+      'forward_backward',
+      { type: 'result', status: 500, body: 'Internal Server Error' },
+      /500/,
+    ],
+    [
+      'a failure told in an answer of status 200',
+      'forward_backward',
+      {
+        type: 'result',
+        status: 200,
+        body: { error: 'Traceback\nRuntimeError: CUDA out of memory', category: 'server' },
+      },
+      /out of memory/,
+    ],
+    ['a gradient that never comes', 'forward_backward', { type: 'hang' }, /no result within 2 s/],
+  ];
+  it.each(failures)('%s', async (_, path, fault, reason) => {
+    const { fake, update, weights, warnings } = await served();
+    const before = await weights();
+    fake.inject(path, fault);
+    expect(await update()).toEqual({ applied: false, why: 'failed' });
+    expect(await weights()).toEqual(before);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(/^policy 'one' was made again from the weights saved after update 1: /);
+    expect(warnings[0]).toMatch(reason);
+    expect(fake.models).toBe(1);
+    expect((await update()).applied).toBe(true);
+  });
+
+  it('log-probs that are not numbers before it: asked of a new model, then given up', async () => {
+    const { fake, update, weights } = await served();
+    const before = await weights();
+    fake.inject('forward', { type: 'null' }, { type: 'null' });
+    expect(await update()).toEqual({ applied: false, why: 'failed' });
+    expect(await weights()).toEqual(before);
+    expect(fake.count('optim_step')).toBe(1);
+  });
+});
+
+describe('what the server lost is made again from the weights last saved', () => {
+  it.each(['expire', 'restart'] as const)('after %s', async (event) => {
+    const { fake, update, weights, publish, generate, warnings } = await served();
+    const [before, written] = [await weights(), await generate()];
+    fake[event]();
+    expect(await weights()).toEqual(before);
+    expect(await generate()).toEqual(written);
+    await update();
+    await publish();
+    fake[event]();
+    expect((await generate()).policyVersion).toBe(1);
+    expect(warnings).toHaveLength(2);
+  });
+
+  it('or named as lost, where nothing was saved', async () => {
+    const { backend, fake } = await openOnFake({ directory }, { saveEvery: 99 });
+    open.push({ close: () => backend.dispose().then(() => fake.close()) });
+    const policy = await backend.open(adapterOn(directory), 'policy', 'one');
+    fake.expire();
+    await policy.logprobs([sample]); // first weights come again from their seed
+    const loss = { type: 'gspo', clipLow: 9, clipHigh: 9 } as const;
+    await policy.forwardBackward([sample], { loss, normalizer: 1 });
+    await policy.optimStep({ optimizer: adamw, clipNorm: 0 });
+    fake.expire();
+    await expect(policy.logprobs([sample])).rejects.toThrow(/nothing was saved since its first update/);
+  });
+});

@@ -1,0 +1,93 @@
+/** The model of a probe: sequences to send to it, and its replies. */
+import type { RemoteModel } from '../remote-model.js';
+import { gradientNormOf } from '../remote-trainer.js';
+import {
+  type PassInput,
+  passAnswer,
+  sampleAnswer,
+  samplingSessionAnswer,
+  savedAnswer,
+  stepAnswer,
+} from '../wire/answers.js';
+import { score, sendPasses } from '../wire/passes.js';
+import type { TinkerClient } from '../wire/tinker-client.js';
+
+/** Two sequences with the same beginning, which contains the token to learn. Every vocabulary has these ids. */
+export const LONG = Int32Array.from([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+export const SHORT = LONG.slice(0, 6);
+export const LEARNING = 3;
+
+export class ProbedModel {
+  readonly client: TinkerClient;
+  readonly model: RemoteModel;
+  /** Whether the server has a pass without a gradient. */
+  readonly forward: boolean;
+  #requests = 0;
+
+  constructor(client: TinkerClient, model: RemoteModel, forward: boolean) {
+    this.client = client;
+    this.model = model;
+    this.forward = forward;
+  }
+
+  /** Log-probs of all targets of each sequence. */
+  score(...sequences: readonly Int32Array[]): Promise<Float32Array[]> {
+    return score(
+      this.model,
+      { forward: this.forward },
+      sequences.map((tokens) => ({ tokens })),
+      { waiting: false },
+    );
+  }
+
+  /**
+   * The norm of a batch's gradient, undefined if the server does not report it, and the loss, NaN if the server does
+   * not report it.
+   */
+  async measure(inputs: readonly PassInput[]): Promise<{ readonly norm: number | undefined; readonly loss: number }> {
+    const passes = await sendPasses(this.model, inputs);
+    const step = await this.model.submit('optim_step', { adam_params: { learning_rate: 0 } }, { repeatable: true });
+    let loss = 0;
+    for (const pass of passes) {
+      const { metrics } = await pass.result(passAnswer);
+      loss += metrics?.['loss:sum'] ?? metrics?.['total_loss:sum'] ?? Number.NaN;
+    }
+    return { norm: gradientNormOf((await step.result(stepAnswer)).metrics), loss };
+  }
+
+  /** A sampling session on a snapshot of the present weights. */
+  async snapshot(): Promise<string> {
+    const body = { sampling_session_seq_id: this.client.nextSampler() };
+    const submitted = await this.model.submit('save_weights_for_sampler', body, { repeatable: true });
+    const { sampling_session_id, path } = await submitted.result(savedAnswer);
+    if (typeof sampling_session_id === 'string') return sampling_session_id;
+    const session = {
+      session_id: await this.client.session(),
+      sampling_session_seq_id: this.client.nextSampler(),
+      model_path: path,
+      type: 'create_sampling_session',
+    };
+    return (await this.client.ask('create_sampling_session', session, samplingSessionAnswer)).sampling_session_id;
+  }
+
+  async sample(session: string, tokens: readonly number[], temperature: number) {
+    const body = {
+      sampling_session_id: session,
+      seq_id: this.#requests++,
+      num_samples: 1,
+      prompt: { chunks: [{ type: 'encoded_text', tokens }] },
+      sampling_params: { max_tokens: 8, seed: 1, temperature },
+      prompt_logprobs: true,
+      type: 'sample',
+    };
+    return (await this.client.submit('asample', body, { repeatable: true })).result(sampleAnswer);
+  }
+}
+
+/** Dropout and rounding may change a norm by this fraction of it. */
+export const TOLERANCE = 0.25;
+
+/** Whether a norm or a loss has the expected value. A value that the server does not report has not. */
+export function isNear(value: number | undefined, expected: number, tolerance = TOLERANCE): boolean {
+  return value !== undefined && Math.abs(value - expected) <= tolerance * Math.abs(expected);
+}

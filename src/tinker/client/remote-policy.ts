@@ -1,0 +1,184 @@
+import type { LimitFunction } from 'p-limit';
+import { unlessAborted } from '../../base/async.js';
+import { BackendError, CheckpointError } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import type { Tokenizer, TrainingSample } from '../../base/nouns.js';
+import type {
+  ForwardBackwardResult,
+  GenerateRequest,
+  Generation,
+  OnTokens,
+  OptimStepResult,
+  OptimStepSettings,
+  PolicyHandle,
+  StateOptions,
+} from '../../engine/contract.js';
+import type { ForwardBackwardOptions } from '../../engine/loss.js';
+import type { RemoteBase } from './remote-base.js';
+import type { RemoteModel, RemoteModelSpec } from './remote-model.js';
+import { RemoteSampler } from './remote-sampler.js';
+import { RemoteTrainer } from './remote-trainer.js';
+import { readSavedPolicy, writeSavedPolicy } from './saved-policy.js';
+import type { ServerProfile } from './server-profile.js';
+import type { TinkerClient } from './wire/tinker-client.js';
+import { isKind } from './wire/tinker-failure.js';
+
+/** A server, its host and its limits. */
+export interface Connection {
+  readonly client: TinkerClient;
+  readonly url: string;
+  readonly profile: ServerProfile;
+  readonly files: Files;
+  /** Sampling requests in flight, of all policies together. */
+  readonly limit: LimitFunction;
+  /** Updates between savings of weights and optimiser on the server. */
+  readonly saveEvery: number;
+}
+
+/** The parts of a policy on a server. */
+export interface RemoteParts {
+  readonly spec: RemoteModelSpec;
+  readonly base: RemoteBase;
+  readonly model: RemoteModel;
+  readonly parameters: number | undefined;
+  readonly warnings: readonly string[];
+}
+
+/** A LoRA model on a server, with its trainer and its sampler. */
+export class RemotePolicy implements PolicyHandle {
+  readonly parts: RemoteParts;
+  readonly #connection: Connection;
+  readonly #trainer: RemoteTrainer;
+  readonly #sampler: RemoteSampler;
+
+  constructor(connection: Connection, parts: RemoteParts) {
+    const { client, profile } = connection;
+    const { model, base } = parts;
+    this.#connection = connection;
+    this.parts = parts;
+    this.#trainer = new RemoteTrainer(model, profile, base);
+    const { snapshotIsolation: isolation, extended } = profile;
+    this.#sampler = new RemoteSampler({ client, model, limits: base, isolation, extended });
+  }
+
+  get name(): string {
+    return this.parts.model.name;
+  }
+
+  isOn(connection: Connection): boolean {
+    return this.#connection === connection;
+  }
+
+  get tokenizer(): Tokenizer {
+    return this.parts.base.tokenizer;
+  }
+
+  get context(): number {
+    return this.parts.base.context;
+  }
+
+  get parameters(): number | undefined {
+    return this.parts.parameters;
+  }
+
+  get warnings(): readonly string[] {
+    return this.parts.warnings;
+  }
+
+  async logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]> {
+    return this.#trainer.logprobs(samples);
+  }
+
+  async forwardBackward(
+    samples: readonly TrainingSample[],
+    options: ForwardBackwardOptions,
+  ): Promise<ForwardBackwardResult> {
+    return this.#trainer.forwardBackward(samples, options);
+  }
+
+  discardGradient(): Promise<void> {
+    return this.#trainer.discardGradient();
+  }
+
+  async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
+    // Otherwise running samples would continue with other weights.
+    if (!this.#connection.profile.snapshotIsolation) await this.#sampler.idle();
+    return this.#trainer.optimStep(settings);
+  }
+
+  get version(): number | undefined {
+    return this.#sampler.version;
+  }
+
+  async publish(keep?: number): Promise<number> {
+    const { model } = this.parts;
+    const due = model.updates - (model.saved?.updates ?? 0) >= this.#connection.saveEvery;
+    const saved = due ? model.save() : undefined;
+    const [version] = await Promise.all([this.#sampler.publish(keep), saved]);
+    return version;
+  }
+
+  /** Servers send whole responses, so all tokens arrive at once. */
+  async generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
+    signal?.throwIfAborted();
+    const generated = this.#connection.limit(async () => {
+      signal?.throwIfAborted();
+      return this.#sampler.generate(request);
+    });
+    // The server finishes a running sample in any case.
+    const generation = await (signal === undefined ? generated : unlessAborted(generated, signal));
+    onTokens?.(generation.tokens);
+    return generation;
+  }
+
+  async resetOptimizer(): Promise<void> {
+    const { model } = this.parts;
+    if (model.updates > 0) await model.replace(await model.save(), { optimizer: false });
+  }
+
+  /** @throws BackendError when the models differ, or the other policy is not on this server */
+  async copyFrom(policy: PolicyHandle): Promise<void> {
+    const { spec, model } = remoteParts(this.#connection, policy);
+    if (JSON.stringify({ ...spec, seed: 0 }) !== JSON.stringify({ ...this.parts.spec, seed: 0 }))
+      throw new BackendError(`the weights of policy '${policy.name}' do not fit '${this.name}': their models differ`);
+    await this.parts.model.replace(await model.save(), { optimizer: false });
+  }
+
+  /** Makes the server save the weights with the optimiser's state, and writes their address to the directory. */
+  async save(directory: string): Promise<void> {
+    const { files, url } = this.#connection;
+    const { spec, model } = this.parts;
+    const { path, updates } = await model.save();
+    await writeSavedPolicy(files, directory, {
+      version: 1,
+      url,
+      path,
+      baseModel: spec.baseModel,
+      rank: spec.rank,
+      updates,
+      policyVersion: Math.max(0, this.#sampler.nextVersion - 1),
+    });
+  }
+
+  /** @throws CheckpointError when the file cannot be used, or the server has lost the weights */
+  async load(directory: string, { optimizer }: StateOptions): Promise<void> {
+    const { files, url } = this.#connection;
+    const { spec, model } = this.parts;
+    const saved = await readSavedPolicy(files, directory, this.name, spec);
+    try {
+      await model.replace(saved, { optimizer });
+    } catch (error) {
+      if (!isKind(error, 'refused', 'lost', 'failed')) throw error;
+      throw new CheckpointError(
+        `${directory}: the server at ${url} cannot load ${saved.path}, saved at ${saved.url}: ${error.message}`,
+      );
+    }
+    if (optimizer) this.#sampler.nextVersion = saved.policyVersion;
+  }
+}
+
+/** The parts behind a handle. @throws BackendError if the handle belongs to no model on this server */
+export function remoteParts(connection: Connection, policy: PolicyHandle): RemoteParts {
+  if (policy instanceof RemotePolicy && policy.isOn(connection)) return policy.parts;
+  throw new BackendError(`policy '${policy.name}' belongs to another backend`);
+}

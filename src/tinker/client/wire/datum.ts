@@ -1,0 +1,143 @@
+/**
+ * Converts samples to the protocol's datums. T tokens become T - 1 inputs and as many targets: each input's next token.
+ */
+import { BackendError } from '../../../base/errors.js';
+import type { TrainingSample } from '../../../base/nouns.js';
+import type { GradientPath } from '../server-profile.js';
+import type { Datum, PassInput, Tensor } from './answers.js';
+import { TinkerError } from './tinker-failure.js';
+
+/**
+ * The limits of sequences for a server's model. Servers also accept other sequences, and then break or train on
+ * something else.
+ */
+export interface Limits {
+  readonly vocabSize: number;
+  /** Longest sequence in tokens. */
+  readonly context: number;
+}
+
+/** @throws BackendError for a sequence or a token that a server would silently pad, cut or turn into NaN */
+export function requireTokens(tokens: ArrayLike<number>, { vocabSize, context }: Limits, least: number): void {
+  const { length } = tokens;
+  if (length < least) throw new BackendError(`expected at least ${least} tokens, got ${length}`);
+  if (length > context) throw new BackendError(`${length} tokens do not fit the model's context of ${context}`);
+  for (let t = 0; t < length; t++) {
+    const id = tokens[t] as number;
+    if (!Number.isInteger(id) || id < 0 || id >= vocabSize)
+      throw new BackendError(`token ${t} is ${id}, which is not in the vocabulary of ${vocabSize}`);
+  }
+}
+
+/**
+ * @throws BackendError as `requireTokens`, and when a sample's arrays differ in length or its temperature is not the
+ * server's
+ */
+export function requireSample(sample: TrainingSample, limits: Limits): void {
+  const { tokens, mask, behaviourLogprobs, advantages, temperature } = sample;
+  requireTokens(tokens, limits, 2);
+  for (const [name, { length }] of Object.entries({ mask, behaviourLogprobs, advantages }))
+    if (length !== tokens.length) throw new BackendError(`${name} has ${length} entries, tokens ${tokens.length}`);
+  if (temperature !== 1 && temperature !== 0)
+    throw new BackendError(`a Tinker server computes log-probs at temperature 1, the sample's is ${temperature}`);
+  if (mask[0] !== 0)
+    throw new BackendError('the first token of a sample cannot be predicted: there is no token before it');
+}
+
+/** A datum. Its further inputs are rows [T], one number for each token; each target has the number of its token. */
+export function datumOf(tokens: Int32Array, inputs: Readonly<Record<string, ArrayLike<number>>>): Datum {
+  const floats = (row: ArrayLike<number>): Tensor => tensor(Array.from(row).slice(1), 'float32');
+  return {
+    model_input: { chunks: [{ type: 'encoded_text', tokens: Array.from(tokens.subarray(0, -1)) }] },
+    loss_fn_inputs: {
+      target_tokens: tensor(Array.from(tokens.subarray(1)), 'int64'),
+      ...Object.fromEntries(Object.entries(inputs).map(([name, row]) => [name, floats(row)])),
+    },
+  };
+}
+
+const tensor = (data: number[], dtype: Tensor['dtype']): Tensor => ({ data, dtype, shape: [data.length] });
+
+/** The log-probs of a datum's answer as a row [T]: all targets, and 0 for the first token. */
+export function rowOf(
+  { logprobs }: { readonly logprobs: { readonly data: readonly (number | null)[] } },
+  tokens: Int32Array,
+): Float32Array {
+  if (logprobs.data.length !== tokens.length - 1)
+    throw new TinkerError(
+      'malformed',
+      `expected ${tokens.length - 1} log-probs of ${tokens.length} tokens, got ${logprobs.data.length}`,
+    );
+  const row = new Float32Array(tokens.length);
+  logprobs.data.forEach((logprob, t) => {
+    row[t + 1] = finiteLogprob(logprob, `the log-prob of target ${t}`);
+  });
+  return row;
+}
+
+/** @throws TinkerError `malformed`: a number that is missing or not finite fails the step and makes no update */
+export function finite(value: number | null | undefined, what: string): number {
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw new TinkerError('malformed', `${what} is not a finite number`);
+}
+
+/** Rounding may make the log-prob of a certain token exceed 0 by this much. */
+const MOST_ABOVE_CERTAIN = 0.01;
+
+/** @throws TinkerError `malformed` as `finite` does, and for a log-prob that exceeds 0 by more than rounding */
+export function finiteLogprob(value: number | null | undefined, what: string): number {
+  const logprob = finite(value, what);
+  if (logprob <= MOST_ABOVE_CERTAIN) return logprob;
+  throw new TinkerError('malformed', `${what} is ${logprob}, expected at most 0`);
+}
+
+/** A sequence, and the gradient of a loss with respect to its tokens' log-probs. */
+export interface GradientRow {
+  readonly tokens: Int32Array; // [T]
+  /** d loss / d logprobs, 0 for tokens that the model did not write. */
+  readonly gradient: Float32Array; // [T]
+  /** Log-probs of all targets as the server computed them; 0 for the first token. */
+  readonly logprobs: Float32Array; // [T]
+}
+
+/**
+ * A batch with exactly the gradient of `loss = Σ gradient · logprobs` with respect to the weights.
+ * @param datums The number of datums since the last update, in all batches: a server that averages divides by it
+ */
+export function gradientPass(rows: readonly GradientRow[], path: GradientPath, datums: number): PassInput {
+  if (path === 'weights') {
+    const weights = ({ gradient }: GradientRow) => gradient.map((g) => -g);
+    return { data: rows.map((row) => datumOf(row.tokens, { weights: weights(row) })), loss_fn: 'cross_entropy' };
+  }
+  // At ratio 1 the gradient of -ratio · advantage is -advantage for each log-prob.
+  const data = rows.map(({ tokens, gradient, logprobs }) => {
+    const scale = path === 'scaled-ratio' ? (tokens.length - 1) * datums : 1;
+    return datumOf(tokens, { logprobs, advantages: Float64Array.from(gradient, (g) => -g * scale) });
+  });
+  return { data, loss_fn: 'importance_sampling' };
+}
+
+/** Most datums and tokens in one request, so that bodies are only a few megabytes. */
+const MOST_DATUMS = 128;
+const MOST_TOKENS = 65_536;
+
+/**
+ * Parts of a batch that fit one request each, in order.
+ * @throws BackendError for an empty batch: some servers never answer one
+ */
+export function chunksOf<T extends { readonly tokens: Int32Array }>(rows: readonly T[]): T[][] {
+  const chunks: T[][] = [];
+  let tokens = Number.POSITIVE_INFINITY;
+  for (const row of rows) {
+    const last = chunks.at(-1);
+    if (last === undefined || last.length >= MOST_DATUMS || tokens + row.tokens.length > MOST_TOKENS) {
+      chunks.push([row]);
+      tokens = row.tokens.length;
+    } else {
+      last.push(row);
+      tokens += row.tokens.length;
+    }
+  }
+  if (chunks.length === 0) throw new BackendError('the batch is empty');
+  return chunks;
+}

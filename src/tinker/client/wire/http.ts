@@ -1,0 +1,138 @@
+import { setMaxListeners } from 'node:events';
+import pRetry from 'p-retry';
+import { z } from 'zod';
+import { AnswerError, messageOf } from '../../../base/errors.js';
+import type { Secret } from '../../../base/host.js';
+import { type WebAnswer, webRequest } from '../../../base/platform.js';
+import { failureOf, isKind, TinkerError } from './tinker-failure.js';
+
+/** Time limits, in seconds. */
+export interface Timing {
+  /** After this time a poll for a result, or any other single request, is abandoned and sent again. */
+  readonly request: number;
+  /** After this time a pending result counts as failed. */
+  readonly total: number;
+  readonly heartbeat: number;
+  /** Pause before the first retry. It doubles with each retry. */
+  readonly backOff: number;
+  /** Retries of a request if no server answers, or the server is busy. */
+  readonly retries: number;
+}
+
+export const defaultTiming: Timing = { request: 75, total: 1800, heartbeat: 10, backOff: 0.5, retries: 7 };
+
+const LONGEST_BACK_OFF_MS = 15_000;
+
+/** The size limit of answers: log-probs of a batch are a few megabytes. */
+const LONGEST_ANSWER_BYTES = 64e6;
+
+export interface HttpOptions {
+  /** The server's address, without `/api/v1`. */
+  readonly url: string;
+  readonly apiKey: Secret | undefined;
+  readonly timing: Timing;
+  /** Stops all requests. */
+  readonly signal: AbortSignal;
+}
+
+/** The root of the protocol's requests, from a server's address as people write it. */
+export const apiRoot = (url: string): string => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
+
+/**
+ * JSON over HTTP with one deadline per request. Errors are TinkerErrors. The key goes only to the server's own origin,
+ * and is masked in the server's texts.
+ */
+export class Http {
+  readonly timing: Timing;
+  readonly signal: AbortSignal;
+  readonly #root: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #secret: Secret | undefined;
+
+  constructor({ url, apiKey, timing, signal }: HttpOptions) {
+    this.timing = timing;
+    this.signal = signal;
+    setMaxListeners(0, signal); // every request that waits listens to it
+    this.#root = apiRoot(url);
+    this.#secret = apiKey;
+    this.#headers = { accept: 'application/json', ...(apiKey && { 'x-api-key': apiKey.reveal() }) };
+  }
+
+  /** One request, without retries. It uses GET if `body` is undefined. */
+  async once(path: string, body: unknown): Promise<unknown> {
+    let response: WebAnswer;
+    try {
+      const init =
+        body === undefined
+          ? { headers: this.#headers }
+          : {
+              method: 'POST',
+              headers: { ...this.#headers, 'content-type': 'application/json' },
+              body: JSON.stringify(body),
+            };
+      const timeoutMs = this.timing.request * 1000;
+      const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs, secret: this.#secret, signal: this.signal };
+      response = await webRequest(`${this.#root}/${path}`, { ...init, ...limits });
+    } catch (error) {
+      this.#throwIfClosed();
+      if (error instanceof AnswerError) {
+        const kind = error.reason === 'redirect' ? 'refused' : 'malformed';
+        throw new TinkerError(kind, `${path}: ${error.message}`);
+      }
+      const { code } = (error instanceof Error ? (error.cause ?? {}) : {}) as { code?: string };
+      // The connection was refused, so the request did not arrive and can be sent again.
+      const kind = code === 'ECONNREFUSED' ? 'busy' : 'unreachable';
+      throw new TinkerError(kind, `${path}: no answer from ${this.#root} (${code ?? messageOf(error)})`);
+    }
+    const text = response.text();
+    const answer = parse(text);
+    if (!response.ok) throw failureOf(path, response.status, answer ?? text);
+    if (answer === undefined)
+      throw new TinkerError('malformed', `${path}: expected JSON, got ${JSON.stringify(text.slice(0, 60))}`);
+    return answer;
+  }
+
+  /**
+   * Sends a request, and repeats it with back-off while the server is busy or absent. If the reply was lost on the way,
+   * the request is sent again only if it is `repeatable`.
+   */
+  async ask<S extends z.ZodType>(
+    path: string,
+    body: unknown,
+    schema: S,
+    { repeatable }: { readonly repeatable: boolean },
+  ): Promise<z.output<S>> {
+    const answer = await pRetry(() => this.once(path, body), {
+      retries: this.timing.retries,
+      minTimeout: this.timing.backOff * 1000,
+      maxTimeout: LONGEST_BACK_OFF_MS,
+      randomize: true,
+      signal: this.signal,
+      shouldRetry: ({ error }) => isKind(error, 'busy') || (repeatable && isKind(error, 'unreachable')),
+    }).catch((error: unknown) => {
+      this.#throwIfClosed();
+      throw error;
+    });
+    return read(path, schema, answer);
+  }
+
+  #throwIfClosed(): void {
+    if (this.signal.aborted) throw new TinkerError('refused', 'the backend was disposed of');
+  }
+}
+
+/** @throws TinkerError `malformed` with the field and its expected value */
+export function read<S extends z.ZodType>(request: string, schema: S, answer: unknown): z.output<S> {
+  const result = schema.safeParse(answer);
+  if (result.success) return result.data;
+  const text = z.prettifyError(result.error).replaceAll(/\s*\n\s*/g, ' ');
+  throw new TinkerError('malformed', `${request}: the answer does not follow the protocol: ${text.slice(0, 300)}`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // not JSON; the caller reports it with the status
+  }
+}

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { DialectError } from '../../base/core/errors.js';
+import { Futures } from './pending-requests.js';
+
+it('counts open requests, answers and errors alike, and refuses more than its limit', async () => {
+  const futures = new Futures(2);
+  let answer: (value: number) => void = () => {};
+  const first = futures.add(
+    () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+  );
+  const second = futures.add(async () => {
+    throw new Error('no such model');
+  });
+  expect(futures.pending).toBe(2);
+  expect(() => futures.add(async () => 1)).toThrow(DialectError);
+  expect(await futures.fetch(second, 1000)).toMatchObject({ type: 'error' });
+  expect(futures.pending).toBe(1);
+  answer(7);
+  expect(await futures.fetch(first, 1000)).toEqual({ type: 'answer', answer: 7 });
+  expect(futures.pending).toBe(0);
+});
+
+it('takes a request in without a look at all the others, which may be ten thousands', async () => {
+  const futures = new Futures(Number.POSITIVE_INFINITY);
+  const took = (count: number) => {
+    const before = process.cpuUsage();
+    for (let i = 0; i < count; i++) futures.add(async () => i);
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1e6; // seconds
+  };
+  expect(took(60_000)).toBeLessThan(2);
+  await futures.idle();
+  expect(futures.pending).toBe(0);
+});

@@ -1,0 +1,87 @@
+/** Results that clients fetch later. Each is kept for a time after it was fetched. */
+import { randomUUID } from 'node:crypto';
+import { DialectError } from '../../base/errors.js';
+
+/** Time that a fetched result is kept, because it may be lost on its way to the client. */
+const KEPT_AFTER_FETCH_MS = 120_000;
+/** Time that a result is kept for a client that does not fetch it. */
+const KEPT_MS = 3_600_000;
+const SWEEP_MS = 10_000;
+
+interface Future {
+  readonly outcome: Promise<Outcome>;
+  settled: boolean;
+  /** The time when it may be removed, on the clock of `performance`. */
+  until: number;
+}
+
+/** The result of a request. */
+export type Outcome =
+  | { readonly type: 'answer'; readonly answer: unknown }
+  | { readonly type: 'error'; readonly error: unknown };
+
+export class Futures {
+  readonly #futures = new Map<string, Future>();
+  readonly #most: number;
+  #pending = 0;
+  #swept = 0;
+
+  /** @param most The most requests in progress */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** The number of requests in progress. */
+  get pending(): number {
+    return this.#pending;
+  }
+
+  /** Accepts work and gives it a number. @throws DialectError 429 when too many requests are in progress */
+  add(work: () => Promise<unknown>): string {
+    this.#sweep();
+    if (this.pending >= this.#most)
+      throw new DialectError(429, 'busy', `${this.#most} requests are already in progress; try again later`);
+    const id = randomUUID();
+    const future: Future = {
+      outcome: work().then(
+        (answer): Outcome => ({ type: 'answer', answer }),
+        (error: unknown): Outcome => ({ type: 'error', error }),
+      ),
+      settled: false,
+      until: performance.now() + KEPT_MS,
+    };
+    this.#pending++;
+    void future.outcome.then(() => {
+      future.settled = true;
+      this.#pending--;
+    });
+    this.#futures.set(id, future);
+    return id;
+  }
+
+  /** Waits for a result, at most this long. @throws DialectError 404 for a number that is not known (any more) */
+  async fetch(id: string, timeoutMs: number): Promise<Outcome | 'pending'> {
+    const future = this.#futures.get(id);
+    if (future === undefined) throw new DialectError(404, 'unknown_future', 'Future not found');
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'pending'>((resolve) => {
+      timer = setTimeout(() => resolve('pending'), timeoutMs);
+    });
+    const outcome = await Promise.race([future.outcome, late]).finally(() => clearTimeout(timer));
+    const keep = outcome === 'pending' ? KEPT_MS : KEPT_AFTER_FETCH_MS;
+    future.until = performance.now() + keep;
+    return outcome;
+  }
+
+  /** Resolves when no request is in progress. */
+  async idle(): Promise<void> {
+    await Promise.all(Array.from(this.#futures.values(), ({ outcome }) => outcome));
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    if (now - this.#swept < SWEEP_MS) return;
+    this.#swept = now;
+    for (const [id, { settled, until }] of this.#futures) if (settled && until < now) this.#futures.delete(id);
+  }
+}

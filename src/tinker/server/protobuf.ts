@@ -1,0 +1,194 @@
+/**
+ * The messages that newer clients of the Tinker protocol send and receive as protobuf instead of JSON, by the numbers
+ * of their fields: ForwardBackwardRequest in, ForwardBackwardOutput and SampleResponse out.
+ */
+import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { DialectError, messageOf } from '../../base/errors.js';
+import type { PassInput } from './bodies.js';
+import type { SampleOutput } from './samplers.js';
+import type { PassOutput } from './served-model.js';
+import { refused } from './token-pass.js';
+
+const [FLOAT32, INT64] = [1, 2];
+
+/** The fields of a request for a pass, beside the batch. */
+export interface PassRequest {
+  readonly model_id: string;
+  readonly seq_id: number;
+  readonly forward_only: boolean;
+  readonly forward_backward_input: PassInput;
+}
+
+type PassDatum = PassInput['data'][number];
+
+/** Reads the fields of a message. `fields` has a reader for each known number; other fields are skipped. */
+function readFields(reader: BinaryReader, fields: Readonly<Record<number, (wireType: WireType) => void>>): void {
+  while (reader.pos < reader.len) {
+    const [number, wireType] = reader.tag();
+    const read = fields[number];
+    if (read === undefined) reader.skip(wireType, number);
+    else read(wireType);
+  }
+}
+
+/** @throws DialectError for bytes that are not a ForwardBackwardRequest */
+export function readPassRequest(bytes: Uint8Array): PassRequest {
+  const reader = new BinaryReader(bytes);
+  const data: PassDatum[] = [];
+  const config: Record<string, number> = {};
+  let model_id = '';
+  let seq_id = 0;
+  let loss_fn = '';
+  let forward_only = false;
+  try {
+    readFields(reader, {
+      1: () => {
+        model_id = reader.string();
+      },
+      2: () => {
+        seq_id = reader.int32();
+      },
+      3: () => void data.push(readDatum(reader.bytes())),
+      4: () => {
+        loss_fn = reader.string();
+      },
+      5: () => {
+        const [name, value] = readEntry(reader.bytes(), (entry) => entry.double());
+        config[name] = value;
+      },
+      6: () => {
+        forward_only = reader.bool();
+      },
+    });
+  } catch (error) {
+    if (error instanceof DialectError) throw error;
+    throw refused(`the body is not a ForwardBackwardRequest in protobuf: ${messageOf(error)}`);
+  }
+  if (data.length === 0) throw refused('expected at least one datum');
+  const forward_backward_input = { data, loss_fn, loss_fn_config: config };
+  return { model_id, seq_id, forward_only, forward_backward_input };
+}
+
+function readDatum(bytes: Uint8Array): PassDatum {
+  const reader = new BinaryReader(bytes);
+  const chunks: { tokens: ArrayLike<number> }[] = [];
+  const inputs: Record<string, { data: ArrayLike<number>; shape: number[] | undefined }> = {};
+  readFields(reader, {
+    1: () => void chunks.push({ tokens: readChunk(reader.bytes()) }),
+    2: () => {
+      const [name, tensor] = readEntry(reader.bytes(), (entry) => readTensor(entry.bytes()));
+      inputs[name] = tensor;
+    },
+  });
+  return { model_input: { chunks }, loss_fn_inputs: inputs };
+}
+
+/** An entry of a map: its key in field 1, its value in field 2. */
+function readEntry<T>(bytes: Uint8Array, value: (reader: BinaryReader) => T): [string, T] {
+  const reader = new BinaryReader(bytes);
+  let key = '';
+  const values: T[] = [];
+  readFields(reader, {
+    1: () => {
+      key = reader.string();
+    },
+    2: () => void values.push(value(reader)),
+  });
+  const last = values.at(-1);
+  if (last === undefined) throw refused(`'${key}' has no value`);
+  return [key, last];
+}
+
+function readChunk(bytes: Uint8Array): ArrayLike<number> {
+  const reader = new BinaryReader(bytes);
+  const tokens: number[] = [];
+  let isText = false;
+  readFields(reader, {
+    1: () => {
+      isText = true;
+      const text = new BinaryReader(reader.bytes());
+      readFields(text, {
+        1: () => {
+          for (const token of new Int32Array(aligned(text.bytes(), 4))) tokens.push(token);
+        },
+      });
+    },
+  });
+  if (!isText) throw refused('expected chunks of encoded text: this server reads only text');
+  return tokens;
+}
+
+function readTensor(bytes: Uint8Array): { data: ArrayLike<number>; shape: number[] } {
+  const reader = new BinaryReader(bytes);
+  const shape: number[] = [];
+  let dense = new Uint8Array();
+  let dtype = 0;
+  readFields(reader, {
+    1: () => {
+      dense = reader.bytes().slice();
+    },
+    2: () => {
+      throw refused('expected dense tensors');
+    },
+    3: () => {
+      dtype = reader.int32();
+    },
+    4: (wireType) => {
+      // A list of numbers comes packed or one by one.
+      const numbers = wireType === WireType.LengthDelimited ? new BinaryReader(reader.bytes()) : undefined;
+      if (numbers === undefined) shape.push(Number(reader.int64()));
+      else while (numbers.pos < numbers.len) shape.push(Number(numbers.int64()));
+    },
+  });
+  if (dtype === FLOAT32) return { data: new Float32Array(aligned(dense, 4)), shape };
+  if (dtype === INT64) return { data: Array.from(new BigInt64Array(aligned(dense, 8)), Number), shape };
+  throw refused('expected tensors of float32 or int64');
+}
+
+/** A copy of the bytes in a new buffer, so that numbers in them are aligned. */
+function aligned(bytes: Uint8Array, size: number): ArrayBuffer {
+  if (bytes.length % size !== 0) throw refused(`expected a multiple of ${size} bytes, got ${bytes.length}`);
+  return Uint8Array.from(bytes).buffer;
+}
+
+/** A field with a message or bytes. */
+function field(writer: BinaryWriter, number: number, bytes: Uint8Array): BinaryWriter {
+  return writer.tag(number, WireType.LengthDelimited).bytes(bytes);
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array | Int32Array | BigInt64Array) =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+
+/** A ForwardBackwardOutput: one record with its rows one after the other. */
+export function writePassOutput({ logprobs, loss }: PassOutput): Uint8Array<ArrayBuffer> {
+  const offsets = new BigInt64Array(logprobs.length + 1);
+  logprobs.forEach((row, i) => {
+    offsets[i + 1] = (offsets[i] as bigint) + BigInt(row.byteLength);
+  });
+  const flat = new Float32Array(Number(offsets.at(-1)) / 4);
+  logprobs.forEach((row, i) => {
+    flat.set(row, Number(offsets[i]) / 4);
+  });
+  const tensor = field(field(new BinaryWriter(), 1, bytesOf(flat)), 2, bytesOf(offsets));
+  tensor.tag(3, WireType.Varint).int32(FLOAT32);
+  const entry = new BinaryWriter().tag(1, WireType.LengthDelimited).string('logprobs');
+  const record = field(new BinaryWriter(), 2, field(entry, 2, tensor.finish()).finish());
+  record.tag(3, WireType.Varint).int64(logprobs.length);
+  const metric = new BinaryWriter().tag(1, WireType.LengthDelimited).string('loss:sum');
+  metric.tag(2, WireType.Bit64).double(loss);
+  const output = new BinaryWriter().tag(1, WireType.LengthDelimited).string('ArrayRecord');
+  return field(field(output, 2, record.finish()), 3, metric.finish()).finish();
+}
+
+/** A SampleResponse. */
+export function writeSampleOutput({ sequences, promptLogprobs }: SampleOutput): Uint8Array<ArrayBuffer> {
+  const response = new BinaryWriter();
+  for (const { tokens, logprobs, finishReason } of sequences) {
+    const sequence = new BinaryWriter().tag(1, WireType.Varint).int32(finishReason === 'stop' ? 0 : 1);
+    field(sequence, 2, bytesOf(Int32Array.from(tokens)));
+    field(response, 1, field(sequence, 3, bytesOf(Float32Array.from(logprobs))).finish());
+  }
+  if (promptLogprobs !== undefined)
+    field(response, 2, bytesOf(Float32Array.from(promptLogprobs, (logprob) => logprob ?? Number.NaN)));
+  return response.finish();
+}

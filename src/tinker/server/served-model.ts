@@ -1,0 +1,97 @@
+/** A model that a client trains: an adapter on a base, with its requests in the order of their arrival. */
+
+import { BackendError, DialectError } from '../../base/errors.js';
+import type { EmbeddedPolicy } from '../../engine/backends.js';
+import type { PassInput } from './bodies.js';
+import { tokenPass } from './token-pass.js';
+import type { SavedDescription } from './weights-store.js';
+
+/** The number of earlier requests that are recognised by their number. */
+const REMEMBERED = 256;
+
+/** The settings of an optimiser step, in the protocol's names. */
+interface AdamParams {
+  readonly learning_rate: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly eps: number;
+  readonly weight_decay: number;
+  readonly grad_clip_norm: number;
+}
+
+/** The log-probs of every target of a batch, a row per datum. */
+export interface PassOutput {
+  readonly loss: number;
+  readonly logprobs: readonly Float32Array[];
+}
+
+export type ModelDescription = Omit<SavedDescription, 'version' | 'time'>;
+
+export class ServedModel {
+  readonly id: string;
+  readonly session: string;
+  about: ModelDescription;
+  policy: EmbeddedPolicy;
+  #tail: Promise<unknown> = Promise.resolve();
+  /** By number: the body's digest and the request's future. */
+  readonly #numbered = new Map<number, { readonly digest: string; readonly id: string }>();
+
+  constructor(id: string, session: string, about: ModelDescription, policy: EmbeddedPolicy) {
+    this.id = id;
+    this.session = session;
+    this.about = about;
+    this.policy = policy;
+  }
+
+  /** Runs work after all earlier requests. */
+  inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#tail.then(work);
+    this.#tail = done.catch(() => {});
+    return done;
+  }
+
+  /**
+   * A request that is sent again with its number is the same request.
+   * @throws DialectError 409 for another request with the same number
+   */
+  once(number: number | null | undefined, digest: string, submit: () => string): string {
+    if (number === null || number === undefined) return submit();
+    const earlier = this.#numbered.get(number);
+    if (earlier !== undefined && earlier.digest !== digest)
+      throw new DialectError(409, 'reused', 'Training request sequence number was reused');
+    if (earlier !== undefined) return earlier.id;
+    const id = submit();
+    this.#numbered.set(number, { digest, id });
+    for (const old of this.#numbered.keys()) {
+      if (this.#numbered.size <= REMEMBERED) break;
+      this.#numbered.delete(old);
+    }
+    return id;
+  }
+
+  /** Log-probs. With `backward` also the gradient of the sum of all token losses, which is kept until the next step. */
+  async pass(input: PassInput, { backward }: { readonly backward: boolean }): Promise<PassOutput> {
+    const { samples, spec } = tokenPass(input, this.policy.config);
+    const { loss, logprobs } = backward
+      ? await this.policy.addTokenLosses(samples, spec)
+      : { loss: 0, logprobs: await this.policy.logprobs(samples) };
+    return { loss, logprobs: logprobs.map((row) => row.subarray(1)) };
+  }
+
+  /** @throws BackendError if the gradient is not finite: the weights do not change */
+  async optimStep(adam: AdamParams): Promise<number | undefined> {
+    const result = await this.policy.optimStep({
+      optimizer: {
+        type: 'adamw',
+        learningRate: adam.learning_rate,
+        beta1: adam.beta1,
+        beta2: adam.beta2,
+        epsilon: adam.eps,
+        weightDecay: adam.weight_decay,
+      },
+      clipNorm: adam.grad_clip_norm,
+    });
+    if (!result.applied) throw new BackendError('the gradient is not finite, so the update was skipped');
+    return result.norm;
+  }
+}

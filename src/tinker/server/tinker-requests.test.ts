@@ -1,0 +1,225 @@
+/** Requests that clients other than ours may send, and their results. */
+import { join } from 'node:path';
+import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { drmas } from '../../../test/support/command-line.js';
+import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
+import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { DialectError } from '../../base/core/errors.js';
+import { readArchive } from '../../base/platform/formats/tar-archive.js';
+import { readPassRequest, writeSampleOutput } from './protobuf.js';
+import { tokenPass } from './token-pass.js';
+
+const root = temporaryRoot();
+let server: TinkerServer;
+beforeAll(async () => {
+  const model = await writeBaseModel(root);
+  server = await serveTinker({ model, store: join(root, 'store'), token: 'secret', mostModels: 3, idleSeconds: 2 });
+});
+afterAll(() => server.close());
+
+const headers = { 'x-api-key': 'secret', 'content-type': 'application/json' };
+
+async function post(route: string, body: unknown) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const response = await fetch(`${server.url}/api/v1/${route}`, { method: 'POST', headers, body: text });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+/** The result of a request that was taken in. */
+async function ask(route: string, body: object): Promise<Record<string, unknown>> {
+  const { status, body: submitted } = await post(route, body);
+  expect({ status, submitted }).toMatchObject({ status: 200, submitted: { request_id: expect.any(String) } });
+  return (await post('retrieve_future', { request_id: submitted.request_id })).body;
+}
+
+const open = async () => String((await post('create_session', {})).body.session_id);
+async function model(session: string, rank = 2): Promise<string> {
+  const body = { session_id: session, base_model: 'base-model', lora_config: { rank, seed: 1 } };
+  return String((await ask('create_model', body)).model_id);
+}
+
+const tensor = (data: readonly number[]) => ({ data, dtype: 'float32', shape: [data.length] });
+const datum = (tokens: readonly number[], inputs: Readonly<Record<string, readonly number[]>> = {}) => ({
+  model_input: { chunks: [{ type: 'encoded_text', tokens: tokens.slice(0, -1) }] },
+  loss_fn_inputs: Object.fromEntries(
+    Object.entries({ target_tokens: tokens.slice(1), ...inputs }).map(([name, data]) => [name, tensor(data)]),
+  ),
+});
+const batch = (data: readonly unknown[], loss_fn = 'cross_entropy', loss_fn_config = {}) => ({
+  forward_backward_input: { data, loss_fn, loss_fn_config },
+});
+
+describe('a server of the Tinker protocol', () => {
+  it('requires its token, and answers with JSON to any request', async () => {
+    const bare = await fetch(`${server.url}/api/v1/get_server_capabilities`);
+    expect([bare.status, await bare.json()]).toEqual([401, { detail: expect.stringMatching(/token/) }]);
+    for (const body of ['', '[', 'null', '{"model_id":3}', `${'['.repeat(600)}${']'.repeat(600)}`, '"\u0000"']) {
+      for (const route of ['create_model', 'forward_backward', 'optim_step', 'asample', 'retrieve_future', 'nothing']) {
+        const { status, body: answer } = await post(route, body);
+        expect(status).toBeGreaterThanOrEqual(400);
+        expect(status).toBeLessThan(500);
+        expect(answer).toEqual({ detail: expect.any(String) });
+      }
+    }
+  });
+
+  it('names the faults of a batch, and keeps its weights and gradients unchanged', async () => {
+    const session = await open();
+    const model_id = await model(session);
+    const good = datum([1, 2, 3, 4]);
+    const nll = async () => {
+      const body = { model_id, forward_input: batch([good]).forward_backward_input };
+      return JSON.stringify((await ask('forward', body)).loss_fn_outputs);
+    };
+    const before = await nll();
+    const logprobs = [-1, -1, -1];
+    const cases: [unknown[], string, object, RegExp][] = [
+      [[datum([1, 2, 999])], 'cross_entropy', {}, /datum 0: token 2 is 999, which is not in the vocabulary of 261/],
+      [[good, datum(Array(70).fill(1))], 'cross_entropy', {}, /datum 1: 70 tokens do not fit .* context of 64/],
+      [[datum([1, 2, 3], { target_tokens: [2, 9] })], 'ppo', {}, /datum 0: logprobs is missing/],
+      [[datum([1, 2, 3], { target_tokens: [7, 3] })], 'cross_entropy', {}, /target 0 is 7, but the next input is 2/],
+      [[datum([1, 2, 3, 4], { logprobs })], 'importance_sampling', {}, /advantages is missing/],
+      [[datum([1, 2, 3], { weights: [1] })], 'cross_entropy', {}, /weights has the shape \[1\], expected \[2\]/],
+      [[good], 'dro', {}, /there is no loss_fn 'dro'; this server has cross_entropy/],
+      [[datum([1, 2, 3, 4], { logprobs, advantages: logprobs })], 'ppo', { clip: 1 }, /loss_fn_config has no 'clip'/],
+    ];
+    for (const [data, loss, config, message] of cases)
+      expect(await ask('forward_backward', { model_id, ...batch(data, loss, config) })).toEqual({
+        error: expect.stringMatching(message),
+        category: 'user',
+      });
+    expect((await post('forward_backward', { model_id, ...batch([]) })).status).toBe(422);
+    await ask('optim_step', { model_id, adam_params: { learning_rate: 1 } });
+    expect(await nll()).toBe(before);
+  });
+
+  it('does a numbered request once, and refuses another one under its number', async () => {
+    const session = await open();
+    const model_id = await model(session);
+    const learn = { model_id, seq_id: 1, ...batch([datum([1, 2, 3])]) };
+    const [first, again] = [await post('forward_backward', learn), await post('forward_backward', learn)];
+    expect(again.body.request_id).toBe(first.body.request_id);
+    const other = { ...learn, ...batch([datum([1, 2, 4])]) };
+    expect(await post('forward_backward', other)).toEqual({
+      status: 409,
+      body: { detail: 'Training request sequence number was reused' },
+    });
+    const norm = async (body: object) => {
+      await ask('forward_backward', body);
+      return (
+        (await ask('optim_step', { model_id, adam_params: { learning_rate: 0 } })).metrics as { grad_norm: number }
+      ).grad_norm;
+    };
+    const once = await norm(learn);
+    expect(await norm({ ...learn, seq_id: 2 })).toBe(once);
+    const twice = { ...learn, seq_id: 3, ...batch([datum([1, 2, 3]), datum([1, 2, 3], { weights: [1, 1] })]) };
+    expect(await norm(twice)).toBeCloseTo(2 * once, 4);
+  });
+
+  it('gives models back with their session, and holds no more of them than it may', {
+    tags: 'verify',
+    timeout: 30_000,
+  }, async () => {
+    const session = await open();
+    await expect.poll(() => model(session), { timeout: 10_000 }).toMatch(/:train:/); // earlier sessions have ended
+    const started = performance.now();
+    while (performance.now() - started < 3000) await post('session_heartbeat', { session_id: session });
+    const ids = [await model(session), await model(session)];
+    const more = { session_id: session, base_model: 'base-model' };
+    expect(await ask('create_model', more)).toMatchObject({
+      error: expect.stringMatching(/there are already 3 models/),
+    });
+    expect(await ask('create_model', { ...more, base_model: 'base' })).toMatchObject({
+      error: expect.stringMatching(/'base' is not served.*base-model/),
+    });
+    await ask('unload_model', { model_id: ids[0] });
+    await model(session);
+    await expect
+      .poll(async () => (await post('session_heartbeat', { session_id: await open() })).status, { timeout: 1000 })
+      .toBe(200);
+    await new Promise((resolve) => setTimeout(resolve, 3500));
+    expect(await post('get_info', { model_id: ids[1] })).toEqual({ status: 404, body: { detail: 'Model not found' } });
+    expect((await post('session_heartbeat', { session_id: session })).status).toBe(404);
+  });
+
+  it('packs saved adapters, keeps names apart, and reaches nothing outside its folder', async () => {
+    const session = await open();
+    const model_id = await model(session);
+    const { path } = await ask('save_weights_for_sampler', { model_id, path: 'kept' });
+    expect(path).toBe(`tinker://${model_id}/sampler_weights/kept`);
+    expect(await ask('save_weights_for_sampler', { model_id, path: 'kept' })).toMatchObject({
+      error: expect.stringMatching(/'kept' already exists/),
+    });
+    const url = `${server.url}/api/v1/training_runs/${model_id}/checkpoints`;
+    const archive = await fetch(`${url}/sampler_weights/kept/archive`, { headers });
+    const files = readArchive(new Uint8Array(await archive.arrayBuffer()));
+    expect([...files.keys()]).toEqual(['adapter_config.json', 'adapter_model.safetensors']);
+    expect(JSON.parse(Buffer.from(files.get('adapter_config.json') ?? []).toString())).toMatchObject({ r: 2 });
+    for (const name of ['../x', '..', 'a/b', '.hidden', ''])
+      expect((await post('save_weights', { model_id, path: name })).status).toBe(422);
+    for (const bad of ['/etc/passwd', 'tinker://../weights/x', `tinker://${model_id}/weights/../../x`])
+      expect(await ask('load_weights', { model_id, path: bad })).toMatchObject({ category: 'user' });
+    const session_id = session;
+    expect(await post('create_sampling_session', { session_id, model_path: path })).toMatchObject({ status: 200 });
+    expect((await fetch(`${url}/sampler_weights/kept`, { method: 'DELETE', headers })).status).toBe(204);
+    expect((await post('create_sampling_session', { session_id, model_path: path })).status).toBe(404);
+  });
+});
+
+describe('protobuf', () => {
+  /** A request as the official client 0.38.0 wrote it. */
+  const recorded = Buffer.from(
+    'CglzOnRyYWluOjAQAxqIAQoQCg4KDAEAAAACAAAAAwAAABIhCgphZHZhbnRhZ2VzEhMKDAAAAAAAAIA/AAAAvxgBIgEDEh8KCGxvZ3Byb2JzEhMK' +
+      'DAAAwL8AAADAAACAvhgBIgEDEjAKDXRhcmdldF90b2tlbnMSHwoYAgAAAAAAAAADAAAAAAAAAAQAAAAAAAAAGAIiAQMiA3BwbyoeChNjbGlwX2hp' +
+      'Z2hfdGhyZXNob2xkEQAAAAAAAPg/Kh0KEmNsaXBfbG93X3RocmVzaG9sZBHNzMzMzMzsPzogChNjbGlwX2hpZ2hfdGhyZXNob2xkEgkJAAAAAAAA' +
+      '+D86HwoSY2xpcF9sb3dfdGhyZXNob2xkEgkJzczMzMzM7D8=',
+    'base64',
+  );
+
+  it('reads the messages of the official client', () => {
+    const { forward_backward_input, ...rest } = readPassRequest(recorded);
+    expect(rest).toEqual({ model_id: 's:train:0', seq_id: 3, forward_only: false });
+    const { samples, spec } = tokenPass(forward_backward_input, { vocabSize: 9, context: 9 });
+    expect(spec).toMatchObject({ type: 'ppo-clip', clipHigh: 0.5 });
+    expect(samples).toMatchObject([
+      { tokens: Int32Array.of(1, 2, 3, 4), behaviourLogprobs: Float32Array.of(0, -1.5, -2, -0.25) },
+    ]);
+    expect(samples[0]?.advantages).toEqual(Float32Array.of(0, 0, 1, -0.5));
+  });
+
+  it('refuses every part of it that is cut off, and never breaks over other bytes', () => {
+    for (let length = 0; length < recorded.length; length++) {
+      const bytes = recorded.subarray(0, length);
+      for (const input of [bytes, Buffer.concat([recorded.subarray(length), bytes])])
+        try {
+          readPassRequest(input);
+        } catch (error) {
+          expect(error).toBeInstanceOf(DialectError);
+        }
+    }
+  });
+
+  it('writes samples with their numbers', () => {
+    const sequences = [{ tokens: [5, 6], logprobs: [-0.5, -1], finishReason: 'length' as const }];
+    const reader = new BinaryReader(writeSampleOutput({ sequences, promptLogprobs: [null, -2] }));
+    expect(reader.tag()[0]).toBe(1);
+    const sequence = new BinaryReader(reader.bytes());
+    expect([sequence.tag()[0], sequence.int32(), sequence.tag()[0]]).toEqual([1, 1, 2]);
+    expect(new Int32Array(Uint8Array.from(sequence.bytes()).buffer)).toEqual(Int32Array.of(5, 6));
+    expect(reader.tag()[0]).toBe(2);
+    expect(new Float32Array(Uint8Array.from(reader.bytes()).buffer)).toEqual(Float32Array.of(Number.NaN, -2));
+  });
+});
+
+describe('serve --tinker', () => {
+  it.each([
+    [['base-model', '--store', 'x'], /--store and --max-adapters need --tinker/],
+    [['no-such-model', '--tinker'], /no-such-model/],
+    [['base-model', '--tinker', '--host', '0.0.0.0'], /set a token for clients with --token/],
+  ])('refuses %j', async ([name = '', ...words], message) => {
+    const { code, err } = await drmas(['serve', join(root, name), ...words], { environment: {} });
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
+  });
+});
