@@ -9,7 +9,8 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createWasmKernels } from '../../dist/src/tensor/wasm/wasm.js';
+import { build } from 'vite';
+import { createWasmKernels } from '../../dist/src/engine/tensor/wasm/wasm.js';
 import { trainingStep } from './step.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -17,9 +18,28 @@ const TIMEOUT_MS = 90_000;
 const TOLERANCE = 1e-6;
 const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
 const PAGE = `<!doctype html><script>
-  new Worker('/test/browser/worker.mjs', { type: 'module' }).onerror = (event) =>
+  new Worker('/worker.js', { type: 'module' }).onerror = (event) =>
     fetch('/result', { method: 'POST', body: JSON.stringify({ error: 'the worker failed: ' + event.message }) });
 </script>`;
+
+/** Bundles the worker, since a browser finds no npm packages by their names. Returns the bundle's directory. */
+async function bundleWorker() {
+  const directory = mkdtempSync(join(tmpdir(), 'drmas-browser-bundle-'));
+  await build({
+    configFile: false,
+    root,
+    base: './',
+    logLevel: 'error',
+    worker: { format: 'es' },
+    build: {
+      outDir: directory,
+      target: 'es2022',
+      modulePreload: false,
+      rolldownOptions: { input: join(root, 'test/browser/worker.mjs'), output: { entryFileNames: 'worker.js' } },
+    },
+  });
+  return directory;
+}
 
 const candidates = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
 const browser = candidates.find((name) => spawnSync(name, ['--version']).status === 0);
@@ -48,7 +68,8 @@ function inBrowser(headers) {
         return;
       }
       try {
-        const content = path === '/' ? PAGE : readFileSync(join(root, path));
+        const folder = path.startsWith('/native/') ? root : bundle;
+        const content = path === '/' ? PAGE : readFileSync(join(folder, path));
         response.setHeaders(
           new Map(Object.entries({ ...headers, 'content-type': TYPES[extname(path)] ?? 'text/html' })),
         );
@@ -91,6 +112,8 @@ function inBrowser(headers) {
 
 const here = await trainingStep(createWasmKernels(readFileSync(join(root, 'native/drmas.wasm'))));
 if (!(here.after < here.before)) throw new Error(`the step did not lower the loss: ${here.before}, ${here.after}`);
+const bundle = await bundleWorker();
+process.once('exit', () => rmSync(bundle, { recursive: true, force: true }));
 for (const [threads, headers] of [
   [1, {}],
   [2, ISOLATED],
