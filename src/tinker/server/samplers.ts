@@ -3,7 +3,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { DialectError } from '../../base/errors.js';
 import { type RandomKey, randomKey } from '../../base/math.js';
 import type { EmbeddedFrozen } from '../../engine/backends.js';
-import type { Generation, WeightsSpec } from '../../engine/contract.js';
+import { type Generation, isGreedy, type WeightsSpec } from '../../engine/contract.js';
 import type { EmbeddedBackend } from '../../engine/embedded.js';
 import type { SampleBody } from './bodies.js';
 import type { ServedModel } from './served-model.js';
@@ -165,7 +165,7 @@ async function draw(model: EmbeddedFrozen, body: SampleBody): Promise<SampleOutp
       Array.from({ length: num_samples }, async (_, i) => {
         const generation = await model.generate({ ...request, key: keyOf(i) });
         // Log-probs are given at temperature 1, as a training pass computes them.
-        if (temperature === 0 || temperature === 1) return generation;
+        if (isGreedy(temperature) || temperature === 1) return generation;
         const { tokens } = generation;
         const logprobs = (await logprobsOf(model, [...prompt, ...tokens])).slice(prompt.length);
         return { ...generation, logprobs };

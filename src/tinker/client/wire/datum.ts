@@ -3,6 +3,7 @@
  */
 import { BackendError } from '../../../base/errors.js';
 import type { TrainingSample } from '../../../base/nouns.js';
+import { isGreedy } from '../../../engine/contract.js';
 import type { GradientPath } from '../server-profile.js';
 import type { Datum, PassInput, Tensor } from './answers.js';
 import { TinkerError } from './tinker-failure.js';
@@ -38,7 +39,7 @@ export function requireSample(sample: TrainingSample, limits: Limits): void {
   requireTokens(tokens, limits, 2);
   for (const [name, { length }] of Object.entries({ mask, behaviourLogprobs, advantages }))
     if (length !== tokens.length) throw new BackendError(`${name} has ${length} entries, tokens ${tokens.length}`);
-  if (temperature !== 1 && temperature !== 0)
+  if (temperature !== 1 && !isGreedy(temperature))
     throw new BackendError(`a Tinker server computes log-probs at temperature 1, the sample's is ${temperature}`);
   if (mask[0] !== 0)
     throw new BackendError('the first token of a sample cannot be predicted: there is no token before it');
