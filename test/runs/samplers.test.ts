@@ -41,7 +41,7 @@ it('learns from what vLLM sampled with the weights of each update, as if it had 
 });
 
 it('warns of an engine whose log-probs are not the trainer’s', async () => {
-  fakes.sglang.gap = 0.2;
+  fakes.sglang.gap = -0.2; // not above 0: such log-probs are refused
   const run = await trainTiny(root, recipe(sglang({ url: fakes.sglang.url }), {}, ['training.steps=1']));
   fakes.sglang.gap = 0;
   for (const gap of await gapsOf(run)) expect(gap).toBeCloseTo(0.2, 3);

@@ -28,7 +28,7 @@ const message = z.object({
 });
 const completion = z.object({
   choices: z.array(z.object({ message, finish_reason: z.string().nullish() })).min(1),
-  usage: z.object({ prompt_tokens: z.int().optional(), completion_tokens: z.int().optional() }).nullish(),
+  usage: z.object({ prompt_tokens: z.int().min(0).optional(), completion_tokens: z.int().min(0).optional() }).nullish(),
 });
 
 /** Makes no request yet. `environment` may hold OPENAI_API_KEY. Key and prompts are sent only to the URL's origin. */
