@@ -79,11 +79,12 @@ export class SamplerFake {
       fake.keys.add(c.req.header('authorization'));
       if (c.req.method === 'POST') requests.push({ path: c.req.path, body: await c.req.json() });
       await next();
-      if (fake.lie === undefined || !/completions|generate/.test(c.req.path)) return;
+      if (fake.lie === undefined || !/completions|generate/.test(c.req.path)) return undefined;
       const { status } = c.res;
       const text = fake.lie(await c.res.text());
       c.res = undefined;
       c.res = new Response(text, { status, headers: { 'content-type': 'application/json' } });
+      return undefined;
     });
     if (options.type === 'vllm') fake.#vllm(app);
     else fake.#sglang(app);

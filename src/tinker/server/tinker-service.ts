@@ -2,7 +2,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { DialectError, NonFiniteError, suggestion } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
+import { type Files, waitMs } from '../../base/host.js';
 import type { EmbeddedPolicy } from '../../engine/backends.js';
 import { type AdapterSettings, PROJECTIONS } from '../../engine/contract.js';
 import type { EmbeddedBackend } from '../../engine/embedded.js';
@@ -54,7 +54,7 @@ export class TinkerService {
     this.#options = options;
     this.store = new WeightsStore(options.files, options.store);
     this.#samplers = new Samplers(options.backend);
-    this.#sweep = setInterval(() => this.#endIdle(), 250 * options.idleSeconds).unref();
+    this.#sweep = setInterval(() => this.#endIdle(), waitMs(250 * options.idleSeconds)).unref();
   }
 
   get models(): number {
