@@ -7,6 +7,8 @@ const KEPT_AFTER_FETCH_MS = 120_000;
 /** Time that a result is kept for a client that does not fetch it. */
 const KEPT_MS = 3_600_000;
 const SWEEP_MS = 10_000;
+/** The most results that are kept; older ones are dropped, so that clients that fetch none take no memory. */
+const MOST_KEPT = 4096;
 
 interface Future {
   readonly outcome: Promise<Outcome>;
@@ -80,6 +82,10 @@ export class Futures {
 
   #sweep(): void {
     const now = performance.now();
+    for (const [id, { settled }] of this.#futures) {
+      if (this.#futures.size < MOST_KEPT) break;
+      if (settled) this.#futures.delete(id);
+    }
     if (now - this.#swept < SWEEP_MS) return;
     this.#swept = now;
     for (const [id, { settled, until }] of this.#futures) if (settled && until < now) this.#futures.delete(id);

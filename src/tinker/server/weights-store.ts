@@ -34,7 +34,8 @@ export interface SavedWeights extends SavedDescription {
 /** `tinker://MODEL/PURPOSE/NAME` */
 export const pathOf = (model: string, purpose: Purpose, name: string) => `tinker://${model}/${purpose}/${name}`;
 
-const PATH = /^tinker:\/\/([\w:-]{1,100})\/(weights|sampler_weights)\/([\w-][\w.-]{0,99})$/;
+/** Of saved weights, as clients name them. */
+export const CHECKPOINT_PATH = /^tinker:\/\/([\w:-]{1,100})\/(weights|sampler_weights)\/([\w-][\w.-]{0,99})$/;
 
 /** Some file systems do not allow colons in names. */
 const folderOf = (model: string) => model.replaceAll(':', '-');
@@ -76,7 +77,7 @@ export class WeightsStore {
 
   /** @throws DialectError 404 if there are no weights at the path */
   async open(path: string): Promise<SavedWeights> {
-    const [, model, purpose, name] = PATH.exec(path) ?? [];
+    const [, model, purpose, name] = CHECKPOINT_PATH.exec(path) ?? [];
     if (model === undefined || purpose === undefined || name === undefined)
       throw refused(`expected a path like tinker://MODEL/weights/NAME, got '${path.slice(0, 200)}'`);
     const directory = join(this.#root, folderOf(model), purpose, name);
