@@ -14,7 +14,7 @@ export interface OptimStepSettings {
    */
   readonly skipAboveNorm?: number;
   /**
-   * If the update leaves a number that is not finite, weights and optimiser go back to their values before it. It costs
+   * If the update leaves a weight that is not finite, weights and optimiser go back to their values before it. It costs
    * a copy of both for each step. Only the embedded engine has it.
    */
   readonly undoNonFinite?: boolean;

@@ -16,21 +16,28 @@ const MOST_CHUNKS = 4096;
 
 const text = z.string().max(300);
 
+/** A list with bounds for its length. Its elements are not read. */
+const anyList = (most: number, least = 0) =>
+  z.unknown().transform((list, context) => {
+    const fits = Array.isArray(list) && list.length >= least && list.length <= most;
+    if (fits) return list as unknown[];
+    const message = `expected a list of ${least} to ${most}, found ${short(list)}`;
+    context.addIssue({ code: 'custom', message, input: list });
+    return z.NEVER;
+  });
+
 /** The elements are read only if the list has the right length: a long list of wrong elements costs nothing. */
 const listOf = <Element extends z.ZodType>(element: Element, most: number, least = 0) =>
-  z.array(z.unknown()).min(least, `expected at least ${least}`).max(most).pipe(z.array(element));
+  anyList(most, least).pipe(z.array(element));
 
 /** A list of numbers. Only its first fault is named. */
 const numbersOf = (faultOf: (value: unknown) => string | undefined) =>
-  z
-    .array(z.unknown())
-    .max(LONGEST_LIST)
-    .transform((list, context) => {
-      const at = list.findIndex((value) => faultOf(value) !== undefined);
-      if (at < 0) return list as number[];
-      context.addIssue({ code: 'custom', path: [at], message: `found ${faultOf(list[at])}`, input: list });
-      return z.NEVER;
-    });
+  anyList(LONGEST_LIST).transform((list, context) => {
+    const at = list.findIndex((value) => faultOf(value) !== undefined);
+    if (at < 0) return list as number[];
+    context.addIssue({ code: 'custom', path: [at], message: `found ${faultOf(list[at])}`, input: list });
+    return z.NEVER;
+  });
 
 const tokens = numbersOf((value) => idFault(value, MOST_IDS));
 const floats = numbersOf((value) =>
@@ -48,11 +55,7 @@ const modelInput = z.object({ chunks });
 const tensorOf = <Data extends z.ZodType>(data: Data) =>
   z.object({
     data,
-    shape: z
-      .array(z.unknown())
-      .max(8)
-      .pipe(z.array(z.int().min(0)))
-      .nullish(),
+    shape: listOf(z.int().min(0), 8).nullish(),
     sparse_crow_indices: z.null().optional(),
   });
 

@@ -132,11 +132,15 @@ const cases: readonly Case[] = [
   pass('an unknown clip', batch([honest], 'ppo', { constructor: 1 }), /loss_fn_config has no 'constructor'/),
   pass('a clip of a text', batch([honest], 'ppo', { clip_low_threshold: '1' }), /clip_low_threshold/),
   pass('clips around 2', batch([honest], 'ppo', { clip_low_threshold: 2 }), /clip thresholds around 1/),
-  pass('no datum', batch([]), /expected at least 1/),
-  pass('10,000 datums', batch(new Array(10_000).fill(honest)), /data: Too big/),
-  pass('a million wrong datums', batch(new Array(1e6).fill(0)), /data: Too big/),
+  pass('no datum', batch([]), /data: expected a list of 1 to 8192, found a list of 0/),
+  pass(
+    '10,000 datums',
+    batch(new Array(10_000).fill(honest)),
+    /data: expected a list of 1 to 8192, found a list of 10000/,
+  ),
+  pass('a million wrong datums', batch(new Array(1e6).fill(0)), /data: expected a list of 1 to 8192/),
   pass('a million wrong tokens', batch([datum(new Array(1e6).fill(0.5), [])]), /tokens\.0: found 0\.5/),
-  pass('datums that are no list', batch({ length: 3 }), /data: Invalid input: expected array, .*found an object/),
+  pass('datums that are no list', batch({ length: 3 }), /data: expected a list of 1 to 8192, found an object/),
   pass('no tokens', batch([datum([], [])]), /expected at least one token/),
   pass(
     'more tokens than the context',
@@ -253,9 +257,8 @@ describe('a hostile client', () => {
       category: 'user',
     });
     expect([first, ...rest.slice(1)]).toEqual(await numbers(client, [usual, usual]));
-    expect(await numbers(client, [wild, usual])).toEqual(
-      [refused, ...(await numbers(client, [usual]))].map((each, i) => (i === 0 ? expect.anything() : each)),
-    );
+    const [, ...after] = await numbers(client, [wild, usual]); // a first update, before there are moments
+    expect(after).toEqual(await numbers(client, [usual]));
   });
 
   it('gets no more memory than the budget, whose message names the needed and the free', async () => {

@@ -7,7 +7,7 @@ const KEPT_AFTER_FETCH_MS = 120_000;
 /** Time that a result is kept for a client that does not fetch it. */
 const KEPT_MS = 3_600_000;
 const SWEEP_MS = 10_000;
-/** The most results that are kept; older ones are dropped, so that clients that fetch none take no memory. */
+/** So many results are kept at least; older ones are dropped, so that clients that fetch none take no memory. */
 const MOST_KEPT = 4096;
 
 interface Future {
@@ -25,6 +25,8 @@ export type Outcome =
 export class Futures {
   readonly #futures = new Map<string, Future>();
   readonly #most: number;
+  /** The ids of results, the oldest first. */
+  readonly #settled: string[] = [];
   #pending = 0;
   #swept = 0;
 
@@ -56,6 +58,7 @@ export class Futures {
     void future.outcome.then(() => {
       future.settled = true;
       this.#pending--;
+      this.#keep(id);
     });
     this.#futures.set(id, future);
     return id;
@@ -80,12 +83,14 @@ export class Futures {
     await Promise.all(Array.from(this.#futures.values(), ({ outcome }) => outcome));
   }
 
+  #keep(id: string): void {
+    this.#settled.push(id);
+    if (this.#settled.length <= 2 * MOST_KEPT) return;
+    for (const old of this.#settled.splice(0, MOST_KEPT)) this.#futures.delete(old);
+  }
+
   #sweep(): void {
     const now = performance.now();
-    for (const [id, { settled }] of this.#futures) {
-      if (this.#futures.size < MOST_KEPT) break;
-      if (settled) this.#futures.delete(id);
-    }
     if (now - this.#swept < SWEEP_MS) return;
     this.#swept = now;
     for (const [id, { settled, until }] of this.#futures) if (settled && until < now) this.#futures.delete(id);

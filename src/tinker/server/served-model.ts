@@ -2,6 +2,7 @@
 
 import { BackendError, DialectError, NonFiniteError } from '../../base/errors.js';
 import type { EmbeddedPolicy } from '../../engine/backends.js';
+import { type AdapterSettings, PROJECTIONS } from '../../engine/contract.js';
 import { refused, type TokenPass } from './token-pass.js';
 import type { SavedDescription } from './weights-store.js';
 
@@ -25,6 +26,16 @@ export interface PassOutput {
 }
 
 export type ModelDescription = Omit<SavedDescription, 'version' | 'time'>;
+
+const ATTENTION = PROJECTIONS.slice(0, 4);
+const FEED_FORWARD = PROJECTIONS.slice(4);
+
+/** @throws DialectError for an adapter without targets */
+export function adapterOf({ rank, alpha, attention, feedForward }: ModelDescription): AdapterSettings {
+  const targets = [...(attention ? ATTENTION : []), ...(feedForward ? FEED_FORWARD : [])];
+  if (targets.length === 0) throw refused('expected an adapter of train_attn, of train_mlp or of both');
+  return { rank, alpha, targets };
+}
 
 type ServedModelParts = Pick<ServedModel, 'id' | 'session' | 'about' | 'policy' | 'release'>;
 

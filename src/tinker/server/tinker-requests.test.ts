@@ -203,6 +203,18 @@ describe('protobuf', () => {
     }
   });
 
+  it.each([
+    [{ target_tokens: [2, 2 ** 32 + 4] }, /token 2 is 4294967300, expected a token id of 0 to 8/],
+    [{ target_tokens: [2, 1.5] }, /token 2 is 1\.5, expected/],
+    [{ target_tokens: [2, 3], weights: [1, Number.NaN] }, /weights 1 is NaN, expected a finite number/],
+    [{ target_tokens: [2, 3], weights: [1, Infinity] }, /weights 1 is Infinity, expected a finite number/],
+  ])('refuses the numbers of %j, which no schema has seen', (inputs, message) => {
+    const named = Object.entries(inputs).map(([name, data]) => [name, { data }]);
+    const data = [{ model_input: { chunks: [{ tokens: [1, 2] }] }, loss_fn_inputs: Object.fromEntries(named) }];
+    const limits = { vocabSize: 9, context: 9 };
+    expect(() => tokenPass({ data, loss_fn: 'cross_entropy' }, limits)).toThrow(message);
+  });
+
   it('writes samples with their numbers', () => {
     const sequences = [{ tokens: [5, 6], logprobs: [-0.5, -1], finishReason: 'length' as const }];
     const reader = new BinaryReader(writeSampleOutput({ sequences, promptLogprobs: [null, -2] }));

@@ -2,9 +2,8 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { DialectError, NonFiniteError, suggestion } from '../../base/errors.js';
-import { type Files, waitMs } from '../../base/host.js';
+import type { Files } from '../../base/host.js';
 import type { EmbeddedPolicy } from '../../engine/backends.js';
-import { type AdapterSettings, PROJECTIONS } from '../../engine/contract.js';
 import type { EmbeddedBackend } from '../../engine/embedded.js';
 import type {
   createModelBody,
@@ -17,20 +16,15 @@ import type {
 } from './bodies.js';
 import { type AdapterBytes, adapterBytes, MemoryBudget, mostRank } from './memory-budget.js';
 import { drawsOf, type SampledBase, type SampleOutput, type SamplerSource, Samplers } from './samplers.js';
-import { type ModelDescription, type PassOutput, ServedModel } from './served-model.js';
+import { adapterOf, type ModelDescription, type PassOutput, ServedModel } from './served-model.js';
+import { Sessions } from './sessions.js';
 import { refused, tokenPass } from './token-pass.js';
 import { type Purpose, WeightsStore } from './weights-store.js';
-
-/** The most sessions. Each ends some time after its last request. */
-const MOST_SESSIONS = 4096;
 
 /** The alpha that other servers of the protocol give adapters. */
 const ALPHA = 32;
 /** The rank of an adapter whose client names none. */
 const RANK = 32;
-
-const ATTENTION = PROJECTIONS.slice(0, 4);
-const FEED_FORWARD = PROJECTIONS.slice(4);
 
 export interface TinkerServiceOptions {
   readonly backend: EmbeddedBackend;
@@ -54,23 +48,20 @@ export class TinkerService {
   readonly #options: TinkerServiceOptions;
   readonly #samplers: Samplers;
   readonly #memory: MemoryBudget;
-  /** The time of the last heartbeat or request, on the clock of `performance`. */
-  readonly #sessions = new Map<string, number>();
+  readonly #sessions: Sessions;
   readonly #models = new Map<string, ServedModel>();
   /** Includes models that are being created. A repeated request for such a model gets the same one. */
   readonly #making = new Map<string, Promise<ServedModel>>();
-  readonly #sweep: NodeJS.Timeout;
 
   constructor(options: TinkerServiceOptions) {
     this.#options = options;
     this.store = new WeightsStore(options.files, options.store);
     this.#memory = new MemoryBudget(options.memory);
     this.#samplers = new Samplers(options.backend, this.#memory);
-    this.#sweep = setInterval(() => this.#endIdle(), waitMs(250 * options.idleSeconds)).unref();
-  }
-
-  get models(): number {
-    return this.#models.size;
+    this.#sessions = new Sessions(options.idleSeconds, (ended) => {
+      this.#samplers.end(ended);
+      for (const { id, session } of this.#models.values()) if (session === ended) void this.unload(id).catch(() => {});
+    });
   }
 
   /** The served models, as the protocol lists them. */
@@ -79,29 +70,24 @@ export class TinkerService {
   }
 
   close(): void {
-    clearInterval(this.#sweep);
+    this.#sessions.close();
   }
 
   /** @throws DialectError 429 when there are too many sessions */
   openSession(): string {
-    if (this.#sessions.size >= MOST_SESSIONS)
-      throw new DialectError(429, 'busy', `there are already ${MOST_SESSIONS} sessions; try again later`);
-    const id = `session_${randomUUID()}`;
-    this.#sessions.set(id, performance.now());
-    return id;
+    return this.#sessions.open();
   }
 
   /** @throws DialectError 404 for a session that has ended */
   heartbeat(session: string): void {
-    if (!this.#sessions.has(session)) throw new DialectError(404, 'unknown_session', 'Session not found');
-    this.#sessions.set(session, performance.now());
+    this.#sessions.heartbeat(session);
   }
 
   /** @throws DialectError 404 for a model that does not exist (any more) */
   model(id: string): ServedModel {
     const model = this.#models.get(id);
     if (model === undefined) throw new DialectError(404, 'unknown_model', 'Model not found');
-    this.#sessions.set(model.session, performance.now());
+    this.#sessions.hear(model.session);
     return model;
   }
 
@@ -119,21 +105,20 @@ export class TinkerService {
       attention: train_attn,
       feedForward: train_mlp,
     };
-    if (this.#present(body) === undefined) {
+    if (this.#present(modelId(body)) === undefined) {
       this.#requirePlace(about);
       this.#memory.require(this.#bytesOf(about).trained, describe(about));
     }
     return () => this.#make(body, about, seed ?? randomInt(2 ** 31));
   }
 
-  #present(of: NumberedModel): ServedModel | Promise<ServedModel> | undefined {
-    const id = modelId(of);
+  #present(id: string): ServedModel | Promise<ServedModel> | undefined {
     return this.#models.get(id) ?? this.#making.get(id);
   }
 
   #requirePlace({ baseModel }: ModelDescription): void {
-    const { mostModels } = this.#options;
     this.#base(baseModel);
+    const { mostModels } = this.#options;
     if (this.#models.size + this.#making.size >= mostModels)
       throw refused(`there are already ${mostModels} models, the limit of this server (--max-adapters)`);
   }
@@ -144,9 +129,9 @@ export class TinkerService {
 
   /** The model of a session by its number there. @throws DialectError as `createModel` does */
   async #make(of: NumberedModel, about: ModelDescription, seed: number): Promise<ServedModel> {
-    const present = this.#present(of);
-    if (present !== undefined) return present;
     const id = modelId(of);
+    const present = this.#present(id);
+    if (present !== undefined) return present;
     this.#requirePlace(about);
     const release = this.#memory.take(this.#bytesOf(about).trained, describe(about));
     const making = this.#open(id, about, seed)
@@ -304,16 +289,6 @@ export class TinkerService {
       }
     };
   }
-
-  #endIdle(): void {
-    const { idleSeconds } = this.#options;
-    for (const [session, heard] of this.#sessions) {
-      if (performance.now() - heard < 1000 * idleSeconds) continue;
-      this.#sessions.delete(session);
-      this.#samplers.end(session);
-      for (const { id, session: of } of this.#models.values()) if (of === session) void this.unload(id).catch(() => {});
-    }
-  }
 }
 
 /** A model's place in its session. */
@@ -326,10 +301,3 @@ interface NumberedModel {
 const modelId = ({ session_id, model_seq_id }: NumberedModel) => `${session_id}:train:${model_seq_id ?? randomUUID()}`;
 
 const describe = ({ rank }: ModelDescription) => `an adapter of rank ${rank}`;
-
-/** @throws DialectError for an adapter without targets */
-function adapterOf({ rank, alpha, attention, feedForward }: ModelDescription): AdapterSettings {
-  const targets = [...(attention ? ATTENTION : []), ...(feedForward ? FEED_FORWARD : [])];
-  if (targets.length === 0) throw refused('expected an adapter of train_attn, of train_mlp or of both');
-  return { rank, alpha, targets };
-}

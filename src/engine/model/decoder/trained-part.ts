@@ -87,7 +87,7 @@ export async function clippedStep(
     try {
       for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
       // A moment that is NaN reaches the weights with the next update. All moments are checked before a save.
-      for (const part of parts) await requireFinite(kernels, part, { optimizer: undoNonFinite });
+      for (const part of parts) await requireFinite(kernels, part, { optimizer: false });
     } catch (error) {
       for (const copy of copies) copy.restore();
       for (const { gradient } of parts) kernels.fill({ x: gradient, value: 0 });
