@@ -27,7 +27,8 @@ describe('the page', () => {
   });
 
   it('fills marked quotations of other pages again', () => {
-    const page = (text: string) => `Before.\n<!-- finding: {{score:made-up/dose-1/grpo}} -->${text}<!-- end -->\nAfter.`;
+    const page = (text: string) =>
+      `Before.\n<!-- finding: {{score:made-up/dose-1/grpo}} -->${text}<!-- end -->\nAfter.`;
     expect(fillMarked(page('old\ntext'), fill)).toBe(page('50.0 %'));
     expect(fillMarked('no quotation', fill)).toBe('no quotation');
   });

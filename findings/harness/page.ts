@@ -16,6 +16,7 @@ import {
 } from './analysis.js';
 import { jobsOf, type Part, type Primary, type Question, type Regime } from './declaration.js';
 import { figureName, gainText, partFigure, partText, slopeText } from './part-text.js';
+import { pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure } from './summary.js';
 import { distinct } from './work-through.js';
@@ -25,6 +26,7 @@ import { distinct } from './work-through.js';
  * - `{{progress}}`: the number of finished results, by question;
  * - `{{runs}}` and `{{probes}}`: the number of finished training runs and probes, each counted once;
  * - `{{primaries}}`: the primary comparisons, with Holm's adjustment;
+ * - `{{stability}}` and `{{stabilityCounts}}`: norms and spikes of Dr. MAS against GRPO by regime, and their counts;
  * - `{{summary}}`: the figure of all regimes' gains against their own shares;
  * - `{{curve:PART/REGIME/VARIANT}}`: as `gain`, for the mean of all evaluations after the first;
  * - `{{part:ID}}`: figure, commands and table of a part;
@@ -72,6 +74,8 @@ export function fillPage(
     runs: () => countText(questions, results, 'train'),
     probes: () => countText(questions, results, 'probe'),
     primaries: () => primariesText(primaries, partOf, results),
+    stability: () => stabilityTable(pairedRegimes([...parts.values()], results)),
+    stabilityCounts: () => stabilityCounts(pairedRegimes([...parts.values()], results)),
     summary: () => `![${SUMMARY.title}](findings/figures/${SUMMARY.file})`,
     part: ([id = '']) => partText(partOf(id), results),
     gain: gainBy(lastScore),
