@@ -393,7 +393,8 @@ export interface PolicyInput {
          */
         readonly saveEvery?: number | undefined;
         /**
-         * Seconds after which a missing result counts as failed.
+         * Seconds after which a request without an answer, or a missing result, counts as failed: the time of all
+         * retries together.
          * @default `1800`
          */
         readonly deadlineSeconds?: number | undefined;
@@ -439,8 +440,8 @@ export interface AgentInput {
   readonly sampling?:
     | {
         /**
-         * The sampling temperature. 0 takes the most probable token. Default: the setting of the team's agent, else
-         * 1.
+         * The sampling temperature. 0, or less than 1e-30, takes the most probable token. Default: the setting of
+         * the team's agent, else 1.
          */
         readonly temperature?: number | undefined;
         /**
@@ -460,7 +461,7 @@ export interface AgentInput {
   /** Sampling settings for this agent in evaluations. They override `evaluation.sampling` and `sampling`. */
   readonly evaluationSampling?:
     | {
-        /** The sampling temperature in evaluations. 0 takes the most probable token. */
+        /** The sampling temperature in evaluations. 0, or less than 1e-30, takes the most probable token. */
         readonly temperature?: number | undefined;
         /** The probability that the sampled tokens add up to in evaluations. 1 keeps all tokens. */
         readonly topP?: number | undefined;
@@ -1697,7 +1698,7 @@ export interface EvaluationInput {
    */
   readonly sampling?:
     | {
-        /** The sampling temperature in evaluations. 0 takes the most probable token. */
+        /** The sampling temperature in evaluations. 0, or less than 1e-30, takes the most probable token. */
         readonly temperature?: number | undefined;
         /** The probability that the sampled tokens add up to in evaluations. 1 keeps all tokens. */
         readonly topP?: number | undefined;
@@ -1835,7 +1836,8 @@ export type BackendInput =
        */
       readonly saveEvery?: number | undefined;
       /**
-       * Seconds after which a missing result counts as failed.
+       * Seconds after which a request without an answer, or a missing result, counts as failed: the time of all
+       * retries together.
        * @default `1800`
        */
       readonly deadlineSeconds?: number | undefined;

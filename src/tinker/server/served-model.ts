@@ -1,8 +1,11 @@
 /** A model that a client trains: an adapter on a base, with its requests in the order of their arrival. */
 
+import type { z } from 'zod';
 import { BackendError, DialectError, NonFiniteError } from '../../base/errors.js';
 import type { EmbeddedPolicy } from '../../engine/backends.js';
-import { type AdapterSettings, PROJECTIONS } from '../../engine/contract.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../engine/contract.js';
+import type { createModelBody } from './bodies.js';
+import { mostRank } from './memory-budget.js';
 import { refused, type TokenPass } from './token-pass.js';
 import type { SavedDescription } from './weights-store.js';
 
@@ -29,6 +32,23 @@ export type ModelDescription = Omit<SavedDescription, 'version' | 'time'>;
 
 const ATTENTION = PROJECTIONS.slice(0, 4);
 const FEED_FORWARD = PROJECTIONS.slice(4);
+
+/** The alpha that other servers of the protocol give adapters. */
+const ALPHA = 32;
+/** The rank of an adapter whose client names none. */
+const RANK = 32;
+
+/** @throws DialectError for a rank beyond the model's widths */
+export function describedModel(
+  { base_model: baseModel, lora_config }: z.output<typeof createModelBody>,
+  config: DecoderConfig,
+): ModelDescription {
+  const most = mostRank(config);
+  const { rank = Math.min(RANK, most), alpha, train_attn: attention, train_mlp: feedForward } = lora_config;
+  if (rank > most)
+    throw refused(`lora_config.rank: expected at most ${most}, the largest width of the model, found ${rank}`);
+  return { baseModel, rank, alpha: alpha ?? ALPHA, attention, feedForward };
+}
 
 /** @throws DialectError for an adapter without targets */
 export function adapterOf({ rank, alpha, attention, feedForward }: ModelDescription): AdapterSettings {

@@ -14,17 +14,12 @@ import type {
   samplingSessionBody,
   saveBody,
 } from './bodies.js';
-import { type AdapterBytes, adapterBytes, MemoryBudget, mostRank } from './memory-budget.js';
+import { type AdapterBytes, adapterBytes, MemoryBudget } from './memory-budget.js';
 import { drawsOf, type SampledBase, type SampleOutput, type SamplerSource, Samplers } from './samplers.js';
-import { adapterOf, type ModelDescription, type PassOutput, ServedModel } from './served-model.js';
+import { adapterOf, describedModel, type ModelDescription, type PassOutput, ServedModel } from './served-model.js';
 import { Sessions } from './sessions.js';
 import { refused, tokenPass } from './token-pass.js';
 import { type Purpose, WeightsStore } from './weights-store.js';
-
-/** The alpha that other servers of the protocol give adapters. */
-const ALPHA = 32;
-/** The rank of an adapter whose client names none. */
-const RANK = 32;
 
 export interface TinkerServiceOptions {
   readonly backend: EmbeddedBackend;
@@ -94,22 +89,12 @@ export class TinkerService {
   /** Checks a request for a model. Returns the work. @throws DialectError for a model that cannot be made */
   createModel(body: z.output<typeof createModelBody>): () => Promise<ServedModel> {
     this.heartbeat(body.session_id);
-    const { rank, seed, alpha, train_attn, train_mlp } = body.lora_config;
-    const most = mostRank(this.#options.base.config);
-    if (rank !== undefined && rank > most)
-      throw refused(`lora_config.rank: expected at most ${most}, the largest width of the model, found ${rank}`);
-    const about = {
-      baseModel: body.base_model,
-      rank: rank ?? Math.min(RANK, most),
-      alpha: alpha ?? ALPHA,
-      attention: train_attn,
-      feedForward: train_mlp,
-    };
+    const about = describedModel(body, this.#options.base.config);
     if (this.#present(modelId(body)) === undefined) {
       this.#requirePlace(about);
       this.#memory.require(this.#bytesOf(about).trained, describe(about));
     }
-    return () => this.#make(body, about, seed ?? randomInt(2 ** 31));
+    return () => this.#make(body, about, body.lora_config.seed ?? randomInt(2 ** 31));
   }
 
   #present(id: string): ServedModel | Promise<ServedModel> | undefined {
@@ -297,7 +282,7 @@ interface NumberedModel {
   readonly model_seq_id?: number | null | undefined;
 }
 
-/** Newer clients compute the id of a numbered model in advance. */
+/** Newer clients compute it in advance. */
 const modelId = ({ session_id, model_seq_id }: NumberedModel) => `${session_id}:train:${model_seq_id ?? randomUUID()}`;
 
 const describe = ({ rank }: ModelDescription) => `an adapter of rank ${rank}`;
