@@ -4,7 +4,9 @@
  */
 import { z } from 'zod';
 import { idFault } from '../../engine/backends.js';
-import { CHECKPOINT_PATH } from './weights-store.js';
+
+/** The path of saved weights. */
+export const CHECKPOINT_PATH = /^tinker:\/\/([\w:-]{1,100})\/(weights|sampler_weights)\/([\w-][\w.-]{0,99})$/;
 
 /** Ids are 32-bit integers in the engine; a model's vocabulary is checked with its request. */
 const MOST_IDS = 2 ** 31;

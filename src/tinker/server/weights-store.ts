@@ -5,6 +5,7 @@ import { DialectError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { temporaryName } from '../../base/platform.js';
 import { formatJson, parseWith, readJson } from '../../engine/formats.js';
+import { CHECKPOINT_PATH } from './bodies.js';
 import { refused } from './token-pass.js';
 
 /** The purpose of saved weights: further training, or sampling. */
@@ -33,9 +34,6 @@ export interface SavedWeights extends SavedDescription {
 
 /** `tinker://MODEL/PURPOSE/NAME` */
 export const pathOf = (model: string, purpose: Purpose, name: string) => `tinker://${model}/${purpose}/${name}`;
-
-/** Of saved weights, as clients name them. */
-export const CHECKPOINT_PATH = /^tinker:\/\/([\w:-]{1,100})\/(weights|sampler_weights)\/([\w-][\w.-]{0,99})$/;
 
 /** Some file systems do not allow colons in names. */
 const folderOf = (model: string) => model.replaceAll(':', '-');
