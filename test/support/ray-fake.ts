@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Hono } from 'hono';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
-import { listen } from '../../src/base/platform/listen.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 import type { RayJob } from '../../src/cluster/ray/ray-client.js';
 
 interface FakeJob {

@@ -4,7 +4,7 @@
  */
 import { Hono } from 'hono';
 import { messageOf } from '../../src/base/core/errors.js';
-import { listen } from '../../src/base/platform/listen.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import type { ModelHandle } from '../../src/engine/contract/handles.js';
 import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';

@@ -1,5 +1,5 @@
 /** The embedded engine behind a port of this machine, as `drmas serve --tinker` puts it there. */
-import { listen } from '../../src/base/platform/listen.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 import { nodeHost } from '../../src/base/platform/node-host.js';
 import { openTinker, type TinkerRequest } from '../../src/tinker/server/open-tinker.js';
 

@@ -117,6 +117,8 @@ async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect
   const retry = Number(c.req.header('x-stainless-retry-count') ?? 0);
   const call = { caller: known, signal, retry: retry > 0 ? retry : 0, text: `${c.req.path}\n${text}` };
   const deltas = deltasOf(server.complete(request, call));
+  // Ends an answer that stands between two pieces: its next piece may never be asked for.
+  signal.addEventListener('abort', () => void deltas.return(undefined).catch(() => {}), { once: true });
   const reply = request.stream ? streamed : whole;
   return reply(dialect, request, deltas, () => gone.abort());
 }
@@ -127,7 +129,9 @@ async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Prom
   return Response.json({ input_tokens: await server.countTokens(request, known) });
 }
 
-async function* deltasOf(answer: Promise<ModelAnswer> | AsyncIterable<ModelDelta>): AsyncIterable<ModelDelta> {
+async function* deltasOf(
+  answer: Promise<ModelAnswer> | AsyncIterable<ModelDelta>,
+): AsyncGenerator<ModelDelta, void, undefined> {
   if (Symbol.asyncIterator in answer) yield* answer;
   else yield { type: 'answer', answer: await answer };
 }
@@ -162,6 +166,8 @@ const streamed: Responder = async (dialect, request, deltas, gone) => {
       for (let next = await first; !next.done; next = await events.next()) yield eventText(next.value);
     } catch (error) {
       yield eventText(dialect.streamError(errorOf(error)));
+    } finally {
+      await events.return?.();
     }
   };
   const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' };

@@ -1,5 +1,6 @@
 /** A request of a client answered by an agent, piece by piece. */
 import { randomBytes } from 'node:crypto';
+import { onAbort } from '../../base/async.js';
 import { ArgumentError, DialectError, TokenizerError } from '../../base/errors.js';
 import { randomKey } from '../../base/math.js';
 import { type AgentModel, checkedSampling, conversationWith, samplingOf } from '../../engine/backends.js';
@@ -102,9 +103,12 @@ export async function* answerStream(
       },
       (error: unknown) => pieces.fail(error),
     );
+  // A model may read a long prompt before it heeds the signal; nobody waits for that.
+  const stopListening = onAbort(signal, () => pieces.fail(signal.reason));
   try {
     yield* pieces;
   } finally {
+    stopListening();
     ended.abort(STOPPED); // the reader of the pieces may have disconnected
   }
 }
