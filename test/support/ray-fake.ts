@@ -114,7 +114,7 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
     await end(job);
     return c.json({ stopped: true });
   });
-  const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+  const listening = await listen({ app, guard: () => undefined }, { host: '127.0.0.1', port: 0 });
   return {
     url: listening.url,
     packages,

@@ -94,7 +94,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
       }
     }
   });
-  const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+  const listening = await listen({ app, guard: () => undefined }, { host: '127.0.0.1', port: 0 });
   const fake: S3Fake = {
     url: listening.url,
     stored,

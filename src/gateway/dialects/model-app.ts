@@ -7,7 +7,7 @@ import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
 import { lateBody, soon } from './late-body.js';
 import { messagesDialect, readCounted } from './messages-dialect.js';
-import { bodyText, parsedBody } from './request-body.js';
+import { bodyText, MOST_BYTES, parsedBody } from './request-body.js';
 import { responsesDialect } from './responses-dialect.js';
 
 /** The credentials and the path of a request. */
@@ -67,12 +67,23 @@ export function modelApp<Caller>(server: RequestHandler<Caller>): Hono {
   }
   const routes = Object.keys(DIALECTS).map((route) => `POST /v1${route}`);
   app.notFound(({ req }) => {
-    const dialect = Object.entries(DIALECTS).find(([route]) => req.path.endsWith(`/v1${route}`))?.[1];
     const message = `there is no ${req.method} ${visible(req.path.slice(0, 200))}; there are GET /v1/models, ${routes.join(', ')}`;
-    return refusal(dialect?.error ?? openAiError, new DialectError(404, 'unknown_url', message));
+    return refusal(errorAt(req.path), new DialectError(404, 'unknown_url', message));
   });
   app.onError((error) => refusal(openAiError, errorOf(error)));
   return app;
+}
+
+/** What servers of these apps accept, besides who may send it: the size of a body, and how a refusal is written. */
+export const modelPolicy = {
+  mostBytes: MOST_BYTES,
+  refuse: (error: DialectError, path: string) => refusal(errorAt(path), error),
+};
+
+/** How the dialect of a path writes refusals. */
+function errorAt(path: string): Dialect['error'] {
+  const dialect = Object.entries(DIALECTS).find(([route]) => path.includes(`/v1${route}`))?.[1];
+  return dialect?.error ?? openAiError;
 }
 
 async function guarded(shape: Dialect['error'], answer: () => Promise<Response>): Promise<Response> {

@@ -80,7 +80,7 @@ describe('a server with connections', () => {
 
   it.each([true, false])('frees the places of sockets that are cut after any part (streamed: %s)', async (stream) => {
     const server = serverOf();
-    const listening = await listen(server.app, { host: '127.0.0.1', port: 0 });
+    const listening = await listen(server, { host: '127.0.0.1', port: 0 });
     open.push(listening);
     for (const route of Object.keys(DIALECTS))
       for (let bytes = 0; bytes < 1200; bytes += 150)

@@ -1,26 +1,52 @@
+import type { Server } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
+import { Connections, type Deadlines, defaultDeadlines } from './deadlines.js';
+import type { Guard } from './guards.js';
 
 /** An app that answers at an address. */
 export interface Listening {
   readonly url: string;
-  /** Accepts no further connection, closes idle ones, and resolves when the last one has closed. */
+  /**
+   * Accepts no further connection, closes those without a whole request, and resolves when the other answers have been
+   * sent.
+   */
   drain(): Promise<void>;
   /** Closes all connections. */
   close(): Promise<void>;
 }
 
-/** Whether only this machine reaches an address, or a host as an address writes it. */
-export const isLoopback = (host: string): boolean =>
-  host === 'localhost' || host === '::1' || host === '[::1]' || (isIP(host) === 4 && host.startsWith('127.'));
+/** A server's app, with the guard that decides which requests reach it. */
+export interface GuardedApp {
+  readonly app: Pick<Hono, 'fetch'>;
+  readonly guard: Guard;
+}
 
-/** Lets an app answer at an address. Rejects with the system's error when it is in use or not this machine's. */
-export async function listen(
-  { fetch }: Pick<Hono, 'fetch'>,
-  { host, port }: { host: string; port: number },
-): Promise<Listening> {
-  const server = createAdaptorServer({ fetch, hostname: host, overrideGlobalObjects: false });
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly deadlines?: Partial<Deadlines>;
+}
+
+/**
+ * Lets an app answer at an address. A request reaches the app if the guard lets it pass and if its parts arrive in time.
+ * Rejects with the system's error if the address is in use or not this machine's.
+ */
+export async function listen({ app, guard }: GuardedApp, options: ListenOptions): Promise<Listening> {
+  const { host, port } = options;
+  const deadlines = { ...defaultDeadlines, ...options.deadlines };
+  const server = createAdaptorServer({
+    fetch: (request, env) => guard(request) ?? app.fetch(request, env),
+    hostname: host,
+    overrideGlobalObjects: false,
+    serverOptions: {
+      headersTimeout: deadlines.headMs,
+      connectionsCheckingInterval: deadlines.checkMs,
+      requestTimeout: 0, // `Connections` limits the time of bodies by their size
+    },
+  }) as Server;
+  const connections = new Connections(server, deadlines);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -31,12 +57,12 @@ export async function listen(
     url: `http://${isIP(host) === 6 ? `[${host}]` : host}:${bound}`,
     drain: () => {
       const done = closed();
-      if ('closeIdleConnections' in server) server.closeIdleConnections();
+      connections.drain();
       return done;
     },
     close: () => {
       const done = closed();
-      if ('closeAllConnections' in server) server.closeAllConnections();
+      server.closeAllConnections();
       return done;
     },
   };

@@ -187,32 +187,6 @@ describe('talking to an agent', () => {
     await writeFile(file, whole);
     await rm(join(root, 'empty'), { recursive: true, force: true });
   });
-
-  it('is refused to pages of other origins, which can neither ask nor free', async () => {
-    const foreign = [
-      { 'sec-fetch-site': 'cross-site' },
-      { 'sec-fetch-site': 'same-site' },
-      { origin: 'http://evil.example' },
-      { origin: 'http://localhost:9999' },
-      { origin: 'null' },
-    ];
-    for (const headers of foreign) {
-      expect((await post({}, headers)).status, JSON.stringify(headers)).toBe(403);
-      expect(
-        (await app.request(at, { method: 'DELETE', headers: { ...headers } as Record<string, string> })).status,
-      ).toBe(403);
-    }
-    expect((await post({}, { 'content-type': 'text/plain' })).status).toBe(415);
-    for (const headers of [{ 'sec-fetch-site': 'same-origin' }, { origin: 'http://localhost:7373' }] as const) {
-      const response = await post({}, { ...headers } as Record<string, string>);
-      expect(response.status).toBe(200);
-      await response.text();
-    }
-    const catalog = new RunCatalog(runs);
-    await catalog.refresh();
-    const locked = watchApp({ catalog, talk, page: root, token: 'a-secret-of-mine', signal: ending.signal });
-    expect((await locked.request(at, { method: 'POST' })).status).toBe(401);
-  });
 });
 
 it('frees an agent that nobody asks any more', { tags: 'verify' }, async () => {
