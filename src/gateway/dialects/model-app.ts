@@ -124,12 +124,15 @@ async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect
   const text = await bodyText(c.req.raw);
   const request = dialect.read(parsedBody(text), (id) => server.recall?.(id, known));
   const gone = new AbortController();
-  const signal = AbortSignal.any([gone.signal, c.req.raw.signal]);
   const retry = Number(c.req.header('x-stainless-retry-count') ?? 0);
-  const call = { caller: known, signal, retry: retry > 0 ? retry : 0, text: `${c.req.path}\n${text}` };
-  const deltas = deltasOf(server.complete(request, call));
+  const call = { caller: known, signal: gone.signal, retry: retry > 0 ? retry : 0, text: `${c.req.path}\n${text}` };
+  const answer = server.complete(request, call);
+  const deltas = deltasOf(
+    answer,
+    whenGone(c.req.raw.signal, () => gone.abort()),
+  );
   // Ends an answer that stands between two pieces: its next piece may never be asked for.
-  signal.addEventListener('abort', () => void deltas.return(undefined).catch(() => {}), { once: true });
+  gone.signal.addEventListener('abort', () => void deltas.return(undefined).catch(() => {}), { once: true });
   const reply = request.stream ? streamed : whole;
   return reply(dialect, request, deltas, () => gone.abort());
 }
@@ -140,11 +143,27 @@ async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Prom
   return Response.json({ input_tokens: await server.countTokens(request, known) });
 }
 
+/**
+ * Calls `leave` when the signal of a request fires; returns a function that removes the listener. Node keeps a request in
+ * memory as long as its signal has a listener that knows the request, and a signal of `AbortSignal.any` in any case.
+ */
+function whenGone(request: AbortSignal, leave: () => void): () => void {
+  if (request.aborted) leave();
+  request.addEventListener('abort', leave, { once: true });
+  return () => request.removeEventListener('abort', leave);
+}
+
+/** @param over called when the answer has ended, also by an error or because nobody wants the rest */
 async function* deltasOf(
   answer: Promise<ModelAnswer> | AsyncIterable<ModelDelta>,
+  over: () => void,
 ): AsyncGenerator<ModelDelta, void, undefined> {
-  if (Symbol.asyncIterator in answer) yield* answer;
-  else yield { type: 'answer', answer: await answer };
+  try {
+    if (Symbol.asyncIterator in answer) yield* answer;
+    else yield { type: 'answer', answer: await answer };
+  } finally {
+    over();
+  }
 }
 
 /** Makes a response from deltas. It rejects if an error comes before the status has been sent. */

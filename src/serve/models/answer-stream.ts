@@ -90,8 +90,15 @@ export async function* answerStream(
     for (const piece of writer.push(tokens)) pieces.push(piece);
     if (writer.stopped) ended.abort(STOPPED);
   };
+  // Node keeps signals of AbortSignal.any in memory, hence one signal that fires for either reason.
+  const leave = () => {
+    ended.abort(signal.reason);
+    pieces.fail(signal.reason); // a model may read a long prompt before it heeds the signal; nobody waits for that
+  };
+  if (signal.aborted) leave();
+  const stopListening = onAbort(signal, leave);
   agentModel.model
-    .generate(sent, AbortSignal.any([signal, ended.signal]), onTokens)
+    .generate(sent, ended.signal, onTokens)
     .catch((error: unknown) => {
       if (error !== STOPPED) throw error;
       return undefined;
@@ -103,8 +110,6 @@ export async function* answerStream(
       },
       (error: unknown) => pieces.fail(error),
     );
-  // A model may read a long prompt before it heeds the signal; nobody waits for that.
-  const stopListening = onAbort(signal, () => pieces.fail(signal.reason));
   try {
     yield* pieces;
   } finally {

@@ -64,13 +64,17 @@ export class Futures {
     return id;
   }
 
-  /** Waits for a result, at most this long. @throws DialectError 404 for a number that is not known (any more) */
-  async fetch(id: string, timeoutMs: number): Promise<Outcome | 'pending'> {
+  /**
+   * Waits for a result, at most this long, and no longer than its client is there.
+   * @throws DialectError 404 for a number that is not known (any more)
+   */
+  async fetch(id: string, timeoutMs: number, gone?: AbortSignal): Promise<Outcome | 'pending'> {
     const future = this.#futures.get(id);
     if (future === undefined) throw new DialectError(404, 'unknown_future', 'Future not found');
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'pending'>((resolve) => {
       timer = setTimeout(() => resolve('pending'), timeoutMs);
+      gone?.addEventListener('abort', () => resolve('pending'), { once: true });
     });
     this.#waiting++;
     const outcome = await Promise.race([future.outcome, late]).finally(() => {

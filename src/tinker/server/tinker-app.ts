@@ -156,7 +156,7 @@ export function tinkerApp({ service, token, allowedHosts, most, version }: Tinke
     const body = bodies.retrieveBody.safeParse(parsedBody(await bodyText(c.req.raw)));
     if (!body.success) throw new DialectError(422, 'invalid', z.prettifyError(body.error));
     const { request_id } = body.data;
-    const outcome = await futures.fetch(request_id, POLL_MS);
+    const outcome = await futures.fetch(request_id, POLL_MS, c.req.raw.signal);
     if (outcome === 'pending') return c.json({ type: 'try_again', request_id, queue_state: 'active' });
     return answered(c, outcome);
   });

@@ -156,6 +156,24 @@ describe('talking to an agent', () => {
     await slow.text();
   });
 
+  it('is free for the next question, whenever a page is closed during an answer', async () => {
+    let pieces = 0;
+    for await (const _ of (await post()).body ?? []) pieces++;
+    expect(pieces).toBeGreaterThan(3);
+    for (let read = 0; read <= pieces; read++) {
+      const reader = (await post()).body?.getReader();
+      for (let piece = 0; piece < read; piece++) await reader?.read();
+      await reader?.cancel();
+      let next = await post({ maxTokens: 1 });
+      for (let tries = 0; next.status === 409 && tries < 500; tries++) {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        next = await post({ maxTokens: 1 });
+      }
+      expect(next.status).toBe(200);
+      await next.text();
+    }
+  });
+
   it('says what is wrong', async () => {
     await idle();
     await expect(ask({ run: '../../etc' })).rejects.toThrow(/^404/);
