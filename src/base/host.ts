@@ -7,6 +7,7 @@ export {
   excerpt,
   grouped,
   percent,
+  shellLine,
   shellWord,
   short,
   significant,

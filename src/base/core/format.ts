@@ -62,3 +62,6 @@ export function byteText(bytes: number): string {
 /** A word, quoted for a POSIX shell if necessary. */
 export const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** A command as one line, each word quoted for a POSIX shell if necessary. Messages print commands with it. */
+export const shellLine = (...words: readonly string[]): string => words.map(shellWord).join(' ');
