@@ -1,5 +1,6 @@
 /** Workers as processes of their own, and runs whose episodes they play. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
@@ -7,6 +8,9 @@ import { messageOf } from '../../src/base/core/errors.js';
 
 export const REDIS = process.env.DRMAS_TEST_REDIS ?? 'redis://127.0.0.1:6379';
 export const recipe = fileURLToPath(new URL('team.ts', import.meta.url));
+/** The folder whose recipes the workers play. */
+const folder = fileURLToPath(new URL('.', import.meta.url));
+process.env.DRMAS_QUEUE_KEY = randomBytes(32).toString('hex'); // of the workers and of the runs
 const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 /** The reason why there is no Redis. Undefined if there is one. */
@@ -33,7 +37,7 @@ export interface WorkerOptions {
 const started = new Set<ChildProcess>();
 
 export function startWorker({ queue, concurrency, toolMs }: WorkerOptions): ChildProcess {
-  const words = ['--import', 'tsx', program, 'worker', '--url', REDIS, '--queue', queue];
+  const words = ['--import', 'tsx', program, 'worker', '--url', REDIS, '--queue', queue, '--recipes', folder];
   const worker = spawn(process.execPath, [...words, '--concurrency', `${concurrency}`], {
     env: { ...process.env, DRMAS_TEST_TOOL_MS: `${toolMs}` },
     stdio: ['ignore', 'ignore', 'pipe'],

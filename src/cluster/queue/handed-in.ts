@@ -1,6 +1,6 @@
 /** Compares an episode that a worker hands in with the answers that the run itself sampled for it. */
 import { z } from 'zod';
-import { isObject, isSmall, issuesText, messageOf } from '../../base/errors.js';
+import { isObject, isSmall, messageOf, parseAt } from '../../base/errors.js';
 import type { Episode, Turn } from '../../base/nouns.js';
 import type { GenerateRequest, Generation, Sampling, TextRequest, Utterance } from '../../engine/contract.js';
 import {
@@ -115,8 +115,7 @@ class Fault extends Error {}
  */
 export function faultOf(handedIn: unknown, awaited: AwaitedEpisode): string | undefined {
   try {
-    const read = episodeSchema.safeParse(handedIn);
-    if (!read.success) throw new Fault(issuesText(read.error.issues));
+    parseAt(episodeSchema, handedIn);
     checkEpisode(handedIn as Episode, awaited);
     return undefined;
   } catch (error) {

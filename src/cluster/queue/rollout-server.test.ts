@@ -71,6 +71,7 @@ describe('the rollout server', () => {
       leaseSeconds: 3,
       settings: { policies: { solver: { context: 32 } } },
     });
+    expect((answer as Registered).proof).toBe(key.proof('run', 'once'));
     expect(await register()).not.toBe((answer as Registered).secret);
     expect(server.workers).toBe(2);
     // The secret for registration allows no other request.
@@ -170,6 +171,60 @@ describe('the rollout server', () => {
     await expect(left).rejects.toThrow('the run is over');
     const late = await ask('broken', { job: 'e0', message: 'again' }, secret);
     expect(late).toEqual({ status: 200, answer: true });
+  });
+
+  it('refuses a worker whose episode it did not sample by name, and has another one play the episode', async () => {
+    const faults: string[] = [];
+    const { server, ask, register } = opened(undefined, {}, { onFault: (message) => void faults.push(message) });
+    const [liar, honest] = [await register(), await register()];
+    const offered = server.offer('e0', request, undefined);
+    const forged = { ...(played(1) as object), turns: [{ agent: '__proto__' }] };
+    const named = /worker 1 \(host\) handed in an episode of a\/2 in step 7 that this run did not sample: turns\.0/;
+    expect(await ask('over', { job: 'e0', episode: forged }, liar)).toMatchObject({
+      status: 403,
+      answer: { message: named },
+    });
+    expect(faults).toEqual([expect.stringMatching(named)]);
+    expect(server.workers).toBe(1);
+    for (const path of ['take', 'over'])
+      expect((await ask(path, { job: 'e0', episode: played(1) }, liar)).status).toBe(401);
+    expect(server.open).toEqual(['e0']);
+    await ask('over', { job: 'e0', episode: played(0.5) }, honest);
+    expect((await offered).score.team).toBe(0.5);
+  });
+
+  it('counts an episode as failed after three workers whose episode it did not sample', async () => {
+    const { server, ask, register } = opened();
+    const offered = server.offer('e0', request, undefined);
+    for (const episode of [null, {}, played(1e308)])
+      expect((await ask('over', { job: 'e0', episode }, await register())).status).toBe(403);
+    const { failure, score, turns } = await offered;
+    expect(failure).toMatchObject({ reason: 'backend', message: /worker 3 \(host\).*the reward is 1e\+308/ });
+    expect([score.team, turns]).toEqual([0, []]);
+  });
+
+  it('refuses requests of another form, and policies that are only names of objects', async () => {
+    const { server, ask, register } = opened();
+    const secret = await register();
+    const offered = server.offer('e0', request, undefined);
+    const wrong: [path: string, body: unknown][] = [
+      ...['take', 'call', 'over', 'broken', 'warning'].flatMap((path): [string, unknown][] => [
+        [path, null],
+        [path, { job: 1 }],
+      ]),
+      ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, prompt: [] } }],
+      ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, prompt: [-1] } }],
+      ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, key: [1] } }],
+      ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, maxTokens: 0 } }],
+      ['warning', { about: 'else', message: 'x' }],
+      ['broken', { job: 'e0', message: 7 }],
+    ];
+    for (const [path, body] of wrong)
+      expect(await ask(path, body, secret)).toMatchObject({ status: 400, answer: { code: 'malformed' } });
+    for (const policy of ['__proto__', 'constructor'])
+      expect((await ask('call', { job: 'e0', policy, request: sampleRequest }, secret)).status).toBe(422);
+    await ask('over', { job: 'e0', episode: played(1) }, secret);
+    await offered;
   });
 
   it('refuses bodies that are no values, and passes warnings on', async () => {
