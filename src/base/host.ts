@@ -7,7 +7,6 @@ export {
   excerpt,
   grouped,
   percent,
-  shellLine,
   shellWord,
   short,
   significant,

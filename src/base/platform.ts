@@ -1,6 +1,7 @@
 /** Door of `base`: the facilities of Node: files, threads, the cache directory, archives, web requests. */
 export { currentScope, runInScope, type Scope } from './platform/async-scopes.js';
 export { cacheDirectory, type Environment } from './platform/cache-directory.js';
+export { commandText } from './platform/command-text.js';
 export { flushDirectory } from './platform/flush-directory.js';
 export { type EntryPlace, type FileEntry, JsonSplitter, jsonRows } from './platform/formats/json-rows.js';
 export { readArchive, writeArchive } from './platform/formats/tar-archive.js';

@@ -1,8 +1,8 @@
 /** Plays episodes on a queue: workers take them. If a worker disappears, another one plays its episodes again. */
 import { randomUUID } from 'node:crypto';
 import { messageOf, RecipeError } from '../../base/errors.js';
-import { type Host, shellLine } from '../../base/host.js';
-import { isLoopback, listen } from '../../base/platform.js';
+import type { Host } from '../../base/host.js';
+import { commandText, isLoopback, listen } from '../../base/platform.js';
 import type { Recipe, RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { groupsByEpisode, type RolloutExecutor } from '../../teams/rollout.js';
@@ -94,17 +94,26 @@ export async function queueExecutor(
     if (there === 'unreadable') await redis.del(jobs.toKey(job));
     if (there === undefined || there === 'unreadable') await add(job);
   };
+  /** Makes the queue of this run again, if values of another type stand in the places of its own. */
+  const remake = async () => {
+    for await (const keys of redis.scanStream({ match: `${jobs.toKey('')}*` }))
+      if (keys.length > 0) await redis.del(keys);
+    await Promise.all(server.open.map(add));
+  };
   let busy = false;
   const renewing = setInterval(async () => {
     if (busy) return;
     busy = true;
-    await renew().catch((error: unknown) => warnOnce(`the queue '${name}' in Redis: ${messageOf(error)}`));
+    await renew().catch(async (error: unknown) => {
+      warnOnce(`the queue '${name}' in Redis is damaged, and is made again: ${messageOf(error)}`);
+      await remake().catch(() => {}); // at the next time
+    });
     busy = false;
   }, RENEW_MS).unref();
   const lonely = setInterval(() => {
     if (server.workers > 0) return;
     host.notify(
-      `no worker plays for this run: ${shellLine('drmas', 'worker', code.source, '--url', url, '--queue', name)}; ` +
+      `no worker plays for this run: ${commandText(['drmas', 'worker', code.source, '--url', url, '--queue', name])}; ` +
         `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
     );
     clearInterval(lonely);

@@ -7,8 +7,8 @@ import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry, { AbortError } from 'p-retry';
 import { BackendError, messageOf, RecipeError, RunError } from '../../base/errors.js';
-import { type Host, shellLine } from '../../base/host.js';
-import { isEqual, packageVersion } from '../../base/platform.js';
+import type { Host } from '../../base/host.js';
+import { commandText, isEqual, packageVersion } from '../../base/platform.js';
 import type { Generation, Utterance } from '../../engine/contract.js';
 import { type OpenGateway, openGateway } from '../../gateway/index.js';
 import { rolloutContext } from '../../gateway/rollouts.js';
@@ -170,7 +170,7 @@ async function allowedSource(
   const [folder, file] = [recipes ?? '', source].map((path) => realpath(path).catch(() => resolve(path)));
   const inside = relative((await folder) as string, (await file) as string);
   if (recipes !== undefined && inside !== '' && !inside.startsWith('..') && !isAbsolute(inside)) return source;
-  const command = shellLine('drmas', 'worker', '--url', url, '--queue', queue, '--recipes', dirname(source));
+  const command = commandText(['drmas', 'worker', '--url', url, '--queue', queue, '--recipes', dirname(source)]);
   throw new RunError(
     recipes === undefined
       ? `it names the recipe ${source}, and a worker without a recipe file runs only files below the folder that it names: ${command}`

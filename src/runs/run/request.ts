@@ -2,7 +2,7 @@
 import { basename, extname, isAbsolute } from 'node:path';
 import { contentHash, isNoOptimizer, requireWhole } from '../../base/disk.js';
 import { CheckpointError, RunError } from '../../base/errors.js';
-import { nodeFiles } from '../../base/platform.js';
+import { commandText, nodeFiles } from '../../base/platform.js';
 import type { BackendDeclaration } from '../../engine/backends.js';
 import type { AgentProfile } from '../../engine/model.js';
 import type { RecipeDefinition } from '../../method/recipe.js';
@@ -172,7 +172,7 @@ export async function rewindRun(
     const way =
       older === undefined
         ? 'and there is no older checkpoint to resume from'
-        : `resume from an older checkpoint with drmas resume ${run.path} --checkpoint ${basename(older.directory)}`;
+        : `resume from an older checkpoint with ${commandText(['drmas', 'resume', run.path, '--checkpoint', basename(older.directory)])}`;
     throw Object.assign(new CheckpointError(`${error.message}; ${way}`), { cause: error });
   }
   if (changed || moved) {
