@@ -71,6 +71,7 @@ const changes: [string, string, Damage | 'gone'][] = [
   ['a digest', `${last}/digests.json`, edited(/"sha256":"./, '"sha256":"g')],
   ['no digests', `${last}/digests.json`, 'gone'],
   ['a reference', 'references/solver/model.safetensors', flipped],
+  ['a missing file of a reference', 'references/solver/config.json', 'gone'],
   ['a longer name in the first event', 'events.jsonl', edited('"tiny"', '"tiny5"')],
   ['another digit in an old event', 'events.jsonl', edited(/"sampled":\d/, '"sampled":0')],
   ['a shorter log', 'events.jsonl', cut],
@@ -78,14 +79,25 @@ const changes: [string, string, Damage | 'gone'][] = [
   ['a line of digests', 'digests.jsonl', edited(/"bytes":\d/, '"bytes":7')],
 ];
 
+/** The contents of all files of a run but its lock, by path. */
+async function contentOf(path: string): Promise<Record<string, string>> {
+  const entries = await readdir(path, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && entry.name !== 'lock');
+  const content = files.map(async ({ parentPath, name }) => {
+    const at = join(parentPath, name);
+    return [at, (await readFile(at)).toString('base64')] as const;
+  });
+  return Object.fromEntries(await Promise.all(content));
+}
+
 describe('resume refuses', () => {
   it.each(changes)('%s', async (_, file, damage) => {
     const path = await damaged(stopped, file, damage);
-    const before = await readdir(path, { recursive: true });
+    const before = await contentOf(path);
     const error = await resume(path, definition, { threads: 1 }).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(file.endsWith('.jsonl') ? RunError : CheckpointError);
     expect((error as Error).message).toContain(join(path, file.replace(/cursor\.json$/, '')));
-    expect((await readdir(path, { recursive: true })).sort()).toEqual(before.sort());
+    expect(await contentOf(path)).toEqual(before);
     const parts = await verifyRun(path);
     expect(parts.filter(({ state }) => state === 'damaged').map((part) => part.path)).toEqual(
       expect.arrayContaining([file.startsWith(last) ? last : file.split('/').slice(0, 2).join('/')]),
