@@ -1,12 +1,14 @@
 // @module-tag verify
 /** A damaged file of a run is noticed when it is read, named, and not used. `verify` finds all damage. */
-import { cp, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CheckpointError, RunError } from '../../src/base/core/errors.js';
 import type { RunEvent } from '../../src/base/core/events.js';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { followRuns } from '../../src/dashboard/watch/event-feed.js';
+import { RunCatalog } from '../../src/dashboard/watch/run-catalog.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { verifyRun } from '../../src/method/store/verify-run.js';
 import { evaluate, resume, train } from '../../src/runs/run/api.js';
@@ -180,6 +182,53 @@ describe('drmas doctor verify', () => {
       err: expect.stringMatching(/is not a run/),
     });
   });
+});
+
+describe('report, inspect and watch say in one line that files differ', () => {
+  const line =
+    /files of \S+ differ from what was written: (events|episodes\/step-000001)\.jsonl.*; drmas doctor verify \S+ lists them/;
+
+  it.each([
+    ['a changed episode', 'episodes/step-000001.jsonl', edited(/"team":\d/, '"team":7')],
+    [
+      'a shortened log',
+      'events.jsonl',
+      (bytes: Buffer) => bytes.subarray(0, bytes.lastIndexOf('\n', bytes.length - 2) + 1),
+    ],
+  ])('%s', async (_, file, damage) => {
+    const path = await damaged(whole.path, file, damage);
+    const to = join(path, 'report.html');
+    expect(await drmas(['report', path, '--to', to])).toMatchObject({ code: 0, err: expect.stringMatching(line) });
+    expect(await readFile(to, 'utf8')).toMatch(line);
+    expect(await drmas(['inspect', path])).toMatchObject({ code: 0, err: expect.stringMatching(line) });
+    const catalog = new RunCatalog(path);
+    for await (const message of followRuns(catalog, ['run'], AbortSignal.timeout(10_000))) {
+      if (message.type !== 'events' || message.data.reset) continue;
+      expect(message.data.events).toMatchObject([{ type: 'warning', message: expect.stringMatching(line) }]);
+      return;
+    }
+    expect.unreachable('no warning came');
+  });
+
+  it('and nothing about whole files', async () => {
+    const to = join(root, 'report.html');
+    expect(await drmas(['report', whole.path, '--to', to])).toMatchObject({ code: 0, err: '' });
+    expect(await drmas(['inspect', whole.path])).toMatchObject({ code: 0, err: '' });
+  });
+});
+
+it('verify lists what a killed process left behind, and the next resume removes it', async () => {
+  const path = await copyOf(stopped);
+  const leftovers = ['.tmp-a', 'checkpoints/.tmp-step-000004', 'references/.tmp-solver'];
+  for (const name of leftovers) {
+    await mkdir(join(path, name));
+    await writeFile(join(path, name, 'model.safetensors'), 'half');
+  }
+  const { code, out } = await drmas(['doctor', 'verify', path]);
+  expect(code).toBe(0);
+  for (const name of leftovers) expect(out).toContain(`unchecked  ${name}: was not written to its end`);
+  await resume(path, definition, { threads: 1 });
+  expect((await drmas(['doctor', 'verify', path])).out).not.toContain('.tmp-');
 });
 
 it('changed episodes of the past are said and do not stop a run, which learns nothing from them', async () => {

@@ -36,10 +36,11 @@ export const report = defineCommand({
   async run(context, [named], flags) {
     const runs = named.length > 0 ? named : [await lastWritten(RUNS)];
     const to = flags.to ?? (runs.length === 1 ? join(runs[0] ?? '', 'report.html') : 'report.html');
-    await writeReport(runs, {
+    const changed = await writeReport(runs, {
       to,
       episodeBytes: flags.megabytes === undefined ? DEFAULT_EPISODE_BYTES : flags.megabytes * 1e6,
     });
+    for (const line of changed) context.stderr.write(`warning: ${line}\n`);
     const { size } = await stat(to);
     context.stdout.write(`${to}  (${(size / 1e6).toFixed(1)} MB, open it in a browser)\n`);
     const [first = ''] = runs;
