@@ -203,6 +203,14 @@ describe('the rollout server', () => {
     expect([score.team, turns]).toEqual([0, []]);
   });
 
+  it('refuses a tokenizer that a worker cannot make, before any worker plays', () => {
+    const handle = scriptedSampler(() => []).policy('solver', 32);
+    const tokenizer = { ...handle.tokenizer, toJSON: () => ({ type: 'mine' }) };
+    expect(() => opened(undefined, { policies: { solver: { ...handle, tokenizer } } })).toThrow(
+      /^rollout: the tokenizer of 'solver' cannot be made in a thread or a worker: /,
+    );
+  });
+
   it('refuses requests of another form, and policies that are only names of objects', async () => {
     const { server, ask, register } = opened();
     const secret = await register();

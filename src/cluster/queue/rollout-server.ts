@@ -10,7 +10,7 @@ import { bodyBytes } from '../../gateway/dialects.js';
 import type { GatewaySettings } from '../../gateway/index.js';
 import type { RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';
-import { answerOf, noScore, type PlayRequest, remoteSettings } from '../../teams/rollout.js';
+import { answerOf, noScore, type PlayRequest, type RemoteSettings, remoteSettings } from '../../teams/rollout.js';
 import { AnsweredCalls, faultOf } from './handed-in.js';
 import type { QueueKey } from './queue-key.js';
 import {
@@ -67,6 +67,7 @@ interface Worker {
 export class RolloutServer {
   readonly app = new Hono();
   readonly #options: RolloutServerOptions;
+  readonly #settings: RemoteSettings;
   /** The workers that may play, by their secrets. */
   readonly #workers = new Map<string, Worker>();
   #registered = 0;
@@ -76,6 +77,7 @@ export class RolloutServer {
 
   constructor(options: RolloutServerOptions) {
     this.#options = options;
+    this.#settings = remoteSettings(options.context);
     this.#answer('register', (ask) => this.#register(ask));
     this.#answer('take', ({ job }) => this.#episode(job).request);
     this.#answer('call', (ask, gone) => this.#call(ask, gone));
@@ -130,7 +132,7 @@ export class RolloutServer {
   }
 
   #register({ codeHash, version, name, nonce }: WorkerRequests['register']['ask']): Registered {
-    const { code, recipe, leaseSeconds, context, gateway, key, run } = this.#options;
+    const { code, recipe, leaseSeconds, gateway, key, run } = this.#options;
     if (version !== packageVersion())
       throw new DialectError(409, 'version', `the worker has version ${version}, the run has ${packageVersion()}`);
     if (codeHash !== code.codeHash)
@@ -141,7 +143,7 @@ export class RolloutServer {
       );
     const secret = randomBytes(32).toString('hex');
     this.#workers.set(secret, { secret, name: `${++this.#registered} (${excerpt(visible(name))})` });
-    return { secret, proof: key.proof(run, nonce), recipe, settings: remoteSettings(context), gateway, leaseSeconds };
+    return { secret, proof: key.proof(run, nonce), recipe, settings: this.#settings, gateway, leaseSeconds };
   }
 
   async #call({ job, policy, request }: WorkerRequests['call']['ask'], gone: AbortSignal) {
