@@ -119,7 +119,7 @@ export function faultOf(handedIn: unknown, awaited: AwaitedEpisode): string | un
     checkEpisode(handedIn as Episode, awaited);
     return undefined;
   } catch (error) {
-    return messageOf(error);
+    return messageOf(error).replaceAll(/\n\s*/g, '; ');
   }
 }
 

@@ -39,7 +39,6 @@ export async function queueExecutor(
   const { url = '', queue: name, leaseSeconds, publicUrl } = rollout;
   const modules = await queueModules();
   const queueSecret = await queueKey();
-  const redis = await connectRedis(modules, url);
   const run = randomUUID();
   const warnOnce = onceEach((message) => host.warn('queue.redis', message));
   const server = new RolloutServer({
@@ -47,6 +46,7 @@ export async function queueExecutor(
     onIgnored: (message) => host.warn('gateway.ignored', message),
     onFault: (message) => host.warn('queue.episode', message),
   });
+  const redis = await connectRedis(modules, url);
   const listening = await listen(server.app, rollout).catch((error: unknown) => {
     redis.disconnect();
     throw new RecipeError(String(error), 'rollout.port');
@@ -94,6 +94,8 @@ export async function queueExecutor(
     if (there === 'unreadable') await redis.del(jobs.toKey(job));
     if (there === undefined || there === 'unreadable') await add(job);
   };
+  const report = (error: unknown) =>
+    warnOnce(`the queue '${name}' in Redis is damaged, and is made again: ${messageOf(error)}`);
   /** Makes the queue of this run again, if values of another type stand in the places of its own. */
   const remake = async () => {
     for await (const keys of redis.scanStream({ match: `${jobs.toKey('')}*` }))
@@ -105,7 +107,7 @@ export async function queueExecutor(
     if (busy) return;
     busy = true;
     await renew().catch(async (error: unknown) => {
-      warnOnce(`the queue '${name}' in Redis is damaged, and is made again: ${messageOf(error)}`);
+      report(error);
       await remake().catch(() => {}); // at the next time
     });
     busy = false;
@@ -127,7 +129,7 @@ export async function queueExecutor(
       const offered = server.offer(job, request, signal);
       offered.catch(() => {}); // Redis may fail before the promise is awaited
       try {
-        await add(job);
+        await add(job).catch(report); // it is added again when the queue is made again
         return { ...(await offered), task: request.task };
       } catch (error) {
         await jobs.remove(job).catch(() => {}); // a job in progress ends by itself
