@@ -8,7 +8,7 @@ import type { RunHistory } from './run-history.js';
 import { sliceLines } from './score-printer.js';
 import { spendingLines } from './spending-printer.js';
 import { type TimeSpent, timeLines } from './start-printer.js';
-import { percent, significant, sparkline, table } from './text-layout.js';
+import { nextCommands, percent, significant, sparkline, table } from './text-layout.js';
 
 export function summaryLines(history: RunHistory, totalSeconds: number, width: number): string[] {
   const first = history.evaluations[0];
@@ -122,12 +122,11 @@ function timeSpent(history: RunHistory, total: number): TimeSpent {
 }
 
 /** The commands to try next. @param rival The estimator to compare the run's estimator with */
-export function nextLines(request: string, runPath: string, seed: number, rival: string): string[] {
-  return [
-    'next',
-    `  npx drmas report ${runPath}`,
-    `  npx drmas evaluate ${runPath}`,
-    `  npx drmas train ${request} --set advantage.type=${rival}`,
-    `  npx drmas train ${request} --seed ${seed + 1}`,
-  ];
+export function nextLines(request: readonly string[], runPath: string, seed: number, rival: string): string[] {
+  return nextCommands(
+    ['report', runPath],
+    ['evaluate', runPath],
+    ['train', ...request, '--set', `advantage.type=${rival}`],
+    ['train', ...request, '--seed', `${seed + 1}`],
+  );
 }

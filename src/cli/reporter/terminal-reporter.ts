@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { RunEvent, Spike, Step, Warmup } from '../../base/events.js';
 import type { PlayProgress } from '../../base/host.js';
-import { nodeFiles } from '../../base/platform.js';
+import { commandText, nodeFiles } from '../../base/platform.js';
 import { rivalOf } from '../../method/advantage.js';
 import type { Recipe } from '../../method/recipe.js';
 import { readEpisodes } from '../../method/store.js';
@@ -36,7 +36,7 @@ export class TerminalReporter {
   readonly #screen: Screen;
   readonly #recipe: Recipe;
   /** The words that request the same recipe. */
-  readonly #request: string;
+  readonly #request: readonly string[];
   readonly #runPath: string;
   #history: RunHistory = emptyHistory;
   readonly #lines: StatusLines;
@@ -50,7 +50,7 @@ export class TerminalReporter {
   constructor(
     screen: Screen,
     recipe: Recipe,
-    options: { request: string; runPath: string; flags?: readonly string[] },
+    options: { request: readonly string[]; runPath: string; flags?: readonly string[] },
   ) {
     this.#screen = screen;
     this.#lines = new StatusLines(screen);
@@ -153,7 +153,7 @@ export class TerminalReporter {
   }
 
   #resumption(): string {
-    return `npx drmas resume ${[this.#runPath, ...this.#flags].join(' ')}`;
+    return commandText(['npx', 'drmas', 'resume', this.#runPath, ...this.#flags]);
   }
 
   #start(event: Extract<RunEvent, { type: 'run.started' }>): void {
