@@ -9,6 +9,8 @@ export {
   type FinishReason,
   type History,
   inCanonicalOrder,
+  isLesson,
+  isUnscored,
   type LogEntry,
   responseTokens,
   type Score,
