@@ -41,18 +41,17 @@ it('stdout is the command’s alone where a program reads it', () => {
 
 it('the process ends when all is written, with the exit code of the command', async () => {
   let deliver = () => {};
-  const slow = new Writable({
-    write(_chunk, _encoding, done) {
-      deliver = done;
-    },
+  const delivered = new Promise<void>((resolve) => {
+    deliver = resolve;
   });
+  const slow = new Writable({ write: (_chunk, _encoding, done) => void delivered.then(() => done()) });
+  const quick = new Writable({ write: (_chunk, _encoding, done) => done() });
   const exit = vi.fn();
   slow.write('the last line');
-  const over = endProcess({ stdout: slow, stderr: new Writable(), exit } as unknown as NodeJS.Process, 3);
+  const over = endProcess({ stdout: slow, stderr: quick, exit } as unknown as NodeJS.Process, 3);
   await new Promise(setImmediate);
   expect(exit).not.toHaveBeenCalled();
-  const pump = setInterval(() => deliver(), 1);
+  deliver();
   await over;
-  clearInterval(pump);
   expect(exit.mock.calls).toEqual([[3]]);
 });

@@ -54,4 +54,4 @@ export async function endProcess(
 
 /** Waits until all that was written has left. The stream's own method may have been replaced. */
 const written = (stream: Writable) =>
-  new Promise<void>((resolve) => void Writable.prototype.write.call(stream, '', () => resolve()));
+  new Promise<void>((resolve) => void Writable.prototype.write.call(stream, '', 'utf8', () => resolve()));
