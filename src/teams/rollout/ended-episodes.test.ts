@@ -163,6 +163,15 @@ describe('an error that nothing awaits', () => {
       },
     ],
     [
+      'an error of a microtask',
+      async () => {
+        queueMicrotask(() => {
+          throw new Error('no awaits');
+        });
+        await new Promise(() => {});
+      },
+    ],
+    [
       'an error of a timer',
       async () => {
         setTimeout(() => {

@@ -23,7 +23,7 @@ const PERIOD_MS = 100;
 /** Silence after which the thread is looked into, so that signals end the process. */
 const LOOK_AFTER_MS = 1_500;
 /** How often one look asks until it sees code of a team: a thread that runs microtasks is often between two of them. */
-const MOST_QUESTIONS = 40;
+const MOST_QUESTIONS = 100;
 /** The longest time for one question. A thread that ends its process waits until nobody asks any more. */
 const QUESTION_MS = 500;
 /** The time that the process has to end by itself. */
@@ -77,11 +77,13 @@ function calm(): void {
 async function look(): Promise<void> {
   isLooking = true;
   lookAtMs = silentMs < at(TELL_AFTER) ? Math.min(2 * silentMs, at(TELL_AFTER)) : 2 * silentMs;
-  let looked: Look | undefined;
+  let looked = seen?.owner === 'team' ? { ...seen, owner: 'unknown' as Look['owner'] } : seen;
   for (let asked = 0; asked < MOST_QUESTIONS && looked?.owner !== 'team' && at(BEATS) === beat; asked++) {
     const next = (await inside('look')) as Look | undefined;
     if (next?.owner === 'engine') break;
-    if (next !== undefined) looked = next.scope === '' ? { ...next, scope: looked?.scope ?? '' } : next;
+    // Between two pieces of code a look finds less than an earlier one.
+    if (next !== undefined)
+      looked = { ...next, scope: next.scope || (looked?.scope ?? ''), place: next.place || (looked?.place ?? '') };
   }
   if (at(BEATS) === beat) seen = looked;
   isLooking = false;

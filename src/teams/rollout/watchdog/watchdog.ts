@@ -77,10 +77,14 @@ export function watchTeams(endAfterMs: number): () => void {
 const engine = fileURLToPath(new URL('../../../', import.meta.url));
 const sources = engine.replace(/dist([\\/])src([\\/])$/, 'src$2');
 
+/** The frames in which drmas calls a callback of a team. */
+const WRAPPER = /[\\/]async-scopes\.[jt]s:/;
+
 function look(): Look {
   const scope = currentScope()?.name ?? '';
-  const place = placeOf(new Error()) ?? '';
-  const innermost = place.split('\n').find((line) => !line.includes('<anonymous>')) ?? '';
+  const frames = (placeOf(new Error()) ?? '').split('\n').filter((line) => !WRAPPER.test(line));
+  const place = frames.join('\n');
+  const innermost = frames.find((line) => !line.includes('<anonymous>')) ?? '';
   if (innermost.includes(engine) || innermost.includes(sources)) return { owner: 'engine', scope, place };
   stopListening();
   return { owner: place === '' ? 'unknown' : 'team', scope, place };
