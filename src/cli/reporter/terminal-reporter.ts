@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { RunEvent, Spike, Step, Warmup } from '../../base/events.js';
 import type { PlayProgress } from '../../base/host.js';
+import { type Headline, headlineOf } from '../../base/nouns.js';
 import { commandText, nodeFiles } from '../../base/platform.js';
 import { rivalOf } from '../../method/advantage.js';
 import type { Recipe } from '../../method/recipe.js';
@@ -87,7 +88,10 @@ export class TerminalReporter {
         this.#lines.progress(this.#warmupLine(event), 'stays');
         break;
       case 'evaluation':
-        this.#say(tone(this.#screen, 'bold', evaluationLine(event, width)), ...measureLines(event, width));
+        this.#say(
+          tone(this.#screen, 'bold', evaluationLine(event, width, this.#headline())),
+          ...measureLines(event, width),
+        );
         if (event.step === 0) this.#say(...wrap(stepLegend(Object.keys(event.agents)), width));
         break;
       case 'step': // spikes of the step follow it at once, and its line marks them
@@ -158,6 +162,11 @@ export class TerminalReporter {
 
   #start(event: Extract<RunEvent, { type: 'run.started' }>): void {
     this.#say(...startLines(this.#recipe, event, this.#runPath, this.#screen.width), '');
+  }
+
+  #headline(): Headline {
+    const { evaluations, started } = this.#history;
+    return headlineOf(evaluations, started?.success);
   }
 
   #warmupLine(event: Warmup): string {
