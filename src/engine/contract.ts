@@ -36,4 +36,4 @@ export {
   scaleOfScores,
 } from './contract/sampling.js';
 export type { TextBackend, TextRequest, Utterance } from './contract/text-backend.js';
-export type { BaseSpec, OwnWeights, WeightsSpec } from './contract/weights-spec.js';
+export { type BaseSpec, type OwnWeights, precisionsOf, type WeightsSpec } from './contract/weights-spec.js';

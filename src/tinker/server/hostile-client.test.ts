@@ -27,10 +27,10 @@ interface Reply {
 }
 
 /** A client of one server. */
-function clientOf({ url }: TinkerServer) {
+function clientOf({ url, apiKey }: TinkerServer) {
   const send = async (route: string, text: string, type = 'application/json'): Promise<Reply> => {
     const start = performance.now();
-    const sent = { method: 'POST', headers: { 'content-type': type }, body: text };
+    const sent = { method: 'POST', headers: { 'x-api-key': apiKey, 'content-type': type }, body: text };
     const response = await fetch(`${url}/api/v1/${route}`, sent);
     const body = (await response.json()) as Record<string, unknown>;
     return { status: response.status, body, seconds: (performance.now() - start) / 1000 };
