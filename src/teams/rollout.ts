@@ -15,6 +15,7 @@ export {
   remoteSpeakers,
   type SpeakerRequest,
 } from './rollout/remote-speakers.js';
+export { finiteReward } from './rollout/reward-values.js';
 export type {
   AdaptedAgents,
   AgentSettings,
@@ -27,4 +28,4 @@ export type {
   Versions,
 } from './rollout/rollout-context.js';
 export { rolloutSchema } from './rollout/rollout-schema.js';
-export { applyFailureRule, finiteReward, noScore } from './rollout/score.js';
+export { applyFailureRule, noScore } from './rollout/score.js';
