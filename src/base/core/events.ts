@@ -184,6 +184,8 @@ export interface Step {
     readonly failed: number;
     /** The rejected calls of these episodes by agent, such as prompts that do not fit. Absent if there were none. */
     readonly refused?: Readonly<Record<string, number>>;
+    /** The calls by agent that `play` did not wait for. Absent if there were none. */
+    readonly unanswered?: Readonly<Record<string, number>>;
   };
   /** The mean success of the episodes, 0 to 1. */
   readonly success?: number;
@@ -259,6 +261,8 @@ export interface EpisodeFailed {
   readonly episode: number;
   readonly reason: string;
   readonly message: string;
+  /** The agent whose call failed. Absent if no single agent is the cause. */
+  readonly agent?: string;
   /** The place where the team's code threw, with file and line. Absent if it did not throw. */
   readonly stack?: string;
   readonly action: 'exclude' | 'zero';

@@ -71,6 +71,7 @@ function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, l
     ...(others.length === 0
       ? {}
       : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
+    success: recipe.team.success !== undefined,
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;

@@ -20,6 +20,8 @@ export interface RunStarted {
       { readonly kernels: string; readonly isa: string; readonly server?: Readonly<Record<string, unknown>> }
     >
   >;
+  /** Whether the team has a function `success`. Logs of earlier versions lack it. */
+  readonly success?: boolean;
   /** The number of trainable parameters of each policy. */
   readonly parameters?: Readonly<Record<string, number>>;
 }
