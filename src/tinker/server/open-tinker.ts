@@ -43,7 +43,10 @@ export async function openTinker(request: TinkerRequest, host: Host): Promise<Op
     throw new RunError(`${model} is not a model: it has no config.json`);
   // The typed name, the directory itself, the name that other programs use, and the last part of the directory.
   const names = [...new Set([model, directory, basename(model)])];
-  const backend = await EmbeddedBackend.start({ device, threads, files, onProgress: notify });
+  const backend = await EmbeddedBackend.start({
+    ...{ device, threads, files, onProgress: notify },
+    precisions: ['float32'],
+  });
   try {
     // Reports unreadable weights at the start instead of at the first request.
     await (await backend.open({ type: 'directory', directory }, 'frozen', model)).close();
