@@ -65,9 +65,9 @@ it('waits at the end for requests whose client still asks, and not for those who
   for (let i = 0; i < 4; i++) await futures.fetch(id, 60);
   expect(over).toBe(false);
   const gone = new AbortController();
-  const asked = futures.fetch(id, 60_000, gone.signal);
+  const poll = futures.fetch(id, 60_000, gone.signal);
   gone.abort();
-  expect(await asked).toBe('pending');
+  expect(await poll).toBe('pending');
   await idle;
   expect(futures.pending).toBe(1);
 });

@@ -33,7 +33,7 @@ export class Futures {
   #swept = 0;
   /** Requests for results that wait now, and the time of the last one. */
   #waiting = 0;
-  #asked = 0;
+  #lastPoll = 0;
 
   /** @param most The most requests in progress */
   constructor(most: number) {
@@ -85,7 +85,7 @@ export class Futures {
     const outcome = await Promise.race([future.outcome, late]).finally(() => {
       clearTimeout(timer);
       this.#waiting--;
-      this.#asked = performance.now();
+      this.#lastPoll = performance.now();
     });
     const keep = outcome === 'pending' ? KEPT_MS : KEPT_AFTER_FETCH_MS;
     future.until = performance.now() + keep;
@@ -95,10 +95,10 @@ export class Futures {
   /** Resolves when no request is in progress, or when no client asks for results any more. */
   async idle(abandonedMs = ABANDONED_MS): Promise<void> {
     const all = Promise.all(Array.from(this.#futures.values(), ({ outcome }) => outcome));
-    this.#asked = Math.max(this.#asked, performance.now());
+    this.#lastPoll = Math.max(this.#lastPoll, performance.now());
     let timer: NodeJS.Timeout | undefined;
     const abandoned = new Promise<void>((resolve) => {
-      const check = () => this.#waiting === 0 && performance.now() - this.#asked > abandonedMs && resolve();
+      const check = () => this.#waiting === 0 && performance.now() - this.#lastPoll > abandonedMs && resolve();
       timer = setInterval(check, abandonedMs / 10);
     });
     await Promise.race([all, abandoned]).finally(() => clearInterval(timer));
