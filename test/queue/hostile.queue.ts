@@ -179,7 +179,7 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
 });
 
 describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
-  /** What a worker prints until a line matches. */
+  /** The output of a worker until a line matches. */
   function printed({ stderr }: ChildProcess, until: RegExp): Promise<string> {
     return new Promise((resolve) => {
       let text = '';

@@ -31,7 +31,7 @@ const team = defineTeam({
 
 const request: PlayRequest = { task: { id: 'a', data: { n: 1 } }, sample: 2, phase: 'training', step: 7 };
 
-/** An episode as a worker plays and packs it, with what the run has answered. */
+/** An episode as a worker plays and packs it, with the answers of the run. */
 async function played(more: Partial<PlayRequest> = {}) {
   const answered = new AnsweredCalls();
   const sampler = scriptedSampler(({ request: { key } }) => `${key[0] % 97}`);

@@ -98,18 +98,18 @@ const episodeSchema = z.object({
   failure: z.object({ reason: z.enum(reasons), message: text, stack: text.optional() }).optional(),
 });
 
-/** What the run knows of the episode. */
+/** An episode that the run waits for: its request, and the answers that the run has given for it. */
 export interface AwaitedEpisode {
   readonly context: RolloutContext;
   readonly request: PlayRequest;
   readonly answered: AnsweredCalls;
 }
 
-/** An episode differs from what the run knows of it. */
+/** An episode differs from its request, or from the run's answers. */
 class Fault extends Error {}
 
 /**
- * The difference between an episode and what the run knows: its task, its agents, and each token that it sampled.
+ * The difference between an episode and its request and answers: its task, its agents, and each token that it sampled.
  * Undefined if there is none. Outcome, rewards and logs are the work of the team's code on the worker: they must have
  * the right form and size, and are believed.
  */

@@ -150,7 +150,7 @@ export async function queueExecutor(
 }
 
 /**
- * What is known of another run that has announced itself on the queue, as the end of a message. Undefined if the value
+ * The facts about another run that has announced itself on the queue, as the end of a message. Undefined if the value
  * in Redis is no announcement.
  */
 async function otherRun(key: QueueKey, queue: string, read: () => Promise<string | null>): Promise<string | undefined> {

@@ -4,12 +4,12 @@ import { basename, join } from 'node:path';
 import { ChainedFile, damageOf, SEAL, sealState } from '../../base/disk.js';
 import { messageOf } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import { commandText, isAlive, nodeFiles, TEMPORARY } from '../../base/platform.js';
+import { commandText, nodeFiles, TEMPORARY } from '../../base/platform.js';
 import { Checkpoints } from './checkpoint-files.js';
 import { type DigestLine, readDigests } from './episode-digests.js';
 import { readEvents } from './event-log.js';
 import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
-import { lockHolder } from './run-lock.js';
+import { isAlive, lockHolder } from './run-lock.js';
 import { isAsWritten, parseRecord } from './run-record.js';
 
 /** One part of a run. `unchecked`: it can be read, but there is no digest to compare it with. */
