@@ -165,10 +165,10 @@ async function otherRun(key: QueueKey, queue: string, read: () => Promise<string
 
 /** The function, which gets each message once. */
 function onceEach(act: (message: string) => void): (message: string) => void {
-  const said = new Set<string>();
+  const messages = new Set<string>();
   return (message) => {
-    if (said.has(message)) return;
-    said.add(message);
+    if (messages.has(message)) return;
+    messages.add(message);
     act(message);
   };
 }

@@ -179,13 +179,13 @@ async function referenceStates(files: Files, run: string, older: boolean): Promi
 /** Temporary files and directories: of a process that was killed, or of one that is writing the run. */
 async function leftoverStates(files: Files, run: string): Promise<Verified[]> {
   const places = ['', EPISODES, CHECKPOINTS, REFERENCES];
-  const found = places.map(async (place) => {
+  const leftovers = places.map(async (place) => {
     const names = (await files.list(join(run, place))).filter((name) => name.startsWith(TEMPORARY));
     return names.map(
       (name) => ({ path: place === '' ? name : `${place}/${name}`, state: 'unchecked', why: LEFT }) as const,
     );
   });
-  return (await Promise.all(found)).flat();
+  return (await Promise.all(leftovers)).flat();
 }
 
 async function directoryState(files: Files, directory: string): Promise<State> {
