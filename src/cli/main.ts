@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { thisProcess } from '../runs/index.js';
 import { forecastRun, improvePrompts } from '../runs/studies.js';
 import { enableWatchdog } from '../teams/watchdog.js';

@@ -20,6 +20,12 @@ export interface EventStamp {
   readonly version: number;
 }
 
+/** A message while the models are opened, before `run.started`: kernels are compiled, a model is downloaded. */
+export interface Preparing {
+  readonly type: 'preparing';
+  readonly message: string;
+}
+
 /** Progress of the warm start (supervised training on traces) of one policy. */
 export interface Warmup {
   readonly type: 'warmup';
@@ -277,6 +283,7 @@ export interface RunFinished {
 
 /** An event before the log stamps it with time and version. */
 export type EventBody =
+  | Preparing
   | RunStarted
   | Warmup
   | Step

@@ -35,7 +35,7 @@ export const inspectLog = defineCommand({
   async run(context, [path], { estimator, json, ...fields }) {
     const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
     const log = await collectLog(await logFiles(path), fields);
-    const isRun = await nodeFiles.exists(join(path, RECIPE));
+    const isRun = await nodeFiles.exists(join(path, RECIPE)).catch(() => false); // a log may be a file
     const changed = isRun ? await changedRecords(path) : undefined;
     if (changed !== undefined) context.stderr.write(`warning: ${changed}\n`);
     const inspection = inspect(log, estimators.length === 0 ? undefined : estimators);

@@ -47,7 +47,7 @@ export async function queueExecutor(
     onFault: (message) => host.warn('queue.episode', message),
   });
   const redis = await connectRedis(modules, url);
-  const listening = await listen(server.app, rollout).catch((error: unknown) => {
+  const listening = await listen(server, rollout).catch((error: unknown) => {
     redis.disconnect();
     throw new RecipeError(String(error), 'rollout.port');
   });

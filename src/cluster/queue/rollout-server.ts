@@ -5,7 +5,7 @@ import { Hono } from 'hono';
 import { DialectError, isGoneForGood, issuesText, messageOf, TrainingError } from '../../base/errors.js';
 import { excerpt, visible } from '../../base/host.js';
 import type { Episode } from '../../base/nouns.js';
-import { isEqual, packageVersion } from '../../base/platform.js';
+import { guardOf, isEqual, packageVersion } from '../../base/platform.js';
 import { bodyBytes } from '../../gateway/dialects.js';
 import type { GatewaySettings } from '../../gateway/index.js';
 import type { RecipeCode } from '../../method/recipe.js';
@@ -66,6 +66,11 @@ interface Worker {
 
 export class RolloutServer {
   readonly app = new Hono();
+  readonly guard = guardOf({
+    access: { type: 'secrets' },
+    mostBytes: MOST_BYTES,
+    refuse: ({ code, message, status }) => Response.json({ code, message }, { status }),
+  });
   readonly #options: RolloutServerOptions;
   readonly #settings: RemoteSettings;
   /** The workers that may play, by their secrets. */

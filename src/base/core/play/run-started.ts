@@ -8,6 +8,8 @@ export interface RunStarted {
     readonly cores: number;
     readonly kernels: string;
     readonly isa: string;
+    /** Why slower kernels than wanted compute. Absent if the wanted ones do. */
+    readonly notice?: string;
   };
   /** The measured facts about the server that holds the models. Absent if this process holds them. */
   readonly server?: Readonly<Record<string, unknown>>;
