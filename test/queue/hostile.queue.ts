@@ -1,4 +1,4 @@
-/** A queue whose Redis holds anything, and workers that lie: the run goes on, with the weights of an undisturbed one. */
+/** A queue whose Redis holds anything, and workers that lie: the run goes on and equals an undisturbed one. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -179,7 +179,7 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
 });
 
 describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
-  /** What a worker prints until a line matches. */
+  /** The output of a worker until a line matches. */
   function printed({ stderr }: ChildProcess, until: RegExp): Promise<string> {
     return new Promise((resolve) => {
       let text = '';
@@ -218,11 +218,11 @@ describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
       expect(await printed(inside, /not playing .*\n/)).toMatch(
         /the code of \S+evil\.ts here differs from the code of the run/,
       );
-      const own = start(evil);
-      expect(await printed(own, /not playing .*\n/)).toMatch(
+      const named = start(evil);
+      expect(await printed(named, /not playing .*\n/)).toMatch(
         /the code of \S+evil\.ts here differs from the code of the run/,
       );
-      await Promise.all([strict, inside, own].map(kill));
+      await Promise.all([strict, inside, named].map(kill));
       expect(existsSync(ran)).toBe(false);
       expect(worker.exitCode).toBeNull();
     } finally {

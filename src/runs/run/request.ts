@@ -174,8 +174,8 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
 
 /**
  * Rewinds a run to a checkpoint, by default its last, to resume from it.
- * @throws CheckpointError when the checkpoint is damaged, with the name of an older one, or when a reference is; RunError
- * when there is no checkpoint `from`. Nothing is changed in that case
+ * @throws CheckpointError when the checkpoint is damaged, with the name of an older one, or when a reference is
+ *   damaged; RunError when there is no checkpoint `from`. Nothing is changed in that case
  */
 export async function rewindRun(
   run: RunDirectory,
