@@ -78,7 +78,7 @@ export async function queueExecutor(
   const renewing = setInterval(() => void renew().catch(() => {}), (ANNOUNCED_SECONDS * 1000) / 4).unref();
   const lonely = setTimeout(() => {
     if (server.workers === 0)
-      host.notify(`no worker plays for this run yet: drmas worker ${code.source} --url ${url} --queue ${name}`);
+      host.notify(`no worker plays for this run yet: drmas serve worker ${code.source} --url ${url} --queue ${name}`);
   }, LONELY_MS).unref();
 
   let played = 0;

@@ -1752,7 +1752,7 @@ export interface RolloutInput {
   readonly staleness?: number | undefined;
   /**
    * `program` plays episodes in this program. `queue` sends them through Redis to workers on any number of
-   * machines (`drmas worker`).
+   * machines (`drmas serve worker`).
    * @default `program`
    */
   readonly type?: 'program' | 'queue' | undefined;
