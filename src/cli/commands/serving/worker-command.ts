@@ -19,7 +19,10 @@ export const worker = defineCommand({
     queue: text('name', `name of the queue (default: ${QUEUE})`),
     concurrency: integer(1, `concurrent episodes (default: ${EPISODES})`),
   },
-  examples: ['drmas serve worker --url redis://127.0.0.1:6379', 'drmas serve worker ./recipe.ts --url redis://queue:6379'],
+  examples: [
+    'drmas serve worker --url redis://127.0.0.1:6379',
+    'drmas serve worker ./recipe.ts --url redis://queue:6379',
+  ],
   async run({ stderr, signal }, [recipe], { url, queue = QUEUE, concurrency = EPISODES }) {
     const notify = (message: string) => void stderr.write(`${message}\n`);
     await runWorker({ url, queue, recipe, concurrency }, nodeHost({ notify, signal }));
