@@ -1,7 +1,7 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { isObject, messageOf, parseAt, RecipeError, shown } from '../../base/errors.js';
-import { defaultOptimizer } from '../../engine/model.js';
+import { defaultOptimizer, modelSchema } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
 import { needOf } from '../advantage/estimators/index.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
@@ -12,7 +12,6 @@ import { checkLosses } from './policy-losses.js';
 import type { Recipe, RecipeCode } from './recipe.js';
 import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
 import { resolveTasks } from './resolve-tasks.js';
-import { modelSchema } from './sections/model-section.js';
 
 /** The sampling settings that neither the recipe nor the team's agent sets. */
 const defaultSampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 256 };

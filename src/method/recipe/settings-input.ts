@@ -1006,14 +1006,6 @@ export type EstimatorInput =
       readonly type: 'remax';
     }
   | {
-      readonly type: 'counterfactual';
-      /**
-       * How often drmas plays each turn again from its context on. Each time costs one more episode.
-       * @default `1`
-       */
-      readonly alternatives?: number | undefined;
-    }
-  | {
       readonly type: 'gae';
       /**
        * The discount of later tokens' rewards.
@@ -1088,6 +1080,14 @@ export type EstimatorInput =
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
+    }
+  | {
+      readonly type: 'counterfactual';
+      /**
+       * How often drmas plays each turn again from its context on. Each time costs one more episode.
+       * @default `1`
+       */
+      readonly alternatives?: number | undefined;
     };
 
 /** The policy loss. It turns advantages into a gradient. */
@@ -1373,6 +1373,21 @@ export type LossInput =
         | undefined;
     }
   | {
+      readonly type: 'cross-entropy';
+      /**
+       * How the losses of tokens become one number.
+       * @default `token-mean`
+       */
+      readonly aggregate?:
+        | 'token-mean'
+        | 'seq-mean-token-sum'
+        | 'seq-mean-token-mean'
+        | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
+        | 'episode-mean'
+        | undefined;
+    }
+  | {
       readonly type: 'kto';
       /**
        * The speed at which a response's value saturates with its log ratio.
@@ -1389,21 +1404,6 @@ export type LossInput =
        * @default `1`
        */
       readonly undesirable?: number | undefined;
-    }
-  | {
-      readonly type: 'cross-entropy';
-      /**
-       * How the losses of tokens become one number.
-       * @default `token-mean`
-       */
-      readonly aggregate?:
-        | 'token-mean'
-        | 'seq-mean-token-sum'
-        | 'seq-mean-token-mean'
-        | 'seq-mean-token-sum-norm'
-        | 'chain-mean'
-        | 'episode-mean'
-        | undefined;
     };
 
 /** Supervised training on the task source's demonstrations before reinforcement. There is none by default. */

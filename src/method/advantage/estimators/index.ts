@@ -1,4 +1,4 @@
-/** Every estimator. A new estimator is one file and one row here. */
+/** Every estimator of the method; `src/lab` has others. A new estimator is one file and one row here. */
 import { z } from 'zod';
 import { ArgumentError } from '../../../base/errors.js';
 import type { EstimatorDeclaration, OpenEstimator } from '../define-estimator.js';
@@ -18,7 +18,6 @@ import { rloo } from './by-group/rloo.js';
 import { gae } from './by-token/gae.js';
 import { reinforcePlusPlus } from './by-token/reinforce-plus-plus.js';
 import { remax } from './by-token/remax.js';
-import { counterfactual } from './counterfactual.js';
 import { ema } from './ema.js';
 import { gigpo } from './gigpo.js';
 import { grpoPassK } from './grpo-passk.js';
@@ -45,7 +44,6 @@ const list = [
   rejection,
   reinforcePlusPlus,
   remax,
-  counterfactual,
   gae,
   ema,
   advantageAlignment,

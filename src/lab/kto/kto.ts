@@ -1,7 +1,5 @@
 import { z } from 'zod';
-import { defineLoss } from '../define-loss.js';
-import { klOfRatio } from '../kl.js';
-import { requireBounds } from './clipped-surrogate.js';
+import { defineLoss, type KnownLoss, klOfRatio } from '../../engine/loss.js';
 
 /**
  * KTO (Ethayarajh et al. 2024, arXiv 2402.01306, eq. 8): lambda - value, value = lambda σ(±beta (log r - z)) with r the
@@ -38,7 +36,6 @@ export const kto = defineLoss({
     return { klBaseline: responses === 0 ? 0 : sum / responses };
   },
   token({ beta, desirable, undesirable }, { klBaseline }) {
-    requireBounds({ beta, desirable, undesirable });
     return ({ logRatio, advantage }, out) => {
       const sign = Math.sign(advantage);
       const weight = Math.abs(advantage) * (sign > 0 ? desirable : undesirable);
@@ -49,3 +46,6 @@ export const kto = defineLoss({
   },
   metrics: { klBaseline: ({ klBaseline }) => klBaseline },
 });
+
+/** KTO as a recipe's list has it: with this module, which the engine's thread imports. */
+export const ktoLoss: KnownLoss = { declaration: kto, module: import.meta.url };

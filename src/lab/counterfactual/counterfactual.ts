@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEstimator } from '../define-estimator.js';
+import { defineEstimator } from '../../method/advantage.js';
 
 /**
  * The turn's reward minus the mean reward of alternatives: episodes that were played again from this turn on, with the

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { mean, standardDeviation } from '../../../base/core/statistics.js';
-import { estimateStep } from '../estimate.js';
-import { estimators } from '../estimators/index.js';
-import { type TestVectors, testVectors, testVectorsText } from './test-vectors.js';
+import { mean, standardDeviation } from '../../src/base/core/statistics.js';
+import { estimateStep } from '../../src/method/advantage/estimate.js';
+import { standard } from '../../src/runs/composition/standard.js';
+import { opened, type TestVectors, testVectors, testVectorsText } from './test-vectors.js';
 
-const text = readFileSync(new URL('../../../../docs/test-vectors.json', import.meta.url), 'utf8');
+const text = readFileSync(new URL('../../docs/test-vectors.json', import.meta.url), 'utf8');
 const { batches, vectors, tolerance } = JSON.parse(text) as TestVectors;
 const turnsOf = (name: string) => batches.find((batch) => batch.name === name)?.turns ?? [];
 
@@ -14,15 +14,15 @@ describe('the test vectors that are published', () => {
     expect(text).toBe(testVectorsText());
     expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(testVectors())));
     expect(new Set(vectors.map(({ estimator }) => estimator.type))).toEqual(
-      new Set(estimators.map(({ type }) => type)),
+      new Set(standard.estimators.map(({ type }) => type)),
     );
     expect(text.length).toBeLessThan(200_000);
   });
 
   it('are computed again from the file alone, with all of its settings written out', () => {
     for (const { estimator, after, batch, advantages } of vectors) {
-      const before = after === undefined ? {} : estimateStep(turnsOf(after), estimator).state;
-      const again = Array.from(estimateStep(turnsOf(batch), estimator, before).advantages);
+      const before = after === undefined ? {} : estimateStep(turnsOf(after), opened(estimator)).state;
+      const again = Array.from(estimateStep(turnsOf(batch), opened(estimator), before).advantages);
       expect(again).toHaveLength(advantages.length);
       again.flat().forEach((value, i) => {
         const expected = advantages.flat()[i] as number;

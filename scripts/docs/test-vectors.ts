@@ -3,11 +3,13 @@
  * same estimators can test against them. docs/test-vectors.md explains the format.
  */
 
-import { ArgumentError } from '../../../base/errors.js';
-import type { TurnRecord } from '../../../base/nouns.js';
-import { estimateStep, type StepEstimate } from '../estimate.js';
-import { type Estimator, estimatorSchema, openEstimator } from '../estimators/index.js';
-import { sharesMean } from './diagnosis.js';
+import type { TurnRecord } from '../../src/base/core/advantage.js';
+import { ArgumentError } from '../../src/base/core/errors.js';
+import { sharesMean } from '../../src/method/advantage/analysis/diagnosis.js';
+import { estimateStep, type StepEstimate } from '../../src/method/advantage/estimate.js';
+import { declarationOf, openEstimator } from '../../src/method/advantage/estimators/index.js';
+import type { Estimator } from '../../src/runs/composition/estimate-advantages.js';
+import { standard } from '../../src/runs/composition/standard.js';
 
 /** A step's turns, in the order of a vector's advantages. */
 export interface VectorBatch {
@@ -203,17 +205,20 @@ export function testVectors(): TestVectors {
     }),
   );
   const next = sequences.map(({ estimator, after, batch }): TestVector => {
-    const { state } = estimateStep(named(after).turns, estimator);
-    return { ...vector(estimator, named(batch), estimateStep(named(batch).turns, estimator, state)), after };
+    const { state } = estimateStep(named(after).turns, opened(estimator));
+    return { ...vector(estimator, named(batch), estimateStep(named(batch).turns, opened(estimator), state)), after };
   });
   return { format: 'drmas-test-vectors', version: 1, tolerance: 1e-9, batches, vectors: [...first, ...next] };
 }
+
+/** An estimator with its choices, of the method or of the lab. */
+export const opened = (estimator: Estimator) => openEstimator(estimator, standard.estimators);
 
 const named = (name: string) => batches.find((batch) => batch.name === name) as VectorBatch;
 
 function stepWith({ turns }: VectorBatch, estimator: Estimator): StepEstimate | undefined {
   try {
-    return estimateStep(turns, estimator);
+    return estimateStep(turns, opened(estimator));
   } catch (error) {
     if (error instanceof ArgumentError) return undefined;
     throw error;
@@ -222,13 +227,13 @@ function stepWith({ turns }: VectorBatch, estimator: Estimator): StepEstimate | 
 
 function vector(estimator: Estimator, batch: VectorBatch, { advantages, inflation }: StepEstimate): TestVector {
   return {
-    estimator: estimatorSchema.parse(estimator),
+    estimator: declarationOf(estimator, standard.estimators).schema.parse(estimator) as Estimator,
     batch: batch.name,
     advantages: batch.turns.map((_, i) => {
       const advantage = advantages[i] as number | number[];
       return typeof advantage === 'number' ? written(advantage) : advantage.map(written);
     }),
-    ...(sharesMean(openEstimator(estimator))
+    ...(sharesMean(opened(estimator))
       ? { predictedInflation: Object.fromEntries(Object.entries(inflation).map(([k, v]) => [k, written(v)])) }
       : {}),
   };

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { klOfRatio } from '../kl.js';
-import type { LossSpec } from '../loss-spec.js';
-import { type PolicyLossInput, policyLoss } from '../policy-loss.js';
+import { klOfRatio } from '../../engine/loss/kl.js';
+import { lossNamed } from '../../engine/loss/loss-spec.js';
+import { type PolicyLossInput, policyLoss } from '../../engine/loss/policy-loss.js';
+import { ktoLoss } from './kto.js';
 
-const spec: LossSpec = { type: 'kto', beta: 0.5, desirable: 1, undesirable: 2 };
+const spec = lossNamed({ type: 'kto', beta: 0.5, desirable: 1, undesirable: 2 }, [ktoLoss]);
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 
 /** Rows of tokens with these log ratios, each row with one advantage. */
@@ -40,7 +41,7 @@ describe('kto', () => {
     fc.assert(
       fc.property(batches, (rows) => {
         const input = rowsOf(rows.map(([tokens, advantage]) => [tokens.map(() => 0), advantage]));
-        const even: LossSpec = { type: 'kto', beta: 0.5, desirable: 1, undesirable: 1 };
+        const even = lossNamed({ type: 'kto', beta: 0.5, desirable: 1, undesirable: 1 }, [ktoLoss]);
         const plain = policyLoss(input, { type: 'ppo-clip', clip: 0.2, aggregate: 'seq-mean-token-sum' });
         const { gradient, metrics } = policyLoss(input, even);
         expect(metrics.klBaseline).toBe(0);
