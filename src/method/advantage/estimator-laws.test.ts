@@ -121,7 +121,9 @@ describe('the properties that estimators declare', () => {
     );
   });
 
-  const weighing = variants.filter((estimator) => declarationOf(estimator, standard.estimators).traits.weighsDemonstrations);
+  const weighing = variants.filter(
+    (estimator) => declarationOf(estimator, standard.estimators).traits.weighsDemonstrations,
+  );
   it.each(weighing)('advantages that weigh demonstrations are never negative: $estimator', (estimator) => {
     fc.assert(
       fc.property(turns, (records) => {

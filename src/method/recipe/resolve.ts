@@ -11,6 +11,7 @@ import { withPlugins } from './plugins/plugins.js';
 import { checkLosses } from './policy-losses.js';
 import type { Recipe, RecipeCode } from './recipe.js';
 import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
+import { requireNoneRemoved } from './removed-settings.js';
 import { resolveTasks } from './resolve-tasks.js';
 
 /** The sampling settings that neither the recipe nor the team's agent sets. */
@@ -52,6 +53,7 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   const { model, ...complete } = withInherited(tree, team, agents, lists);
   const changed = applyOverrides(complete, overrides.filter(inherits));
   requireModels(changed, model);
+  requireNoneRemoved(changed);
   checkFrozen(changed, options);
   const settings = parseAt(settingsSchema(lists, agents, policiesOf(changed.assign), changed.assign), changed);
   checkLosses(settings, lists);

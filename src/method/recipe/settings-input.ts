@@ -423,11 +423,6 @@ export interface PolicyInput {
          * @default `64`
          */
         readonly concurrency?: number | undefined;
-        /**
-         * Seconds to wait for a reply. Then the request has failed.
-         * @default `600`
-         */
-        readonly timeoutSeconds?: number | undefined;
       }
     | undefined;
 }
@@ -1572,20 +1567,6 @@ export interface TrainingInput {
    * Events report the parts without weights, and the success of an episode does not change.
    */
   readonly partWeights?: Readonly<Record<string, number>> | undefined;
-  /**
-   * Weights the advantages of each turn by its duration, as the team reports it, divided by the mean duration
-   * of the agent's turns in the step. A turn without a duration has the weight 1. By default all turns have
-   * the weight 1.
-   */
-  readonly durationWeights?:
-    | {
-        /**
-         * The largest weight of a turn.
-         * @default `10`
-         */
-        readonly most?: number | undefined;
-      }
-    | undefined;
   /**
    * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0.
    * @default `exclude`

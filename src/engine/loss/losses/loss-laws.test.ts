@@ -1,6 +1,7 @@
 /** The laws of a single token, for every declared loss. `policyLoss` and `objectiveOf` have theirs beside them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { z } from 'zod';
 import { everySpec } from '../../../../test/support/loss-specs.js';
 import type { TokenOutcome } from '../define-loss.js';
 import { type AnyLoss, lossKind, lossTypes } from '../loss-spec.js';
@@ -64,7 +65,7 @@ describe('a declaration', () => {
   it('describes each of its settings', () => {
     for (const { schema } of standard.losses)
       for (const [name, setting] of Object.entries(schema.shape))
-        if (name !== 'type') expect(setting.description, name).toMatch(/\.$/);
+        if (name !== 'type') expect((setting as z.ZodType).description, name).toMatch(/\.$/);
   });
 });
 
