@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { everySpec } from '../../../../test/support/loss-specs.js';
+import { standard } from '../../../runs/composition/standard.js';
 import type { TokenOutcome } from '../define-loss.js';
 import { type AnyLoss, lossKind, lossTypes } from '../loss-spec.js';
-import { standard } from '../../../runs/composition/standard.js';
 
 const ratio = fc.double({ min: 0.2, max: 4, noNaN: true });
 const advantage = fc.double({ min: 0.01, max: 3, noNaN: true }).chain((size) => fc.constantFrom(size, -size));
