@@ -1,6 +1,6 @@
 /**
- * The results: JSON lines in findings/results, one file a family of regimes, one line a run. A script makes the figures, tables
- * and claims of the page from them.
+ * The results: JSON lines in findings/results, one file a family of regimes, one line a run. A script makes the
+ * figures, tables and claims of the page from them.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';

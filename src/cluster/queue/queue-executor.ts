@@ -40,7 +40,7 @@ export async function queueExecutor(
   const secret = randomBytes(32).toString('hex');
   const onIgnored = (message: string) => host.warn('gateway.ignored', message);
   const server = new RolloutServer({ context, code, recipe, leaseSeconds, secret, gateway, onIgnored });
-  const listening = await listen(server.app, rollout).catch((error: unknown) => {
+  const listening = await listen(server, rollout).catch((error: unknown) => {
     redis.disconnect();
     throw new RecipeError(String(error), 'rollout.port');
   });

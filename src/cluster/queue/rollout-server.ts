@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
 import { DialectError, isGoneForGood, messageOf, TrainingError } from '../../base/errors.js';
 import type { Episode } from '../../base/nouns.js';
-import { packageVersion } from '../../base/platform.js';
+import { guardOf, packageVersion } from '../../base/platform.js';
 import { bodyBytes } from '../../gateway/dialects.js';
 import type { GatewaySettings } from '../../gateway/index.js';
 import type { RecipeCode } from '../../method/recipe.js';
@@ -39,6 +39,11 @@ interface OpenEpisode {
 
 export class RolloutServer {
   readonly app = new Hono();
+  readonly guard = guardOf({
+    access: { type: 'secrets' },
+    mostBytes: MOST_BYTES,
+    refuse: ({ code, message, status }) => Response.json({ code, message }, { status }),
+  });
   /** The number of registered workers. */
   workers = 0;
   readonly #options: RolloutServerOptions;
