@@ -115,7 +115,7 @@ export async function queueExecutor(
   const lonely = setInterval(() => {
     if (server.workers > 0) return;
     host.notify(
-      `no worker plays for this run: ${commandText(['drmas', 'worker', code.source, '--url', url, '--queue', name])}; ` +
+      `no worker plays for this run: ${commandText(['drmas', 'serve', 'worker', code.source, '--url', url, '--queue', name])}; ` +
         `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
     );
     clearInterval(lonely);

@@ -424,11 +424,6 @@ export interface PolicyInput {
          * @default `64`
          */
         readonly concurrency?: number | undefined;
-        /**
-         * Seconds to wait for a reply. Then the request has failed.
-         * @default `600`
-         */
-        readonly timeoutSeconds?: number | undefined;
       }
     | undefined;
 }
@@ -1007,14 +1002,6 @@ export type EstimatorInput =
       readonly type: 'remax';
     }
   | {
-      readonly type: 'counterfactual';
-      /**
-       * How often drmas plays each turn again from its context on. Each time costs one more episode.
-       * @default `1`
-       */
-      readonly alternatives?: number | undefined;
-    }
-  | {
       readonly type: 'gae';
       /**
        * The discount of later tokens' rewards.
@@ -1089,6 +1076,14 @@ export type EstimatorInput =
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
+    }
+  | {
+      readonly type: 'counterfactual';
+      /**
+       * How often drmas plays each turn again from its context on. Each time costs one more episode.
+       * @default `1`
+       */
+      readonly alternatives?: number | undefined;
     };
 
 /** The policy loss. It turns advantages into a gradient. */
@@ -1374,6 +1369,21 @@ export type LossInput =
         | undefined;
     }
   | {
+      readonly type: 'cross-entropy';
+      /**
+       * How the losses of tokens become one number.
+       * @default `token-mean`
+       */
+      readonly aggregate?:
+        | 'token-mean'
+        | 'seq-mean-token-sum'
+        | 'seq-mean-token-mean'
+        | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
+        | 'episode-mean'
+        | undefined;
+    }
+  | {
       readonly type: 'kto';
       /**
        * The speed at which a response's value saturates with its log ratio.
@@ -1390,21 +1400,6 @@ export type LossInput =
        * @default `1`
        */
       readonly undesirable?: number | undefined;
-    }
-  | {
-      readonly type: 'cross-entropy';
-      /**
-       * How the losses of tokens become one number.
-       * @default `token-mean`
-       */
-      readonly aggregate?:
-        | 'token-mean'
-        | 'seq-mean-token-sum'
-        | 'seq-mean-token-mean'
-        | 'seq-mean-token-sum-norm'
-        | 'chain-mean'
-        | 'episode-mean'
-        | undefined;
     };
 
 /** Supervised training on the task source's demonstrations before reinforcement. There is none by default. */
@@ -1573,20 +1568,6 @@ export interface TrainingInput {
    * Events report the parts without weights, and the success of an episode does not change.
    */
   readonly partWeights?: Readonly<Record<string, number>> | undefined;
-  /**
-   * Weights the advantages of each turn by its duration, as the team reports it, divided by the mean duration
-   * of the agent's turns in the step. A turn without a duration has the weight 1. By default all turns have
-   * the weight 1.
-   */
-  readonly durationWeights?:
-    | {
-        /**
-         * The largest weight of a turn.
-         * @default `10`
-         */
-        readonly most?: number | undefined;
-      }
-    | undefined;
   /**
    * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0. An episode
    * that failed because an output did not fit (`invalid-output`) is always kept.
@@ -1760,7 +1741,7 @@ export interface RolloutInput {
   readonly staleness?: number | undefined;
   /**
    * `program` plays episodes in this program. `queue` sends them through Redis to workers on any number of
-   * machines (`drmas worker`).
+   * machines (`drmas serve worker`).
    * @default `program`
    */
   readonly type?: 'program' | 'queue' | undefined;

@@ -9,7 +9,7 @@ import type { AgentProfile } from '../../engine/model.js';
 import { storedReferences } from '../../method/index.js';
 import type { RecipeDefinition } from '../../method/recipe.js';
 import { agentProfiles, assignmentOf, backendOfModel, type Recipe, recipeJson, typeOf } from '../../method/recipe.js';
-import { codeOf, type LoadedRecipe, loadRecipe, withLossModules } from '../../method/recipe-files.js';
+import { codeOf, type LoadedRecipe, loadRecipe, withLossModules, withoutRemoved } from '../../method/recipe-files.js';
 import type { Checkpoint, RunRecord } from '../../method/store.js';
 import { REFERENCES, RunDirectory } from '../../method/store.js';
 import { type ResolveOptions, resolveRecipe } from '../composition/resolve-recipe.js';
@@ -150,7 +150,8 @@ export async function requestContinuation(
   const moved = loaded.source !== source;
   // Models beside a moved file count as the same models.
   const there = moved ? resolved({ ...loaded, source }, overrides).recipe : request.recipe;
-  const changed = loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(record.resolved);
+  const changed =
+    loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(withoutRemoved(record.resolved));
   if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
   return { ...request, changed, moved };
 }

@@ -12,6 +12,7 @@ import { openTinker, type TinkerRequest } from '../../../tinker/server.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { allowHost, checkpoint, device, formerly, integer, text, threads, toggle } from '../../flags.js';
+import { worker } from './worker-command.js';
 
 const PORT = 8321;
 const HOST = '127.0.0.1';
@@ -25,7 +26,7 @@ export const serve = defineCommand({
   name: 'serve',
   description: 'serve the trained agents as models of an OpenAI-compatible server',
   details:
-    'serves the trained agents as models: chat completions, responses and messages, streamed, with tools, several requests at once. With `--tinker` it serves a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe',
+    'serves the trained agents as models: chat completions, responses and messages, streamed, with tools, several requests at once. With `--tinker` it serves a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe. `drmas serve worker` plays episodes for a run on a queue',
   arguments: [argument('run', 'directory of a run or of an exported agent; with --tinker a model')],
   flags: {
     port: integer(0, `port; 0 chooses a free one (default: ${PORT})`),
@@ -50,6 +51,7 @@ export const serve = defineCommand({
     'drmas serve runs/first',
     'DRMAS_TOKEN=a-long-secret-of-yours drmas serve models/solver --port 8000 --host 0.0.0.0',
     'drmas serve Qwen/Qwen3-0.6B --tinker --port 8000',
+    'drmas serve worker --url redis://127.0.0.1:6379',
   ],
   async run(context, [from], flags) {
     const { port = PORT, host = HOST, maxRequests: most = MOST, device, threads, token, ...others } = flags;
@@ -82,6 +84,7 @@ export const serve = defineCommand({
       await served.dispose();
     }
   },
+  subcommands: [worker],
 });
 
 /** A server's app, with a text for people. */
