@@ -35,8 +35,10 @@ export interface StartedRun {
 
 /** Opens a run, logs its first events and gives its policies the warm start. */
 export async function beginRun({ recipe, tasks, log, host, openBackend }: RunRequest): Promise<StartedRun> {
-  const run = await openRun(recipe, tasks, withNotices(host, log), { openBackend });
+  const opening = withNotices(host, log);
+  const run = await openRun(recipe, tasks, opening.host, { openBackend });
   try {
+    opening.end();
     logStart(run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
     const training = await openTraining(run, { store: { directory: join(log.path, REFERENCES), mode: 'write' } });
@@ -48,14 +50,25 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   }
 }
 
-/** The host while models are opened: the log keeps its messages too, for those who watch the run from elsewhere. */
-const withNotices = (host: Host, log: RunDirectory): Host => ({
-  ...host,
-  notify(message) {
-    log.emit({ type: 'preparing', message });
-    host.notify(message);
-  },
-});
+/**
+ * The host while models are opened: the log keeps its messages too, for those who watch the run from elsewhere. Later
+ * messages depend on caches, so they stay out of the log.
+ */
+function withNotices(host: Host, log: RunDirectory): { readonly host: Host; end(): void } {
+  let isOpening = true;
+  return {
+    host: {
+      ...host,
+      notify(message) {
+        if (isOpening) log.emit({ type: 'preparing', message });
+        host.notify(message);
+      },
+    },
+    end() {
+      isOpening = false;
+    },
+  };
+}
 
 /** Logs the first events of a run: the hardware, and the warnings about tasks, models and backends. */
 function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {
