@@ -39,6 +39,11 @@ export class EngineHttp {
     this.#backOffMs = backOffMs;
   }
 
+  /** The address of the engine. */
+  get root(): string {
+    return this.#root;
+  }
+
   /**
    * Sends a GET request, or a POST request if there is a body.
    * @throws BackendError if there is no reply; the signal's reason

@@ -393,7 +393,8 @@ export interface PolicyInput {
          */
         readonly saveEvery?: number | undefined;
         /**
-         * Seconds after which a missing result counts as failed.
+         * Seconds after which a request without an answer, or a missing result, counts as failed: the time of all
+         * retries together.
          * @default `1800`
          */
         readonly deadlineSeconds?: number | undefined;
@@ -434,8 +435,8 @@ export interface AgentInput {
   readonly sampling?:
     | {
         /**
-         * The sampling temperature. 0 takes the most probable token. Default: the setting of the team's agent, else
-         * 1.
+         * The sampling temperature. 0, or less than 1e-30, takes the most probable token. Default: the setting of
+         * the team's agent, else 1.
          */
         readonly temperature?: number | undefined;
         /**
@@ -455,7 +456,7 @@ export interface AgentInput {
   /** Sampling settings for this agent in evaluations. They override `evaluation.sampling` and `sampling`. */
   readonly evaluationSampling?:
     | {
-        /** The sampling temperature in evaluations. 0 takes the most probable token. */
+        /** The sampling temperature in evaluations. 0, or less than 1e-30, takes the most probable token. */
         readonly temperature?: number | undefined;
         /** The probability that the sampled tokens add up to in evaluations. 1 keeps all tokens. */
         readonly topP?: number | undefined;
@@ -1568,10 +1569,17 @@ export interface TrainingInput {
    */
   readonly partWeights?: Readonly<Record<string, number>> | undefined;
   /**
-   * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0.
+   * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0. An episode
+   * that failed because an output did not fit (`invalid-output`) is always kept.
    * @default `exclude`
    */
   readonly failedEpisodes?: 'exclude' | 'zero' | undefined;
+  /**
+   * How often `reward`, `success` and `metrics` are called again if one of them throws. After a network error
+   * drmas waits half a second first, then twice as long each time.
+   * @default `2`
+   */
+  readonly rewardRetries?: number | undefined;
   /**
    * The most calls of agents in one episode. One more fails the episode.
    * @default `16`
@@ -1678,7 +1686,7 @@ export interface EvaluationInput {
    */
   readonly sampling?:
     | {
-        /** The sampling temperature in evaluations. 0 takes the most probable token. */
+        /** The sampling temperature in evaluations. 0, or less than 1e-30, takes the most probable token. */
         readonly temperature?: number | undefined;
         /** The probability that the sampled tokens add up to in evaluations. 1 keeps all tokens. */
         readonly topP?: number | undefined;
@@ -1816,7 +1824,8 @@ export type BackendInput =
        */
       readonly saveEvery?: number | undefined;
       /**
-       * Seconds after which a missing result counts as failed.
+       * Seconds after which a request without an answer, or a missing result, counts as failed: the time of all
+       * retries together.
        * @default `1800`
        */
       readonly deadlineSeconds?: number | undefined;
