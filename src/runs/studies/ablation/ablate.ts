@@ -7,7 +7,7 @@ import type { Host, PlayProgress, RunListener } from '../../../base/host.js';
 import { nodeFiles, nodeHost } from '../../../base/platform.js';
 import type { RecipeDefinition } from '../../../method/recipe.js';
 import { type Recipe, recipeJson } from '../../../method/recipe.js';
-import { codeOf, type LoadedRecipe } from '../../../method/recipe-files.js';
+import { codeOf, type LoadedRecipe, withoutRemoved } from '../../../method/recipe-files.js';
 import {
   type AblationRecord,
   defaultRunPath,
@@ -288,7 +288,10 @@ function listenerOf(
 async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
   if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
   const { record } = await RunDirectory.open(path);
-  if (record.recipe.codeHash !== codeHash || contentHash(record.resolved) !== contentHash(recipeJson(recipe)))
+  if (
+    record.recipe.codeHash !== codeHash ||
+    contentHash(withoutRemoved(record.resolved)) !== contentHash(recipeJson(recipe))
+  )
     throw new RunError(`${path} was made with other settings; choose another directory with --run`);
 }
 
