@@ -4,10 +4,11 @@ export { evaluationEvent, playEvaluation } from './training/evaluation/evaluate-
 export { commonFailure, failureText } from './training/play/common-failure.js';
 export { curriculumChecks, predictionsAfter } from './training/play/curriculum.js';
 export type { Played } from './training/play/played.js';
-export { goesOnAfter, stalenessOf } from './training/play/staleness.js';
+export { goesOnAfter } from './training/play/staleness.js';
 export { evaluationTasks, tasksOfStep } from './training/play/step-tasks.js';
 export { drawTrace, loadTasks } from './training/play/task-source.js';
 export { withoutWaiting } from './training/run/learner.js';
+export { demonstrationsOf, runSettings, stalenessOf } from './training/run/run-settings.js';
 export {
   backendNamed,
   backendsOf,
@@ -17,7 +18,7 @@ export {
   type Tasks,
   type TrainingRun,
 } from './training/run/run-state.js';
-export type { PlannedRollouts, Requirement, SignalSettings } from './training/run/signal.js';
+export type { PlannedRollouts, Requirement, Signal, SignalSettings } from './training/run/signal.js';
 export { trainedModels } from './training/run/trained-models.js';
 export { playSignals, wantedSignals } from './training/signals/index.js';
 export type { ReferenceStore } from './training/signals/reference-files.js';

@@ -70,7 +70,10 @@ export const systemPromptOf = ({ agents, team }: Pick<Recipe, 'agents' | 'team'>
   agents[agent]?.system ?? team.agents[agent]?.system;
 
 /** The sampling settings of an agent in evaluations. */
-export function evaluationSampling({ agents, evaluation }: Recipe, agent: string): Sampling {
+export function evaluationSampling(
+  { agents, evaluation }: Pick<Recipe, 'agents' | 'evaluation'>,
+  agent: string,
+): Sampling {
   const { sampling, evaluationSampling: apart } = agents[agent] as Recipe['agents'][string];
   const layered = (key: keyof Sampling) => apart?.[key] ?? evaluation.sampling?.[key] ?? sampling[key];
   return {
@@ -92,7 +95,7 @@ export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies
 }
 
 /** The weights with the precision of the policy's matrix products. A model that is no policy has float32. */
-export function inPrecisionOf({ policies }: Pick<Recipe, 'policies'>, policy: string, weights: OwnWeights): OwnWeights {
+export function inPrecisionOf(policies: Recipe['policies'], policy: string, weights: OwnWeights): OwnWeights {
   const { precision = 'float32' } = policies[policy] ?? {};
   return precision === 'float32' ? weights : { ...weights, precision };
 }

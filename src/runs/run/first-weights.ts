@@ -11,23 +11,27 @@ export function firstWeights(
   requested: Assignment,
 ): Readonly<Record<string, WeightsSpec>> {
   const written = new Map(requested.models.map(({ name, model }) => [name, wholeModel(model)]));
+  const { policies, warmStart, seed } = recipe;
+  const first = warmStart?.seed ?? seed;
   return Object.fromEntries(
     models.map(({ name, model }, index) => {
       const whole = written.get(name);
       const called = whole?.type === 'checkpoint' ? whole.path : undefined;
-      return [name, inPrecisionOf(recipe, name, modelWeights(recipe, model, index, called))];
+      // Policies that share a warm start begin with equal weights. Policies with a warm start each begin with different
+      // ones. The seeds are far apart, so that runs with neighbouring seeds have no first weights in common.
+      const seedOfModel = warmStart?.share === 'policy' ? first + index * 1000 : first;
+      return [name, inPrecisionOf(policies, name, modelWeights(model, { first, seedOfModel }, called))];
     }),
   );
 }
 
-/**
- * Policies that share a warm start begin with equal weights; policies with a warm start each begin with different ones.
- */
-function modelWeights(recipe: Recipe, model: ModelSpec, index: number, called: string | undefined): OwnWeights {
-  const { warmStart, seed } = recipe;
-  const first = warmStart?.seed ?? seed;
-  // The seeds are far apart, so that runs with neighbouring seeds have no first weights in common.
-  const seedOfModel = warmStart?.share === 'policy' ? first + index * 1000 : first;
+interface Seeds {
+  /** The seed of the weights that all models have in common. */
+  readonly first: number;
+  readonly seedOfModel: number;
+}
+
+function modelWeights(model: ModelSpec, { first, seedOfModel }: Seeds, called: string | undefined): OwnWeights {
   if (model.type === 'choice-table') return tableWeights(model);
   if (model.type !== 'lora') return wholeWeights(model, seedOfModel, called);
   if ('from' in model)

@@ -1,3 +1,4 @@
+import type { Sampling } from '../../../engine/contract.js';
 import type { Assignment } from '../../../method/recipe.js';
 import { evaluationSampling, type Recipe } from '../../../method/recipe.js';
 import type { AgentSettings, RolloutSettings } from '../../../teams/rollout.js';
@@ -5,25 +6,26 @@ import type { AgentSettings, RolloutSettings } from '../../../teams/rollout.js';
 /** The settings of a recipe's rollouts. */
 export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutSettings {
   const { maxTurns, partWeights, episodeTimeoutMs: timeoutMs, concurrency, maxOutcomeBytes } = recipe.training;
-  const agents = agentSettings(recipe, speakerOf);
+  const agents = Object.fromEntries(
+    Object.entries(recipe.agents).map(([agent, settings]) => {
+      const sampling = evaluationSampling(recipe, agent);
+      const frozen = typeof recipe.assign[agent] !== 'string';
+      return [agent, agentSettings(settings, sampling, speakerOf[agent] as string, frozen)];
+    }),
+  );
   return { agents, seed: recipe.seed, maxTurns, partWeights, timeoutMs, concurrency, maxOutcomeBytes };
 }
 
-function agentSettings(recipe: Recipe, speakerOf: Assignment['speakerOf']): Record<string, AgentSettings> {
-  return Object.fromEntries(
-    Object.entries(recipe.agents).map(([agent, { system, sampling, invalidPenalty, callCost, tokenCost }]) => [
-      agent,
-      {
-        policy: speakerOf[agent] as string,
-        ...(system === undefined ? {} : { system }),
-        sampling,
-        evaluationSampling: evaluationSampling(recipe, agent),
-        invalidPenalty,
-        callCost,
-        tokenCost,
-        frozen: typeof recipe.assign[agent] !== 'string',
-        judges: typeof recipe.assign[agent] !== 'string',
-      },
-    ]),
-  );
+function agentSettings(
+  { system, sampling, invalidPenalty, callCost, tokenCost }: Recipe['agents'][string],
+  evaluationSampling: Sampling,
+  policy: string,
+  frozen: boolean,
+): AgentSettings {
+  return {
+    policy,
+    ...(system === undefined ? {} : { system }),
+    ...{ sampling, evaluationSampling, invalidPenalty, callCost, tokenCost, frozen },
+    judges: frozen,
+  };
 }
