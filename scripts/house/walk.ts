@@ -13,8 +13,8 @@ const MANY_SECTIONS = 3;
 
 /**
  * The functions below `src` that a run's start reaches by calls and that take the whole recipe, as a parameter or as a
- * property `recipe` of one. A value is a recipe if its type is `Recipe` or is picked from it, or if it has three sections
- * of a recipe. Calls through an interface are not followed.
+ * property `recipe` of one. A value is a recipe if its type is `Recipe` or is picked from it, or if it has three
+ * sections of a recipe. Calls through an interface are not followed.
  * @param start the file and the name of the function that begins a run
  * @returns `path#name` of each, the first one included
  */

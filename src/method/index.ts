@@ -7,7 +7,9 @@ export type { Played } from './training/play/played.js';
 export { goesOnAfter } from './training/play/staleness.js';
 export { evaluationTasks, tasksOfStep } from './training/play/step-tasks.js';
 export { drawTrace, loadTasks } from './training/play/task-source.js';
+export { firstWeights } from './training/run/first-weights.js';
 export { withoutWaiting } from './training/run/learner.js';
+export { rolloutSettings } from './training/run/rollout-settings.js';
 export { demonstrationsOf, runSettings, stalenessOf } from './training/run/run-settings.js';
 export {
   backendNamed,

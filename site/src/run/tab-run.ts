@@ -10,6 +10,8 @@ import type { Backend, PolicyHandle, WeightsSpec } from '../../../src/engine/con
 import type { OpenRun, RunLog } from '../../../src/method/index.js';
 import {
   firstProgress,
+  firstWeights,
+  rolloutSettings,
   runSettings,
   trainedModels,
   trainingRun,
@@ -18,7 +20,6 @@ import {
 } from '../../../src/method/index.js';
 import type { Recipe } from '../../../src/method/recipe.js';
 import { assignmentOf } from '../../../src/method/recipe.js';
-import { firstWeights, rolloutSettings } from '../../../src/runs/index.js';
 import { inProcessExecutor } from '../../../src/teams/rollout.js';
 import { functionsOnly } from './functions-only.js';
 import { noFiles } from './no-files.js';

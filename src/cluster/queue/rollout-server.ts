@@ -6,7 +6,7 @@ import { DialectError, isGoneForGood, messageOf, TrainingError } from '../../bas
 import type { Episode } from '../../base/nouns.js';
 import { packageVersion } from '../../base/platform.js';
 import { bodyBytes } from '../../gateway/dialects.js';
-import type { GatewaySettings } from '../../gateway/index.js';
+import type { GatewaySettings } from '../../gateway/settings.js';
 import type { RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { answerOf, type PlayRequest, remoteSettings } from '../../teams/rollout.js';

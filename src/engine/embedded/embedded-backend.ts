@@ -1,6 +1,6 @@
 import { BackendError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import { type AdapterSettings, type Device, PRECISIONS, type Precision } from '../contract/architecture.js';
+import { type AdapterSettings, PRECISIONS, type Precision } from '../contract/architecture.js';
 import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import type { Handles, Role } from '../contract/handles.js';
@@ -17,22 +17,8 @@ import { GenerationQueue } from './generation-queue.js';
 import { openAdapter, openPolicy, type StoredAdapter, type StoredPolicy } from './state-files.js';
 import type { StoredState } from './stored-state.js';
 import type { RandomStart } from './thread/engine.js';
-import { type EngineHardware, EngineThread } from './thread/engine-thread.js';
+import type { EngineHardware, EngineThread } from './thread/engine-thread.js';
 import type { PolicyShape } from './thread/resident-policy.js';
-
-export interface EmbeddedOptions {
-  /** Threads of the kernels; at least 1. */
-  readonly threads: number;
-  readonly files: Files;
-  /** Default: the processor, unless `DRMAS_KERNELS` names a GPU's kernels. */
-  readonly device?: Device | undefined;
-  /** The kernels, in the words of `DRMAS_KERNELS`, which this replaces. */
-  readonly kernels?: string | undefined;
-  /** Keep only the layers' inputs for the backward pass. Default false. */
-  readonly recompute?: boolean | undefined;
-  /** Receives messages about slow work at the start, such as compiling the kernels. */
-  readonly onProgress?: (message: string) => void;
-}
 
 const wholes = ['random', 'directory'] as const;
 const anyWeights = [...wholes, 'adapter', 'saved-adapter', 'like'] as const;
@@ -65,7 +51,7 @@ interface NamedPrecision {
   readonly precision: Precision;
 }
 
-/** The engine of this package: trains and samples in a worker thread of this process. */
+/** The engine of this package: trains and samples behind a link, such as a worker thread of this process. */
 export class EmbeddedBackend implements Backend {
   readonly capabilities = EMBEDDED_CAPABILITIES;
   readonly #services: EngineServices;
@@ -76,11 +62,6 @@ export class EmbeddedBackend implements Backend {
   /** On an engine that is ready. */
   constructor(thread: EngineThread, files: Files) {
     this.#services = { thread, files, queue: new GenerationQueue(thread) };
-  }
-
-  static async start({ files, onProgress, ...options }: EmbeddedOptions): Promise<EmbeddedBackend> {
-    const { threads, device, kernels, recompute } = options;
-    return new EmbeddedBackend(await EngineThread.start({ threads, device, kernels, recompute }, onProgress), files);
   }
 
   get hardware(): EngineHardware {

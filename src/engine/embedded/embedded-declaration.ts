@@ -1,39 +1,20 @@
-import { z } from 'zod';
 import type { BackendDeclaration } from '../backends/backend-declaration.js';
-import { DEVICES } from '../contract/architecture.js';
 import { readConfig } from '../model/formats/model-config.js';
 import { readJson, readTokenizer } from '../model/formats/tokenizer-files.js';
 import { engineDevice } from '../tensor/engine-device.js';
-import { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded-backend.js';
+import { EMBEDDED_CAPABILITIES } from './embedded-backend.js';
+import { embeddedSchema } from './embedded-schema.js';
 import { prepareExport } from './export-policy.js';
 import { memoryPlan } from './memory/footprint.js';
-
-const schema = z.strictObject({
-  type: z.literal('embedded'),
-  device: z
-    .enum(DEVICES)
-    .optional()
-    .describe(
-      'The device that computes. `gpu`: the GPU of this machine through WebGPU, which needs `npm install webgpu`. It ' +
-        "is experimental, and its results differ from the processor's in the last bits. Default: `cpu`, unless " +
-        '`DRMAS_KERNELS` is `webgpu`.',
-    ),
-  recompute: z
-    .boolean()
-    .default(false)
-    .describe(
-      "True keeps only each layer's input in training, and computes the rest again for the backward pass. It needs " +
-        'less memory and more time. The gradients are the same.',
-    ),
-});
+import { startEmbedded } from './start-embedded.js';
 
 /** The engine of this package, in a worker thread of this process. */
-export const embedded: BackendDeclaration<typeof schema> = {
-  schema,
+export const embedded: BackendDeclaration<typeof embeddedSchema> = {
+  schema: embeddedSchema,
   capabilities: EMBEDDED_CAPABILITIES,
   open: ({ device, recompute }, { host }) => {
     const { threads, files, notify } = host;
-    return EmbeddedBackend.start({ threads, files, device: host.device ?? device, recompute, onProgress: notify });
+    return startEmbedded({ threads, files, device: host.device ?? device, recompute, onProgress: notify });
   },
   plan: {
     async readModel(files, directory, chatTemplate) {

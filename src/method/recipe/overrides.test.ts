@@ -7,8 +7,8 @@ import { createTokenizer } from '../../engine/model/tokenizers/create-tokenizer.
 import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
 import { demonstrationsOf } from '../training/run/run-settings.js';
 import { traceBatch } from '../training/warm-start/supervised.js';
-import { overridesOf } from './overrides.js';
 import { agentProfiles } from './recipe.js';
+import { overridesOf } from './settings-file.js';
 
 const root = mkdtempSync(join(tmpdir(), 'drmas-overrides-'));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -6,7 +6,7 @@ import type { AgentProfile } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
 import type { OpenEstimator } from '../advantage/define-estimator.js';
 import { openEstimator } from '../advantage/estimators/index.js';
-import type { BackendSpec } from './backend-registry.js';
+import type { BackendSpec } from './backend-spec.js';
 import { type Lists, typeOf } from './lists.js';
 import type { RecipeSettings } from './recipe-schema.js';
 

@@ -48,7 +48,7 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   }
 }
 
-/** Logs the first events of a run: its recipe's name, the hardware, and the warnings about tasks, models and backends. */
+/** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */
 function logStart(recipe: string, { seed, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {
   const [first, ...others] = backendsOf({ backends });
   const { kernels, isa, server } = facts(first as Backend);

@@ -10,9 +10,11 @@ import { type OpenRollouts, openRollouts } from '../../gateway/rollouts.js';
 import {
   backendNamed,
   backendsOf,
+  firstWeights,
   loadTasks,
   type OpenRun,
   type RunWarning,
+  rolloutSettings,
   runSettings,
   type Tasks,
   trainedModels,
@@ -20,6 +22,7 @@ import {
 import {
   type Assignment,
   assignmentOf,
+  type BackendSpec,
   backendOf,
   backendOfModel,
   inPrecisionOf,
@@ -27,17 +30,14 @@ import {
   recipeJson,
   samplerOfModel,
 } from '../../method/recipe.js';
-import type { BackendSpec } from '../../method/recipe-files.js';
 import type { Checkpoint } from '../../method/store.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { inProcessExecutor, type RolloutExecutor } from '../../teams/rollout.js';
 import { watchTeams } from '../../teams/watchdog.js';
 import { checkBackends, type Purpose } from './checks/backend-checks.js';
 import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
-import { firstWeights } from './first-weights.js';
 import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
 import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js';
-import { rolloutSettings } from './rollouts/rollout-settings.js';
 
 /**
  * Reads the tasks and makes the checks that the recipe's schema cannot make, so that a mistake is reported before any

@@ -4,11 +4,11 @@ import { isNoOptimizer, requireWhole } from '../../base/disk.js';
 import { HubError, isObject, RunError, suggestion } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { byteText } from '../../base/host.js';
-import type { AgentModel } from '../../engine/backends.js';
+import type { AgentModel, EmbeddedBackend } from '../../engine/backends.js';
 import { holdsAdapter } from '../../engine/backends.js';
 import type { ModelHandle, OwnWeights } from '../../engine/contract.js';
 import { PRECISIONS, type Precision } from '../../engine/contract.js';
-import { EmbeddedBackend } from '../../engine/embedded.js';
+import { startEmbedded } from '../../engine/embedded.js';
 import { modelDirectory, withLocalModels } from '../../engine/formats.js';
 import { readAgentProfile } from '../../engine/model.js';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
@@ -86,7 +86,7 @@ export async function openAgentModels(request: AgentModelsRequest, host: Host): 
   const { mostBytes = Number.POSITIVE_INFINITY } = request;
   if (bytes > mostBytes)
     throw new RunError(`the weights take ${byteText(bytes)}, but the limit is ${byteText(mostBytes)}`);
-  const backend = await EmbeddedBackend.start({ device, threads, files, onProgress: notify });
+  const backend = await startEmbedded({ device, threads, files, onProgress: notify });
   try {
     /** Agents that share a policy share its weights. */
     const opened = new Map<string, ModelHandle>();

@@ -4,7 +4,7 @@ import type { Hono } from 'hono';
 import { RunError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { packageVersion } from '../../base/platform.js';
-import { EmbeddedBackend } from '../../engine/embedded.js';
+import { startEmbedded } from '../../engine/embedded.js';
 import { modelDirectory } from '../../engine/formats.js';
 import { tinkerApp } from './tinker-app.js';
 import { TinkerService } from './tinker-service.js';
@@ -43,7 +43,7 @@ export async function openTinker(request: TinkerRequest, host: Host): Promise<Op
     throw new RunError(`${model} is not a model: it has no config.json`);
   // The typed name, the directory itself, the name that other programs use, and the last part of the directory.
   const names = [...new Set([model, directory, basename(model)])];
-  const backend = await EmbeddedBackend.start({ device, threads, files, onProgress: notify });
+  const backend = await startEmbedded({ device, threads, files, onProgress: notify });
   try {
     // Reports unreadable weights at the start instead of at the first request.
     await (await backend.open({ type: 'directory', directory }, 'frozen', model)).close();

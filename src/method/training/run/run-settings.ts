@@ -1,4 +1,4 @@
-/** The values of a recipe that a run reads, computed once. Each part of the loop takes only the values that it needs. */
+/** The values of a recipe that a run reads, computed once. Each part of the loop takes only the values it needs. */
 import type { Price } from '../../../base/host.js';
 import type { TaskSource } from '../../../base/nouns.js';
 import type { Team } from '../../../teams/index.js';
@@ -6,7 +6,7 @@ import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import { estimatorOf, pricesOf, type Recipe, systemPromptOf } from '../../recipe/recipe.js';
 
 /** The source of the warm start's demonstrations. */
-export interface Demonstrations {
+export interface DemonstrationSource {
   readonly sources: Readonly<Record<'train' | 'test', TaskSource>>;
   /** The system prompt of each agent. */
   readonly systemPrompts: Readonly<Record<string, string | undefined>>;
@@ -23,7 +23,7 @@ export interface RunSettings {
   readonly staleness: number;
   /** The price of each agent's tokens. Agents without a price are missing. */
   readonly prices: Readonly<Record<string, Price>>;
-  readonly demonstrations: Demonstrations;
+  readonly demonstrations: DemonstrationSource;
   /** Whether policies learn from demonstrations first, each its own or all a common base. */
   readonly warmStartShare: 'base' | 'policy' | undefined;
 }
@@ -41,7 +41,11 @@ export function runSettings(recipe: Recipe): RunSettings {
 }
 
 /** The task sources and the system prompts, from which demonstrations are made. */
-export function demonstrationsOf({ agents, team, tasks }: Pick<Recipe, 'agents' | 'team' | 'tasks'>): Demonstrations {
+export function demonstrationsOf({
+  agents,
+  team,
+  tasks,
+}: Pick<Recipe, 'agents' | 'team' | 'tasks'>): DemonstrationSource {
   const prompts = Object.keys(agents).map((agent) => [agent, systemPromptOf({ agents, team }, agent)] as const);
   return { sources: tasks, systemPrompts: Object.fromEntries(prompts) };
 }

@@ -10,13 +10,13 @@ import { promptMessages } from '../../../teams/rollout.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { drawTrace } from '../play/task-source.js';
 import type { TrainedModel } from '../run/learner.js';
-import type { Demonstrations } from '../run/run-settings.js';
+import type { DemonstrationSource } from '../run/run-settings.js';
 import type { OpenRun } from '../run/run-state.js';
 import { decayFromStart, learningRateAt } from '../update/learning-rate.js';
 
 /** Steps between events. The loss target is checked only then, so that the result cannot depend on timing. */
 const REPORT_EVERY = 50;
-/** Demonstrations in the held-out loss. */
+/** DemonstrationSource in the held-out loss. */
 const HELD_OUT = 128;
 /**
  * The number of steps that are submitted before the first is awaited, so that the next batch is prepared during the
@@ -117,7 +117,7 @@ interface TraceReader {
  * @throws TaskError if a demonstration does not fit the model's context
  */
 export function traceBatch(
-  { sources, systemPrompts }: Demonstrations,
+  { sources, systemPrompts }: DemonstrationSource,
   { agents, tokenizer, context }: TraceReader,
   count: number,
   split: Split,

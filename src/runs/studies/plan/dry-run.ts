@@ -8,21 +8,20 @@ import type { Generation, PlayableHandle } from '../../../engine/contract.js';
 import { adapterParameterCount, parameterCount, wholeModel } from '../../../engine/model.js';
 import { openRollouts } from '../../../gateway/rollouts.js';
 import type { Tasks } from '../../../method/index.js';
-import { demonstrationsOf, stalenessOf, tasksOfStep, traceBatch } from '../../../method/index.js';
+import { demonstrationsOf, rolloutSettings, stalenessOf, tasksOfStep, traceBatch } from '../../../method/index.js';
 import {
   type Assignment,
   assignmentOf,
+  type BackendSpec,
   backendOf,
   backendOfModel,
   evaluationSampling,
   type Recipe,
 } from '../../../method/recipe.js';
-import type { BackendSpec } from '../../../method/recipe-files.js';
 import { inProcessExecutor } from '../../../teams/rollout.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { modelPlaces, modelsByBackend } from '../../run/open-backends.js';
 import { taskWarnings } from '../../run/open-run.js';
-import { rolloutSettings } from '../../run/rollouts/rollout-settings.js';
 import { adapterOf, type KnownModel, knownModel, notHere } from './known-model.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
 

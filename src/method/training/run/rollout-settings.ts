@@ -1,7 +1,7 @@
 import type { Sampling } from '../../../engine/contract.js';
-import type { Assignment } from '../../../method/recipe.js';
-import { evaluationSampling, type Recipe } from '../../../method/recipe.js';
 import type { AgentSettings, RolloutSettings } from '../../../teams/rollout.js';
+import type { Assignment } from '../../recipe/assignment.js';
+import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
 
 /** The settings of a recipe's rollouts. */
 export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutSettings {
