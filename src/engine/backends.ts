@@ -17,6 +17,7 @@ export {
   type SizedModel,
 } from './backends/backend-declaration.js';
 export { forwardBackward } from './backends/forward-backward.js';
+export { ListPolicy } from './backends/list-policy.js';
 export { type LossGradient, lossGradient } from './backends/loss-gradient.js';
 export { responseRoom, seedOf, upToStop } from './backends/remote-generation.js';
 export { serverKey, serverUrl } from './backends/server-access.js';

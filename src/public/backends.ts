@@ -9,6 +9,7 @@ export {
   type BackendPlugin,
   defineBackend,
   type ExportRequest,
+  ListPolicy,
   type LossGradient,
   lossGradient,
   type OpenOptions,
