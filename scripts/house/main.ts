@@ -69,6 +69,7 @@ function measures(): Measure[] {
     ...specimens.map((specimen) => ({
       name: `files to touch for ${specimen.what} (${specimen.example})`,
       most: specimen.most,
+      ...(specimen.held !== undefined && { held: specimen.held }),
       items: filesOfChange(
         root,
         files.filter((path) => !isTest(path)),

@@ -7,6 +7,7 @@ export { clippedStep, gradientNorm, requireFinite, type TrainedPart } from './mo
 export { adapterParameterCount } from './model/decoder/weights/adapter-tensors.js';
 export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
 export { wholeWeights } from './model/initial-weights.js';
+export type { ModelKind } from './model/model-kind.js';
 export { loraModel, wholeModels } from './model/model-schema.js';
 export {
   type CheckpointSpec,
@@ -14,13 +15,15 @@ export {
   type ChoiceTableSpec,
   checkpoint,
   choiceTable,
-  completeModel,
+  completeDecoder,
   completeWhole,
   type LoraInput,
   type LoraOptions,
   lora,
   type ModelInput,
   type ModelSpec,
+  type OtherModelInput,
+  type OtherModelSpec,
   type SavedAdapter,
   type TinyDecoderInput,
   type TinyDecoderSpec,

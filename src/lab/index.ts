@@ -1,4 +1,5 @@
 /** Door of `lab`: methods for which no measurement has shown a gain yet: policies as tables of choices. */
+import { choiceTableKind } from './table/choice-table-kind.js';
 
-export { contextOf, tableSize } from './table/choice-table.js';
-export { choiceTableModel } from './table/choice-table-schema.js';
+/** The kinds of models that are no decoders, one row each. */
+export const modelKinds = [choiceTableKind] as const;

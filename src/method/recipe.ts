@@ -10,6 +10,7 @@ export {
 } from './recipe/define.js';
 export { type FrozenInput, frozen } from './recipe/frozen.js';
 export { keyVariablesOf, type Lists, typeOf } from './recipe/lists.js';
+export { isOtherModel, kindOf, kindOfType } from './recipe/model-kinds.js';
 export { parseOverride } from './recipe/overrides.js';
 export type { Plugin } from './recipe/plugins/plugins.js';
 export { lossPath, lossSettings } from './recipe/policy-losses.js';

@@ -35,7 +35,6 @@ export type {
   PolicyHandle,
   Role,
   StateOptions,
-  TableShape,
   ValueLossResult,
   ValueLossSettings,
   WeightsSpec,

@@ -142,8 +142,8 @@ export class EmbeddedBackend implements Backend {
         };
       case 'saved-adapter':
         return this.#openSavedAdapter(named, weights.directory, await this.#base(weights.base));
-      case 'table':
-        throw new BackendError(`'${named.name}': a table of choices is no language model`);
+      case 'of-kind':
+        throw new BackendError(`'${named.name}': a model of type '${weights.model.type}' is no language model`);
     }
   }
 

@@ -77,7 +77,11 @@ it('refuses a loss that it cannot import', async () => {
 it('trains a table too, which needs no module', async () => {
   const tables = new TableBackend(nodeFiles);
   const shape = { choices: ['left', 'right'], features: [''], length: 1 };
-  const table = await tables.open({ type: 'table', shape }, 'policy', 'chooser');
+  const table = await tables.open(
+    { type: 'of-kind', model: { type: 'choice-table', ...shape } as never },
+    'policy',
+    'chooser',
+  );
   const question = shape.choices.length; // the first token after the choices
   const played = sampleOf([0], [1], {
     tokens: Int32Array.of(question, 0),

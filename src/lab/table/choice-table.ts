@@ -2,16 +2,13 @@
 
 import { ArgumentError } from '../../base/errors.js';
 import { uniformAt } from '../../base/math.js';
-import type {
-  GenerateRequest,
-  Generation,
-  OptimStepResult,
-  OptimStepSettings,
-  TableShape,
-} from '../../engine/contract.js';
-import type { Sequence, SequenceScores, Upstream } from '../../engine/model.js';
+import type { GenerateRequest, Generation, OptimStepResult, OptimStepSettings } from '../../engine/contract.js';
+import type { ChoiceTableSpec, Sequence, SequenceScores, Upstream } from '../../engine/model.js';
 import { clippedStep, FlatOptimizer, gradientNorm, requireFinite, type TrainedPart } from '../../engine/model.js';
 import type { HostKernels } from '../../engine/tensor.js';
+
+/** The names and the length that decide the shape of a table. */
+export type TableShape = Omit<ChoiceTableSpec, 'type'>;
 
 /** Where the predicted tokens of a sequence are, and the rows that predict them. */
 interface Predicted {

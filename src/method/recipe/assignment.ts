@@ -2,6 +2,7 @@
 import type { EndpointSpec } from '../../engine/backends.js';
 import { type ModelSpec, wholeModel } from '../../engine/model.js';
 import type { FrozenSpec } from './frozen.js';
+import { isOtherModel } from './model-kinds.js';
 import type { Recipe } from './recipe.js';
 
 /** A model in the backend, by its name there, with the agents that use it. */
@@ -69,7 +70,7 @@ export function assignmentOf({ assign, policies, warmStart }: Recipe): Assignmen
     endpoints,
     models,
     warmStarted: [...trained, ...warmStartedFrozen],
-    demonstrationLearners: [...trained, ...warmStartedFrozen].filter(({ model }) => model.type !== 'choice-table'),
+    demonstrationLearners: [...trained, ...warmStartedFrozen].filter(({ model }) => !isOtherModel(model)),
     warmStartedFrozen,
     speakerOf,
   };

@@ -1,7 +1,8 @@
 /** Agents that never train: a model that is not updated, or an endpoint of another server. */
 import { z } from 'zod';
 import { type EndpointOptions, endpointSchema } from '../../engine/backends.js';
-import { completeModel, type ModelInput } from '../../engine/model.js';
+import type { ModelInput } from '../../engine/model.js';
+import { completeModel } from './model-kinds.js';
 import { modelSchema } from './sections/model-section.js';
 
 export const frozenSchema = z.discriminatedUnion('type', [

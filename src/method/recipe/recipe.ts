@@ -8,6 +8,7 @@ import type { OpenEstimator } from '../advantage/define-estimator.js';
 import { openEstimator } from '../advantage/estimators/index.js';
 import type { BackendSpec } from './backend-spec.js';
 import { type Lists, typeOf } from './lists.js';
+import { isOtherModel, kindOf } from './model-kinds.js';
 import type { RecipeSettings } from './recipe-schema.js';
 
 /** A resolved recipe: all defaults are filled in and all values checked. recipe.json holds its plain part. */
@@ -33,12 +34,13 @@ export interface RecipeCode {
 }
 
 /**
- * The backend of a model: the policy's own, or the recipe's, which also holds frozen models. Tables of choices are
- * always held in this process.
+ * The backend of a model: the policy's own, or the recipe's, which also holds frozen models. A model that is no decoder
+ * is on the backend of its kind.
  */
 export function backendOfModel({ backend, policies }: Pick<Recipe, 'backend' | 'policies'>, name: string): BackendSpec {
-  if (policies[name]?.model.type === 'choice-table') return { type: 'table' };
-  return policies[name]?.backend ?? backend;
+  const policy = policies[name];
+  if (policy !== undefined && isOtherModel(policy.model)) return { type: kindOf(policy.model).backend };
+  return policy?.backend ?? backend;
 }
 
 /** The recipe's estimator with its choices. */
@@ -56,7 +58,7 @@ export function samplerOfModel(
   name: string,
 ): SamplerSpec | undefined {
   const policy = policies[name];
-  return policy === undefined || policy.model.type === 'choice-table' ? undefined : (policy.sampler ?? sampler);
+  return policy === undefined || isOtherModel(policy.model) ? undefined : (policy.sampler ?? sampler);
 }
 
 /** The backend of a model in words, with its sampler if it has one. */

@@ -12,6 +12,7 @@ import { startEmbedded } from '../../engine/embedded.js';
 import { modelDirectory, withLocalModels } from '../../engine/formats.js';
 import { readAgentProfile } from '../../engine/model.js';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
+import { kindOfType } from '../../method/recipe.js';
 import { RECIPE, RunDirectory } from '../../method/store.js';
 import { agentsOfRun, checkpointOf } from '../../runs/index.js';
 import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './stored-weights.js';
@@ -153,14 +154,14 @@ export interface TrainedAgent {
   readonly here: boolean;
 }
 
-/** The agents of a run that train, except tables of choices, which generate no text. */
+/** The agents of a run that train, except those whose models generate no text. */
 export function agentsOfTraining({ record }: RunDirectory): TrainedAgent[] {
   const { backend, assign, policies } = record.resolved;
   return Object.entries(isObject(assign) ? assign : {}).flatMap(([name, policy]) => {
     if (typeof policy !== 'string') return [];
     const settings = isObject(policies) ? policies[policy] : undefined;
     const { backend: holder = backend, model } = isObject(settings) ? settings : {};
-    if (isObject(model) && model.type === 'choice-table') return [];
+    if (isObject(model) && kindOfType(model.type) !== undefined) return [];
     return [{ name, policy, here: !isObject(holder) || holder.type === 'embedded' }];
   });
 }

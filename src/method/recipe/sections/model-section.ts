@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import type { ModelInput } from '../../../engine/model.js';
 import { loraModel, wholeModels } from '../../../engine/model.js';
-import { choiceTableModel } from '../../../lab/index.js';
+import { modelKinds } from '../../../lab/index.js';
 
 export const modelSchema = z.discriminatedUnion('type', [
   ...wholeModels,
-  choiceTableModel,
+  ...modelKinds.map(({ schema }) => schema),
   loraModel,
 ]) satisfies z.ZodType<ModelInput>;

@@ -1,7 +1,8 @@
 /** The source of the first weights of a recipe's models. */
 import type { OwnWeights, WeightsSpec } from '../../../engine/contract.js';
-import { type ChoiceTableSpec, type ModelSpec, wholeModel, wholeWeights } from '../../../engine/model.js';
+import { type ModelSpec, wholeModel, wholeWeights } from '../../../engine/model.js';
 import type { Assignment } from '../../recipe/assignment.js';
+import { isOtherModel } from '../../recipe/model-kinds.js';
 import { inPrecisionOf, type Recipe } from '../../recipe/recipe.js';
 
 /** The first weights of every model, by its name. `requested` has the model names that the user typed. */
@@ -32,7 +33,7 @@ interface Seeds {
 }
 
 function modelWeights(model: ModelSpec, { first, seedOfModel }: Seeds, called: string | undefined): OwnWeights {
-  if (model.type === 'choice-table') return tableWeights(model);
+  if (isOtherModel(model)) return { type: 'of-kind', model };
   if (model.type !== 'lora') return wholeWeights(model, seedOfModel, called);
   if ('from' in model)
     return { type: 'saved-adapter', base: wholeWeights(model.base, first, called), directory: model.from };
@@ -40,9 +41,3 @@ function modelWeights(model: ModelSpec, { first, seedOfModel }: Seeds, called: s
   const adapter = { rank, alpha, targets };
   return { type: 'adapter', base: wholeWeights(base, first, called), adapter, seed: seedOfModel };
 }
-
-/** A table of choices. All choices have the same probability. */
-const tableWeights = ({ choices, features, length }: ChoiceTableSpec): OwnWeights => ({
-  type: 'table',
-  shape: { choices, features, length },
-});

@@ -5,7 +5,7 @@ import { type ModelSpec, wholeModel } from '../../../engine/model.js';
 import type { Requirement, Signal } from '../../../method/index.js';
 import { stalenessOf, wantedSignals } from '../../../method/index.js';
 import type { Assignment } from '../../../method/recipe.js';
-import { backendText, estimatorOf, lossPath, lossSettings, type Recipe } from '../../../method/recipe.js';
+import { backendText, estimatorOf, kindOfType, lossPath, lossSettings, type Recipe } from '../../../method/recipe.js';
 import { type Checks, requireAll } from './check.js';
 
 /** The purpose of opening a recipe: a run, or playing held-out tasks only. */
@@ -67,6 +67,7 @@ interface CheckedPolicy {
 
 function* policyChecks({ name, settings, can, check }: CheckedPolicy): Checks {
   const path = `policies.${name}`;
+  const kind = kindOfType(settings.model.type);
   const { model, precision, optimizer, kl, backend } = settings;
   yield check(
     `${path}.precision`,
@@ -75,8 +76,8 @@ function* policyChecks({ name, settings, can, check }: CheckedPolicy): Checks {
   );
   yield {
     path: `${path}.backend`,
-    test: model.type !== 'choice-table' || backend === undefined,
-    message: 'a table of choices needs no backend: expected none',
+    test: kind === undefined || backend === undefined,
+    message: `${kind?.noun} needs no backend: expected none`,
   };
   const { type } = optimizer;
   yield check(
@@ -100,6 +101,7 @@ function* modelChecks(
   model: ModelSpec,
 ): Checks {
   const weights = can.roles[role];
+  const kind = kindOfType(model.type);
   const wholes: readonly WeightsSpec['type'][] = model.type === 'lora' ? can.bases : weights;
   yield check(
     path,
@@ -108,8 +110,8 @@ function* modelChecks(
   );
   yield check(
     path,
-    model.type !== 'choice-table' || weights.includes('table'),
-    'holds language models; a table of choices must be a trained policy',
+    kind === undefined || weights.includes('of-kind'),
+    `holds language models; ${kind?.noun} must be a trained policy`,
   );
   yield check(
     path,

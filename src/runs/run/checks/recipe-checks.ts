@@ -7,7 +7,6 @@ import type { PlayableHandle } from '../../../engine/contract.js';
 import { backendIdentity } from '../../../engine/contract.js';
 import { wholeModel } from '../../../engine/model.js';
 import { toolFormatNames } from '../../../engine/tokens.js';
-import { contextOf } from '../../../lab/index.js';
 import type { OpenEstimator } from '../../../method/advantage.js';
 import type { SignalSettings, Tasks } from '../../../method/index.js';
 import { curriculumChecks, drawTrace, evaluationTasks, wantedSignals } from '../../../method/index.js';
@@ -16,6 +15,8 @@ import {
   backendOfModel,
   estimatorOf,
   evaluationSampling,
+  isOtherModel,
+  kindOf,
   type Recipe,
   samplerOfModel,
 } from '../../../method/recipe.js';
@@ -83,7 +84,7 @@ function* contextChecks(settings: Recipe['agents'], evaluation: Recipe['evaluati
   for (const { model, agents } of models) {
     const whole = wholeModel(model);
     if (whole.type === 'checkpoint') continue;
-    const context = whole.type === 'choice-table' ? contextOf(whole) : whole.context;
+    const { context } = isOtherModel(whole) ? kindOf(whole).facts(whole) : whole;
     for (const agent of agents) {
       const { sampling, evaluationSampling: apart } = settings[agent] as Recipe['agents'][string];
       const inEvaluations =

@@ -6,7 +6,7 @@ import type { RunEvent } from '../../../base/events.js';
 import type { Host, PlayProgress, RunListener } from '../../../base/host.js';
 import { nodeFiles, nodeHost } from '../../../base/platform.js';
 import type { RecipeDefinition } from '../../../method/recipe.js';
-import { type Recipe, recipeJson } from '../../../method/recipe.js';
+import { isOtherModel, type Recipe, recipeJson } from '../../../method/recipe.js';
 import { codeOf, type LoadedRecipe } from '../../../method/recipe-files.js';
 import {
   type AblationRecord,
@@ -292,8 +292,8 @@ async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: 
 }
 
 function parallelFor(recipe: Recipe | undefined, threads: number): number {
-  const models = Object.values(recipe?.policies ?? {}).map(({ model }) => model.type);
-  return models.every((type) => type === 'tiny-decoder' || type === 'choice-table')
+  const models = Object.values(recipe?.policies ?? {}).map(({ model }) => model);
+  return models.every((model) => model.type === 'tiny-decoder' || isOtherModel(model))
     ? Math.min(threads, MOST_PARALLEL)
     : 1;
 }

@@ -1,12 +1,15 @@
-/** The settings of a table of choices. */
+/** The kind of models that are tables of choices. */
 import { z } from 'zod';
+import type { ChoiceTableInput, ChoiceTableSpec, ModelKind } from '../../engine/model.js';
+import { choicesTokenizer } from '../../engine/tokens.js';
+import { contextOf, tableSize } from './choice-table.js';
 
 const differentNames = z
   .array(z.string().min(1))
   .readonly()
   .refine((names) => new Set(names).size === names.length, 'expected different names');
 
-export const choiceTableModel = z
+const schema = z
   .strictObject({
     type: z.literal('choice-table'),
     choices: differentNames
@@ -29,3 +32,12 @@ export const choiceTableModel = z
     if (both !== undefined)
       context.addIssue({ code: 'custom', path: ['features'], message: `'${both}' is the name of a choice` });
   });
+
+export const choiceTableKind: ModelKind<ChoiceTableSpec, ChoiceTableInput, typeof schema, 'table'> = {
+  noun: 'a table of choices',
+  schema,
+  complete: ({ type, choices, features = [''], length = 1 }) => ({ type, choices, features, length }),
+  backend: 'table',
+  text: ({ features, choices }) => `a table of ${features.length} x ${choices.length} choices`,
+  facts: (spec) => ({ tokenizer: choicesTokenizer(spec), context: contextOf(spec), parameters: tableSize(spec) }),
+};
