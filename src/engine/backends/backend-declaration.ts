@@ -158,7 +158,7 @@ export interface BackendDefinition<Type extends string, Shape extends z.ZodRawSh
   /** Starts the backend or connects to it. Default: there is nothing to start, and `policy` opens its models. */
   readonly open?: BackendDeclaration<BackendShape<Type, Shape>>['open'];
   /** Opens a model in this process. Required without `open`. The model plays every role. @throws BackendError */
-  readonly policy?: OpenPolicy;
+  readonly policy?: (weights: WeightsSpec, name: string, host: Host) => PolicyHandle;
   /** Its answers to a dry run. By default it reads no model directory and does not know its memory. */
   readonly plan?: Partial<BackendPlan<z.output<BackendShape<Type, Shape>>>>;
   /** By default its policies cannot be exported. */
@@ -210,11 +210,17 @@ export function defineBackend<const Type extends string, Shape extends z.ZodRawS
   };
 }
 
-type OpenPolicy = (weights: WeightsSpec, name: string, host: Host) => PolicyHandle;
-
 /** Opens a backend that has nothing to start: it opens models by `policy`. */
 const inProcess =
-  ({ type, capabilities, policy }: { type: string; capabilities: Capabilities; policy: OpenPolicy }) =>
+  ({
+    type,
+    capabilities,
+    policy,
+  }: {
+    type: string;
+    capabilities: Capabilities;
+    policy: NonNullable<BackendDefinition<string, z.ZodRawShape>['policy']>;
+  }) =>
   async (_: unknown, { host }: OpenOptions): Promise<Backend> => ({
     capabilities,
     hardware: { kernels: type, isa: 'typescript' },

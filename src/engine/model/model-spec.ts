@@ -71,7 +71,7 @@ export interface ChoiceTableSpec {
 export type OtherModelSpec = ChoiceTableSpec;
 export type OtherModelInput = ChoiceTableInput;
 
-export type ModelSpec = WholeModelSpec | LoraSpec | OtherModelSpec;
+export type ModelSpec = WholeModelSpec | LoraSpec | ChoiceTableSpec;
 
 /** A tiny decoder in a recipe: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
 export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
@@ -129,7 +129,7 @@ export interface ChoiceTableInput {
 }
 
 /** A model as it is written: a whole one, an adapter or a table of choices. */
-export type ModelInput = WholeModelInput | LoraInput | OtherModelInput;
+export type ModelInput = WholeModelInput | LoraInput | ChoiceTableInput;
 
 /**
  * A small decoder in the Llama layout with random first weights.
