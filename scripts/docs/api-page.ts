@@ -18,6 +18,7 @@ const ENTRIES = {
   'drmas/tasks': 'src/public/tasks.ts',
   'drmas/agents': 'src/gateway/agents/index.ts',
   'drmas/events': 'src/public/events.ts',
+  'drmas/serve': 'src/public/serve.ts',
   'drmas/settings': 'src/public/settings.ts',
   'drmas/advantages': 'src/public/advantages.ts',
   'drmas/losses': 'src/public/losses.ts',

@@ -26,4 +26,4 @@ export type {
 export type { OptimizerSettings, OptimStepResult, OptimStepSettings } from './contract/optimizer-settings.js';
 export type { GenerateRequest, Generation, OnTokens, PlayableHandle, Sampling } from './contract/sampling.js';
 export type { TextBackend, TextRequest, Utterance } from './contract/text-backend.js';
-export type { BaseSpec, OwnWeights, WeightsSpec } from './contract/weights-spec.js';
+export { type BaseSpec, type OwnWeights, precisionsOf, type WeightsSpec } from './contract/weights-spec.js';

@@ -33,4 +33,4 @@ export { CHECKPOINTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './store/run-f
 export { LOCK, lockHolder, lockRun } from './store/run-lock.js';
 export { defaultRunPath, requireFree, timeStamp } from './store/run-path.js';
 export type { RunRecord } from './store/run-record.js';
-export { verifyRun } from './store/verify-run.js';
+export { changedRecords, verifyRun } from './store/verify-run.js';

@@ -1,7 +1,7 @@
 // @module-tag verify
 /** Runs whose policies an engine elsewhere samples. */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import { type SamplerInput, sglang, vllm } from '../../src/engine/samplers/sampler-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
@@ -53,6 +53,7 @@ it('warns of an engine whose log-probs are not the trainer’s', async () => {
 it('samples on vLLM a policy that a server of the Tinker protocol trains', async () => {
   const server = await serveTinker({ model: base, store: join(root, 'store') });
   try {
+    vi.stubEnv('TINKER_API_KEY', server.apiKey); // the download of adapters reads it there alone
     const backend = tinker({ url: server.url });
     const run = await trainTiny(root, recipe(vllm({ url: fakes.vllm.url }), { backend }, ['training.steps=2']));
     for (const gap of await gapsOf(run)) expect(gap).toBeLessThan(1e-6);

@@ -4,8 +4,8 @@
  */
 import { Hono } from 'hono';
 import { messageOf } from '../../src/base/core/errors.js';
-import { listen } from '../../src/base/platform/listen.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 import type { ModelHandle } from '../../src/engine/contract/handles.js';
 import type { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
@@ -68,7 +68,7 @@ export class SamplerFake {
     const whole = await opened(backend, { type: 'directory', directory: options.directory });
     const app = new Hono();
     const requests: SamplerFake['requests'] = [];
-    const { url, close } = await listen(app, { host: '127.0.0.1', port: 0 });
+    const { url, close } = await listen({ app, guard: () => undefined }, { host: '127.0.0.1', port: 0 });
     const fake = new SamplerFake(options, backend, whole, { url, requests, close });
     app.use(async (c, next) => {
       if (fake.busy > 0) {

@@ -4,6 +4,7 @@ import { device, integer, json, repeated, set, text, track, withDevice } from '.
 import { type AblationFlags, type AblationView, reportAblation } from '../report-ablation.js';
 import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
 import { screenOf } from '../reporter/screen.js';
+import { nextCommands } from '../reporter/text-layout.js';
 
 /** The default comparison: rewards normalised for each agent, and over all agents. */
 const ESTIMATORS = 'advantage.type=drmas,grpo';
@@ -56,7 +57,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
     onProgress: (run, progress) => reporter.progress(run, progress),
     onEnd: (run) => reporter.end(run),
     finish: (result, directory) =>
-      reporter.finish(result, ['next', `  npx drmas ablate ${directory} --seeds 5`, `  npx drmas report ${directory}`]),
+      reporter.finish(result, nextCommands(['ablate', directory, '--seeds', '5'], ['report', directory])),
     interrupted: (next) => reporter.interrupted(next),
   };
 }

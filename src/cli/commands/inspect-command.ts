@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { LogError, messageOf, RunError } from '../../base/errors.js';
 import { codeOf } from '../../base/platform.js';
-import { RECIPE } from '../../method/store.js';
+import { changedRecords, RECIPE } from '../../method/store.js';
 import { collectLog, comparableEstimator, inspect } from '../../runs/studies.js';
 import { jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -34,6 +34,9 @@ export const inspectLog = defineCommand({
   ],
   async run(context, [path], { estimator, json, ...fields }) {
     const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
+    const isRun = (await stat(join(path, RECIPE)).catch(() => undefined)) !== undefined;
+    const changed = isRun ? await changedRecords(path) : undefined;
+    if (changed !== undefined) context.stderr.write(`warning: ${changed}\n`);
     const log = await collectLog(await logFiles(path), fields);
     const inspection = inspect(log, estimators.length === 0 ? undefined : estimators);
     const { width } = screenOf(context.stdout, context.environment);

@@ -57,10 +57,12 @@ export class EmbeddedBackend implements Backend {
   readonly #services: EngineServices;
   /** The bases by their description: the engine holds equal ones once. */
   readonly #bases = new Map<string, Promise<Base>>();
+  readonly #precisions: readonly Precision[];
   #nextId = 0;
 
   /** On an engine that is ready. */
-  constructor(thread: EngineThread, files: Files) {
+  constructor(thread: EngineThread, files: Files, precisions: readonly Precision[] = PRECISIONS) {
+    this.#precisions = precisions;
     this.#services = { thread, files, queue: new GenerationQueue(thread) };
   }
 
@@ -190,6 +192,8 @@ export class EmbeddedBackend implements Backend {
     const { thread } = this.#services;
     const id = this.#nextId++;
     const { name, precision } = about;
+    if (!this.#precisions.includes(precision))
+      throw new BackendError(`'${name}' is in ${precision}, but the engine was started for ${this.#precisions}`);
     if (first === undefined || !('tensors' in first)) {
       const parameters = await thread.call('createPolicy', id, { name, shape, precision }, first);
       return { adapted: undefined, ...about, id, parameters };

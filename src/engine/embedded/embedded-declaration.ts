@@ -1,4 +1,5 @@
 import type { BackendDeclaration } from '../backends/backend-declaration.js';
+import { precisionsOf } from '../contract/weights-spec.js';
 import { readConfig } from '../model/formats/model-config.js';
 import { readJson, readTokenizer } from '../model/formats/tokenizer-files.js';
 import { engineDevice } from '../tensor/engine-device.js';
@@ -12,9 +13,11 @@ import { startEmbedded } from './start-embedded.js';
 export const embedded: BackendDeclaration<typeof embeddedSchema> = {
   schema: embeddedSchema,
   capabilities: EMBEDDED_CAPABILITIES,
-  open: ({ device, recompute }, { host }) => {
-    const { threads, files, notify } = host;
-    return startEmbedded({ threads, files, device: host.device ?? device, recompute, onProgress: notify });
+  open: ({ device, recompute }, { host, models }) => {
+    const { threads, files, notify: onProgress } = host;
+    const precisions = precisionsOf(models);
+    const settings = { threads, device: host.device ?? device, recompute, precisions };
+    return startEmbedded({ ...settings, files, onProgress });
   },
   plan: {
     async readModel(files, directory, chatTemplate) {

@@ -3,7 +3,7 @@ import type { Worker } from 'node:worker_threads';
 import { BackendError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { startWorker } from '../../base/platform.js';
-import type { Device } from '../contract/architecture.js';
+import type { Device, Precision } from '../contract/architecture.js';
 import { EmbeddedBackend } from './embedded-backend.js';
 import type { FromWorker, WorkerSettings } from './thread/engine-protocol.js';
 import { type EngineLink, EngineThread, errorOf } from './thread/engine-thread.js';
@@ -16,6 +16,8 @@ export interface EmbeddedOptions {
   readonly device?: Device | undefined;
   /** The kernels, in the words of `DRMAS_KERNELS`, which this replaces. */
   readonly kernels?: string | undefined;
+  /** The precisions of the models that will be opened. Other models are refused. Default: all. */
+  readonly precisions?: readonly Precision[] | undefined;
   /** Keep only the layers' inputs for the backward pass. Default false. */
   readonly recompute?: boolean | undefined;
   /** Receives messages about slow work at the start, such as compiling the kernels. */
@@ -24,8 +26,7 @@ export interface EmbeddedOptions {
 
 /** @throws BackendError or ArgumentError if the engine cannot start */
 export async function startEmbedded({ files, onProgress, ...options }: EmbeddedOptions): Promise<EmbeddedBackend> {
-  const { threads, device, kernels, recompute } = options;
-  return new EmbeddedBackend(await startThread({ threads, device, kernels, recompute }, onProgress), files);
+  return new EmbeddedBackend(await startThread(options, onProgress), files, options.precisions);
 }
 
 /**

@@ -1587,10 +1587,17 @@ export interface TrainingInput {
       }
     | undefined;
   /**
-   * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0.
+   * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0. An episode
+   * that failed because an output did not fit (`invalid-output`) is always kept.
    * @default `exclude`
    */
   readonly failedEpisodes?: 'exclude' | 'zero' | undefined;
+  /**
+   * How often `reward`, `success` and `metrics` are called again if one of them throws. After a network error
+   * drmas waits half a second first, then twice as long each time.
+   * @default `2`
+   */
+  readonly rewardRetries?: number | undefined;
   /**
    * The most calls of agents in one episode. One more fails the episode.
    * @default `16`

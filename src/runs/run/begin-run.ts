@@ -35,7 +35,7 @@ export interface StartedRun {
 
 /** Opens a run, logs its first events and gives its policies the warm start. */
 export async function beginRun({ recipe, tasks, log, host, openBackend }: RunRequest): Promise<StartedRun> {
-  const run = await openRun(recipe, tasks, host, { openBackend });
+  const run = await openRun(recipe, tasks, withNotices(host, log), { openBackend });
   try {
     logStart(recipe.name, run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
@@ -48,20 +48,34 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   }
 }
 
+/** The host while models are opened: the log keeps its messages too, for those who watch the run from elsewhere. */
+const withNotices = (host: Host, log: RunDirectory): Host => ({
+  ...host,
+  notify(message) {
+    log.emit({ type: 'preparing', message });
+    host.notify(message);
+  },
+});
+
 /** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */
-function logStart(recipe: string, { seed, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {
+function logStart(
+  recipe: string,
+  { team, seed, assignment, backends, models, warnings }: OpenRun,
+  log: RunDirectory,
+): void {
   const [first, ...others] = backendsOf({ backends });
-  const { kernels, isa, server } = facts(first as Backend);
+  const { server, ...kernels } = facts(first as Backend);
   log.emit({
     type: 'run.started',
     recipe,
     seed,
     versions: { drmas: packageVersion(), node: process.version },
-    hardware: { cores: cpus().length, kernels, isa },
+    hardware: { cores: cpus().length, ...kernels },
     ...(server === undefined ? {} : { server }),
     ...(others.length === 0
       ? {}
       : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
+    success: team.success !== undefined,
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;
@@ -79,8 +93,10 @@ function logStart(recipe: string, { seed, assignment, backends, models, warnings
 }
 
 /** The facts about a backend for the log. */
-function facts({ hardware: { kernels, isa, server } }: Backend) {
-  return { kernels, isa, ...(server === undefined ? {} : { server }) };
+function facts({ hardware: { kernels, isa, notice, server } }: Backend) {
+  // A server's notice describes the server, which `server` does already.
+  if (server !== undefined) return { kernels, isa, server };
+  return { kernels, isa, ...(notice === undefined ? {} : { notice }) };
 }
 
 /** After work has begun, an error is no longer the request's fault: the run has failed. */

@@ -7,7 +7,7 @@ import { byteText } from '../../base/host.js';
 import type { AgentModel, EmbeddedBackend } from '../../engine/backends.js';
 import { holdsAdapter } from '../../engine/backends.js';
 import type { ModelHandle, OwnWeights } from '../../engine/contract.js';
-import { PRECISIONS, type Precision } from '../../engine/contract.js';
+import { PRECISIONS, type Precision, precisionsOf } from '../../engine/contract.js';
 import { startEmbedded } from '../../engine/embedded.js';
 import { modelDirectory, withLocalModels } from '../../engine/formats.js';
 import { readAgentProfile } from '../../engine/model.js';
@@ -87,7 +87,10 @@ export async function openAgentModels(request: AgentModelsRequest, host: Host): 
   const { mostBytes = Number.POSITIVE_INFINITY } = request;
   if (bytes > mostBytes)
     throw new RunError(`the weights take ${byteText(bytes)}, but the limit is ${byteText(mostBytes)}`);
-  const backend = await startEmbedded({ device, threads, files, onProgress: notify });
+  const backend = await startEmbedded({
+    ...{ device, threads, files, onProgress: notify },
+    precisions: precisionsOf([...specs.values()]),
+  });
   try {
     /** Agents that share a policy share its weights. */
     const opened = new Map<string, ModelHandle>();

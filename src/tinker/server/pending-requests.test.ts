@@ -35,3 +35,20 @@ it('takes a request in without a look at all the others, which may be ten thousa
   await futures.idle();
   expect(futures.pending).toBe(0);
 });
+
+it('waits at the end for requests whose client still asks, and not for those whose client has gone', async () => {
+  const futures = new Futures(2);
+  const id = futures.add(() => new Promise(() => {}));
+  let over = false;
+  const idle = futures.idle(100).then(() => {
+    over = true;
+  });
+  for (let i = 0; i < 4; i++) await futures.fetch(id, 60);
+  expect(over).toBe(false);
+  const gone = new AbortController();
+  const asked = futures.fetch(id, 60_000, gone.signal);
+  gone.abort();
+  expect(await asked).toBe('pending');
+  await idle;
+  expect(futures.pending).toBe(1);
+});

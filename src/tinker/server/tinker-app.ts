@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
 import { DialectError, DrmasError, messageOf } from '../../base/errors.js';
-import { isEqual, writeArchive } from '../../base/platform.js';
+import { accessBy, type GuardedApp, guardOf, writeArchive } from '../../base/platform.js';
 import { bodyBytes, bodyText, parsedBody } from '../../gateway/dialects.js';
 import * as bodies from './bodies.js';
 import { Futures, type Outcome } from './pending-requests.js';
@@ -21,15 +21,17 @@ const PROTOBUF = 'application/x-protobuf';
 
 export interface TinkerAppOptions {
   readonly service: TinkerService;
-  /** The key that clients must send; if undefined, clients need no key. */
+  /** The key that clients must send. Without one, programs of this machine need none. */
   readonly token?: string | undefined;
+  /** Names besides those of this machine that clients may reach the server under. */
+  readonly allowedHosts?: readonly string[] | undefined;
   /** The most requests in progress. */
   readonly most: number;
   readonly version: string;
 }
 
 /** An app that speaks the protocol, with a function to stop it. */
-export interface TinkerApp {
+export interface TinkerApp extends GuardedApp {
   readonly app: Hono;
   /** Refuses further requests, and resolves when the requests in progress have ended. */
   drain(): Promise<void>;
@@ -41,16 +43,19 @@ type FutureResult = { readonly json: object; readonly protobuf?: () => Uint8Arra
 /** Handles a route's request, whose body was checked by its schema. */
 type Handler<Body> = (body: Body, digest: string) => object | Promise<object>;
 
-export function tinkerApp({ service, token, most, version }: TinkerAppOptions): TinkerApp {
+export function tinkerApp({ service, token, allowedHosts, most, version }: TinkerAppOptions): TinkerApp {
   const app = new Hono();
   const futures = new Futures(most);
   const state = { stopping: false };
 
-  const authorise = (c: Context) => {
-    const given = c.req.header('x-api-key') ?? /^Bearer\s+(.+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
-    if (token !== undefined && !isEqual(given ?? '', token))
-      throw new DialectError(401, 'invalid_api_key', "expected this server's token as x-api-key");
-  };
+  const guard = guardOf({
+    access: accessBy(token),
+    allowedHosts,
+    publicPaths: ['/api/v1/healthz'],
+    types: ['application/json', PROTOBUF],
+    mostBytes: MOST_BYTES,
+    refuse: refusal,
+  });
   const submit = (work: () => Promise<FutureResult>): { request_id: string } => {
     if (state.stopping) throw new DialectError(503, 'stopping', 'the server is stopping');
     return { request_id: futures.add(work) };
@@ -66,7 +71,6 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
 
   const post = <S extends z.ZodType>(route: string, schema: S, handle: Handler<z.output<S>>) =>
     app.post(`/api/v1/${route}`, async (c) => {
-      authorise(c);
       if (c.req.header('content-type')?.startsWith(PROTOBUF) === true)
         throw new DialectError(415, 'unsupported', `${route} needs JSON`);
       const text = await bodyText(c.req.raw, MOST_BYTES);
@@ -77,7 +81,6 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
 
   app.get('/api/v1/healthz', (c) => c.json({ status: state.stopping ? 'stopping' : 'ok' }));
   app.get('/api/v1/get_server_capabilities', (c) => {
-    authorise(c);
     return c.json({ supported_models: service.baseModels(), drmas: { version } });
   });
   // Newer clients request these settings first; the server has none for them.
@@ -99,7 +102,6 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
   post('forward', bodies.forwardBody, (body, digest) => pass(body, body.forward_input, false, digest));
   app.post('/api/v1/forward_backward', async (c, next) => {
     if (c.req.header('content-type')?.startsWith(PROTOBUF) !== true) return next();
-    authorise(c);
     const bytes = await bodyBytes(c.req.raw, MOST_BYTES);
     const { forward_backward_input, forward_only, ...body } = readPassRequest(bytes);
     return c.json(pass(body, forward_backward_input, !forward_only, digestOf(bytes)));
@@ -147,16 +149,14 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
     sample_sequence_ids: Array.from({ length: body.num_samples }, () => randomUUID()),
   }));
   app.get('/api/v1/samplers/:sampler', (c) => {
-    authorise(c);
     const sampler_id = c.req.param('sampler');
     return c.json({ sampler_id, ...service.samplerSource(sampler_id) });
   });
   app.post('/api/v1/retrieve_future', async (c) => {
-    authorise(c);
     const body = bodies.retrieveBody.safeParse(parsedBody(await bodyText(c.req.raw)));
     if (!body.success) throw new DialectError(422, 'invalid', z.prettifyError(body.error));
     const { request_id } = body.data;
-    const outcome = await futures.fetch(request_id, POLL_MS);
+    const outcome = await futures.fetch(request_id, POLL_MS, c.req.raw.signal);
     if (outcome === 'pending') return c.json({ type: 'try_again', request_id, queue_state: 'active' });
     return answered(c, outcome);
   });
@@ -173,7 +173,6 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
   });
   const checkpoints = '/api/v1/training_runs/:model/checkpoints';
   app.get(checkpoints, async (c) => {
-    authorise(c);
     const saved = await service.store.list(c.req.param('model'));
     return c.json({
       checkpoints: saved.map(({ purpose, name, path, time }) => ({
@@ -185,7 +184,6 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
     });
   });
   app.on(['GET', 'DELETE'], `${checkpoints}/:purpose{weights|sampler_weights}/:name/:archive?`, async (c) => {
-    authorise(c);
     const { model, purpose, name, archive } = c.req.param() as Record<string, string>;
     const path = pathOf(model ?? '', purpose === 'weights' ? 'weights' : 'sampler_weights', name ?? '');
     if (c.req.method === 'DELETE' && archive === undefined) {
@@ -200,6 +198,7 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
   app.onError((error) => refusal(error));
   return {
     app,
+    guard,
     async drain() {
       state.stopping = true;
       await futures.idle();

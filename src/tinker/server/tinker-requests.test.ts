@@ -4,6 +4,7 @@ import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
+import { freePort } from '../../../test/support/server-process.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { DialectError } from '../../base/core/errors.js';
@@ -214,10 +215,33 @@ describe('protobuf', () => {
 });
 
 describe('serve --tinker', () => {
+  it('makes and prints a token if it was given none, and answers nobody without it', async () => {
+    const port = await freePort();
+    const ending = new AbortController();
+    const words = ['serve', join(root, 'base-model'), '--tinker', '--port', `${port}`, '--threads', '1'];
+    const ended = drmas(words, { signal: ending.signal, environment: {} });
+    const at = `http://127.0.0.1:${port}/api/v1`;
+    await expect
+      .poll(
+        () =>
+          fetch(`${at}/healthz`).then(
+            ({ ok }) => ok,
+            () => false,
+          ),
+        { timeout: 20_000 },
+      )
+      .toBe(true);
+    expect(
+      (await fetch(`${at}/create_session`, { method: 'POST', headers: { ...headers, 'x-api-key': '' } })).status,
+    ).toBe(401);
+    ending.abort(new Error('interrupted'));
+    expect((await ended).out).toMatch(/Tinker protocol: http:\S+\nTINKER_API_KEY=tml-[\w-]{32}\n$/);
+  });
+
   it.each([
     [['base-model', '--store', 'x'], /--store and --max-adapters need --tinker/],
     [['no-such-model', '--tinker'], /no-such-model/],
-    [['base-model', '--tinker', '--host', '0.0.0.0'], /set a token for clients with --token/],
+    [['base-model', '--tinker', '--host', '0.0.0.0'], /other machines can reach 0.0.0.0: set a token/],
   ])('refuses %j', async ([name = '', ...words], message) => {
     const { code, err } = await drmas(['serve', join(root, name), ...words], { environment: {} });
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });

@@ -34,7 +34,8 @@ export function serveEngine(
     importModule,
     startHash,
     ...options
-  }: Omit<WorkerSettings, 'threads' | 'device'> & EngineFacilities & { readonly notice?: string | undefined } = {},
+  }: Omit<WorkerSettings, 'threads' | 'device' | 'kernels' | 'precisions'> &
+    EngineFacilities & { readonly notice?: string | undefined } = {},
 ): (message: ToWorker) => void {
   const engine = new Engine(kernels, options, { importModule, startHash });
   let ticking = false;

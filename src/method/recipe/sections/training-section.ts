@@ -78,7 +78,19 @@ export const trainingSchema = z.strictObject({
   failedEpisodes: z
     .enum(['exclude', 'zero'])
     .default('exclude')
-    .describe('The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0.'),
+    .describe(
+      'The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0. An ' +
+        'episode that failed because an output did not fit (`invalid-output`) is always kept.',
+    ),
+  rewardRetries: z
+    .int()
+    .min(0)
+    .max(20)
+    .default(2)
+    .describe(
+      'How often `reward`, `success` and `metrics` are called again if one of them throws. After a network ' +
+        'error drmas waits half a second first, then twice as long each time.',
+    ),
   maxTurns: count.default(16).describe('The most calls of agents in one episode. One more fails the episode.'),
   episodeTimeoutMs: count.default(600_000).describe('An episode fails if it is not over after this many milliseconds.'),
   concurrency: count

@@ -5,7 +5,7 @@ import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
 
 /** The settings of a recipe's rollouts. */
 export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutSettings {
-  const { maxTurns, partWeights, episodeTimeoutMs: timeoutMs, concurrency, maxOutcomeBytes } = recipe.training;
+  const { maxTurns, partWeights, rewardRetries, concurrency, maxOutcomeBytes, ...training } = recipe.training;
   const agents = Object.fromEntries(
     Object.entries(recipe.agents).map(([agent, settings]) => {
       const sampling = evaluationSampling(recipe, agent);
@@ -13,7 +13,8 @@ export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): Roll
       return [agent, agentSettings(settings, sampling, speakerOf[agent] as string, frozen)];
     }),
   );
-  return { agents, seed: recipe.seed, maxTurns, partWeights, timeoutMs, concurrency, maxOutcomeBytes };
+  const limits = { maxTurns, timeoutMs: training.episodeTimeoutMs, concurrency, maxOutcomeBytes };
+  return { agents, seed: recipe.seed, partWeights, rewardRetries, ...limits };
 }
 
 function agentSettings(

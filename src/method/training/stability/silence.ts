@@ -81,6 +81,13 @@ function reasonOf({ agents, training }: SilenceSettings, { groups, filter, episo
   const count = groups.allRight + groups.allWrong + groups.mixed;
   if (episodes !== undefined && episodes.failed === episodes.played)
     return 'every episode failed; the events of the failures have the reasons';
+  if (episodes !== undefined && episodes.failed > episodes.played / 2)
+    return `${episodes.failed} of ${episodes.played} episodes failed; the events of the failures have the reasons`;
+  const [unanswered] = Object.entries(episodes?.unanswered ?? {});
+  if (unanswered !== undefined && Object.keys(played).length === 0)
+    return `\`play\` returned before its calls of '${unanswered[0]}' were answered: \`await\` them`;
+  if (episodes !== undefined && episodes.played > 0 && Object.keys(played).length === 0)
+    return `\`play\` called no agent in any of ${episodes.played} episodes; what no agent wrote cannot be learnt`;
   if (filter?.kept === 0)
     return `training.filter left none of ${filter.played} groups. ${remedyForSameness(agents, training.groupSize)}`;
   if (Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING))
