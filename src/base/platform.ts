@@ -5,7 +5,6 @@ export { commandText } from './platform/command-text.js';
 export { flushDirectory } from './platform/flush-directory.js';
 export { type EntryPlace, type FileEntry, JsonSplitter, jsonRows } from './platform/formats/json-rows.js';
 export { readArchive, writeArchive } from './platform/formats/tar-archive.js';
-export { isAlive } from './platform/is-alive.js';
 export { codeOf, nodeFiles, TEMPORARY, temporaryName } from './platform/node-files.js';
 export { nodeHost } from './platform/node-host.js';
 export { packageVersion } from './platform/package-version.js';

@@ -1,6 +1,13 @@
 /** Door of `engine`: backends: the engine behind a link, endpoints, sampling servers, and how to declare one. */
 export { type AgentModel, answer, conversationWith, promptOf, samplingOf } from './backends/agent-reply.js';
 export {
+  type AnswerSource,
+  checkedAnswer,
+  idFault,
+  logprobFault,
+  type SequenceLimits,
+} from './backends/answered-tokens.js';
+export {
   type BackendDeclaration,
   type BackendDefinition,
   type BackendPlan,
@@ -19,7 +26,7 @@ export {
 export { forwardBackward } from './backends/forward-backward.js';
 export { ListPolicy } from './backends/list-policy.js';
 export { type LossGradient, lossGradient } from './backends/loss-gradient.js';
-export { responseRoom, seedOf, upToStop } from './backends/remote-generation.js';
+export { responseRoom, seedOf, temperatureOf } from './backends/remote-generation.js';
 export { serverKey, serverUrl } from './backends/server-access.js';
 export { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded/embedded-backend.js';
 export { EmbeddedFrozen, EmbeddedPolicy } from './embedded/embedded-policy.js';

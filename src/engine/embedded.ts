@@ -2,6 +2,7 @@
 export { embedded } from './embedded/embedded-declaration.js';
 export { loadPolicy, loadTokenizer } from './embedded/load-policy.js';
 export { LoadedPolicy } from './embedded/loaded-policy.js';
+export { policyFootprint } from './embedded/memory/footprint.js';
 export { startEmbedded } from './embedded/start-embedded.js';
 export { openEndpoint } from './endpoint/endpoint-client.js';
 export { SampledBackend, sampledCapabilities } from './samplers/sampled-backend.js';

@@ -7,15 +7,15 @@ export { clippedStep, gradientNorm, requireFinite, type TrainedPart } from './mo
 export { adapterParameterCount } from './model/decoder/weights/adapter-tensors.js';
 export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
 export { wholeWeights } from './model/initial-weights.js';
-export type { ModelKind } from './model/model-kind.js';
-export { loraModel, wholeModels } from './model/model-schema.js';
+export { contextOf, tableSize } from './model/kinds/choice-table.js';
+export { completeModel, isOtherModel, kindOfType, modelKindOf } from './model/kinds/index.js';
+export { modelSchema, wholeModels } from './model/model-schema.js';
 export {
   type CheckpointSpec,
   type ChoiceTableInput,
   type ChoiceTableSpec,
   checkpoint,
   choiceTable,
-  completeDecoder,
   completeWhole,
   type LoraInput,
   type LoraOptions,

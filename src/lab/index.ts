@@ -1,5 +1,14 @@
-/** Door of `lab`: methods for which no measurement has shown a gain yet: policies as tables of choices. */
-import { choiceTableKind } from './table/choice-table-kind.js';
+/**
+ * Door of `lab`: methods for which no measurement has shown a gain, one folder each (docs/neighbours.md has the
+ * figures). The composition root lists them, so recipes name them like any other.
+ */
 
-/** The kinds of models that are no decoders, one row each. */
-export const modelKinds = [choiceTableKind] as const;
+import type { KnownLoss } from '../engine/loss.js';
+import { counterfactual } from './counterfactual/counterfactual.js';
+import { ktoLoss } from './kto/kto.js';
+
+/** The estimators of the lab. */
+export const labEstimators = [counterfactual] as const;
+
+/** The losses of the lab, each with its module. */
+export const labLosses: readonly KnownLoss[] = [ktoLoss];

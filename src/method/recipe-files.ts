@@ -2,4 +2,5 @@
 export { localFiles } from './recipe/code-hash.js';
 export { codeOf, type LoadedRecipe, loadRecipe, shippedRecipes } from './recipe/load-recipe.js';
 export { withLossModules } from './recipe/plugins/import-losses.js';
+export { withoutRemoved } from './recipe/removed-settings.js';
 export { overridesOf } from './recipe/settings-file.js';

@@ -10,7 +10,6 @@ export {
 } from './recipe/define.js';
 export { type FrozenInput, frozen } from './recipe/frozen.js';
 export { keyVariablesOf, type Lists, typeOf } from './recipe/lists.js';
-export { isOtherModel, kindOf, kindOfType } from './recipe/model-kinds.js';
 export { parseOverride } from './recipe/overrides.js';
 export type { Plugin } from './recipe/plugins/plugins.js';
 export { lossPath, lossSettings } from './recipe/policy-losses.js';
@@ -31,7 +30,6 @@ export {
 } from './recipe/recipe.js';
 export type { RecipeSettings } from './recipe/recipe-schema.js';
 export { type ResolveOptions, resolveWith } from './recipe/resolve.js';
-export { modelSchema } from './recipe/sections/model-section.js';
 export type {
   AgentInput,
   BackendInput,

@@ -91,7 +91,7 @@ it.skipIf(unavailable !== undefined)(
 
     const worker = async () => {
       const machine = await network.add(host);
-      const words = ['worker', '/tmp/mine.ts', '--url', url, '--concurrency', '4'];
+      const words = ['serve', 'worker', '/tmp/mine.ts', '--url', url, '--concurrency', '4'];
       return { machine, playing: machine.start(['node', main, ...words], secrets) };
     };
     const [cut, dies] = [await worker(), await worker()];

@@ -1,4 +1,4 @@
-/** A queue whose Redis holds anything, and workers that lie: the run goes on, with the weights of an undisturbed one. */
+/** A queue whose Redis holds anything, and workers that lie: the run goes on and equals an undisturbed one. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -179,7 +179,7 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
 });
 
 describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
-  /** What a worker prints until a line matches. */
+  /** The output of a worker until a line matches. */
   function printed({ stderr }: ChildProcess, until: RegExp): Promise<string> {
     return new Promise((resolve) => {
       let text = '';
@@ -199,7 +199,7 @@ describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
     await writeFile(evil, `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(ran)}, '');\n`);
     const run = { run: 'x', url: 'http://127.0.0.1:9', source: evil, codeHash: 'other' };
     const announce = (text: string) => redis.set(announcementKey(queue), text, 'EX', 60);
-    const words = ['--import', 'tsx', program, 'worker', '--url', REDIS, '--queue', queue];
+    const words = ['--import', 'tsx', program, 'serve', 'worker', '--url', REDIS, '--queue', queue];
     const start = (...more: string[]) =>
       spawn(process.execPath, [...words, ...more], { stdio: ['ignore', 'ignore', 'pipe'] });
     const worker = start();
@@ -210,7 +210,7 @@ describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
       expect(await printed(worker, /ignoring .*\n/)).toContain('not signed with the key in DRMAS_QUEUE_KEY');
       await announce(key.sign(queue, run));
       expect(await printed(worker, /not playing .*\n/)).toContain(
-        `a worker without a recipe file runs only files below the folder that it names: drmas worker --url ${REDIS} --queue ${queue} --recipes ${root}`,
+        `a worker without a recipe file runs only files below the folder that it names: drmas serve worker --url ${REDIS} --queue ${queue} --recipes ${root}`,
       );
       const strict = start('--recipes', join(root, 'nowhere'));
       expect(await printed(strict, /not playing .*\n/)).toContain(`${evil} does not lie below`);
@@ -218,11 +218,11 @@ describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
       expect(await printed(inside, /not playing .*\n/)).toMatch(
         /the code of \S+evil\.ts here differs from the code of the run/,
       );
-      const own = start(evil);
-      expect(await printed(own, /not playing .*\n/)).toMatch(
+      const named = start(evil);
+      expect(await printed(named, /not playing .*\n/)).toMatch(
         /the code of \S+evil\.ts here differs from the code of the run/,
       );
-      await Promise.all([strict, inside, own].map(kill));
+      await Promise.all([strict, inside, named].map(kill));
       expect(existsSync(ran)).toBe(false);
       expect(worker.exitCode).toBeNull();
     } finally {

@@ -59,7 +59,7 @@ describe.each(['own-estimator', 'own-loss', 'own-tracker', 'own-backend'])('the 
 
   it.skipIf(unavailable !== undefined)('works with episodes on a worker', async () => {
     const queue = `test-${process.pid}-${name}`;
-    const worker = start(['worker', '--url', REDIS, '--queue', queue, '--recipes', project]);
+    const worker = start(['serve', 'worker', '--url', REDIS, '--queue', queue, '--recipes', project]);
     try {
       const settings = ['type=queue', `url=${REDIS}`, `queue=${queue}`, 'leaseSeconds=2'];
       expect(

@@ -41,7 +41,7 @@ export interface WorkerOptions {
 const started = new Set<ChildProcess>();
 
 export function startWorker({ queue, concurrency, toolMs }: WorkerOptions): ChildProcess {
-  const words = ['--import', 'tsx', program, 'worker', '--url', REDIS, '--queue', queue, '--recipes', folder];
+  const words = ['--import', 'tsx', program, 'serve', 'worker', '--url', REDIS, '--queue', queue, '--recipes', folder];
   const worker = spawn(process.execPath, [...words, '--concurrency', `${concurrency}`], {
     env: { ...process.env, DRMAS_TEST_TOOL_MS: `${toolMs}` },
     stdio: ['ignore', 'ignore', 'pipe'],

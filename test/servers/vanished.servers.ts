@@ -124,8 +124,8 @@ it('keeps all places and its memory while clients disappear, and ends at once af
   const leaver = async () => {
     for (let index = vanished++; index < VANISHED; index = vanished++) {
       await (index % 5 === 0 ? cut(index) : vanish(index));
-      const due = (began + (MINUTES * 60_000 * (index + 1)) / VANISHED) - performance.now(); // biome-ignore format: a sum
-      if (due > 0) await pause(due);
+      const due = began + (MINUTES * 60_000 * (index + 1)) / VANISHED;
+      await pause(Math.max(0, due - performance.now()));
     }
   };
   let over = false;

@@ -38,6 +38,8 @@ export class SamplerFake {
   mixed = false;
   /** By how much its log-probs are off. */
   gap = 0;
+  /** Changes the JSON text of each sampled answer; undefined leaves it honest. */
+  lie: ((answer: string) => string) | undefined;
   /** So many requests from now on are answered by a server that is just coming up. */
   busy = 0;
   #adapters = new Map<string, ModelHandle>();
@@ -77,7 +79,13 @@ export class SamplerFake {
       }
       fake.keys.add(c.req.header('authorization'));
       if (c.req.method === 'POST') requests.push({ path: c.req.path, body: await c.req.json() });
-      return next();
+      await next();
+      if (fake.lie === undefined || !/completions|generate/.test(c.req.path)) return undefined;
+      const { status } = c.res;
+      const text = fake.lie(await c.res.text());
+      c.res = undefined;
+      c.res = new Response(text, { status, headers: { 'content-type': 'application/json' } });
+      return undefined;
     });
     if (options.type === 'vllm') fake.#vllm(app);
     else fake.#sglang(app);

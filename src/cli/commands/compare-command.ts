@@ -12,6 +12,7 @@ const ESTIMATORS = 'advantage.type=drmas,grpo';
 /** An ablation of one pair: trains variants with one seed from one warm start and shows them side by side. */
 export const compare = defineCommand({
   name: 'compare',
+  shortFor: 'drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1',
   description: 'train a recipe with Dr. MAS and with GRPO, side by side: an ablation of one pair',
   details:
     'trains the values of `--vary key=a,b` (default: the estimators drmas and grpo) from the same warm start with the same seed, and shows scores, curves and agents side by side. It is an ablation of one pair: `drmas ablate` on its directory adds pairs and intervals. Given its directory, it resumes an interrupted comparison',

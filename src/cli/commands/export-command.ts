@@ -4,8 +4,8 @@ import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '..
 import { type Message, user } from '../../base/nouns.js';
 import { nodeFiles } from '../../base/platform.js';
 import { EXPORT_FORMATS } from '../../engine/backends.js';
-import { type AgentProfile, writeAgentProfile } from '../../engine/model.js';
-import { kindOfType } from '../../method/recipe.js';
+import { type AgentProfile, kindOfType, writeAgentProfile } from '../../engine/model.js';
+
 import { EPISODES, RunDirectory, readEpisodes } from '../../method/store.js';
 import { agentsOfRun, backendOfRun, checkpointOf } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';

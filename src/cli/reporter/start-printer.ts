@@ -1,7 +1,8 @@
 import type { RunStarted } from '../../base/events.js';
 import type { ModelSpec } from '../../engine/model.js';
+import { isOtherModel, modelKindOf } from '../../engine/model.js';
 import type { Recipe } from '../../method/recipe.js';
-import { isOtherModel, kindOf, lossSettings } from '../../method/recipe.js';
+import { lossSettings } from '../../method/recipe.js';
 import { duration, grouped, table, wrap } from './text-layout.js';
 
 /** The first lines of a run: its recipe, its hardware and its directory. */
@@ -57,7 +58,7 @@ export function labelled(rows: readonly (readonly string[])[], width: number): s
 }
 
 export function modelText(model: ModelSpec): string {
-  if (isOtherModel(model)) return kindOf(model).text(model);
+  if (isOtherModel(model)) return modelKindOf(model).text(model);
   if (model.type === 'lora' && 'from' in model) return `the adapter in ${model.from} on ${modelText(model.base)}`;
   if (model.type === 'lora') return `adapters of rank ${model.rank} on ${modelText(model.base)}`;
   if (model.type === 'checkpoint') return model.path;

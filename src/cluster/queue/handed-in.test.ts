@@ -31,7 +31,7 @@ const team = defineTeam({
 
 const request: PlayRequest = { task: { id: 'a', data: { n: 1 } }, sample: 2, phase: 'training', step: 7 };
 
-/** An episode as a worker plays and packs it, with what the run has answered. */
+/** An episode as a worker plays and packs it, with the answers of the run. */
 async function played(more: Partial<PlayRequest> = {}) {
   const answered = new AnsweredCalls();
   const sampler = scriptedSampler(({ request: { key } }) => `${key[0] % 97}`);
@@ -51,10 +51,10 @@ async function played(more: Partial<PlayRequest> = {}) {
   };
   const heard = Object.entries(context.policies).map(([name, speaker]) => {
     const remember =
-      <Q, A>(act: (asked: Q, signal?: AbortSignal) => Promise<A>) =>
-      async (asked: Q, signal?: AbortSignal) => {
-        const answer = await act(asked, signal);
-        answered.add(name, asked as never, answer as never);
+      <Q, A>(act: (spoken: Q, signal?: AbortSignal) => Promise<A>) =>
+      async (spoken: Q, signal?: AbortSignal) => {
+        const answer = await act(spoken, signal);
+        answered.add(name, spoken as never, answer as never);
         return answer;
       };
     if ('endpoint' in speaker) return [name, { endpoint: { complete: remember(speaker.endpoint.complete as never) } }];
@@ -75,7 +75,7 @@ const withTurn = (episode: Episode, at: number, change: (turn: Turn) => unknown)
 const withField = (episode: Episode, field: string, value: unknown, at = 0) =>
   withTurn(episode, at, (turn) => ({ ...turn, [field]: value }));
 const withScore = (episode: Episode, score: object): unknown => ({ ...episode, score: { ...episode.score, ...score } });
-const own = (name: string, value: unknown) => JSON.parse(`{"${name}":${JSON.stringify(value)}}`);
+const withKey = (name: string, value: unknown) => JSON.parse(`{"${name}":${JSON.stringify(value)}}`);
 
 /** Forged episodes, each with its fault. */
 const forgeries: Record<string, readonly [forge: (episode: Episode) => unknown, fault: RegExp]> = {
@@ -131,7 +131,7 @@ const forgeries: Record<string, readonly [forge: (episode: Episode) => unknown, 
   'a reward as text': [(e) => withScore(e, { team: '1' }), /score\.team: expected a number/],
   'a reward of NaN': [(e) => withScore(e, { team: Number.NaN }), /score\.team/],
   'the reward of a stranger': [(e) => withScore(e, { agents: { stranger: 1 } }), /no agent 'stranger'/],
-  'the reward of __proto__': [(e) => withScore(e, { agents: own('__proto__', 1) }), /no agent '__proto__'/],
+  'the reward of __proto__': [(e) => withScore(e, { agents: withKey('__proto__', 1) }), /no agent '__proto__'/],
   'a part as text': [(e) => withScore(e, { parts: { right: '9' } }), /right is NaN/],
   'a success of 2': [(e) => withScore(e, { success: 2 }), /score\.success/],
   'a metric without end': [(e) => withScore(e, { metrics: { far: Number.POSITIVE_INFINITY } }), /far is Infinity/],
@@ -183,7 +183,7 @@ describe('an episode that a worker hands in', () => {
   });
 
   it('is refused if the worker asked with settings or keys of its own', async () => {
-    const asked = async (change: object) => {
+    const spoken = async (change: object) => {
       const { episode, awaited } = await played();
       const answered = new AnsweredCalls();
       const [turn] = episode.turns as [Turn];
@@ -193,12 +193,12 @@ describe('an episode that a worker hands in', () => {
       const alone = { ...episode, turns: [turn] };
       return faultOf(alone, { ...awaited, answered });
     };
-    expect(await asked({})).toBeUndefined();
-    expect(await asked({ topK: 1 })).toMatch(/the request's topK is 1, expected 0/);
-    expect(await asked({ temperature: 0 })).toMatch(/the request's temperature is 0, expected 1/);
-    expect(await asked({ maxTokens: 1000 })).toMatch(/the request's maxTokens is 1000/);
-    expect(await asked({ version: 2 })).toMatch(/the request's version is 2, expected undefined/);
-    expect(await asked({ stopTokens: [] })).toMatch(/stop tokens has 2 values, expected 0|stop tokens has 0 values/);
+    expect(await spoken({})).toBeUndefined();
+    expect(await spoken({ topK: 1 })).toMatch(/the request's topK is 1, expected 0/);
+    expect(await spoken({ temperature: 0 })).toMatch(/the request's temperature is 0, expected 1/);
+    expect(await spoken({ maxTokens: 1000 })).toMatch(/the request's maxTokens is 1000/);
+    expect(await spoken({ version: 2 })).toMatch(/the request's version is 2, expected undefined/);
+    expect(await spoken({ stopTokens: [] })).toMatch(/stop tokens has 2 values, expected 0|stop tokens has 0 values/);
   });
 
   it('is refused if a key belongs to another task, step, sample or agent', async () => {

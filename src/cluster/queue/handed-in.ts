@@ -98,18 +98,18 @@ const episodeSchema = z.object({
   failure: z.object({ reason: z.enum(reasons), message: text, stack: text.optional() }).optional(),
 });
 
-/** What the run knows of the episode. */
+/** An episode that the run waits for: its request, and the answers that the run has given for it. */
 export interface AwaitedEpisode {
   readonly context: RolloutContext;
   readonly request: PlayRequest;
   readonly answered: AnsweredCalls;
 }
 
-/** An episode differs from what the run knows of it. */
+/** An episode differs from its request, or from the run's answers. */
 class Fault extends Error {}
 
 /**
- * The difference between an episode and what the run knows: its task, its agents, and each token that it sampled.
+ * The difference between an episode and its request and answers: its task, its agents, and each token that it sampled.
  * Undefined if there is none. Outcome, rewards and logs are the work of the team's code on the worker: they must have
  * the right form and size, and are believed.
  */
@@ -178,8 +178,8 @@ function checkAnswer(at: string, turn: Turn, settings: AgentSettings, { context,
   const faults = candidates.map((each) => {
     try {
       expectEqual(`${at}: policy`, turn.policy, each.policy);
-      const asked = 'key' in each.request ? each.request : { ...each.request, prompt: [] };
-      if (!isCallName(id, context, request, agent, { messages: turn.messages, ...asked }))
+      const spoken = 'key' in each.request ? each.request : { ...each.request, prompt: [] };
+      if (!isCallName(id, context, request, agent, { messages: turn.messages, ...spoken }))
         throw new Fault(`${at}: '${agent}' did not make the call ${id}`);
       checkSampling(at, each.request, settings, request);
       if ('prompt' in each.request) checkTokens(at, turn, each.request, each.answer as Generation, context);
@@ -193,47 +193,54 @@ function checkAnswer(at: string, turn: Turn, settings: AgentSettings, { context,
 }
 
 /** Checks that the worker asked with the settings of the run. */
-function checkSampling(at: string, asked: SpeakerRequest, settings: AgentSettings, request: PlayRequest): void {
+function checkSampling(at: string, spoken: SpeakerRequest, settings: AgentSettings, request: PlayRequest): void {
   const { sampling, evaluationSampling = sampling, policy } = settings;
   const of: Sampling = { ...(request.phase === 'evaluation' ? evaluationSampling : sampling), ...request.sampling };
   for (const field of ['temperature', 'topP', 'topK'] as const)
-    expectEqual(`${at}: the request's ${field}`, asked[field], of[field]);
-  if (asked.maxTokens > of.maxTokens) throw new Fault(`${at}: the request's maxTokens is ${asked.maxTokens}`);
-  if ('prompt' in asked) expectEqual(`${at}: the request's version`, asked.version, request.versions?.[policy]);
+    expectEqual(`${at}: the request's ${field}`, spoken[field], of[field]);
+  if (spoken.maxTokens > of.maxTokens) throw new Fault(`${at}: the request's maxTokens is ${spoken.maxTokens}`);
+  if ('prompt' in spoken) expectEqual(`${at}: the request's version`, spoken.version, request.versions?.[policy]);
 }
 
 /** The fields of a turn that the sampler decides, with the log-probs. */
 const SAMPLED = ['prompt', 'response', 'logprobs', 'finishReason', 'policyVersion', 'temperature'] as const;
 
-function checkTokens(at: string, turn: Turn, asked: GenerateRequest, answer: Generation, { policies }: RolloutContext) {
+function checkTokens(
+  at: string,
+  turn: Turn,
+  spoken: GenerateRequest,
+  answer: Generation,
+  { policies }: RolloutContext,
+) {
   const { tokens: response, logprobs, finishReason, policyVersion } = answer;
   const sampled = {
     response,
     logprobs,
     finishReason,
     policyVersion,
-    prompt: asked.prompt,
-    temperature: asked.temperature,
+    prompt: spoken.prompt,
+    temperature: spoken.temperature,
   };
   for (const field of SAMPLED) expectEqual(`${at}: ${field}`, turn[field], sampled[field]);
   if (turn.endpoint !== undefined) throw new Fault(`${at}: no endpoint speaks for '${turn.agent}'`);
   const speaker = policies[turn.policy];
   if (speaker === undefined || !('tokenizer' in speaker)) return;
   const { tokenizer } = speaker;
-  expectEqual(`${at}: the stop tokens`, asked.stopTokens, tokenizer.stopTokens);
+  expectEqual(`${at}: the stop tokens`, spoken.stopTokens, tokenizer.stopTokens);
   const opening = turn.prompt.slice(turn.prompt.length - (turn.prefilled ?? 0));
   const written = [...opening, ...withoutStop(response, finishReason, tokenizer)];
   expectEqual(`${at}: text`, turn.text, tokenizer.decode(written));
 }
 
-function checkText(at: string, turn: Turn, asked: TextRequest, answer: Utterance): void {
+function checkText(at: string, turn: Turn, spoken: TextRequest, answer: Utterance): void {
   const { promptTokens, responseTokens } = answer;
-  const said = {
+  const utterance = {
     ...{ prompt: [], response: [], logprobs: [], policyVersion: 0 },
-    ...{ text: answer.text, finishReason: answer.finishReason, temperature: asked.temperature },
+    ...{ text: answer.text, finishReason: answer.finishReason, temperature: spoken.temperature },
   };
-  for (const [field, value] of Object.entries(said)) expectEqual(`${at}: ${field}`, turn[field as keyof Turn], value);
-  expectEqual(`${at}: the messages`, JSON.stringify(turn.messages), JSON.stringify(asked.messages));
+  for (const [field, value] of Object.entries(utterance))
+    expectEqual(`${at}: ${field}`, turn[field as keyof Turn], value);
+  expectEqual(`${at}: the messages`, JSON.stringify(turn.messages), JSON.stringify(spoken.messages));
   expectEqual(`${at}: the endpoint's prompt tokens`, turn.endpoint?.promptTokens, promptTokens);
   expectEqual(`${at}: the endpoint's response tokens`, turn.endpoint?.responseTokens, responseTokens);
 }

@@ -115,7 +115,7 @@ export async function queueExecutor(
   const lonely = setInterval(() => {
     if (server.workers > 0) return;
     host.notify(
-      `no worker plays for this run: ${commandText(['drmas', 'worker', code.source, '--url', url, '--queue', name])}; ` +
+      `no worker plays for this run: ${commandText(['drmas', 'serve', 'worker', code.source, '--url', url, '--queue', name])}; ` +
         `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
     );
     clearInterval(lonely);
@@ -150,7 +150,7 @@ export async function queueExecutor(
 }
 
 /**
- * What is known of another run that has announced itself on the queue, as the end of a message. Undefined if the value
+ * The facts about another run that has announced itself on the queue, as the end of a message. Undefined if the value
  * in Redis is no announcement.
  */
 async function otherRun(key: QueueKey, queue: string, read: () => Promise<string | null>): Promise<string | undefined> {
@@ -165,10 +165,10 @@ async function otherRun(key: QueueKey, queue: string, read: () => Promise<string
 
 /** The function, which gets each message once. */
 function onceEach(act: (message: string) => void): (message: string) => void {
-  const said = new Set<string>();
+  const messages = new Set<string>();
   return (message) => {
-    if (said.has(message)) return;
-    said.add(message);
+    if (messages.has(message)) return;
+    messages.add(message);
     act(message);
   };
 }

@@ -170,7 +170,17 @@ async function allowedSource(
   const [folder, file] = [recipes ?? '', source].map((path) => realpath(path).catch(() => resolve(path)));
   const inside = relative((await folder) as string, (await file) as string);
   if (recipes !== undefined && inside !== '' && !inside.startsWith('..') && !isAbsolute(inside)) return source;
-  const command = commandText(['drmas', 'worker', '--url', url, '--queue', queue, '--recipes', dirname(source)]);
+  const command = commandText([
+    'drmas',
+    'serve',
+    'worker',
+    '--url',
+    url,
+    '--queue',
+    queue,
+    '--recipes',
+    dirname(source),
+  ]);
   throw new RunError(
     recipes === undefined
       ? `it names the recipe ${source}, and a worker without a recipe file runs only files below the folder that it names: ${command}`

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
-import { isAlive, nodeFiles } from '../../base/platform.js';
-import { lockHolder } from '../../method/store.js';
+import { nodeFiles } from '../../base/platform.js';
+import { isAlive, lockHolder } from '../../method/store.js';
 import type { RunFacts, RunState } from '../../runs/analysis.js';
 
 /**

@@ -1,7 +1,8 @@
-/** The settings of language models: their keys, ranges and descriptions. `model-spec.ts` has their types. */
+/** The settings of models: their keys, ranges and descriptions. `model-spec.ts` has their types. */
 import { z } from 'zod';
 import { PROJECTIONS } from '../contract/architecture.js';
-import type { LoraInput, WholeModelInput } from './model-spec.js';
+import { modelKinds } from './kinds/index.js';
+import type { LoraInput, ModelInput, WholeModelInput } from './model-spec.js';
 import { templateProblem } from './tokenizers/named-templates.js';
 import { ownTokenizerSpec } from './tokenizers/tokenizer-spec.js';
 
@@ -99,3 +100,10 @@ export const loraModel = z
 
 /** A model that reads and writes text: a whole one or an adapter. */
 export const languageModelSchema = z.discriminatedUnion('type', [...wholeModels, loraModel]);
+
+/** A recipe's `model`: every kind of model, told apart by `type`. */
+export const modelSchema = z.discriminatedUnion('type', [
+  ...wholeModels,
+  ...modelKinds.map(({ schema }) => schema),
+  loraModel,
+]) satisfies z.ZodType<ModelInput>;

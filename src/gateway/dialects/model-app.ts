@@ -144,8 +144,8 @@ async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Prom
 }
 
 /**
- * Calls `leave` when the signal of a request fires; returns a function that removes the listener. Node keeps a request in
- * memory as long as its signal has a listener that knows the request, and a signal of `AbortSignal.any` in any case.
+ * Calls `leave` when the signal of a request fires; returns a function that removes the listener. Node keeps a request
+ * in memory as long as its signal has a listener that knows the request.
  */
 function whenGone(request: AbortSignal, leave: () => void): () => void {
   if (request.aborted) leave();

@@ -2,9 +2,24 @@
 
 import { ArgumentError } from '../../base/errors.js';
 import { uniformAt } from '../../base/math.js';
-import type { GenerateRequest, Generation, OptimStepResult, OptimStepSettings } from '../../engine/contract.js';
+import {
+  type GenerateRequest,
+  type Generation,
+  type OptimStepResult,
+  type OptimStepSettings,
+  scaleOfDraws,
+  scaleOfScores,
+} from '../../engine/contract.js';
 import type { ChoiceTableSpec, Sequence, SequenceScores, Upstream } from '../../engine/model.js';
-import { clippedStep, FlatOptimizer, gradientNorm, requireFinite, type TrainedPart } from '../../engine/model.js';
+import {
+  clippedStep,
+  contextOf,
+  FlatOptimizer,
+  gradientNorm,
+  requireFinite,
+  type TrainedPart,
+  tableSize,
+} from '../../engine/model.js';
 import type { HostKernels } from '../../engine/tensor.js';
 
 /** The names and the length that decide the shape of a table. */
@@ -134,7 +149,7 @@ export class ChoiceTable implements TrainedPart {
     const choices = this.shape.choices.length;
     const most = Math.min(maxTokens, this.context - prompt.length);
     const [token, logprob] = [new Int32Array(1), new Float32Array(1)];
-    const inverse = Float32Array.of(temperature === 0 ? 0 : 1 / temperature);
+    const inverse = Float32Array.of(scaleOfDraws(temperature));
     const [tokens, logprobs]: [number[], number[]] = [[], []];
     let last = prompt.at(-1) as number;
     while (tokens.length < most) {
@@ -212,7 +227,7 @@ export class ChoiceTable implements TrainedPart {
       positions,
       targets,
       rows: positions.map((t) => this.#rowOf(tokens[t - 1] as number)),
-      inverseTemperature: new Float32Array(positions.length).fill(1 / (temperature === 0 ? 1 : temperature)),
+      inverseTemperature: new Float32Array(positions.length).fill(scaleOfScores(temperature)),
     };
   }
 
@@ -225,11 +240,3 @@ export class ChoiceTable implements TrainedPart {
     throw new ArgumentError(`token ${token} has no row in a table of ${features.length} features`);
   }
 }
-
-/** The number of logits in a table. */
-export function tableSize({ choices, features, length }: TableShape): number {
-  return (features.length + (length > 1 ? choices.length : 0)) * choices.length;
-}
-
-/** The longest prompt, one feature, and response together. */
-export const contextOf = ({ length }: TableShape): number => 1 + length;

@@ -1,8 +1,8 @@
 /** The model of each agent: a policy that trains, a frozen model or an endpoint. */
+
 import type { EndpointSpec } from '../../engine/backends.js';
-import { type ModelSpec, wholeModel } from '../../engine/model.js';
+import { isOtherModel, type ModelSpec, wholeModel } from '../../engine/model.js';
 import type { FrozenSpec } from './frozen.js';
-import { isOtherModel } from './model-kinds.js';
 import type { Recipe } from './recipe.js';
 
 /** A model in the backend, by its name there, with the agents that use it. */

@@ -3,12 +3,12 @@ import type { TaskSource } from '../../base/nouns.js';
 import type { BackendDeclaration, SamplerSpec } from '../../engine/backends.js';
 import type { OwnWeights, Sampling } from '../../engine/contract.js';
 import type { AgentProfile } from '../../engine/model.js';
+import { isOtherModel, modelKindOf } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
 import type { OpenEstimator } from '../advantage/define-estimator.js';
 import { openEstimator } from '../advantage/estimators/index.js';
 import type { BackendSpec } from './backend-spec.js';
 import { type Lists, typeOf } from './lists.js';
-import { isOtherModel, kindOf } from './model-kinds.js';
 import type { RecipeSettings } from './recipe-schema.js';
 
 /** A resolved recipe: all defaults are filled in and all values checked. recipe.json holds its plain part. */
@@ -39,7 +39,7 @@ export interface RecipeCode {
  */
 export function backendOfModel({ backend, policies }: Pick<Recipe, 'backend' | 'policies'>, name: string): BackendSpec {
   const policy = policies[name];
-  if (policy !== undefined && isOtherModel(policy.model)) return { type: kindOf(policy.model).backend };
+  if (policy !== undefined && isOtherModel(policy.model)) return { type: modelKindOf(policy.model).backend };
   return policy?.backend ?? backend;
 }
 

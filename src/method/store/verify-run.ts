@@ -4,12 +4,12 @@ import { basename, join } from 'node:path';
 import { ChainedFile, damageOf, SEAL, sealState } from '../../base/disk.js';
 import { messageOf } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import { commandText, isAlive, nodeFiles, TEMPORARY } from '../../base/platform.js';
+import { commandText, nodeFiles, TEMPORARY } from '../../base/platform.js';
 import { Checkpoints } from './checkpoint-files.js';
 import { type DigestLine, readDigests } from './episode-digests.js';
 import { readEvents } from './event-log.js';
 import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
-import { lockHolder } from './run-lock.js';
+import { isAlive, lockHolder } from './run-lock.js';
 import { isAsWritten, parseRecord } from './run-record.js';
 
 /** One part of a run. `unchecked`: it can be read, but there is no digest to compare it with. */
@@ -179,13 +179,13 @@ async function referenceStates(files: Files, run: string, older: boolean): Promi
 /** Temporary files and directories: of a process that was killed, or of one that is writing the run. */
 async function leftoverStates(files: Files, run: string): Promise<Verified[]> {
   const places = ['', EPISODES, CHECKPOINTS, REFERENCES];
-  const found = places.map(async (place) => {
+  const leftovers = places.map(async (place) => {
     const names = (await files.list(join(run, place))).filter((name) => name.startsWith(TEMPORARY));
     return names.map(
       (name) => ({ path: place === '' ? name : `${place}/${name}`, state: 'unchecked', why: LEFT }) as const,
     );
   });
-  return (await Promise.all(found)).flat();
+  return (await Promise.all(leftovers)).flat();
 }
 
 async function directoryState(files: Files, directory: string): Promise<State> {

@@ -4,6 +4,7 @@ import { type BackendDeclaration, SAMPLER_KEY, samplerSchema } from '../../engin
 import { embedded } from '../../engine/embedded.js';
 import { losses } from '../../engine/loss.js';
 import { table } from '../../lab/backend.js';
+import { labEstimators, labLosses } from '../../lab/index.js';
 import { estimators } from '../../method/advantage.js';
 import type { Lists } from '../../method/recipe.js';
 import { server } from '../../tinker/client.js';
@@ -14,11 +15,11 @@ const backends: readonly BackendDeclaration[] = [embedded, server, table];
 
 /** The lists that the package ships. A recipe adds plug-ins to them with `use`. */
 export const standard: Lists = {
-  estimators,
-  losses,
+  estimators: [...estimators, ...labEstimators],
+  losses: [...losses, ...labLosses.map(({ declaration }) => declaration)],
   backends,
   sampler: { schema: samplerSchema, keyVariable: SAMPLER_KEY },
   trackers,
-  ownLosses: [],
+  ownLosses: labLosses,
   ownTrackers: [],
 };

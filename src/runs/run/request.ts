@@ -9,7 +9,7 @@ import type { AgentProfile } from '../../engine/model.js';
 import { storedReferences } from '../../method/checkpoints.js';
 import type { RecipeDefinition } from '../../method/recipe.js';
 import { agentProfiles, assignmentOf, backendOfModel, type Recipe, recipeJson, typeOf } from '../../method/recipe.js';
-import { codeOf, type LoadedRecipe, loadRecipe, withLossModules } from '../../method/recipe-files.js';
+import { codeOf, type LoadedRecipe, loadRecipe, withLossModules, withoutRemoved } from '../../method/recipe-files.js';
 import type { Checkpoint, RunRecord } from '../../method/store.js';
 import { REFERENCES, RunDirectory } from '../../method/store.js';
 import { type ResolveOptions, resolveRecipe } from '../composition/resolve-recipe.js';
@@ -150,7 +150,8 @@ export async function requestContinuation(
   const moved = loaded.source !== source;
   // Models beside a moved file count as the same models.
   const there = moved ? resolved({ ...loaded, source }, overrides).recipe : request.recipe;
-  const changed = loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(record.resolved);
+  const changed =
+    loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(withoutRemoved(record.resolved));
   if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
   return { ...request, changed, moved };
 }
@@ -174,8 +175,8 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
 
 /**
  * Rewinds a run to a checkpoint, by default its last, to resume from it.
- * @throws CheckpointError when the checkpoint is damaged, with the name of an older one, or when a reference is; RunError
- * when there is no checkpoint `from`. Nothing is changed in that case
+ * @throws CheckpointError when the checkpoint is damaged, with the name of an older one, or when a reference is
+ *   damaged; RunError when there is no checkpoint `from`. Nothing is changed in that case
  */
 export async function rewindRun(
   run: RunDirectory,

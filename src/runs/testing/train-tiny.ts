@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RunEvent, Step } from '../../base/events.js';
 import { nodeFiles } from '../../base/platform.js';
-import { lora, type ModelInput, tinyDecoder, type WholeModelInput } from '../../engine/model.js';
-import { kindOfType, type RecipeDefinition, type RecipeInput } from '../../method/recipe.js';
+import { kindOfType, lora, type ModelInput, tinyDecoder, type WholeModelInput } from '../../engine/model.js';
+import type { RecipeDefinition, RecipeInput } from '../../method/recipe.js';
 import { RunDirectory, readEpisodes, type StoredEpisode } from '../../method/store.js';
 import { train } from '../run/api.js';
 

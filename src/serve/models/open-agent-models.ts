@@ -1,4 +1,5 @@
 /** The trained agents of a run, or an exported one, opened on one engine so that all of them answer together. */
+
 import { basename, join } from 'node:path';
 import { isNoOptimizer, requireWhole } from '../../base/disk.js';
 import { HubError, isObject, RunError, suggestion } from '../../base/errors.js';
@@ -10,9 +11,9 @@ import type { ModelHandle, OwnWeights } from '../../engine/contract.js';
 import { PRECISIONS, type Precision, precisionsOf } from '../../engine/contract.js';
 import { startEmbedded } from '../../engine/embedded.js';
 import { modelDirectory, withLocalModels } from '../../engine/formats.js';
-import { readAgentProfile } from '../../engine/model.js';
+import { kindOfType, readAgentProfile } from '../../engine/model.js';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
-import { kindOfType } from '../../method/recipe.js';
+
 import { RECIPE, RunDirectory } from '../../method/store.js';
 import { agentsOfRun, checkpointOf } from '../../runs/index.js';
 import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './stored-weights.js';

@@ -1,5 +1,6 @@
 import { onAbort } from '../../base/async.js';
 import { deepFrozen, messageOf } from '../../base/errors.js';
+import { waitMs } from '../../base/host.js';
 import { RandomStream } from '../../base/math.js';
 import type { Episode, FailureReason } from '../../base/nouns.js';
 import { agentsOf } from './calls.js';
@@ -38,7 +39,7 @@ export async function playEpisode<Data>(
   const removeListener = run && onAbort(run, () => running.fail(run.reason));
   const timeout = setTimeout(
     () => running.fail(new EpisodeFailure('timeout', `not over after ${context.timeoutMs} ms`)),
-    context.timeoutMs,
+    waitMs(context.timeoutMs),
   );
   let begun: Promise<unknown> = Promise.resolve();
   /** Runs a function of the team until it is done or the episode has failed. Its errors become failures. */
@@ -95,7 +96,7 @@ export async function playEpisode<Data>(
 async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), timeoutMs);
+    timer = setTimeout(() => resolve(false), waitMs(timeoutMs));
   });
   try {
     return await Promise.race([promise.then(() => true), late]);

@@ -32,7 +32,7 @@ export interface RemoteSettings extends Omit<RolloutSettings, 'cleanupMs' | 'con
   readonly policies: KnownSpeakers;
 }
 
-/** @throws RecipeError for a policy whose tokenizer a thread or a worker cannot make, such as one of a user's backend */
+/** @throws RecipeError for a policy of a user's backend whose tokenizer a thread or a worker cannot make */
 export function remoteSettings(context: RolloutContext): RemoteSettings {
   const { agents, policies, seed, maxTurns, timeoutMs, maxOutcomeBytes, partWeights } = context;
   const known = Object.entries(policies).map(([name, policy]) => [

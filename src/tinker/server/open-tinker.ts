@@ -21,6 +21,8 @@ export interface TinkerRequest {
   readonly most: number;
   /** The most models. */
   readonly mostModels: number;
+  /** Bytes for the adapters and sampling sessions of clients. Default: half of the memory that is free at the start. */
+  readonly memory?: number | undefined;
   /** Seconds without a heartbeat after which a session has ended. */
   readonly idleSeconds: number;
 }
@@ -36,7 +38,7 @@ export interface OpenTinker extends GuardedApp {
 
 /** @throws RunError, CheckpointError or HubError if there is no such model, or it cannot be read */
 export async function openTinker(request: TinkerRequest, host: Host): Promise<OpenTinker> {
-  const { model, store, token, allowedHosts, most, mostModels, idleSeconds } = request;
+  const { model, store, token, allowedHosts, most, mostModels, memory, idleSeconds } = request;
   const { files, device, threads, notify, signal } = host;
   const directory = await modelDirectory(model, { signal, onProgress: notify });
   if (!(await files.exists(`${directory}/config.json`)))
@@ -49,9 +51,13 @@ export async function openTinker(request: TinkerRequest, host: Host): Promise<Op
   });
   try {
     // Reports unreadable weights at the start instead of at the first request.
-    await (await backend.open({ type: 'directory', directory }, 'frozen', model)).close();
+    const base = await backend.open({ type: 'directory', directory }, 'frozen', model);
+    await base.close();
     const bases = new Map(names.map((name) => [name, directory]));
-    const service = new TinkerService({ backend, files, bases, store, mostModels, idleSeconds });
+    const service = new TinkerService({
+      ...{ backend, files, bases, base, store, mostModels, idleSeconds },
+      memory: memory ?? process.availableMemory() / 2,
+    });
     const { app, guard, drain } = tinkerApp({ service, token, allowedHosts, most, version: packageVersion() });
     const dispose = async () => {
       service.close();

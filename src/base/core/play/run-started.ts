@@ -1,4 +1,4 @@
-/** The first event of a run. */
+/** The first event of a run, after messages about its preparation. */
 export interface RunStarted {
   readonly type: 'run.started';
   readonly recipe: string;

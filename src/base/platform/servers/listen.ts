@@ -30,7 +30,7 @@ export interface ListenOptions {
 }
 
 /**
- * Lets an app answer at an address. A request reaches the app if the guard lets it pass and if its parts arrive in time.
+ * Lets an app answer at an address. A request reaches the app if the guard lets it pass and its parts arrive in time.
  * Rejects with the system's error if the address is in use or not this machine's.
  */
 export async function listen({ app, guard }: GuardedApp, options: ListenOptions): Promise<Listening> {

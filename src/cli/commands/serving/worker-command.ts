@@ -23,8 +23,8 @@ export const worker = defineCommand({
     concurrency: integer(1, `concurrent episodes (default: ${EPISODES})`),
   },
   examples: [
-    'drmas worker --url redis://127.0.0.1:6379 --recipes .',
-    'drmas worker ./recipe.ts --url redis://queue:6379',
+    'drmas serve worker --url redis://127.0.0.1:6379 --recipes .',
+    'drmas serve worker ./recipe.ts --url redis://queue:6379',
   ],
   async run({ stderr, signal }, [recipe], { url, queue = QUEUE, recipes, concurrency = EPISODES }) {
     const notify = (message: string) => void stderr.write(`${message}\n`);

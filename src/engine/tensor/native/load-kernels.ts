@@ -2,7 +2,6 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../base/errors.js';
 import { cacheDirectory, type Environment } from '../../../base/platform.js';
-import type { Bfloat16Products } from '../bfloat16.js';
 import { hostKernels } from '../host-kernels.js';
 import { hostMemory } from '../host-memory.js';
 import type { HostMemoryKinds } from '../kernel-arguments.js';
@@ -41,15 +40,9 @@ export interface NativeOptions extends SetRequest {
 }
 
 /** The kernels, and the measurement of the processor that benchmarks compare them with. */
-export interface NativeKernels extends HostKernels, NativeOperations {
-  /** The fastest products in bfloat16 on this processor, which the loaded set need not have. */
-  readonly fastestBfloat16Products: Bfloat16Products;
-}
+export interface NativeKernels extends HostKernels, NativeOperations {}
 
-type Properties = Omit<
-  NativeKernels,
-  keyof KernelOperations<HostMemoryKinds> | keyof NativeOperations | keyof typeof hostMemory
->;
+type Properties = Omit<HostKernels, keyof KernelOperations<HostMemoryKinds> | keyof typeof hostMemory>;
 
 interface Addon {
   /** Undefined if this processor cannot run the wanted set. */

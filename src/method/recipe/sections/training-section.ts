@@ -65,16 +65,6 @@ export const trainingSchema = z.strictObject({
       "The weights of named parts of the team's reward in its sum. A part without a weight has the weight " +
         '1. Events report the parts without weights, and the success of an episode does not change.',
     ),
-  durationWeights: z
-    .strictObject({
-      most: z.number().gt(1).default(10).describe('The largest weight of a turn.'),
-    })
-    .optional()
-    .describe(
-      'Weights the advantages of each turn by its duration, as the team reports it, divided by the mean ' +
-        "duration of the agent's turns in the step. A turn without a duration has the weight 1. By default " +
-        'all turns have the weight 1.',
-    ),
   failedEpisodes: z
     .enum(['exclude', 'zero'])
     .default('exclude')

@@ -1,8 +1,8 @@
 /** The source of the first weights of a recipe's models. */
+
 import type { OwnWeights, WeightsSpec } from '../../../engine/contract.js';
-import { type ModelSpec, wholeModel, wholeWeights } from '../../../engine/model.js';
+import { isOtherModel, type ModelSpec, wholeModel, wholeWeights } from '../../../engine/model.js';
 import type { Assignment } from '../../recipe/assignment.js';
-import { isOtherModel } from '../../recipe/model-kinds.js';
 import { inPrecisionOf, type Recipe } from '../../recipe/recipe.js';
 
 /** The first weights of every model, by its name. `requested` has the model names that the user typed. */

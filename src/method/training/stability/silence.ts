@@ -1,6 +1,7 @@
 /** Steps without learning: no turn has an advantage, or the turns of one agent have none for many steps. */
 import type { AgentStep, Step, Warning } from '../../../base/events.js';
 import { isSilent, percent, ROUNDING } from '../../../base/host.js';
+import { isGreedy } from '../../../engine/contract.js';
 import type { TrainedModel } from '../run/learner.js';
 import type { OpenRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';
@@ -117,7 +118,7 @@ export const remedies = {
 export function remedyForSameness(agents: OpenRun['agents'], groupSize: number, repeated = 0): string {
   if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
   const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
-  if (temperatures.every((temperature) => temperature === 0))
+  if (temperatures.every(isGreedy))
     return 'A temperature above 0: at temperature 0 the episodes of a task are all the same.';
   if (repeated > 0.5)
     return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature, or a shorter warm start.`;

@@ -34,12 +34,12 @@ export async function learnStep(run: LearningRun, progress: Progress, played: Pl
 
 /** Scores the turns of the episodes that policies learn from, and estimates their advantages. */
 export async function estimateAdvantages(
-  { agents, training, estimator, learners, signals: wanted }: LearningRun,
+  { agents, estimator, learners, signals: wanted }: LearningRun,
   progress: Pick<Progress, 'kl' | 'estimator'>,
   { step, kept, extra }: Pick<Played, 'step' | 'kept' | 'extra'>,
 ): Promise<Omit<EstimatedStep, 'keepRatios'>> {
   const turns = learners.map((learner) => ({ learner, chains: learner.turns(kept) }));
   const signals = await scoreSignals(wanted, turns, progress.kl, extra);
-  const advantages = stepAdvantages({ estimator, agents, training }, kept, signals, progress.estimator);
+  const advantages = stepAdvantages({ estimator, agents }, kept, signals, progress.estimator);
   return { step, turns, signals, advantages };
 }

@@ -1,11 +1,12 @@
 /** The checks of a recipe against the capabilities of its backends, model by model. */
+
 import type { Capabilities, WeightsSpec } from '../../../engine/contract.js';
 import type { LossSpec } from '../../../engine/loss.js';
-import { type ModelSpec, wholeModel } from '../../../engine/model.js';
+import { kindOfType, type ModelSpec, wholeModel } from '../../../engine/model.js';
 import type { Requirement, Signal } from '../../../method/index.js';
 import { stalenessOf, wantedSignals } from '../../../method/index.js';
 import type { Assignment } from '../../../method/recipe.js';
-import { backendText, estimatorOf, kindOfType, lossPath, lossSettings, type Recipe } from '../../../method/recipe.js';
+import { backendText, estimatorOf, lossPath, lossSettings, type Recipe } from '../../../method/recipe.js';
 import { type Checks, requireAll } from './check.js';
 
 /** The purpose of opening a recipe: a run, or playing held-out tasks only. */

@@ -5,7 +5,7 @@ import { RandomStream } from '../../../base/math.js';
 import { fieldText } from '../../../base/nouns.js';
 import type { PlayableHandle } from '../../../engine/contract.js';
 import { backendIdentity } from '../../../engine/contract.js';
-import { wholeModel } from '../../../engine/model.js';
+import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
 import { toolFormatNames } from '../../../engine/tokens.js';
 import type { OpenEstimator } from '../../../method/advantage.js';
 import type { SignalSettings, Tasks } from '../../../method/index.js';
@@ -15,8 +15,6 @@ import {
   backendOfModel,
   estimatorOf,
   evaluationSampling,
-  isOtherModel,
-  kindOf,
   type Recipe,
   samplerOfModel,
 } from '../../../method/recipe.js';
@@ -84,7 +82,7 @@ function* contextChecks(settings: Recipe['agents'], evaluation: Recipe['evaluati
   for (const { model, agents } of models) {
     const whole = wholeModel(model);
     if (whole.type === 'checkpoint') continue;
-    const { context } = isOtherModel(whole) ? kindOf(whole).facts(whole) : whole;
+    const { context } = isOtherModel(whole) ? modelKindOf(whole).facts(whole) : whole;
     for (const agent of agents) {
       const { sampling, evaluationSampling: apart } = settings[agent] as Recipe['agents'][string];
       const inEvaluations =

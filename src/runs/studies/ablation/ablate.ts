@@ -1,13 +1,15 @@
 /** A fair comparison of variants: runs in pairs with equal warm starts, tasks and seeds, and intervals over pairs. */
+
 import { join } from 'node:path';
 import { contentHash } from '../../../base/disk.js';
 import { messageOf, RecipeError, RunError, suggestion } from '../../../base/errors.js';
 import type { RunEvent } from '../../../base/events.js';
 import type { Host, PlayProgress, RunListener } from '../../../base/host.js';
 import { nodeFiles, nodeHost } from '../../../base/platform.js';
+import { isOtherModel } from '../../../engine/model.js';
 import type { RecipeDefinition } from '../../../method/recipe.js';
-import { isOtherModel, type Recipe, recipeJson } from '../../../method/recipe.js';
-import { codeOf, type LoadedRecipe } from '../../../method/recipe-files.js';
+import { type Recipe, recipeJson } from '../../../method/recipe.js';
+import { codeOf, type LoadedRecipe, withoutRemoved } from '../../../method/recipe-files.js';
 import {
   type AblationRecord,
   defaultRunPath,
@@ -288,7 +290,10 @@ function listenerOf(
 async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
   if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
   const { record } = await RunDirectory.open(path);
-  if (record.recipe.codeHash !== codeHash || contentHash(record.resolved) !== contentHash(recipeJson(recipe)))
+  if (
+    record.recipe.codeHash !== codeHash ||
+    contentHash(withoutRemoved(record.resolved)) !== contentHash(recipeJson(recipe))
+  )
     throw new RunError(`${path} was made with other settings; choose another directory with --run`);
 }
 

@@ -6,9 +6,8 @@ import type { BackendDeclaration, SizedModel } from '../../../engine/backends.js
 import type { AdapterSettings } from '../../../engine/contract.js';
 import { modelDirectory, readAdapterDescription } from '../../../engine/formats.js';
 import type { ModelSpec, OtherModelSpec, WholeModelSpec } from '../../../engine/model.js';
-import { wholeWeights } from '../../../engine/model.js';
+import { isOtherModel, modelKindOf, wholeWeights } from '../../../engine/model.js';
 import { bytesTokenizer } from '../../../engine/tokens.js';
-import { isOtherModel, kindOf } from '../../../method/recipe.js';
 
 /** The facts that are known about a model without a download. */
 export interface KnownModel extends SizedModel {
@@ -33,7 +32,7 @@ export async function knownModel(
   model: WholeModelSpec | OtherModelSpec,
   { plan }: Pick<BackendDeclaration, 'plan'>,
 ): Promise<KnownModel> {
-  if (isOtherModel(model)) return { ...kindOf(model).facts(model), config: undefined, isHere: true };
+  if (isOtherModel(model)) return { ...modelKindOf(model).facts(model), config: undefined, isHere: true };
   const known = wholeWeights(model, 0);
   if (known.type === 'random') {
     const { tokenizer, config } = known;
