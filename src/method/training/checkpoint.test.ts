@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fakeRun } from '../../../test/support/fake-run.js';
-import { temporaryRoot, tinyModel, tinyRecipe } from '../../../test/support/tiny-run.js';
+import { temporaryRoot, tinyModel, tinyRecipe, watchedRun } from '../../../test/support/tiny-run.js';
 import { CheckpointError } from '../../base/core/errors.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { frozen } from '../recipe/frozen.js';
@@ -32,7 +32,7 @@ async function runOf(chosen = recipe) {
 
 /** Progress in the middle of a run. No part of it is empty. */
 function progressAt(step: number): Progress {
-  const progress: Progress = { ...firstProgress(recipe, 'a-warm-start'), step, evaluated: 2 };
+  const progress: Progress = { ...firstProgress(watchedRun(recipe), 'a-warm-start'), step, evaluated: 2 };
   progress.kl.observe(one, 100, 5);
   return progress;
 }
@@ -46,7 +46,7 @@ async function latest(log: { latestCheckpoint(): Promise<Checkpoint | undefined>
 describe('checkpointDue', () => {
   it('is written every N steps and at the end, never before the first step', () => {
     const every = tinyRecipe({}, ['training.steps=5', 'training.checkpointEvery=2']);
-    const due = [0, 1, 2, 3, 4, 5].filter((step) => checkpointDue(every.training, { ...firstProgress(every), step }));
+    const due = [0, 1, 2, 3, 4, 5].filter((step) => checkpointDue(every.training, { step }));
     expect(due).toEqual([2, 4, 5]);
   });
 });
