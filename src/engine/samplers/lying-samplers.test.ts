@@ -38,8 +38,8 @@ describe.each(['vllm', 'sglang'] as const)('an engine of the type %s that answer
     await fake.close();
   });
 
-  const told = [...lies(VOCABULARY), ...(type === 'vllm' ? liesOfTwoLists : [])];
-  it.each(told)(
+  const kinds = [...lies(VOCABULARY), ...(type === 'vllm' ? liesOfTwoLists : [])];
+  it.each(kinds)(
     '$name: is refused with server, policy, field and value, and the next honest answer counts',
     async (lie) => {
       fake.lie = undefined;
@@ -55,5 +55,5 @@ describe.each(['vllm', 'sglang'] as const)('an engine of the type %s that answer
     },
   );
 
-  it('at least 21 kinds of lies in all', () => expect(told.length).toBeGreaterThanOrEqual(21));
+  it('at least 21 kinds of lies in all', () => expect(kinds.length).toBeGreaterThanOrEqual(21));
 });

@@ -206,7 +206,7 @@ export class TinkerService {
   async #rescale(model: ServedModel, alpha: number): Promise<void> {
     const outgrown = model.policy;
     const about = { ...model.about, alpha };
-    const release = this.#memory.take(this.#bytesOf(about).trained, 'an adapter with another alpha'); // both for a while
+    const release = this.#memory.take(this.#bytesOf(about).trained, 'an adapter of another alpha'); // for a while
     try {
       model.policy = await this.#open(model.id, about, 0);
       model.about = about;

@@ -83,8 +83,10 @@ it('ends an answer that its client does not read, and no answer that takes its t
 });
 
 it('drains without connections that have sent no whole request, and finishes the others', async () => {
+  const reached = resolvers();
   const finish = resolvers();
-  const server = await served(async () => {
+  const server = await served(async ({ method }) => {
+    if (method === 'GET') reached.resolve();
     await finish.promise;
     return new Response('whole');
   });
@@ -98,7 +100,7 @@ it('drains without connections that have sent no whole request, and finishes the
       .on('error', reject)
       .end();
   });
-  await pause(50);
+  await reached.promise;
   const began = performance.now();
   const drained = server.drain();
   finish.resolve();

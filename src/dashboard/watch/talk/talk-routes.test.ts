@@ -157,6 +157,7 @@ describe('talking to an agent', () => {
   });
 
   it('is free for the next question, whenever a page is closed during an answer', async () => {
+    await idle();
     let pieces = 0;
     for await (const _ of (await post()).body ?? []) pieces++;
     expect(pieces).toBeGreaterThan(3);
