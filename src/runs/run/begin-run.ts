@@ -35,7 +35,7 @@ export interface StartedRun {
 
 /** Opens a run, logs its first events and gives its policies the warm start. */
 export async function beginRun({ recipe, tasks, log, host, openBackend }: RunRequest): Promise<StartedRun> {
-  const run = await openRun(recipe, tasks, withNotices(host, log), { openBackend });
+  const run = await openLogged(recipe, tasks, host, { log, openBackend });
   try {
     logStart(run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
@@ -48,14 +48,22 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   }
 }
 
-/** The host while models are opened: the log keeps its messages too, for those who watch the run from elsewhere. */
-const withNotices = (host: Host, log: RunDirectory): Host => ({
-  ...host,
-  notify(message) {
-    log.emit({ type: 'preparing', message });
+/** Opens a run. The log keeps the messages until it is open, for those who watch the run from elsewhere. */
+async function openLogged(
+  recipe: Recipe,
+  tasks: Tasks,
+  host: Host,
+  { log, openBackend }: Pick<RunRequest, 'log' | 'openBackend'>,
+): Promise<OpenRun> {
+  let opening = true;
+  const notify = (message: string) => {
+    if (opening) log.emit({ type: 'preparing', message });
     host.notify(message);
-  },
-});
+  };
+  const run = await openRun(recipe, tasks, { ...host, notify }, { openBackend });
+  opening = false;
+  return run;
+}
 
 /** Logs the first events of a run: the hardware, and the warnings about tasks, models and backends. */
 function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {

@@ -11,7 +11,10 @@ import type { Learnt } from '../update/learnt.js';
 import { judgeStep } from './judge-step.js';
 import { stepEvents } from './step-events.js';
 
-/** If all episodes of a step failed, and further steps would too, records the step and ends the run. @throws TrainingError then */
+/**
+ * If all episodes of a step failed, and further steps would too, records the step and ends the run.
+ * @throws TrainingError then
+ */
 export async function refuseCommonFailure(
   { recipe: { training } }: Pick<TrainingRun, 'recipe'>,
   { failing }: Pick<Progress, 'failing'>,
