@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { BackendDeclaration } from '../backends/backend-declaration.js';
 import { DEVICES } from '../contract/architecture.js';
-import { readConfig } from '../model/formats/model-config.js';
-import { readJson, readTokenizer } from '../model/formats/tokenizer-files.js';
+import { describeModel } from '../model/formats/stored-model.js';
+import { readTokenizer } from '../model/formats/tokenizer-files.js';
 import { engineDevice } from '../tensor/engine-device.js';
 import { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded-backend.js';
 import { prepareExport } from './export-policy.js';
@@ -37,8 +37,7 @@ export const embedded: BackendDeclaration<typeof schema> = {
   },
   plan: {
     async readModel(files, directory, chatTemplate) {
-      const file = `${directory}/config.json`;
-      const { config, dtype } = readConfig(await readJson(files, file), file);
+      const { config, dtype } = await describeModel(files, directory);
       const kept = dtype === 'bfloat16' ? dtype : 'float32';
       const tokenizer = await readTokenizer(files, directory, chatTemplate);
       return { tokenizer, context: config.context, config, kept };

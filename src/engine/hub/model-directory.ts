@@ -1,5 +1,5 @@
-/** The directory of a model: a local directory of the user, or the model's directory in the cache of downloads. */
-import { readFile, stat, statfs } from 'node:fs/promises';
+/** The place of a model: a local directory or GGUF file of the user, or the model's directory in the cache of downloads. */
+import { readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CheckpointError, HubError } from '../../base/errors.js';
 import { byteText } from '../../base/host.js';
@@ -50,11 +50,12 @@ export async function findModel(
   { commit, ...options }: ModelDirectoryOptions & { readonly commit?: string | undefined },
 ): Promise<{ readonly directory: string; readonly commit?: string }> {
   const path = expandHome(model);
-  if (await isDirectory(path)) return { directory: path };
+  if (await isDirectory(path)) return { directory: (await onlyGguf(path)) ?? path };
+  if (await isFile(path)) return { directory: path };
   const named = parseModelId(model);
   if (named === undefined)
     throw new CheckpointError(
-      `${model}: expected a directory with config.json, found none (nor is it a model's name on a hub, org/name[@revision])`,
+      `${model}: expected a directory with config.json or a GGUF file, found none (nor is it a model's name on a hub, org/name[@revision])`,
     );
   const id = { ...named, revision: commit ?? named.revision };
   const context: Context = {
@@ -72,6 +73,27 @@ export async function findModel(
     context.signal.throwIfAborted();
     throw diskError(error, cache.directory);
   }
+}
+
+const isFile = (path: string) =>
+  stat(path).then(
+    (entry) => entry.isFile(),
+    () => false,
+  );
+
+/**
+ * The GGUF file of a directory that holds nothing else of a model, as LM Studio and hubs have them.
+ * @throws CheckpointError when there are several, such as one for each number format
+ */
+async function onlyGguf(directory: string): Promise<string | undefined> {
+  const names = await readdir(directory).catch(() => []);
+  const models = names.filter((name) => name.endsWith('.gguf') && !name.startsWith('mmproj')).sort();
+  if (models.length === 0 || names.some((name) => name === 'config.json' || name === 'adapter_config.json'))
+    return undefined;
+  const [only, ...more] = models;
+  if (more.length > 0)
+    throw new CheckpointError(`${directory}: expected one GGUF file, found ${models.length}: ${models.join(', ')}`);
+  return only && join(directory, only);
 }
 
 const isDirectory = (path: string) =>
