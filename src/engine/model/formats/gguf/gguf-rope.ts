@@ -68,13 +68,15 @@ function fitted(factors: Float32Array, frequencies: Float32Array, factor: number
     const low = slope * first.turns - first.kept;
     add(slope / low, Number((1 + 1 / low).toPrecision(4)));
     add(slope / low, 1 + 1 / low);
-  } else if (first !== undefined) {
-    add((3 * first.kept + 1) / first.turns, 4);
   } else {
-    const longestKept = 1 / Math.min(...points.filter(({ kept }) => kept > 0.5).map(({ turns }) => turns));
-    const shortestDivided = 1 / Math.max(...points.filter(({ kept }) => kept < 0.5).map(({ turns }) => turns));
-    const gap = (shortestDivided / longestKept) ** 0.25;
-    add(shortestDivided / gap, gap * gap);
+    const whole = Math.min(...points.filter(({ kept }) => kept >= 1 - TOLERANCE).map(({ turns }) => turns));
+    const divided = Math.max(0, ...points.filter(({ kept }) => kept <= TOLERANCE).map(({ turns }) => turns));
+    // Without a point between, one is chosen: half way.
+    const { turns, kept } = first ?? { turns: Math.sqrt(whole * divided), kept: 0.5 };
+    const flattest = Math.max((1 - kept) / (whole - turns), kept / (turns - divided));
+    const most = 1 / Math.max(turns - kept / flattest, 1e-3 * turns);
+    const originalContext = Math.max(Math.ceil(1 / turns), Math.round(Math.sqrt(most / turns)));
+    add(originalContext, 1 + (originalContext * turns - 1) / kept);
   }
   return fits;
 }
