@@ -51,6 +51,7 @@ export const checks: Readonly<Record<string, Check>> = {
     words: ['tsx', 'scripts/frameworks.ts'],
   },
   exports: { does: 'exported models in transformers and llama.cpp', words: suite('exports') },
+  real: { does: 'a real model in GGUF beside transformers and llama.cpp', words: suite('real') },
   gateway: { does: 'agents in Python and in a shell script over the gateway', words: suite('gateway') },
   samplers: { does: 'a team that vLLM or SGLang samples', words: suite('samplers') },
   tinker: { does: 'the official Tinker client on the server of drmas', words: suite('tinker-sdk') },

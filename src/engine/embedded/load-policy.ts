@@ -23,6 +23,7 @@ export interface LoadPolicyOptions {
  * Loads a model with its tokenizer. It can be:
  * - a directory in the Hugging Face layout: Llama, Qwen2 or Qwen3, in float32, bfloat16 or float16, in one safetensors
  *   file or several
+ * - a GGUF file of these families, or the name of a model that Ollama or LM Studio has on disk
  * - an adapter in PEFT's format, on the model that it names or on `base`
  * - a policy of a checkpoint of drmas
  *
