@@ -7,16 +7,20 @@ import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
 import { duration } from '../src/base/core/format.js';
 import { type Job, jobName, jobsOf, type Part, type Question } from './harness/declaration.js';
-import { figuresOf, fillPage } from './harness/page.js';
+import { figuresOf, fillMarked, fillPage } from './harness/page.js';
+import { youngPlans } from './harness/plan-dates.js';
 import { root, runJob } from './harness/run-job.js';
 import { differences, type Results, readResults, repeatableCommand, writeResult } from './harness/stored-result.js';
 import { distinct, pending, workThrough } from './harness/work-through.js';
-import { questions, wrongRates } from './questions/index.js';
+import { primaries, questions, wrongRates } from './questions/index.js';
 
 const RESULTS = join(root, 'findings/results');
 const FIGURES = join(root, 'docs/findings/figures');
 const PAGE = join(root, 'docs/findings.md');
 const TEMPLATE = join(root, 'findings/page.template');
+const PLANS = 'findings/plans';
+/** Pages that quote findings between `<!-- finding: TOKENS -->` and `<!-- end -->`. */
+const QUOTING = ['README.md', 'docs/getting-started.md'].map((name) => join(root, name));
 
 const usage = `npm run findings -- [question or part]... [options]
 
@@ -134,9 +138,11 @@ function list(results: Results): number {
 
 /** All files that the results make, by their paths. */
 async function pageFiles(results: Results): Promise<Map<string, string>> {
-  const text = fillPage(await readFile(TEMPLATE, 'utf8'), questions, results);
+  const filled = (template: string) => fillPage(template, questions, results, primaries);
+  const text = filled(await readFile(TEMPLATE, 'utf8'));
   const figures = [...figuresOf(questions, results)].map(([name, svg]) => [join(FIGURES, name), svg] as const);
-  return new Map([[PAGE, text], ...figures]);
+  const quoting = QUOTING.map(async (path) => [path, fillMarked(await readFile(path, 'utf8'), filled)] as const);
+  return new Map([[PAGE, text], ...figures, ...(await Promise.all(quoting))]);
 }
 
 /** The figures that lie there and that no result makes any more. */
@@ -158,9 +164,9 @@ async function checkPage(results: Results): Promise<number> {
   const wrong = await leftOver(files);
   for (const [path, text] of files) if (!existsSync(path) || (await readFile(path, 'utf8')) !== text) wrong.push(path);
   for (const path of wrong) say(`${path} differs from the results; npm run findings -- --page writes it`);
-  const rates = wrongRates(results);
-  for (const line of rates) say(line);
-  return wrong.length + rates.length === 0 ? 0 : 1;
+  const errors = [...wrongRates(results), ...(await youngPlans(root, PLANS))];
+  for (const line of errors) say(line);
+  return wrong.length + errors.length === 0 ? 0 : 1;
 }
 
 async function repeat(

@@ -1,7 +1,8 @@
 /** Comparisons of variants in pairs, and gains against the probe's predictions. */
 
-import { mean, standardDeviation } from '../../src/base/core/statistics.js';
-import { type PairedInterval, pairedInterval } from '../../src/runs/analysis/paired-interval.js';
+import { mean, median, standardDeviation } from '../../src/base/core/statistics.js';
+import { type PairedInterval, pairedInterval, signFlipP } from '../../src/runs/analysis/paired-interval.js';
+import { rareCallerInflation } from './closed-form.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime, type Variant } from './declaration.js';
 import type { ProbeResult, Results, TrainResult } from './stored-result.js';
 
@@ -83,21 +84,32 @@ export const curveScore = (regime: Regime, { curve }: TrainResult): number =>
 export const fall = (regime: Regime, run: TrainResult): number =>
   Math.max(...run.curve.map((point) => scoreAt(regime, point))) - lastScore(regime, run);
 
+/** The largest exact p value at which a difference is claimed. */
+const LARGEST_P = 0.05;
+
 export interface Comparison extends PairedInterval {
   readonly pairs: number;
+  /** The median of the differences. */
+  readonly median: number;
+  /** The exact p value of the sign-flip test over the pairs. */
+  readonly p: number;
   /** The pairs in which the variant ended higher. */
   readonly better: number;
   readonly verdict: 'higher' | 'lower' | 'no difference shown' | 'so far';
 }
 
-/** A difference is claimed if the 95 % t interval over at least ten pairs excludes 0. */
+/** A difference is claimed if the 95 % t interval over at least ten pairs excludes 0, and the exact p is at most .05. */
 export function compare(gains: readonly number[]): Comparison {
   const interval = pairedInterval(gains);
   const [low, high] = [interval.interval?.low ?? Number.NaN, interval.interval?.high ?? Number.NaN];
-  const claimed = low > 0 ? 'higher' : high < 0 ? 'lower' : 'no difference shown';
+  const p = signFlipP(gains);
+  const claimed =
+    p > LARGEST_P ? 'no difference shown' : low > 0 ? 'higher' : high < 0 ? 'lower' : 'no difference shown';
   return {
     ...interval,
     pairs: gains.length,
+    median: median(gains),
+    p,
     better: gains.filter((gain) => gain > 0).length,
     verdict: gains.length < PAIRS_FOR_A_CLAIM ? 'so far' : claimed,
   };
@@ -130,6 +142,8 @@ function predictionOf(agent: string, { agents }: ProbeResult): Prediction {
 /** A regime of a part as a dose: the prediction before, and the gain after. */
 export interface Dose {
   readonly regime: Regime;
+  /** The inflation in closed form, from the probes' success rates. NaN without `closedForm` or without probes. */
+  readonly closedForm: number;
   /** Means over the seeds that were probed. */
   readonly predicted: Prediction;
   readonly gain: Comparison;
@@ -144,10 +158,21 @@ export function dosesOf(results: PartResults, variant: Variant): Dose[] {
       predictions.length === 0 ? Number.NaN : mean(predictions.map((prediction) => prediction[key]));
     return {
       regime,
+      closedForm: closedFormOf(regime, probes),
       predicted: { inflation: over('inflation'), ownShare: over('ownShare') },
       gain: results.comparison(regime, variant),
     };
   });
+}
+
+/** The mean over probes. A probe in which one outcome is missing is left out. */
+function closedFormOf({ agent, closedForm }: Regime, probes: readonly ProbeResult[]): number {
+  if (closedForm === undefined) return Number.NaN;
+  const values = probes.map(({ success, agents }) =>
+    rareCallerInflation({ called: agents[agent]?.reward ?? Number.NaN, all: success, ...closedForm }),
+  );
+  const known = values.filter(Number.isFinite);
+  return known.length === 0 ? Number.NaN : mean(known);
 }
 
 /** How well a hint of the probe predicts a shown gain. */
@@ -196,14 +221,17 @@ const doublings = (prediction: Prediction, by: keyof Prediction) =>
  * a warm start: so each seed gives one slope, and the interval is over seeds.
  */
 export function responseOf(results: readonly PartResults[], variant: string, by: keyof Prediction): Response {
+  const seen = new Set<string>(); // two parts may share a regime
   const points = results.flatMap((part) =>
-    part.part.regimes.flatMap((regime) =>
-      part.gains(regime, part.variant(variant)).flatMap(({ seed, gain }) => {
+    part.part.regimes.flatMap((regime) => {
+      if (seen.has(regime.id)) return [];
+      seen.add(regime.id);
+      return part.gains(regime, part.variant(variant)).flatMap(({ seed, gain }) => {
         const probe = part.probe(regime, seed);
         const x = probe === undefined ? Number.NaN : doublings(predictionOf(regime.agent, probe), by);
         return Number.isFinite(x) ? [{ seed, x, y: gain }] : [];
-      }),
-    ),
+      });
+    }),
   );
   const seeds = [...new Set(points.map(({ seed }) => seed))];
   const slopes = seeds.flatMap((seed) => slopeOf(points.filter((point) => point.seed === seed)) ?? []);

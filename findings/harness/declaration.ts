@@ -13,8 +13,15 @@ export interface Regime {
   readonly learningRate?: number;
   /** The agent whose inflation, norms and invalid outputs the tables show. */
   readonly agent: string;
+  /** The name of this agent in tables. Default: `agent`. */
+  readonly agentName?: string;
   /** The score: the team's avg@k, or the agent's reward in the same evaluation. */
   readonly score: 'team' | 'agent';
+  /**
+   * The size of a group, if rewards are 0 or 1 and an episode calls the agent at most once. The tables then show the
+   * inflation in closed form beside the probe's.
+   */
+  readonly closedForm?: { readonly groupSize: number };
   /** The setting that differs between the regimes of a part, for its tables. */
   readonly dose?: { readonly label: string; readonly value: number };
 }
@@ -53,6 +60,16 @@ export interface Question {
   readonly id: string;
   readonly asks: string;
   readonly parts: readonly Part[];
+}
+
+/** A comparison that answers a question by itself. The page adjusts the p values of all of them for their number. */
+export interface Primary {
+  readonly question: string;
+  readonly part: string;
+  readonly regime: string;
+  readonly variant: string;
+  /** The variant to compare with. Default: the part's baseline. */
+  readonly other?: string;
 }
 
 /** The fewest pairs on which a difference is claimed. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Question, shellText } from './declaration.js';
 import { fakePart, fakeResults } from './fake-results.js';
-import { figuresOf, fillPage } from './page.js';
+import { figuresOf, fillMarked, fillPage } from './page.js';
 
 const part = fakePart({ doses: [1, 4] });
 const questions: Question[] = [{ id: 'made-up', asks: 'Does it?', parts: [part] }];
@@ -12,16 +12,25 @@ const fill = (template: string, results = full) => fillPage(template, questions,
 
 describe('the page', () => {
   it('fills numbers from results', () => {
-    expect(fill('{{gain:made-up/dose-4/drmas}}.')).toMatch(/^\+21\.\d \[\+21\.\d, \+21\.\d\] points, 10 pairs\.$/);
+    expect(fill('{{gain:made-up/dose-4/drmas}}.')).toMatch(
+      /^\+21\.\d \[\+21\.\d, \+21\.\d\] points, 10 pairs, p = \.002\.$/,
+    );
     expect(fill('{{score:made-up/dose-1/grpo}}')).toBe('50.0 %');
     expect(fill('{{earned:made-up/dose-4/drmas}}')).toBe(fill('{{gain:made-up/dose-4/drmas}}'));
-    expect(fill('{{fall:made-up/dose-4/drmas}}')).toMatch(/^\+0\.0 .* 10 pairs: no difference shown$/);
+    expect(fill('{{fall:made-up/dose-4/drmas}}')).toMatch(/^\+0\.0 .* 10 pairs, p = 1: no difference shown$/);
     expect(fill('{{calls:made-up/dose-4/drmas/solver/solver}}')).toBe('1.00');
-    expect(fill('{{response:made-up/drmas/inflation}}')).toMatch(/^\+7\.\d .* points, 10 seeds \(corr/);
+    expect(fill('{{response:made-up/drmas/inflation}}')).toMatch(/^\+7\.\d .* points, 10 seeds, p = \.002 \(corr/);
     expect(fill('{{predicted:made-up/dose-1/inflation}}')).toMatch(/^\d+\.\d\d$/);
     expect(fill('{{rule:made-up/drmas/inflation}}')).toBe('Inflation above 2: gains in 1 of 1 regimes; else in 1 of 1');
-    expect(fill('{{gain:made-up/dose-4/grpo/drmas}}')).toMatch(/^-21\.\d .* points, 10 pairs$/);
+    expect(fill('{{gain:made-up/dose-4/grpo/drmas}}')).toMatch(/^-21\.\d .* points, 10 pairs, p = \.002$/);
     expect(fill('{{progress}}')).toContain('| 60 of 60 |');
+  });
+
+  it('fills marked quotations of other pages again', () => {
+    const page = (text: string) =>
+      `Before.\n<!-- finding: {{score:made-up/dose-1/grpo}} -->${text}<!-- end -->\nAfter.`;
+    expect(fillMarked(page('old\ntext'), fill)).toBe(page('50.0 %'));
+    expect(fillMarked('no quotation', fill)).toBe('no quotation');
   });
 
   it('claims nothing before ten pairs are there', () => {

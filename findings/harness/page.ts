@@ -2,6 +2,7 @@
 
 import { mean } from '../../src/base/core/statistics.js';
 import {
+  curveScore,
   dosesOf,
   earned,
   fall,
@@ -13,14 +14,21 @@ import {
   responseOf,
   ruleOf,
 } from './analysis.js';
-import { jobsOf, type Part, type Question, type Regime } from './declaration.js';
+import { jobsOf, type Part, type Primary, type Question, type Regime } from './declaration.js';
 import { figureName, gainText, partFigure, partText, slopeText } from './part-text.js';
+import { pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
+import { primariesText, SUMMARY, summaryFigure } from './summary.js';
 import { distinct } from './work-through.js';
 
 /**
  * Fills a text's tokens:
- * - `{{progress}}`: the number of finished runs, by question;
+ * - `{{progress}}`: the number of finished results, by question;
+ * - `{{runs}}` and `{{probes}}`: the number of finished training runs and probes, each counted once;
+ * - `{{primaries}}`: the primary comparisons, with Holm's adjustment;
+ * - `{{stability}}` and `{{stabilityCounts}}`: norms and spikes of Dr. MAS against GRPO by regime, and their counts;
+ * - `{{summary}}`: the figure of all regimes' gains against their own shares;
+ * - `{{curve:PART/REGIME/VARIANT}}`: as `gain`, for the mean of all evaluations after the first;
  * - `{{part:ID}}`: figure, commands and table of a part;
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` added, the
  *   difference to that variant, as in the next three;
@@ -34,7 +42,12 @@ import { distinct } from './work-through.js';
  * - `{{rule:PART+PART/VARIANT/inflation}}` (or `ownShare`): how well the probe's hint predicts a shown gain.
  * @throws Error naming an unknown token
  */
-export function fillPage(template: string, questions: readonly Question[], results: Results): string {
+export function fillPage(
+  template: string,
+  questions: readonly Question[],
+  results: Results,
+  primaries: readonly Primary[] = [],
+): string {
   const parts = new Map(questions.flatMap((question) => question.parts.map((part) => [part.id, part] as const)));
   const partOf = (id: string): Part => known(parts.get(id), `a part ${id}`);
   const gainBy =
@@ -58,8 +71,15 @@ export function fillPage(template: string, questions: readonly Question[], resul
   };
   const fill: Readonly<Record<string, (words: readonly string[]) => string>> = {
     progress: () => progressText(questions, results),
+    runs: () => countText(questions, results, 'train'),
+    probes: () => countText(questions, results, 'probe'),
+    primaries: () => primariesText(primaries, partOf, results),
+    stability: () => stabilityTable(pairedRegimes([...parts.values()], results)),
+    stabilityCounts: () => stabilityCounts(pairedRegimes([...parts.values()], results)),
+    summary: () => `![${SUMMARY.title}](findings/figures/${SUMMARY.file})`,
     part: ([id = '']) => partText(partOf(id), results),
     gain: gainBy(lastScore),
+    curve: gainBy(curveScore),
     reward: gainBy(lastReward),
     earned: gainBy(earned),
     fall: gainBy(fall),
@@ -89,7 +109,8 @@ export function fillPage(template: string, questions: readonly Question[], resul
     response: ([ids = '', variant = '', by = '']) => {
       const of = ids.split('+').map((id) => new PartResults(partOf(id), results));
       const { slope, correlation, points } = responseOf(of, variant, predictor(by));
-      if (slope.pairs === 0) return 'nothing yet';
+      if (points === 0) return 'nothing yet';
+      if (slope.pairs === 0) return 'no slope, because all regimes have the same value';
       return `${slopeText(slope)} (correlation ${correlation.toFixed(2)} over ${points} pairs)`;
     },
     rule: ([ids = '', variant = '', by = '']) => {
@@ -106,6 +127,13 @@ export function fillPage(template: string, questions: readonly Question[], resul
     known(fill[name], `the token ${token}`)(String(rest).split('/')),
   );
 }
+
+/** Fills the marked quotations of a page: `<!-- finding: TOKENS -->`, the filled tokens, `<!-- end -->`. */
+export const fillMarked = (page: string, fill: (template: string) => string): string =>
+  page.replaceAll(
+    /<!-- finding: (.*?) -->.*?<!-- end -->/gs,
+    (_, tokens: string) => `<!-- finding: ${tokens} -->${fill(tokens)}<!-- end -->`,
+  );
 
 const predictor = (name: string): keyof Prediction => {
   if (name !== 'inflation' && name !== 'ownShare') throw new Error(`there is no predictor ${name}`);
@@ -132,9 +160,19 @@ function progressText(questions: readonly Question[], results: Results): string 
   return ['| | question | runs |', '|---|---|---|', ...rows].join('\n');
 }
 
+/** How many different results of a kind there are. A result that two parts share counts once. */
+function countText(questions: readonly Question[], results: Results, kind: 'train' | 'probe'): string {
+  const jobs = distinct(questions.flatMap(({ parts }) => parts.flatMap(jobsOf)));
+  return jobs.filter((job) => job.kind === kind && results.of(job) !== undefined).length.toLocaleString('en');
+}
+
 /** The figures of all parts that have a result, by file name. */
 export function figuresOf(questions: readonly Question[], results: Results): Map<string, string> {
   const parts = questions.flatMap(({ parts }) => parts);
   const begun = parts.filter((part) => jobsOf(part).some((job) => results.of(job) !== undefined));
-  return new Map(begun.map((part) => [figureName(part), partFigure(part, results)]));
+  const probed = begun.filter((part) => part.probe === true);
+  return new Map([
+    ...begun.map((part) => [figureName(part), partFigure(part, results)] as const),
+    ...(probed.length === 0 ? [] : [[SUMMARY.file, summaryFigure(probed, results)] as const]),
+  ]);
 }

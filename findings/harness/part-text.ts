@@ -7,15 +7,20 @@ import { type Results, repeatableCommand, type TrainResult } from './stored-resu
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
 import { distinct } from './work-through.js';
 
-const points = (share: number, digits = 1) => `${share < 0 ? '-' : '+'}${Math.abs(100 * share).toFixed(digits)}`;
+/** A share as signed percentage points. */
+export const points = (share: number, digits = 1) => `${share < 0 ? '-' : '+'}${Math.abs(100 * share).toFixed(digits)}`;
 const level = (share: number) => (Number.isFinite(share) ? (100 * share).toFixed(1) : '-');
 const plain = (value: number) => (Number.isFinite(value) ? value.toPrecision(3).replace(/\.?0+$/, '') : '-');
 
+/** A p value with two digits, without its leading zero. */
+export const exactText = (p: number): string => (p >= 0.995 ? '1' : String(Number(p.toPrecision(2))).replace(/^0/, ''));
+
 /** A difference in words: a claim from ten pairs on, "so far" before. */
-export function gainText({ pairs, mean: centre, interval, verdict }: Comparison): string {
+export function gainText({ pairs, mean: centre, interval, p, verdict }: Comparison): string {
   if (pairs === 0) return 'nothing yet';
   const range = interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`;
-  const text = `${points(centre)}${range} points, ${pairs} ${pairs === 1 ? 'pair' : 'pairs'}`;
+  const exact = verdict === 'so far' ? '' : `, p = ${exactText(p)}`;
+  const text = `${points(centre)}${range} points, ${pairs} ${pairs === 1 ? 'pair' : 'pairs'}${exact}`;
   return verdict === 'no difference shown'
     ? `${text}: no difference shown`
     : verdict === 'so far'
@@ -26,7 +31,8 @@ export function gainText({ pairs, mean: centre, interval, verdict }: Comparison)
 /** A slope in words: one for each seed, and the interval over seeds. */
 export const slopeText = (slope: Comparison): string => gainText(slope).replace(/ pairs?\b/, ' seeds');
 
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+/** A table in Markdown. */
+export const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
 /** The mean; NaN for an empty list. */
@@ -41,11 +47,16 @@ function doseTable(results: PartResults): string {
   const { part, baseline } = results;
   const others = part.variants.filter((variant) => variant !== baseline);
   const predictions = others.map((variant) => dosesOf(results, variant));
+  const hasForm = part.regimes.every(({ closedForm }) => closedForm !== undefined);
   const inOrder = [...part.regimes.entries()].sort(([, a], [, b]) => (a.dose?.value ?? 0) - (b.dose?.value ?? 0));
   const rows = inOrder.map(([i, regime]) => [
-    `${regime.dose?.label ?? regime.id}${part.ownReward === true ? `, ${regime.agent}` : ''}`,
+    `${regime.dose?.label ?? regime.id}${part.ownReward === true ? `, ${regime.agentName ?? regime.agent}` : ''}`,
     ...(part.probe === true
-      ? [plain(predictions[0]?.[i]?.predicted.inflation ?? NaN), ownText(predictions[0]?.[i]?.predicted.ownShare)]
+      ? [
+          plain(predictions[0]?.[i]?.predicted.inflation ?? NaN),
+          ...(hasForm ? [plain(predictions[0]?.[i]?.closedForm ?? NaN)] : []),
+          ownText(predictions[0]?.[i]?.predicted.ownShare),
+        ]
       : []),
     level(average(scoresOf(regime, results.runs(regime, baseline)))),
     ...others.flatMap((variant, v) => {
@@ -53,12 +64,15 @@ function doseTable(results: PartResults): string {
       return [
         level(average(scoresOf(regime, results.runs(regime, variant)))),
         gainText(gain),
+        points(gain.median),
+        `${gain.better} of ${gain.pairs}`,
         gainText(results.comparison(regime, variant, curveScore)),
         ...(part.ownReward === true ? [gainText(results.comparison(regime, variant, lastReward))] : []),
       ];
     }),
   ]);
-  const predicted = part.probe === true ? ['predicted inflation', 'own share'] : [];
+  const predicted =
+    part.probe === true ? ['predicted inflation', ...(hasForm ? ['in closed form'] : []), 'own share'] : [];
   const head = [
     'regime',
     ...predicted,
@@ -66,6 +80,8 @@ function doseTable(results: PartResults): string {
     ...others.flatMap(({ id }) => [
       id,
       `minus ${baseline.id}`,
+      'median',
+      'better in',
       'of the whole curve',
       ...(part.ownReward === true ? ["of the agent's reward"] : []),
     ]),
@@ -98,6 +114,7 @@ function variantTable(results: PartResults, regime: Regime): string {
       `\`${variant.id}\``,
       level(average(scoresOf(regime, runs))),
       variant === baseline ? '' : gainText(comparison),
+      variant === baseline ? '' : points(comparison.median),
       variant === baseline ? '' : `${comparison.better} of ${comparison.pairs}`,
       ...(agents.length === 0
         ? ['-', '-', '-']
@@ -109,7 +126,16 @@ function variantTable(results: PartResults, regime: Regime): string {
     ];
   });
   return table(
-    ['variant', 'score', `minus \`${baseline.id}\``, 'better in', `${regime.agent}: invalid %`, 'mean norm', 'largest'],
+    [
+      'variant',
+      'score',
+      `minus \`${baseline.id}\``,
+      'median',
+      'better in',
+      `${regime.agentName ?? regime.agent}: invalid %`,
+      'mean norm',
+      'largest',
+    ],
     rows,
   );
 }

@@ -1,6 +1,6 @@
 /** The questions, in the order in which they are worked through: each is usable alone. */
 import { highest, PartResults } from '../harness/analysis.js';
-import { PAIRS, type Part, type Question, type Variant } from '../harness/declaration.js';
+import { PAIRS, type Part, type Primary, type Question, type Variant } from '../harness/declaration.js';
 import type { Results } from '../harness/stored-result.js';
 import { escalation, RATES, repair, SWEEP_SEEDS, shipped } from './regimes.js';
 import {
@@ -220,7 +220,7 @@ const teams: Question = {
       figure: 'scores',
       probe: true,
     }),
-    part('units', 'What counts as one: a turn, an episode', {
+    part('units', 'The unit that counts once: a turn or an episode', {
       regimes: [thrice],
       variants: [
         drmas,
@@ -272,3 +272,28 @@ export function wrongRates(results: Results): string[] {
 }
 
 export const questions: readonly Question[] = [rates, dose, identity, limits, scale, teams, cliffs];
+
+const primary = (question: string, part: string, regime: string, variant: string, other?: string): Primary => ({
+  question,
+  part,
+  regime,
+  variant,
+  ...(other === undefined ? {} : { other }),
+});
+
+/** The comparisons that answer the questions. They were marked after the results, so Holm's adjustment is too mild. */
+export const primaries: readonly Primary[] = [
+  primary('dose', 'mismatch', 'escalation', 'drmas'),
+  primary('dose', 'mismatch', 'common-125', 'drmas'),
+  primary('dose', 'scale', 'scale-10', 'drmas'),
+  primary('dose', 'drift', 'repair-25', 'drmas'),
+  primary('identity', 'two-by-two', 'escalation', 'drmas-mean'),
+  primary('identity', 'two-by-two', 'escalation', 'drmas-std'),
+  primary('identity', 'two-by-two', 'escalation', 'drmas', 'grpo-turn'),
+  primary('limits', 'natural', 'desk', 'drmas'),
+  primary('limits', 'natural', 'shop', 'drmas'),
+  primary('limits', 'natural', 'math', 'drmas'),
+  primary('limits', 'group-size', 'groups-2', 'drmas'),
+  primary('noise', 'optimisers', 'long', 'drmas-nigt-0.02', 'grpo-nigt-0.01'),
+  primary('cliffs', 'long', 'long', 'drmas', 'grpo'),
+];

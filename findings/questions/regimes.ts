@@ -49,7 +49,9 @@ export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regim
     policies: escalationPolicies(experts),
     learningRate: RATES.escalation,
     agent: AN_EXPERT,
+    agentName: 'expert',
     score: scale === 0 ? 'team' : 'agent',
+    ...(scale === 0 && tries === 1 ? { closedForm: { groupSize } } : {}),
     ...(dose === undefined ? {} : { dose }),
   };
 }
@@ -76,6 +78,7 @@ export const repair = (drift: number): Regime => ({
   policies: [],
   agent: 'fixer',
   score: 'team',
+  closedForm: { groupSize: 16 },
   dose: { label: `drift ${drift}`, value: drift },
 });
 

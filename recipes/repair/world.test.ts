@@ -131,6 +131,34 @@ describe('the sandbox', () => {
       }
   });
 
+  it('lets a wrong command on the same files pass in 4 of 2,160 pairs of a request and a version', () => {
+    const pairs = operations.flatMap(({ verb, link, names }) =>
+      fileNames.flatMap((source) =>
+        fileNames
+          .filter((target) => target !== source)
+          .flatMap((target) =>
+            ([1, 2] as const).map((version) => {
+              const request = `${verb} ${source} ${link} ${target}`;
+              const sandbox = toolboxSandbox(request, version);
+              const orders = [`${source} ${target}`, `${target} ${source}`];
+              const isRight = (line: string) =>
+                line === `${names[version]} ${orders[0]}` ||
+                (verb === 'exchange' && line.startsWith(`${names[version]} `));
+              const lines = operations.flatMap(({ names }) => orders.map((files) => `${names[version]} ${files}`));
+              return { request, version, wrong: lines.filter((line) => !isRight(line) && sandbox.run(line).passed) };
+            }),
+          ),
+      ),
+    );
+    expect(pairs).toHaveLength(2160);
+    expect(pairs.filter(({ wrong }) => wrong.length > 0)).toEqual([
+      { request: 'bottom a into h', version: 1, wrong: ['head a h'] },
+      { request: 'bottom a into h', version: 2, wrong: ['first a h'] },
+      { request: 'bottom j into c', version: 1, wrong: ['head j c'] },
+      { request: 'bottom j into c', version: 2, wrong: ['first j c'] },
+    ]);
+  });
+
   it.each(['', 'sort c', 'sort c with f', 'sort c into z', 'sort c into f now', 'order c into f'])(
     'is for requests alone, not for %j',
     (text) => expect(() => toolboxSandbox(text, 1)).toThrow(ArgumentError),

@@ -1,4 +1,5 @@
 /** The interval of a mean of paired differences: Student's t over the pairs. */
+import { ArgumentError } from '../../base/errors.js';
 import { mean, standardDeviation } from '../../base/math.js';
 
 export interface PairedInterval {
@@ -17,6 +18,48 @@ export function pairedInterval(differences: readonly number[], level = 0.95): Pa
   if (n < 2) return { mean: centre };
   const half = (quantile(level, n - 1) * standardDeviation(differences)) / Math.sqrt(n);
   return { mean: centre, interval: { low: centre - half, high: centre + half, level } };
+}
+
+const MOST_EXACT_PAIRS = 24;
+
+/**
+ * The exact two-sided p value of the sign-flip test: the share of the 2^n assignments of signs to the differences whose
+ * sum lies at least as far from 0 as the observed sum (Fisher 1935). It assumes that a difference is symmetric about 0
+ * if there is no effect, and no distribution. With n pairs it is at least 2^(1 - n).
+ * @param differences [n], one for each pair
+ * @returns 1 for an empty list
+ * @throws ArgumentError for more than 24 pairs, whose assignments are too many to enumerate
+ */
+export function signFlipP(differences: readonly number[]): number {
+  const n = differences.length;
+  if (n > MOST_EXACT_PAIRS) {
+    throw new ArgumentError(`the sign-flip test enumerates at most ${MOST_EXACT_PAIRS} pairs, got ${n}`);
+  }
+  const observed = Math.abs(differences.reduce((sum, value) => sum + value, 0));
+  const rounding = 1e-9 * differences.reduce((sum, value) => sum + Math.abs(value), 0);
+  let far = 0;
+  for (let signs = 0; signs < 2 ** n; signs++) {
+    let sum = 0;
+    for (let i = 0; i < n; i++) sum += (signs >> i) & 1 ? -(differences[i] as number) : (differences[i] as number);
+    if (Math.abs(sum) >= observed - rounding) far++;
+  }
+  return far / 2 ** n;
+}
+
+/**
+ * Holm's step-down adjustment of p values for their number (Holm 1979). An adjusted value of at most .05 is significant
+ * at a family-wise error rate of 5 %.
+ * @returns the adjusted values, each at most 1, in the order of the input
+ */
+export function holm(ps: readonly number[]): number[] {
+  const adjusted = new Array<number>(ps.length);
+  let largest = 0;
+  const inOrder = [...ps.keys()].sort((a, b) => (ps[a] as number) - (ps[b] as number));
+  inOrder.forEach((index, rank) => {
+    largest = Math.max(largest, Math.min(1, (ps.length - rank) * (ps[index] as number)));
+    adjusted[index] = largest;
+  });
+  return adjusted;
 }
 
 /**

@@ -74,7 +74,7 @@ export interface JsonlOptions {
   readonly answer?: string | ((row: FileRow) => unknown) | null | undefined;
   /**
    * The field that holds a task's id. If it is not given: `id`, `unique_id`, `_id` or `ID`, else file and
-   * line or row.
+   * line or row. An id that repeats gets the row's `data_source` in front, if it has one.
    */
   readonly id?: string | null | undefined;
   /**
@@ -114,7 +114,7 @@ export interface FileOptions {
   readonly answer?: string | ((row: FileRow) => unknown) | null | undefined;
   /**
    * The field that holds a task's id. If it is not given: `id`, `unique_id`, `_id` or `ID`, else file and
-   * line or row.
+   * line or row. An id that repeats gets the row's `data_source` in front, if it has one.
    */
   readonly id?: string | null | undefined;
   /**

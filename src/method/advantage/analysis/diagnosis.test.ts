@@ -43,7 +43,10 @@ describe('the advice about an inflation', () => {
       /^fixer is called in 25 % of the episodes, those that go badly .* grpo judges it by the rewards of the others/,
     );
     expect(advice?.remedy).toMatch(/^advantage\.type=drmas/);
+    expect(advice?.remedy).toMatch(/may help/);
     expect(advice?.remedy).not.toMatch(/groupSize/);
+    const both = inflationAdvice('fixer', { inflation: 3.6, ownShare: 0.84, calls: escalation }, run);
+    expect(both?.says).toMatch(/by 3\.60\. 84 % of its learning signal comes from its own rewards\./);
     const small = inflationAdvice('fixer', { inflation: 3, calls: escalation }, { ...run, groupSize: 8 });
     expect(small?.remedy).toMatch(/called 2\.00 times in a group of 8: a larger training\.groupSize/);
   });

@@ -37,7 +37,8 @@ const fields = {
         'answer is null or empty cannot be graded; drmas leaves it out with a warning.',
     ),
   id: fieldName.describe(
-    "The field that holds a task's id. If it is not given: `id`, `unique_id`, `_id` or `ID`, else file and line or row.",
+    "The field that holds a task's id. If it is not given: `id`, `unique_id`, `_id` or `ID`, else file and line or row. An " +
+      "id that repeats gets the row's `data_source` in front, if it has one.",
   ),
   split: fieldName.describe(
     'The field that holds `train` or `test`. Without it and `test` the file is used for the split that it is given for.',
@@ -162,7 +163,7 @@ async function readTasks<Data>(
   schema: DataSchema<Data> | undefined,
 ): Promise<{ tasks: Task<Data>[]; warnings: string[] }> {
   const format = options.format ?? formatOf(file);
-  const seen = new Map<string, EntryPlace>();
+  const idsSeen = distinctIds();
   const tasks: Task<Data>[] = [];
   let rows = 0;
   const unanswered: string[] = [];
@@ -175,12 +176,7 @@ async function readTasks<Data>(
       continue;
     }
     const row = isObject(value) ? value : {};
-    const id = idOf(row, options.id);
-    if (id !== undefined) {
-      const before = seen.get(id);
-      if (before !== undefined) throw new TaskError(`the id '${id}' is already used in ${placeText(before)}`, where);
-      seen.set(id, place);
-    }
+    const id = idsSeen(idOf(row, options.id), fieldOf(row, 'data_source'), where);
     if (!isOf(wanted, row, options, where)) continue;
     const metadata = metadataOf(row, options.metadata);
     const taskId = id ?? `${basename(file)}:${'line' in place ? place.line : place.row}`;
@@ -190,6 +186,26 @@ async function readTasks<Data>(
   if (tasks.length === 0) throw new TaskError(`expected at least one task of the split '${wanted}'`, { file });
   const left = `${unanswered[0]}: ${unanswered.length} of ${rows} tasks left out, their answer is null or empty`;
   return { tasks, warnings: unanswered.length === 0 ? [] : [left] };
+}
+
+/**
+ * Makes ids distinct. If another collection has taken a row's id, the id begins with the name of the row's collection,
+ * its `data_source`: files that join collections, such as NQ and HotpotQA, number each of them from `train_0`.
+ */
+function distinctIds() {
+  const places = new Map<string, Where>();
+  const owners = new Map<string, unknown>();
+  /** @throws TaskError if the id repeats within a collection */
+  return (id: string | undefined, source: unknown, where: Where): string | undefined => {
+    if (id === undefined) return undefined;
+    const isOthers = typeof source === 'string' && owners.has(id) && owners.get(id) !== source;
+    const own = isOthers ? `${source}/${id}` : id;
+    const before = places.get(own);
+    if (before !== undefined) throw new TaskError(`the id '${own}' is already used in ${placeText(before)}`, where);
+    places.set(own, where);
+    if (!isOthers) owners.set(id, source);
+    return own;
+  };
 }
 
 type Where = EntryPlace & { readonly file: string };

@@ -113,11 +113,15 @@ function questionOf(value: unknown): unknown {
   return typeof text === 'string' ? withoutInstructions(text) : text;
 }
 
-/** The problem without the instructions that DAPO wraps around each problem, since a team brings its own. */
+/**
+ * The problem without the instructions that files of DAPO's problems wrap around it (verl's layout) or append to it
+ * (`aaabiao/dapo_filter`), since a team brings its own.
+ */
 function withoutInstructions(text: string): string {
   const wrapped =
     /^Solve the following math problem step by step\. The last line of your response should be of the form Answer: [^\n]*\n\n([\s\S]*?)\n\nRemember to put your answer on its own line after "Answer:"\.\s*$/;
-  return wrapped.exec(text)?.[1] ?? text;
+  const appended = /\s*Let['\u2019]s think step by step and output the final answer within \\boxed\{\}\.?\s*$/;
+  return wrapped.exec(text)?.[1] ?? text.replace(appended, '');
 }
 
 function answerOf(value: unknown): unknown {

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { type SearchR1Options, searchR1Retriever } from './search-r1.js';
 
 interface Ask {
@@ -61,7 +62,17 @@ describe('a Search-R1 retriever', () => {
       { title: 'who?', text: 'text 0' },
       { title: 'who?', text: 'text 1' },
     ]);
-    expect(requests).toEqual([{ queries: ['who?'], topk: 2, return_scores: true }]);
+    expect(requests).toEqual([{ queries: ['who?'], query: 'who?', topk: 2, return_scores: true }]);
+  });
+
+  it.each([
+    ["Search-R1's", z.object({ queries: z.array(z.string()), topk: z.int().optional(), return_scores: z.boolean() })],
+    ["the paper's", z.object({ query: z.string(), topk: z.int().optional(), return_scores: z.boolean() })],
+  ])('is understood by a server that validates %s request', async (_, schema) => {
+    const { search } = await serve((ask, response, request) =>
+      schema.safeParse(ask).success ? echo(ask, response, request) : json(response, { detail: 'Field required' }, 422),
+    );
+    expect((await search('who?', 1))[0]?.title).toBe('who?');
   });
 
   it('reads documents without scores, with titles of their own, up to the requested number', async () => {
@@ -99,7 +110,11 @@ describe('a Search-R1 retriever', () => {
   });
 
   it.each([
-    ['a refusal', (response: ServerResponse) => json(response, 'what?', 422), 'status 422: "what?"'],
+    [
+      'a refusal',
+      (response: ServerResponse) => json(response, 'what?', 422),
+      'status 422: "what?"; drmas posts { queries: [text] } (Search-R1), query: text',
+    ],
     ['no JSON', (response: ServerResponse) => void response.end('<html>'), 'JSON'],
     ['something else', (response: ServerResponse) => json(response, { results: [] }), "the answer is not Search-R1's"],
     ['no list', (response: ServerResponse) => json(response, { result: [] }), 'has no list for the query'],

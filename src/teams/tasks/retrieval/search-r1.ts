@@ -59,6 +59,10 @@ const replySchema = z.object({
   result: z.array(z.array(z.union([z.object({ document }).transform(({ document }) => document), document]))),
 });
 
+/** The request, for the message of a server that refuses it. */
+const SCHEMA =
+  "drmas posts { queries: [text] } (Search-R1), query: text (the server of Dr. MAS's authors), topk and return_scores";
+
 /** A few passages are kilobytes. */
 const LONGEST_ANSWER_BYTES = 16e6;
 
@@ -66,8 +70,9 @@ const LONGEST_ANSWER_BYTES = 16e6;
 class Transient extends Error {}
 
 /**
- * A retriever on a server with the protocol of Search-R1 (Jin et al. 2025): `POST /retrieve` with `{ queries, topk,
- * return_scores }` returns `{ result }`, the documents for each query, best first. drmas retries requests that time
+ * A retriever on a server with the protocol of Search-R1 (Jin et al. 2025) or of the Dr. MAS paper's code: `POST
+ * /retrieve` with `{ queries, query, topk, return_scores }` returns `{ result }`, the documents for each query, best first.
+ * Search-R1's server reads `queries`, the paper's server `query`; each ignores the other field. drmas retries requests that time
  * out, reach no server, or get status 429 or 5xx. After the last attempt, and for any other reply, the search and its
  * episode fail. They also fail if the server redirects a query, or replies with more than 16 MB.
  *
@@ -92,14 +97,14 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
       const answer = await webRequest(endpoint, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ queries: [query], topk, return_scores: true }),
+        body: JSON.stringify({ queries: [query], query, topk, return_scores: true }),
         signal,
         timeoutMs,
         mostBytes: LONGEST_ANSWER_BYTES,
       });
       const { status } = answer;
       if (status === 429 || status >= 500) throw new Transient(`status ${status}`);
-      if (!answer.ok) throw new Error(`status ${status}: ${answer.text().slice(0, 200)}`);
+      if (!answer.ok) throw new Error(`status ${status}: ${answer.text().slice(0, 200)}; ${SCHEMA}`);
       const reply = replySchema.safeParse(JSON.parse(answer.text()));
       if (!reply.success) throw new Error(`the answer is not Search-R1's: ${issuesText(reply.error.issues)}`);
       const [passages] = reply.data.result;

@@ -1,0 +1,39 @@
+/** Whether each plan was committed before the results that it declares. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/**
+ * Errors of plans that are younger than their results. A plan is a Markdown file with one line
+ * `Results: findings/results/NAME.jsonl, ...`. The plan's last commit has to be older than the first commit of each of
+ * these files. A shallow clone has no dates to compare, and gives no errors.
+ * @param folder relative to `root`
+ */
+export async function youngPlans(root: string, folder: string): Promise<string[]> {
+  if (!existsSync(join(root, folder))) return [];
+  const git = async (...words: string[]) => (await run('git', ['-C', root, ...words])).stdout.trim();
+  const isShallow = await git('rev-parse', '--is-shallow-repository').catch(() => 'true'); // no git, or no repository
+  if (isShallow === 'true') return [];
+  const names = (await readdir(join(root, folder))).filter((name) => name.endsWith('.md'));
+  const errors = await Promise.all(names.sort().map((name) => errorsOf(root, `${folder}/${name}`, git)));
+  return errors.flat();
+}
+
+async function errorsOf(root: string, plan: string, git: (...words: string[]) => Promise<string>): Promise<string[]> {
+  const declared = /^Results: (.+)$/m.exec(await readFile(join(root, plan), 'utf8'))?.[1];
+  if (declared === undefined) return [`${plan}: expected a line such as 'Results: findings/results/NAME.jsonl'`];
+  const planned = Number((await git('log', '-1', '--format=%ct', '--', plan)) || Number.NaN);
+  const isChanged = (await git('status', '--porcelain', '--', plan)) !== '';
+  const errors: string[] = [];
+  for (const results of declared.split(',').map((text) => text.trim())) {
+    if (!existsSync(join(root, results))) continue;
+    const first = (await git('log', '--diff-filter=A', '--format=%ct', '--', results)).split('\n').at(-1);
+    const made = first === undefined || first === '' ? Number.POSITIVE_INFINITY : Number(first);
+    if (isChanged || !(planned < made)) errors.push(`${plan} is not older than its results, ${results}`);
+  }
+  return errors;
+}
