@@ -145,18 +145,22 @@ describe.skipIf(python === undefined)('SmolLM2-135M-Instruct', () => {
       expect((await read(file)).encoded).toEqual(questions.map((text) => policy.tokenizer.encode(text)));
     });
 
-    it('continues in the same words from the same numbers in float32', async () => {
+    it('continues in the same words from the same numbers in float32, unless two tokens are as good as equal', async () => {
       const whole = join(root, 'whole.gguf');
       const { model, tokenizer, tensors } = await openStoredModel(nodeFiles, file);
       await writeFile(whole, ggufOf({ config: model.config, tokenizer, name: 'whole' }, tensors.values()));
       const { equal, furthest } = await compared((await read(whole)).written);
       console.log(`llama.cpp, float32: ${equal} of ${prompts.length} answers equal, others ${furthest} apart`);
-      expect(equal).toBe(prompts.length);
+      // 49 were measured. llama.cpp keeps keys and values in float16.
+      expect(equal).toBeGreaterThanOrEqual(prompts.length - 2);
+      expect(furthest).toBeLessThan(2e-3);
     });
 
     it('differs with its products in 8 bits only when two tokens are nearly as probable', async () => {
       const { equal, furthest } = await compared((await read(file)).written);
       console.log(`llama.cpp, Q4_1: ${equal} of ${prompts.length} answers equal, others ${furthest} apart`);
+      // 30 were measured, the others up to 0.27 apart: llama.cpp rounds the other operand of each product to 8 bits.
+      expect(equal).toBeGreaterThanOrEqual(prompts.length / 2 - 5);
       expect(furthest).toBeLessThan(0.5);
     });
   });

@@ -40,7 +40,7 @@ const fourBits =
   (bytes: number, offset: 'centre' | 'stored'): Unpack =>
   (blocks, at, numbers, to) => {
     const scale = half(blocks, at);
-    const least = offset === 'stored' ? half(blocks, at + 2) : 0;
+    const least = offset === 'stored' ? half(blocks, at + 2) : -0; // x + -0 is x, also for x = -0
     const centre = offset === 'centre' ? 8 : 0;
     const from = at + bytes - 16;
     for (let i = 0; i < 16; i++) {
@@ -55,7 +55,7 @@ const fiveBits =
   (bytes: number, offset: 'centre' | 'stored'): Unpack =>
   (blocks, at, numbers, to) => {
     const scale = half(blocks, at);
-    const least = offset === 'stored' ? half(blocks, at + 2) : 0;
+    const least = offset === 'stored' ? half(blocks, at + 2) : -0; // x + -0 is x, also for x = -0
     const centre = offset === 'centre' ? 16 : 0;
     const from = at + bytes - 16;
     for (let i = 0; i < 32; i++) {
