@@ -9,7 +9,10 @@ import { holdsAdapter, locateBase } from './state-files.js';
 
 /** The options of `loadPolicy`. */
 export interface LoadPolicyOptions {
-  /** Threads of the engine's kernels; by default one a core. */
+  /**
+   * Threads of the engine's kernels. Default: one a core except one, which is left to the program. Their number changes
+   * no result.
+   */
   readonly threads?: number;
   /** The base of an adapter, in the form of the first argument. Default: the base that adapter_config.json names. */
   readonly base?: string;
@@ -43,7 +46,7 @@ export interface LoadPolicyOptions {
  * ```
  */
 export async function loadPolicy(model: string, options: LoadPolicyOptions = {}): Promise<LoadedPolicy> {
-  const { threads = availableParallelism(), base, signal, onProgress, ...rest } = options;
+  const { threads = Math.max(1, availableParallelism() - 1), base, signal, onProgress, ...rest } = options;
   const place = { signal, onProgress };
   const directory = await modelDirectory(model, place);
   const baseDirectory = base === undefined ? undefined : await modelDirectory(base, place);

@@ -69,6 +69,8 @@ export async function findModel(
       throw new CheckpointError(`${model}: Ollama no longer has the file ${commit}, which this run began with`);
   }
   const named = parseModelId(model);
+  const steps = await checkpointsBeside(path);
+  if (steps !== undefined) throw new CheckpointError(`${model}: there is no such directory; ${steps}`);
   if (named === undefined)
     throw new CheckpointError(
       `${model}: expected a directory with config.json or a GGUF file, found none; nor is it a model that Ollama or LM Studio has (drmas doctor lists them), nor a name on a hub, org/name[@revision]`,
@@ -89,6 +91,14 @@ export async function findModel(
     context.signal.throwIfAborted();
     throw diskError(error, cache.directory);
   }
+}
+
+/** What a run has in place of a checkpoint that is gone; undefined if the path is not below a run's checkpoints. */
+async function checkpointsBeside(path: string): Promise<string | undefined> {
+  const [, root] = /^(.*[/\\]checkpoints)[/\\]step-\d+(?:[/\\]|$)/.exec(path) ?? [];
+  if (root === undefined || !(await isDirectory(root))) return undefined;
+  const steps = (await readdir(root)).filter((name) => /^step-\d+$/.test(name)).sort();
+  return steps.length === 0 ? `${root} has no checkpoint` : `${root} has ${steps.join(', ')}`;
 }
 
 const isFile = (path: string) =>

@@ -106,6 +106,14 @@ describe('a path', () => {
     expect(await find(dirname(file))).toEqual({ directory: dirname(file) });
   });
 
+  it('to a checkpoint that a run no longer has is refused with those that it has', async () => {
+    await put('run/checkpoints/step-000020/fixer/config.json', '{}');
+    await put('run/checkpoints/step-000024/fixer/config.json', '{}');
+    await expect(find(join(home, 'run/checkpoints/step-000000/fixer'))).rejects.toThrow(
+      'there is no such directory; ' + `${join(home, 'run/checkpoints')} has step-000020, step-000024`,
+    );
+  });
+
   it('to a file of another kind is refused', async () => {
     await expect(find(await put('weights.bin', 'abcd'))).rejects.toThrow('is a file that is no GGUF file');
   });

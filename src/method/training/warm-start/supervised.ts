@@ -22,6 +22,8 @@ const HELD_OUT = 128;
  * computation.
  */
 const IN_FLIGHT = 4;
+/** Seconds of a warm start without an event, after which it says how far it is. */
+const SILENCE_SECONDS = 30;
 
 export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
 
@@ -54,7 +56,7 @@ export async function trainWarmStart(
 }
 
 async function learn(
-  { recipe, host: { clock, signal } }: OpenRun,
+  { recipe, host: { clock, signal, notify } }: OpenRun,
   settings: WarmStartSettings,
   { policy, agents }: Taught,
   name: string,
@@ -70,6 +72,7 @@ async function learn(
   const flying: Promise<void>[] = [];
   let tokens = 0;
   let started = clock.seconds();
+  let spoke = started;
   for (let step = 1; step <= steps; step++) {
     signal.throwIfAborted();
     const samples = traceBatch(recipe, source, batch, 'train', step, settings.seed);
@@ -87,6 +90,9 @@ async function learn(
     tokens += samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
     if (step % REPORT_EVERY !== 0 && step !== steps) {
       if (flying.length >= IN_FLIGHT) await flying.shift();
+      if (clock.seconds() - spoke < SILENCE_SECONDS) continue;
+      spoke = clock.seconds();
+      notify(`Warm start of ${name}: step ${step - flying.length} of ${steps}.`);
       continue;
     }
     await Promise.all(flying.splice(0));
@@ -95,6 +101,7 @@ async function learn(
     const now = clock.seconds();
     emit({ type: 'warmup', policy: name, step, steps, loss, heldOutLoss, tokens, seconds: now - started });
     started = now;
+    spoke = now;
     tokens = 0;
     if (lossTarget !== undefined && loss <= lossTarget) return;
   }
