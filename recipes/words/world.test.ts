@@ -47,8 +47,7 @@ describe('the world of words', () => {
 
   it('asks the fixer only after a failure, and takes one word of it', async () => {
     const { team } = recipe.input;
-    const { data } = (await tasksOf('train'))[0] as { data: never };
-    const task = data as { name: string; renamed: string; file: string };
+    const { data: task } = requireDefined((await tasksOf('train'))[0]);
     const playWith = async (version2: boolean, line: string, word: string) => {
       const asked: string[] = [];
       const agents = {
@@ -59,7 +58,7 @@ describe('the world of words', () => {
         },
       };
       const random = { chance: () => version2 };
-      const outcome = await team.play({ task: data, agents, random } as never);
+      const outcome = await team.play({ task, agents, random } as never);
       return { outcome, asked };
     };
     const right = `${task.name} ${task.file}`;
