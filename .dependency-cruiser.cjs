@@ -1,14 +1,14 @@
 // The walls: imports go downward in this list of rooms, through doors alone, and never in a circle. A room's doors are
-// the files directly in its folder (docs/decisions/075-rooms-with-doors.md). `npm run house` measures the rest.
+// the files directly in its folder (docs/decisions/075-rooms-and-recipes.md). `npm run house` measures the rest.
 const rooms = [
   'public',
   'cli',
   'dashboard',
   'serve',
   'runs',
+  'lab',
   'cluster',
   'method',
-  'lab',
   'tinker',
   'gateway',
   'teams',

@@ -17,6 +17,7 @@ export const base = defineConfig({
       { find: /^drmas\/events$/, replacement: path('./src/public/events.ts') },
       { find: /^drmas\/losses$/, replacement: path('./src/public/losses.ts') },
       { find: /^drmas\/recipes\/(.*)$/, replacement: path('./recipes/$1.ts') },
+      { find: /^drmas\/serve$/, replacement: path('./src/public/serve.ts') },
       { find: /^drmas\/settings$/, replacement: path('./src/public/settings.ts') },
       { find: /^drmas\/teams$/, replacement: path('./src/public/teams.ts') },
       { find: /^drmas\/tasks$/, replacement: path('./src/public/tasks.ts') },

@@ -10,32 +10,20 @@
 #include "generated/addon.h"
 #include "processor.h"
 #include "region.h"
+#include "sets.h"
 
 namespace drmas {
 
-extern const KernelTable table_portable;
-#ifdef DRMAS_HAVE_AVX2
-extern const KernelTable table_avx2;
-#endif
-#ifdef DRMAS_HAVE_AVX512
-extern const KernelTable table_avx512;
-bool bfloat16_avx512bf16(KernelTable&);
-bool bfloat16_amx(KernelTable&);
-#endif
-bool bfloat16_amx_emulated(KernelTable&);
-
 namespace {
 
-/// The best table that this processor can run and `wanted` (empty: any) allows; null when `wanted` cannot be had.
+/// The best table of this addon that this processor can run and `wanted` (empty: any) allows; null when there is none.
 const KernelTable* pickTable(const std::string& wanted) {
   const auto allowed = [&](const char* name) { return wanted.empty() || wanted == name; };
-#ifdef DRMAS_HAVE_AVX512
-  if (allowed("avx512") && thisProcessor().avx512) return &table_avx512;
+#if defined(__x86_64__)
+  if (kSets.avx512 && allowed("avx512") && thisProcessor().avx512) return kSets.avx512;
+  if (kSets.avx2 && allowed("avx2") && thisProcessor().avx2) return kSets.avx2;
 #endif
-#ifdef DRMAS_HAVE_AVX2
-  if (allowed("avx2") && thisProcessor().avx2) return &table_avx2;
-#endif
-  return allowed("portable") ? &table_portable : nullptr;
+  return allowed("portable") ? kSets.portable : nullptr;
 }
 
 constexpr const char* kWidened = "widened";
@@ -43,24 +31,31 @@ constexpr const char* kPairs = "avx512-bf16";
 constexpr const char* kAmx = "amx";
 constexpr const char* kEmulatedAmx = "amx-emulated";
 
+/// What is fastest on operands in bfloat16 beside a table, whether this addon has it or not.
+const char* fastestBfloat16Products(const KernelTable& table) {
+#if defined(__x86_64__)
+  if (table.isa == std::string("avx512")) return hasTiles() ? kAmx : prefersPairs() ? kPairs : kWidened;
+#else
+  static_cast<void>(table);
+#endif
+  return kWidened;
+}
+
 /// Puts the fastest kernels on operands in bfloat16 that this processor can run and `wanted` (empty: any) allows into a
 /// table; false when `wanted` cannot be had. Emulated ones are slow: who does not want them does not get them.
 bool pickBfloat16Products(KernelTable& table, const std::string& wanted) {
-  const auto take = [&](const char* name, bool (*runs)(), bool (*kernels)(KernelTable&)) {
-    if (!(wanted.empty() || wanted == name) || !runs() || !kernels(table)) return false;
+  const auto take = [&](const char* name, bool runs, bool (*kernels)(KernelTable&)) {
+    if (!runs || !kernels || !kernels(table)) return false;
     table.bfloat16Products = name;
     return true;
   };
-#ifdef DRMAS_HAVE_AVX512
-  // Numbers are rounded for tiles by AVX512-BF16.
-  const auto hasPairs = [] { return thisProcessor().avx512Bfloat16; };
-  const auto hasAmx = [] { return thisProcessor().avx512Bfloat16 && thisProcessor().amxBfloat16 && permitTiles(); };
-  // Intel's cores multiply pairs at half the speed of floats: without tiles they widen, unless the caller wants pairs.
-  const bool pairs = wanted == kPairs || thisProcessor().maker != Maker::Intel;
-  if (table.isa == table_avx512.isa)
-    if (take(kAmx, hasAmx, bfloat16_amx) || (pairs && take(kPairs, hasPairs, bfloat16_avx512bf16))) return true;
+  if (wanted == kEmulatedAmx) return take(kEmulatedAmx, true, kSets.emulatedTiles);
+  const std::string name = wanted.empty() ? fastestBfloat16Products(table) : wanted;
+#if defined(__x86_64__)
+  const bool wide = table.isa == std::string("avx512");
+  if (name == kAmx && take(kAmx, wide && hasTiles(), kSets.tiles)) return true;
+  if (name == kPairs && take(kPairs, wide && hasPairs(), kSets.pairs)) return true;
 #endif
-  if (wanted == kEmulatedAmx) return take(kEmulatedAmx, [] { return true; }, bfloat16_amx_emulated);
   return wanted.empty() || wanted == kWidened;
 }
 
@@ -186,6 +181,8 @@ napi_value create(napi_env env, napi_callback_info info) {
   napi_set_named_property(env, object, "isa", value);
   napi_create_string_utf8(env, table.bfloat16Products, NAPI_AUTO_LENGTH, &value);
   napi_set_named_property(env, object, "bfloat16Products", value);
+  napi_create_string_utf8(env, fastestBfloat16Products(table), NAPI_AUTO_LENGTH, &value);
+  napi_set_named_property(env, object, "fastestBfloat16Products", value);
   napi_create_double(env, threads, &value);
   napi_set_named_property(env, object, "threads", value);
   // Methods may be detached from the object, so the instance lives as long as the environment.

@@ -64,5 +64,13 @@ inline bool permitTiles() {
 #endif
 }
 
+/// Whether this process may multiply pairs of bfloat16 with AVX512-BF16, and in AMX's tiles. Numbers are rounded for
+/// tiles by AVX512-BF16.
+inline bool hasPairs() { return thisProcessor().avx512Bfloat16; }
+inline bool hasTiles() { return thisProcessor().avx512Bfloat16 && thisProcessor().amxBfloat16 && permitTiles(); }
+
+/// Intel's cores multiply pairs at half the speed of floats: without tiles they widen, unless the caller wants pairs.
+inline bool prefersPairs() { return hasPairs() && thisProcessor().maker != Maker::Intel; }
+
 }  // namespace drmas
 #endif

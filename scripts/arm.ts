@@ -7,7 +7,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Isa, kernelFlags } from '../src/engine/tensor/native/units.js';
+import type { Isa } from '../src/engine/tensor/native/kernel-set.js';
+import { kernelFlags } from '../src/engine/tensor/native/units.js';
 import { everyKernelSources } from './support/every-kernel.js';
 
 const ARM = 'aarch64-linux-gnu-g++';

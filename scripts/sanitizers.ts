@@ -9,10 +9,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, isBuilt, planBuild, shippedSources } from '../src/engine/tensor/native/build.js';
-import { writableBuilds } from '../src/engine/tensor/native/build-cache.js';
-import { findCompiler } from '../src/engine/tensor/native/compiler.js';
 import { kernelFlags } from '../src/engine/tensor/native/units.js';
+import { compileTestedSets } from '../test/support/tested-sets.js';
 import { everyKernelSources } from './support/every-kernel.js';
 
 const GXX = 'g++';
@@ -40,16 +38,8 @@ async function main(): Promise<number> {
     ...process.env,
     CXX: fileURLToPath(new URL('sanitized-c++', import.meta.url)),
   };
-  const search = await findCompiler(environment);
-  if ('reason' in search) throw new Error(search.reason);
-  const builds = await writableBuilds(environment);
-  const plan = await planBuild(search.compiler, shippedSources());
   // Here and not by the suite: the compiler has no need of the sanitizer's library in its own process.
-  if (!(await isBuilt(builds, plan))) {
-    console.log('compiling the kernels with sanitizers');
-    const complaint = await build(builds, plan, environment, false);
-    if (complaint !== undefined) throw new Error(complaint);
-  }
+  await compileTestedSets(environment, (message) => console.log(`with sanitizers: ${message}`));
   const { status, signal } = spawnSync(
     'npx',
     ['vitest', 'run', '--mode', 'all', PATIENCE, ...SUITES, ...process.argv.slice(2)],

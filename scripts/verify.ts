@@ -50,8 +50,17 @@ export const checks: Readonly<Record<string, Check>> = {
     does: 'teams of agent frameworks, with their packages from npm',
     words: ['tsx', 'scripts/frameworks.ts'],
   },
+  bundlers: {
+    does: 'a program on drmas/serve in Next.js, esbuild, Vite, Bun and Deno (npm)',
+    words: suite('bundlers'),
+    build: true,
+  },
   exports: { does: 'exported models in transformers and llama.cpp', words: suite('exports') },
   real: { does: 'a real model in GGUF beside transformers and llama.cpp', words: suite('real') },
+  servers: {
+    does: 'a server whose clients disappear (DRMAS_TEST_MINUTES=10: 3,000 of them)',
+    words: suite('servers'),
+  },
   gateway: { does: 'agents in Python and in a shell script over the gateway', words: suite('gateway') },
   samplers: { does: 'a team that vLLM or SGLang samples', words: suite('samplers') },
   tinker: { does: 'the official Tinker client on the server of drmas', words: suite('tinker-sdk') },

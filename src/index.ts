@@ -29,10 +29,10 @@ export { loadPolicy, loadTokenizer } from './engine/embedded.js';
 export type { LossSpec } from './engine/loss.js';
 export { defineLoss, entropyBonus, klPenalty, lossFrom, policyLoss, valueLoss } from './engine/loss.js';
 export { checkpoint, choiceTable, lora, type ModelInput, tinyDecoder } from './engine/model.js';
-export type { Estimator } from './method/advantage.js';
-export { defineEstimator, estimateAdvantages, filterGroups } from './method/advantage.js';
+export { defineEstimator, filterGroups } from './method/advantage.js';
 export type { Plugin, Recipe } from './method/recipe.js';
 export { defineRecipe, frozen, type RecipeDefinition, type RecipeInput } from './method/recipe.js';
+export { type Estimator, estimateAdvantages } from './runs/composition.js';
 export {
   type EvaluateOptions,
   evaluate,

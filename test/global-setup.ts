@@ -1,8 +1,6 @@
-import { loadNativeKernels } from '../src/engine/tensor/native/load-kernels.js';
+import { compileTestedSets } from './support/tested-sets.js';
 
 /**
  * Builds the native kernels once, so that test files on a fresh machine need not each compile them at the same time.
  */
-export default async function setup(): Promise<void> {
-  await loadNativeKernels({ threads: 1 });
-}
+export default () => compileTestedSets();

@@ -5,7 +5,7 @@
 
 import type { TurnRecord } from '../../src/base/core/advantage.js';
 import { RandomStream } from '../../src/base/core/random.js';
-import { estimateAdvantages } from '../../src/method/advantage/estimate.js';
+import { estimateAdvantages } from '../../src/runs/composition/estimate-advantages.js';
 import { attempt, type Context, noteSkipped, schedule, startPeers } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { ARRAYS, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { RandomStream } from '../../src/base/core/random.js';
-import { listen } from '../../src/base/platform/listen.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
 import { modelServer } from '../../src/serve/models/model-server.js';
@@ -44,7 +44,7 @@ async function benchShape(context: Context, shape: Shape, directory: string): Pr
   const model = await backend.open(spec, 'policy', 'bench');
   await model.publish();
   const server = modelServer({ agentModels: new Map([['bench', { model, agent: undefined }]]), most: 1000 });
-  const port = await listen(server.app, { host: '127.0.0.1', port: 0 });
+  const port = await listen(server, { host: '127.0.0.1', port: 0 });
   const ours = chatting(clientOf(`${port.url}/v1`));
   let llama: LlamaServer | undefined;
   try {

@@ -50,7 +50,7 @@ export interface Part {
   readonly seeds: readonly number[];
   /** The figure: gain against predicted inflation, scores of single runs, or curves of evaluations. */
   readonly figure: 'dose' | 'scores' | 'curves';
-  /** Whether `drmas probe` runs before, with the baseline's estimator. */
+  /** Whether `drmas plan --play` runs before, with the baseline's estimator. */
   readonly probe?: true;
   /** Whether the reward of the regime's agent is compared beside the score. */
   readonly ownReward?: true;
@@ -118,8 +118,7 @@ function overridesOf({ regime, variant, seed }: Job): string[] {
 
 /** The arguments of `drmas` for a job; they determine its result bit for bit. */
 export const commandOf = (job: Job): string[] => [
-  job.kind,
-  job.regime.recipe,
+  ...(job.kind === 'probe' ? ['plan', job.regime.recipe, '--play'] : ['train', job.regime.recipe]),
   '--threads',
   '1',
   '--seed',

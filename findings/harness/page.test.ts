@@ -45,7 +45,7 @@ describe('the page', () => {
   it('shows a part with its figure, a command that can be typed and a row for each regime', () => {
     const text = fill('{{part:made-up}}');
     expect(text).toContain('(findings/figures/made-up.svg)');
-    expect(text).toContain('DRMAS_KERNELS=native-avx2 drmas probe math --threads 1 --seed 11 --set');
+    expect(text).toContain('DRMAS_KERNELS=native-avx2 drmas plan math --play --threads 1 --seed 11 --set');
     expect(text.match(/^\| dose \d \| .* \|$/gm)).toHaveLength(2);
   });
 

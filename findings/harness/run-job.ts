@@ -42,7 +42,7 @@ export async function runJob(job: Job, options: RunOptions): Promise<StoredResul
   const seconds = Math.round((performance.now() - started) / 100) / 10;
   const result = train
     ? trainResult(job, await readEvents(run), seconds)
-    : probeResult(job, lines.at(-1) as unknown as ProbeLine, seconds);
+    : probeResult(job, lines.at(-1) as unknown as PlanLine, seconds);
   if (train && !options.keep) await rm(run, { recursive: true, force: true });
   return result;
 }
@@ -113,13 +113,15 @@ function trainResult(job: Job, events: readonly RunEvent[], seconds: number): Tr
   };
 }
 
-/** The fields of the output of `drmas probe --json` that are kept. */
-interface ProbeLine {
-  readonly success: { readonly mean: number };
-  readonly agents: Readonly<
-    Record<string, { readonly callsPerEpisode: number; readonly rewardMean: number; readonly rewardStd: number }>
-  >;
-  readonly estimators: Readonly<Record<string, Readonly<Record<string, Predicted>>>>;
+/** The fields of the output of `drmas plan --play --json` that are kept. */
+interface PlanLine {
+  readonly played: {
+    readonly success: { readonly mean: number };
+    readonly agents: Readonly<
+      Record<string, { readonly callsPerEpisode: number; readonly rewardMean: number; readonly rewardStd: number }>
+    >;
+    readonly estimators: Readonly<Record<string, Readonly<Record<string, Predicted>>>>;
+  };
 }
 
 interface Predicted {
@@ -128,14 +130,14 @@ interface Predicted {
 }
 
 /** The result of a probe; the recipe's estimator comes first in its output. */
-function probeResult(job: Job, line: ProbeLine, seconds: number): ProbeResult {
-  const [predicted = {}] = Object.values(line.estimators);
+function probeResult(job: Job, { played }: PlanLine, seconds: number): ProbeResult {
+  const [predicted = {}] = Object.values(played.estimators);
   return {
     kind: 'probe',
     command: repeatableCommand(job),
-    success: line.success.mean,
+    success: played.success.mean,
     agents: Object.fromEntries(
-      Object.entries(line.agents).map(([name, { callsPerEpisode, rewardMean, rewardStd }]) => [
+      Object.entries(played.agents).map(([name, { callsPerEpisode, rewardMean, rewardStd }]) => [
         name,
         {
           callsPerEpisode,

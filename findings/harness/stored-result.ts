@@ -1,6 +1,6 @@
 /**
- * The results: JSON lines in findings/results, one file a regime, one line a run. A script makes the figures, tables
- * and claims of the page from them.
+ * The results: JSON lines in findings/results, one file a family of regimes, one line a run. A script makes the
+ * figures, tables and claims of the page from them.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -84,7 +84,8 @@ export interface Results {
   isStale(job: Job): boolean;
 }
 
-const resultsPath = (root: string, regime: string) => join(root, `${regime}.jsonl`);
+/** The file of a regime: `rare-10` and `rare-50` are one family, `rare`. */
+const resultsPath = (root: string, regime: string) => join(root, `${regime.replace(/-\d+$/, '')}.jsonl`);
 
 const lineSchema = z.looseObject({ job: z.string() });
 
@@ -115,8 +116,8 @@ export const repeatableCommand = (job: Job): string =>
 
 /** Reads the results of these jobs. @throws Error naming a file and an invalid line */
 export async function readResults(root: string, jobs: readonly Job[]): Promise<Results> {
-  const regimes = [...new Set(jobs.map(({ regime }) => regime.id))];
-  const files = await Promise.all(regimes.map((regime) => readLines(resultsPath(root, regime))));
+  const paths = [...new Set(jobs.map(({ regime }) => resultsPath(root, regime.id)))];
+  const files = await Promise.all(paths.map(readLines));
   const read = new Map(files.flatMap((file) => [...file]));
   const isCurrent = (job: Job) => read.get(jobName(job))?.command === repeatableCommand(job);
   return {

@@ -6,7 +6,6 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { testVectorsText } from '../../src/method/advantage/analysis/test-vectors.js';
 import { disagreements } from './agreement.js';
 import { apiPage } from './api-page.js';
 import { compiled } from './code-blocks.js';
@@ -17,6 +16,7 @@ import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
 import { regions } from './regions/index.js';
 import { settingsPage, undescribed } from './settings-page.js';
 import { brokenBlocks } from './structure.js';
+import { testVectorsText } from './test-vectors.js';
 import { unknownCommands } from './typed-commands.js';
 
 /** The sources come first and one by one: they have to be written before a page that is made from compiled sources. */

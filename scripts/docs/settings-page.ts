@@ -2,9 +2,9 @@
  * docs/reference/settings.md: all keys of a recipe with accepted values, default and meaning, from the schemas.
  */
 
+import { modelSchema } from '../../src/engine/model/model-schema.js';
 import { frozenSchema } from '../../src/method/recipe/frozen.js';
 import { settingsSchema } from '../../src/method/recipe/recipe-schema.js';
-import { modelSchema } from '../../src/method/recipe/sections/model-section.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { fileSettings, jsonlSettings } from '../../src/teams/tasks/files/file-source.js';
 import { arithmeticSettings } from '../../src/teams/tasks/generated/arithmetic.js';

@@ -1,7 +1,7 @@
 /** The commands that pages tell readers to type: scripts of npm and commands of drmas, with their flags. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { commands } from '../../src/cli/commands/index.js';
+import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { type Command, currentFlags, flagName } from '../../src/cli/define-command.js';
 import { newManifest } from '../../src/cli/init/project-manifest.js';
 import { checks } from '../verify.js';
@@ -56,7 +56,7 @@ function unknownScripts(text: string, scripts: ReadonlySet<string>): string[] {
 function wrongUses(line: string): string[] {
   return [...line.matchAll(/(?:^|npx |&& |; )drmas ([a-z]+)((?: (?!&&|\||;)\S+)*)/g)].flatMap(
     ([, name = '', rest = '']) => {
-      const command = commands.find((each) => each.name === name);
+      const command = [...commands, ...shortNames].find((each) => each.name === name);
       if (command === undefined) return [`there is no command drmas ${name}`];
       const words = rest.trim().split(/\s+/);
       const known = flagsOf(command, words);

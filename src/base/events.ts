@@ -15,6 +15,7 @@ export {
   type LossTerms,
   type MetricSink,
   type PolicyStep,
+  type Preparing,
   type RunEvent,
   type RunFinished,
   type RunStarted,

@@ -1,5 +1,5 @@
 /** Door of `base`: the host of a run: clock, files, signals, listeners of a run, texts and secrets. */
-export { type Clock, systemClock } from './core/clock.js';
+export { type Clock, systemClock, waitMs } from './core/clock.js';
 export type { FileLock, Files, SharedDirectories } from './core/files.js';
 export {
   byteText,

@@ -9,6 +9,8 @@ export {
   type FinishReason,
   type History,
   inCanonicalOrder,
+  isLesson,
+  isUnscored,
   type LogEntry,
   responseTokens,
   type Score,
@@ -24,6 +26,7 @@ export type {
   EvaluationScores,
   Interval,
 } from './core/evaluation/evaluation-event.js';
+export { type Headline, HOW_TO_SUCCEED, headlineOf } from './core/evaluation/headline.js';
 export { labelOfPart, measuresOf, rewardsOf } from './core/evaluation/measures.js';
 export { jsonText, readable, stringify } from './core/json-text.js';
 export {

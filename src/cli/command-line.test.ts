@@ -118,7 +118,25 @@ describe('names of the previous version', () => {
     });
     const help = `${(await drmas(['--help'])).out}${(await drmas(['resume', '--help'])).out}`;
     expect(help).toContain('--checkpoint');
-    expect(help).not.toMatch(/--from|^ {2}(probe|verify|cache)/m);
+    expect(help).not.toMatch(/--from|^ {2}(probe|verify|cache|worker)/m);
+  });
+});
+
+describe('the commands', () => {
+  it('are at most 16 in the help, with a line for each short name', async () => {
+    const { out } = await drmas(['--help']);
+    const [, listed = '', short = ''] = out.split(/^(?:Commands|Short names|Examples):$/m);
+    const names = [...listed.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name);
+    expect(names.filter((name) => name !== 'help').length).toBeLessThanOrEqual(16);
+    expect(short.trim()).toBe('compare  drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1');
+  });
+
+  it('have a worker of a queue below serve, whose former name still works', async () => {
+    const words = ['--url', 'nonsense'];
+    const [now, before] = [await drmas(['serve', 'worker', ...words]), await drmas(['worker', ...words])];
+    expect(now).toMatchObject({ code: 1, out: '', err: expect.stringContaining('Invalid URL') });
+    const notice = 'drmas worker is now drmas serve worker; the old name works in this version only\n';
+    expect(before).toEqual({ ...now, err: notice + now.err });
   });
 });
 

@@ -5,7 +5,7 @@ import { packageVersion } from '../base/platform.js';
 import { keyVariablesOf } from '../method/recipe.js';
 import { standard } from '../runs/composition.js';
 import type { CommandContext } from './command-context.js';
-import { commands, formerCommands } from './commands/index.js';
+import { commands, formerCommands, shortNames } from './commands/index.js';
 import { argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
 import { guardedStream } from './reporter/screen.js';
@@ -56,13 +56,15 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
     .exitOverride()
     .enablePositionalOptions() // a subcommand may have a flag of its parent's name
     .showHelpAfterError('(drmas --help lists the commands)')
+    .addHelpText('after', `\nShort names:\n${shortNames.map(shortLine).join('\n')}`)
     .addHelpText(
       'after',
       examplesText(['drmas train math', 'drmas train my-team.ts --set training.steps=20', 'drmas doctor']),
     );
   const add = (parent: Program, command: Command, path = 'drmas') => {
     const { arguments: args, examples, subcommands = [], replacedBy } = command;
-    const child = parent.command(command.name, { hidden: replacedBy !== undefined }).description(command.description);
+    const hidden = replacedBy !== undefined || command.shortFor !== undefined;
+    const child = parent.command(command.name, { hidden }).description(command.description);
     for (const one of args) child.argument(argumentText(one), one.description);
     for (const [key, flag] of Object.entries(command.flags)) addFlag(child, key, flag);
     if (examples.length > 0) child.addHelpText('after', examplesText(examples));
@@ -77,7 +79,7 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
       add(child, { ...subcommand, ...below }, `${path} ${command.name}`);
     }
   };
-  for (const command of [...commands, ...formerCommands]) add(program, command);
+  for (const command of [...commands, ...shortNames, ...formerCommands]) add(program, command);
   return program;
 }
 
@@ -113,5 +115,7 @@ function optionOf(key: string, { value, description, required, choices, byDefaul
   if (byDefault !== undefined) option.default(byDefault);
   return option.makeOptionMandatory(required === true);
 }
+
+const shortLine = ({ name, shortFor }: Command) => `  ${name}  ${shortFor}`;
 
 const examplesText = (lines: readonly string[]) => `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`;

@@ -46,6 +46,8 @@ interface CommandDefinition<Arguments extends readonly Argument[], Flags extends
   readonly subcommands?: readonly Command[];
   /** The replacement of a command of the previous version, as a person types it. Help leaves such a command out. */
   readonly replacedBy?: string;
+  /** The command that a short name stands for, as a person types it. Help shows short names in a line each. */
+  readonly shortFor?: string;
 }
 
 /** A command with any arguments and flags. */

@@ -6,7 +6,7 @@ import { quickPlace } from '../../test/support/quick-place.js';
 import { temporaryRoot } from '../../test/support/tiny-run.js';
 import type { Recipe } from '../method/recipe/recipe.js';
 import type { RunPlace } from '../runs/run/start-run.js';
-import { commands } from './commands/index.js';
+import { commands, shortNames } from './commands/index.js';
 import { device } from './flags.js';
 
 const root = temporaryRoot();
@@ -34,10 +34,11 @@ function noted() {
 
 describe('--device', () => {
   it('is one flag of all commands that compute, and of those alone', () => {
-    const computing = commands.filter(({ flags }) => flags.threads !== undefined).map(({ name }) => name);
-    const flagged = commands.filter(({ flags }) => flags.device === device).map(({ name }) => name);
+    const all = [...commands, ...shortNames];
+    const computing = all.filter(({ flags }) => flags.threads !== undefined).map(({ name }) => name);
+    const flagged = all.filter(({ flags }) => flags.device === device).map(({ name }) => name);
     expect(flagged).toEqual(computing.filter((name) => name !== 'watch')); // which answers beside a training
-    expect(commands.filter(({ flags }) => flags.device !== undefined)).toHaveLength(flagged.length);
+    expect(all.filter(({ flags }) => flags.device !== undefined)).toHaveLength(flagged.length);
   });
 
   it.each([

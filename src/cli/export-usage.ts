@@ -1,6 +1,7 @@
 /** Code and commands that load, serve and call an exported policy. They work as printed. */
 
 import type { Message } from '../base/nouns.js';
+import { commandText } from '../base/platform.js';
 import type { ExportFormat } from '../engine/backends.js';
 import type { AgentProfile } from '../engine/model.js';
 
@@ -49,7 +50,7 @@ function withTransformers({ to, files, profile, example }: ExportedPolicy): stri
 
 function served({ to, profile }: ExportedPolicy): string[] {
   const same = profile?.system === undefined ? '' : '; start conversations with the same system prompt';
-  return [`an OpenAI-compatible server${same}`, `  vllm serve ${JSON.stringify(to)}`];
+  return [`an OpenAI-compatible server${same}`, `  ${commandText(['vllm', 'serve', to])}`];
 }
 
 function withPeft({ to, base = '', agent }: ExportedPolicy): string[] {
@@ -62,25 +63,25 @@ function withPeft({ to, base = '', agent }: ExportedPolicy): string[] {
     `  model = PeftModel.from_pretrained(base, ${path})`,
     '',
     'an OpenAI-compatible server',
-    `  vllm serve ${whole} --enable-lora --lora-modules ${agent}=${path}`,
+    `  ${commandText(['vllm', 'serve', base, '--enable-lora', '--lora-modules', `${agent}=${to}`])}`,
   ];
 }
 
 /** llama.cpp and Ollama with the agent's evaluation sampling, in place of their own defaults. */
 function withLlama({ to, profile, agent, example }: ExportedPolicy): string[] {
-  const model = JSON.stringify(`${to}/model.gguf`);
+  const model = commandText([`${to}/model.gguf`]);
   const { temperature = 1, topP = 1, topK = 0, maxTokens } = profile?.sampling ?? {};
   const sampling = `--temp ${temperature} --top-p ${topP} --top-k ${topK} --min-p 0 --repeat-penalty 1`;
   const flags = maxTokens === undefined ? sampling : `${sampling} -n ${maxTokens}`;
   const prompt: Message[] = profile?.system === undefined ? [] : [{ role: 'system', content: profile.system }];
-  const body = JSON.stringify({ messages: [...prompt, ...example] }).replaceAll("'", "'\\''");
+  const body = JSON.stringify({ messages: [...prompt, ...example] });
   return [
     'with llama.cpp, and a request as in training',
     `  llama-server -m ${model} --jinja ${flags}`,
-    `  curl -s localhost:8080/v1/chat/completions -H 'content-type: application/json' -d '${body}'`,
+    `  curl -s localhost:8080/v1/chat/completions -H 'content-type: application/json' -d ${commandText([body])}`,
     '',
     'with Ollama',
-    `  ollama create ${agent} -f ${JSON.stringify(`${to}/Modelfile`)}`,
+    `  ${commandText(['ollama', 'create', agent, '-f', `${to}/Modelfile`])}`,
     '',
     'with LM Studio',
     `  lms import ${model}`,
@@ -118,8 +119,8 @@ function withDrmas({ to, profile, example }: ExportedPolicy): string[][] {
     ],
     [
       'in a terminal, and as an OpenAI-compatible server',
-      `  drmas chat ${JSON.stringify(to)}`,
-      `  drmas serve ${JSON.stringify(to)}`,
+      `  ${commandText(['drmas', 'chat', to])}`,
+      `  ${commandText(['drmas', 'serve', to])}`,
     ],
   ];
 }

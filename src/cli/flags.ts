@@ -105,6 +105,10 @@ export const replaced = (replacedBy: string): Flag<boolean | undefined> => ({
 // Flags of several commands.
 export const json = toggle('print events as JSON lines on stdout, and nothing else');
 export const threads = integer(1, 'threads of the kernels (default: all cores)');
+export const allowHost = repeated(
+  'name',
+  'also accept requests for this name of the server, such as the name of a proxy; may be repeated',
+);
 /** A checkpoint by its step or by the name of its directory. */
 export const checkpoint = text('step', 'checkpoint of this step, such as 40 (default: the last)');
 export const device: Flag<Device | undefined> = {

@@ -1,11 +1,10 @@
-#!/usr/bin/env node
 import { thisProcess } from '../runs/index.js';
 import { forecastRun, improvePrompts } from '../runs/studies.js';
 import { enableWatchdog } from '../teams/watchdog.js';
 import { runCommandLine } from './command-line.js';
 import { interruption } from './interrupt.js';
 import { openDashboard } from './open-dashboard.js';
-import { guardExit, reserveStdout } from './process-guard.js';
+import { endProcess, guardExit, reserveStdout } from './process-guard.js';
 
 const { stderr, env: environment, argv } = process;
 const words = argv.slice(2);
@@ -14,8 +13,9 @@ const ended = guardExit(process);
 void enableWatchdog();
 const stdin = () => ({ input: process.stdin, output: process.stdout });
 const replaceable = { place: thisProcess, forecastRun, improvePrompts, openDashboard };
-process.exitCode = await runCommandLine(
+const exitCode = await runCommandLine(
   { stdin, stdout, stderr, environment, ...replaceable, ...interruption(process) },
   words,
 );
 ended();
+await endProcess(process, exitCode);

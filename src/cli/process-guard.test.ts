@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
-import { describe, expect, it } from 'vitest';
-import { guardExit, reserveStdout } from './process-guard.js';
+import { Writable } from 'node:stream';
+import { describe, expect, it, vi } from 'vitest';
+import { endProcess, guardExit, reserveStdout } from './process-guard.js';
 
 describe('the end of a process', () => {
   const exitWith = (code: number, { ended = false } = {}) => {
@@ -36,4 +37,21 @@ it('stdout is the command’s alone where a program reads it', () => {
   process.stdout.write('from a team');
   stdout.write('{}');
   expect(written).toEqual(['err: from a team', 'out: {}']);
+});
+
+it('the process ends when all is written, with the exit code of the command', async () => {
+  let deliver = () => {};
+  const delivered = new Promise<void>((resolve) => {
+    deliver = resolve;
+  });
+  const slow = new Writable({ write: (_chunk, _encoding, done) => void delivered.then(() => done()) });
+  const quick = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const exit = vi.fn();
+  slow.write('the last line');
+  const over = endProcess({ stdout: slow, stderr: quick, exit } as unknown as NodeJS.Process, 3);
+  await new Promise(setImmediate);
+  expect(exit).not.toHaveBeenCalled();
+  deliver();
+  await over;
+  expect(exit.mock.calls).toEqual([[3]]);
 });

@@ -1,5 +1,6 @@
 /** Protects the exit code and stdout of a command from the code of a recipe. */
 import { writeSync } from 'node:fs';
+import { Writable } from 'node:stream';
 import { INTERRUPTED } from './command-context.js';
 
 /** The parts of the process that a recipe's code might use. */
@@ -38,3 +39,19 @@ export function reserveStdout({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' 
   stdout.write = stderr.write.bind(stderr);
   return { write: (text: string) => write(text), isTTY, columns };
 }
+
+/**
+ * Ends the process once everything is written. Without it, a timer, a server or a socket that the code of a recipe has
+ * left open would keep a finished process alive, and `process.exitCode` may be the recipe's.
+ */
+export async function endProcess(
+  { stdout, stderr, exit }: Pick<NodeJS.Process, 'stdout' | 'stderr' | 'exit'>,
+  exitCode: number,
+): Promise<void> {
+  await Promise.all([stdout, stderr].map(written));
+  exit(exitCode);
+}
+
+/** Waits until all that was written has left. The stream's own method may have been replaced. */
+const written = (stream: Writable) =>
+  new Promise<void>((resolve) => void Writable.prototype.write.call(stream, '', 'utf8', () => resolve()));

@@ -1,4 +1,5 @@
 import { RecipeError } from '../base/errors.js';
+import { commandText } from '../base/platform.js';
 import { type AblationRecord, readAblation } from '../method/store.js';
 import { type AblateOptions, type AblationResult, ablateIn } from '../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from './command-context.js';
@@ -76,7 +77,8 @@ export async function reportAblation(
     return result.runs.some(({ status }) => status === 'failed') ? 1 : 0;
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (!json && directory !== '') view.interrupted(`interrupted; resume with: npx drmas ${command} ${directory}`);
+    if (!json && directory !== '')
+      view.interrupted(`interrupted; resume with: ${commandText(['npx', 'drmas', command, directory])}`);
     return INTERRUPTED;
   }
 }

@@ -1,4 +1,3 @@
-import { shellWord } from '../base/host.js';
 import { RunDirectory } from '../method/store.js';
 import type { ResumeOptions, RunStart, TrainOptions, TrainResult } from '../runs/index.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js';
@@ -15,7 +14,7 @@ export type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onProgress' |
 export async function reportRun(
   context: CommandContext,
   json: boolean,
-  requestOf: (start: RunStart) => string,
+  requestOf: (start: RunStart) => readonly string[],
   perform: (reporting: Reporting) => Promise<TrainResult>,
   flags: Parameters<typeof repeatedFlags>[0] = {},
 ): Promise<number> {
@@ -53,17 +52,17 @@ export async function reportRun(
   }
 }
 
-/** A recipe with its overrides as a person types them, without seed and estimator. */
-export function typedRequest(source: string, overrides: readonly string[]): string {
+/** The words of a recipe with its overrides as a person types them, without seed and estimator. */
+export function typedRequest(source: string, overrides: readonly string[]): string[] {
   const repeated = overrides.filter((override) => !/^(seed|advantage\b)/.test(override));
-  return [source, ...repeated.map((override) => `--set ${shellWord(override)}`)].join(' ');
+  return [source, ...repeated.flatMap((override) => ['--set', override])];
 }
 
 /** The flags of a run that are not part of its recipe, as a person types them. */
 function repeatedFlags({ device, threads, track = [] }: Pick<ResumeOptions, 'device' | 'threads' | 'track'>): string[] {
   return [
-    ...(device === undefined ? [] : [`--device ${device}`]),
-    ...(threads === undefined ? [] : [`--threads ${threads}`]),
-    ...track.map((tracker) => `--track ${shellWord(tracker)}`),
+    ...(device === undefined ? [] : ['--device', device]),
+    ...(threads === undefined ? [] : ['--threads', `${threads}`]),
+    ...track.flatMap((tracker) => ['--track', tracker]),
   ];
 }

@@ -1,6 +1,13 @@
 /** Door of `engine`: backends: the embedded engine, endpoints, sampling servers, and how to declare one. */
 export { type AgentModel, answer, conversationWith, promptOf, samplingOf } from './backends/agent-reply.js';
 export {
+  type AnswerSource,
+  checkedAnswer,
+  idFault,
+  logprobFault,
+  type SequenceLimits,
+} from './backends/answered-tokens.js';
+export {
   type BackendDeclaration,
   type BackendDefinition,
   type BackendPlan,
@@ -18,7 +25,7 @@ export {
 } from './backends/backend-declaration.js';
 export { forwardBackward } from './backends/forward-backward.js';
 export { type LossGradient, lossGradient } from './backends/loss-gradient.js';
-export { responseRoom, seedOf, upToStop } from './backends/remote-generation.js';
+export { responseRoom, seedOf, temperatureOf } from './backends/remote-generation.js';
 export { serverKey, serverUrl } from './backends/server-access.js';
 export { EmbeddedFrozen, EmbeddedPolicy } from './embedded/embedded-policy.js';
 export { checkedSampling } from './embedded/generate-options.js';

@@ -25,6 +25,15 @@ export type {
   ValueLossSettings,
 } from './contract/handles.js';
 export type { OptimizerSettings, OptimStepResult, OptimStepSettings } from './contract/optimizer-settings.js';
-export type { GenerateRequest, Generation, OnTokens, PlayableHandle, Sampling } from './contract/sampling.js';
+export {
+  type GenerateRequest,
+  type Generation,
+  isGreedy,
+  type OnTokens,
+  type PlayableHandle,
+  type Sampling,
+  scaleOfDraws,
+  scaleOfScores,
+} from './contract/sampling.js';
 export type { TextBackend, TextRequest, Utterance } from './contract/text-backend.js';
-export type { BaseSpec, OwnWeights, WeightsSpec } from './contract/weights-spec.js';
+export { type BaseSpec, type OwnWeights, precisionsOf, type WeightsSpec } from './contract/weights-spec.js';

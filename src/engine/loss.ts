@@ -12,7 +12,7 @@ export {
   type TokenOutcome,
 } from './loss/define-loss.js';
 export { type EntropyResult, entropyBonus } from './loss/entropy.js';
-export { type KlKind, type KlTerm, klPenalty } from './loss/kl.js';
+export { type KlKind, type KlTerm, klOfRatio, klPenalty } from './loss/kl.js';
 export { type LossPlugin, loadLosses, lossFrom } from './loss/loss-from.js';
 export { type LossMetrics, ownMetrics } from './loss/loss-metrics.js';
 export {

@@ -7,7 +7,7 @@ export { clippedStep, gradientNorm, requireFinite, type TrainedPart } from './mo
 export { adapterParameterCount } from './model/decoder/weights/adapter-tensors.js';
 export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
 export { wholeWeights } from './model/initial-weights.js';
-export { loraModel, wholeModels } from './model/model-schema.js';
+export { modelSchema, wholeModels } from './model/model-schema.js';
 export {
   type CheckpointSpec,
   type ChoiceTableInput,

@@ -1,5 +1,5 @@
 /** Door of `gateway`: the HTTP dialects that clients of models speak. */
 export { wholeAnswer } from './dialects/answer-parts.js';
 export type { ModelAnswer, ModelDelta, ModelRequest } from './dialects/dialect.js';
-export { modelApp } from './dialects/model-app.js';
+export { modelApp, modelPolicy } from './dialects/model-app.js';
 export { bodyBytes, bodyText, parsedBody } from './dialects/request-body.js';

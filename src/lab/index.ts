@@ -1,4 +1,16 @@
-/** Door of `lab`: methods for which no measurement has shown a gain yet: policies as tables of choices. */
+/**
+ * Door of `lab`: methods for which no measurement has shown a gain, one folder each (docs/neighbours.md has the
+ * figures). The composition root lists them, so recipes name them like any other.
+ */
+
+import type { KnownLoss } from '../engine/loss.js';
+import { counterfactual } from './counterfactual/counterfactual.js';
+import { ktoLoss } from './kto/kto.js';
 
 export { contextOf, tableSize } from './table/choice-table.js';
-export { choiceTableModel } from './table/choice-table-schema.js';
+
+/** The estimators of the lab. */
+export const labEstimators = [counterfactual] as const;
+
+/** The losses of the lab, each with its module. */
+export const labLosses: readonly KnownLoss[] = [ktoLoss];

@@ -29,8 +29,8 @@ export {
   type OpenEstimator,
   type Traits,
 } from './advantage/define-estimator.js';
-export { estimateAdvantages } from './advantage/estimate.js';
-export { type Estimator, estimators, openEstimator, rivalOf } from './advantage/estimators/index.js';
+export { estimateWith } from './advantage/estimate.js';
+export { type Estimator as MethodEstimator, estimators, openEstimator, rivalOf } from './advantage/estimators/index.js';
 export { filterGroups } from './advantage/filter.js';
 export { type Groups, statisticsOf } from './advantage/groups.js';
 export { predictedInflation } from './advantage/inflation.js';

@@ -20,7 +20,7 @@ export {
 export type { PlannedRollouts, Requirement, SignalSettings } from './training/run/signal.js';
 export { trainedModels } from './training/run/trained-models.js';
 export { playSignals, wantedSignals } from './training/signals/index.js';
-export type { ReferenceStore } from './training/signals/reference-files.js';
+export { type ReferenceStore, storedReferences } from './training/signals/reference-files.js';
 export { trainingRun } from './training/signals/training-run.js';
 export { measureInflation } from './training/stability/measured-inflation.js';
 export { remedies, remedyForSameness } from './training/stability/silence.js';

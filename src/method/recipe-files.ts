@@ -4,4 +4,5 @@ export { localFiles } from './recipe/code-hash.js';
 export { codeOf, type LoadedRecipe, loadRecipe, shippedRecipes } from './recipe/load-recipe.js';
 export { overridesOf, parseOverride } from './recipe/overrides.js';
 export { withLossModules } from './recipe/plugins/import-losses.js';
+export { withoutRemoved } from './recipe/removed-settings.js';
 export { type ResolveOptions, resolveWith } from './recipe/resolve.js';

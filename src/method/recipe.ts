@@ -27,7 +27,6 @@ export {
   systemPromptOf,
 } from './recipe/recipe.js';
 export type { RecipeSettings } from './recipe/recipe-schema.js';
-export { modelSchema } from './recipe/sections/model-section.js';
 export type {
   AgentInput,
   BackendInput,

@@ -30,7 +30,7 @@ export {
 export { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, readRows, rowsAt } from './store/log-rows.js';
 export { RunDirectory, type RunDirectoryOptions } from './store/run-directory.js';
 export { CHECKPOINTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './store/run-files.js';
-export { LOCK, lockHolder, lockRun } from './store/run-lock.js';
+export { isAlive, LOCK, lockHolder, lockRun } from './store/run-lock.js';
 export { defaultRunPath, requireFree, timeStamp } from './store/run-path.js';
 export type { RunRecord } from './store/run-record.js';
-export { verifyRun } from './store/verify-run.js';
+export { changedRecords, verifyRun } from './store/verify-run.js';

@@ -2,7 +2,6 @@
 
 export type { TurnRecord } from '../base/nouns.js';
 export type {
-  Estimator,
   EstimatorSchema,
   Groups,
   Moved,
@@ -17,9 +16,9 @@ export {
   defineEstimator,
   type EstimatorDeclaration,
   type EstimatorState,
-  estimateAdvantages,
   filterGroups,
   type Laws,
   type OpenEstimator,
   type Traits,
 } from '../method/advantage.js';
+export { type Estimator, estimateAdvantages } from '../runs/composition.js';

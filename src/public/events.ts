@@ -10,6 +10,7 @@ export type {
   GroupKinds,
   MetricSink,
   PolicyStep,
+  Preparing as PreparingEvent,
   RunEvent,
   RunFinished as RunFinishedEvent,
   RunStarted as RunStartedEvent,

@@ -29,3 +29,4 @@ export {
   type ValueLossOptions,
   valueLoss,
 } from '../engine/loss.js';
+export { labLosses } from '../lab/index.js';

@@ -1,9 +1,11 @@
 /** Door of `teams`: rollouts: episodes, their executors and failures. */
+export { isCallName, nameOf } from './rollout/call-keys.js';
 export { EpisodeFailure, placeOf } from './rollout/episode-failure.js';
 export { groupsByEpisode, inProcessExecutor, type RolloutExecutor } from './rollout/executor.js';
 export { missingParts } from './rollout/part-weights.js';
 export { playEpisode } from './rollout/play-episode.js';
 export { promptMessages } from './rollout/prompt-messages.js';
+export { withoutStop } from './rollout/prompts/exact-ids.js';
 export {
   answerOf,
   type PlayRequest,
@@ -13,6 +15,7 @@ export {
   remoteSpeakers,
   type SpeakerRequest,
 } from './rollout/remote-speakers.js';
+export { finiteReward } from './rollout/reward-values.js';
 export type {
   AdaptedAgents,
   AgentSettings,

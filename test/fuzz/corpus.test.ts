@@ -1,20 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { corpus } from './corpus.js';
 import { inputOf } from './mutate.js';
 import { complaintAbout } from './target.js';
 import { targets } from './targets/index.js';
 
-const corpus = new URL('corpus/', import.meta.url);
-
 describe('what the fuzzer found once', () => {
-  it.each(readdirSync(corpus).filter((name) => name !== 'README.md'))(
-    '%s is taken or refused by name',
-    async (name) => {
-      const target = targets.find((each) => name.startsWith(`${each.name}--`));
-      if (target === undefined) throw new Error(`no target for ${name}`);
-      expect(await complaintAbout(target, readFileSync(new URL(name, corpus)))).toBeUndefined();
-    },
-  );
+  it.each([...corpus()])('%s is taken or refused by name', async (name, input) => {
+    const target = targets.find((each) => name.startsWith(`${each.name}--`));
+    if (target === undefined) throw new Error(`no target for ${name}`);
+    expect(await complaintAbout(target, input)).toBeUndefined();
+  });
 });
 
 describe('the fuzzer', () => {

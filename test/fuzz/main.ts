@@ -1,16 +1,17 @@
 /**
  * `npm run fuzz`: changes right inputs at random and gives them to every reader of outside data. Each must
  * take it or refuse it by one of drmas's errors, within bounds of time and memory. An input that does not is stored in
- * test/fuzz/corpus, which `npm test` replays.
+ * test/fuzz/corpus.jsonl, which `npm test` replays.
  */
 import { fork } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../../scripts/support/run-program.js';
 import type { Job, Report } from './child.js';
+import { addToCorpus, corpus } from './corpus.js';
 import { inputOf } from './mutate.js';
 import { complaintAbout } from './target.js';
 import { targets } from './targets/index.js';
@@ -25,7 +26,7 @@ const USAGE = `usage: npm run fuzz -- [options]
   --share 0.02     a part of the inputs (default: all)
   --target NAME    one target of ${targets.map(({ name }) => name).join(', ')}
   --seed N         chooses other inputs (default: 1)
-  --replay FILE    one stored input of test/fuzz/corpus
+  --replay NAME    one stored input of test/fuzz/corpus.jsonl
 `;
 
 /** Takes the inputs of all jobs, in a process of its own. Returns how many failed, and the jobs that are left. */
@@ -87,17 +88,18 @@ const countOf = (jobs: readonly Job[], name: string) => String(jobs.find((job) =
 function keep(name: string, seed: number, number: number, complaint: string): void {
   const target = targets.find((each) => each.name === name);
   if (target === undefined) throw new Error(complaint);
-  const file = `test/fuzz/corpus/${name}--${seed}-${number}`;
-  writeFileSync(file, inputOf(target, seed, number));
-  console.log(`${file}\n  ${complaint}\n  again: npm run fuzz -- --replay ${file}`);
+  const input = `${name}--${seed}-${number}`;
+  addToCorpus(input, inputOf(target, seed, number));
+  console.log(`${input}\n  ${complaint}\n  again: npm run fuzz -- --replay ${input}`);
 }
 
-async function replay(file: string): Promise<boolean> {
-  const [name] = basename(file).split('--');
-  const target = targets.find((each) => each.name === name);
-  if (target === undefined) throw new UsageError(`${file}: no target is called ${name}`);
-  const complaint = await complaintAbout(target, readFileSync(file));
-  console.log(`${file}: ${complaint ?? 'nothing is wrong with it'}`);
+async function replay(name: string): Promise<boolean> {
+  const input = corpus().get(name);
+  if (input === undefined) throw new UsageError(`test/fuzz/corpus.jsonl has no input '${name}'`);
+  const target = targets.find((each) => name.startsWith(`${each.name}--`));
+  if (target === undefined) throw new UsageError(`${name}: no target has this name`);
+  const complaint = await complaintAbout(target, input);
+  console.log(`${name}: ${complaint ?? 'nothing is wrong with it'}`);
   return complaint === undefined;
 }
 

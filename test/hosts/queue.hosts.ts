@@ -65,7 +65,12 @@ it.skipIf(unavailable !== undefined)(
     ]);
 
     const main = '/tmp/package/dist/src/cli/main.js';
-    const secrets = { REDIS_PASSWORD: PASSWORD, NODE_EXTRA_CA_CERTS: '/tmp/cert.pem', DRMAS_TEST_TOOL_MS: '100' };
+    const secrets = {
+      DRMAS_QUEUE_KEY: 'the key that the hosts have in common',
+      REDIS_PASSWORD: PASSWORD,
+      NODE_EXTRA_CA_CERTS: '/tmp/cert.pem',
+      DRMAS_TEST_TOOL_MS: '100',
+    };
     const host: HostOptions = {
       folders,
       files: { ...files, 'cert.pem': await readFile(join(keys, 'cert.pem'), 'utf8') },
@@ -86,7 +91,7 @@ it.skipIf(unavailable !== undefined)(
 
     const worker = async () => {
       const machine = await network.add(host);
-      const words = ['worker', '/tmp/mine.ts', '--url', url, '--concurrency', '4'];
+      const words = ['serve', 'worker', '/tmp/mine.ts', '--url', url, '--concurrency', '4'];
       return { machine, playing: machine.start(['node', main, ...words], secrets) };
     };
     const [cut, dies] = [await worker(), await worker()];

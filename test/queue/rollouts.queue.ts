@@ -1,73 +1,19 @@
 /** Episodes on a queue: a worker that dies costs time, and nothing else. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { cpus, loadavg, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import type { ChildProcess } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { cpus, loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { RunEvent, Step } from '../../src/base/core/events.js';
 import { RandomStream } from '../../src/base/core/random.js';
-import { kill, killAll, noRedis, REDIS, recipe, startWorker } from './workers.js';
+import { comparable, kill, killAll, noRedis, onQueue, startWorker, train } from './workers.js';
 
 const unavailable = await noRedis();
 if (unavailable !== undefined) console.log(`SKIPPED: the tests of rollouts on a queue, because ${unavailable}`);
-const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const KILLS = Number(process.env.DRMAS_TEST_KILLS ?? 20);
 
-let root: string;
-beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'drmas-queue-'));
-});
-afterAll(async () => {
-  await killAll();
-  await rm(root, { recursive: true, force: true });
-});
-
-/** Trains in a process of its own. */
-async function train(
-  name: string,
-  words: readonly string[],
-  toolMs: number,
-  file = recipe,
-): Promise<{ run: string; events: RunEvent[] }> {
-  const run = join(root, name);
-  const all = ['--import', 'tsx', program, 'train', file, '--run', run, '--threads', '1', '--json', ...words];
-  const child = spawn(process.execPath, all, { env: { ...process.env, DRMAS_TEST_TOOL_MS: `${toolMs}` } });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (part) => {
-    out += part;
-  });
-  child.stderr.on('data', (part) => {
-    err += part;
-  });
-  const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`the run ended with ${code}: ${err}`);
-  return {
-    run,
-    events: out
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as RunEvent),
-  };
-}
-
-const onQueue = (queue: string) => [
-  ...['--set', 'rollout.type=queue', '--set', `rollout.url=${REDIS}`, '--set', `rollout.queue=${queue}`],
-  ...['--set', 'rollout.leaseSeconds=1'],
-];
-
-/** The events, without times. */
-async function comparable({ run, events }: { run: string; events: RunEvent[] }) {
-  const lasting = events.filter(({ type }) => type === 'step' || type === 'evaluation');
-  const folder = join(run, 'episodes');
-  const files = (await readdir(folder)).sort();
-  return {
-    events: lasting.map(({ time: _, ...event }) => ({ ...event, seconds: 0, phaseSeconds: 0 })),
-    episodes: await Promise.all(files.map(async (file) => [file, await readFile(join(folder, file), 'utf8')])),
-  };
-}
+afterAll(killAll);
 
 describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
   it(`equal the rollouts of one process although workers are killed ${KILLS} times`, async () => {

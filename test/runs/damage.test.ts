@@ -1,12 +1,14 @@
 // @module-tag verify
 /** A damaged file of a run is noticed when it is read, named, and not used. `verify` finds all damage. */
-import { cp, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CheckpointError, RunError } from '../../src/base/core/errors.js';
 import type { RunEvent } from '../../src/base/core/events.js';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { followRuns } from '../../src/dashboard/watch/event-feed.js';
+import { RunCatalog } from '../../src/dashboard/watch/run-catalog.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { verifyRun } from '../../src/method/store/verify-run.js';
 import { evaluate, resume, train } from '../../src/runs/run/api.js';
@@ -71,6 +73,7 @@ const changes: [string, string, Damage | 'gone'][] = [
   ['a digest', `${last}/digests.json`, edited(/"sha256":"./, '"sha256":"g')],
   ['no digests', `${last}/digests.json`, 'gone'],
   ['a reference', 'references/solver/model.safetensors', flipped],
+  ['a missing file of a reference', 'references/solver/config.json', 'gone'],
   ['a longer name in the first event', 'events.jsonl', edited('"tiny"', '"tiny5"')],
   ['another digit in an old event', 'events.jsonl', edited(/"sampled":\d/, '"sampled":0')],
   ['a shorter log', 'events.jsonl', cut],
@@ -78,14 +81,25 @@ const changes: [string, string, Damage | 'gone'][] = [
   ['a line of digests', 'digests.jsonl', edited(/"bytes":\d/, '"bytes":7')],
 ];
 
+/** The contents of all files of a run but its lock, by path. */
+async function contentOf(path: string): Promise<Record<string, string>> {
+  const entries = await readdir(path, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && entry.name !== 'lock');
+  const content = files.map(async ({ parentPath, name }) => {
+    const at = join(parentPath, name);
+    return [at, (await readFile(at)).toString('base64')] as const;
+  });
+  return Object.fromEntries(await Promise.all(content));
+}
+
 describe('resume refuses', () => {
   it.each(changes)('%s', async (_, file, damage) => {
     const path = await damaged(stopped, file, damage);
-    const before = await readdir(path, { recursive: true });
+    const before = await contentOf(path);
     const error = await resume(path, definition, { threads: 1 }).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(file.endsWith('.jsonl') ? RunError : CheckpointError);
     expect((error as Error).message).toContain(join(path, file.replace(/cursor\.json$/, '')));
-    expect((await readdir(path, { recursive: true })).sort()).toEqual(before.sort());
+    expect(await contentOf(path)).toEqual(before);
     const parts = await verifyRun(path);
     expect(parts.filter(({ state }) => state === 'damaged').map((part) => part.path)).toEqual(
       expect.arrayContaining([file.startsWith(last) ? last : file.split('/').slice(0, 2).join('/')]),
@@ -168,6 +182,53 @@ describe('drmas doctor verify', () => {
       err: expect.stringMatching(/is not a run/),
     });
   });
+});
+
+describe('report, inspect and watch say in one line that files differ', () => {
+  const line =
+    /files of \S+ differ from what was written: (events|episodes\/step-000001)\.jsonl.*; drmas doctor verify \S+ lists them/;
+
+  it.each([
+    ['a changed episode', 'episodes/step-000001.jsonl', edited(/"team":\d/, '"team":7')],
+    [
+      'a shortened log',
+      'events.jsonl',
+      (bytes: Buffer) => bytes.subarray(0, bytes.lastIndexOf('\n', bytes.length - 2) + 1),
+    ],
+  ])('%s', async (_, file, damage) => {
+    const path = await damaged(whole.path, file, damage);
+    const to = join(path, 'report.html');
+    expect(await drmas(['report', path, '--to', to])).toMatchObject({ code: 0, err: expect.stringMatching(line) });
+    expect(await readFile(to, 'utf8')).toMatch(line);
+    expect(await drmas(['inspect', path])).toMatchObject({ code: 0, err: expect.stringMatching(line) });
+    const catalog = new RunCatalog(path);
+    for await (const message of followRuns(catalog, ['run'], AbortSignal.timeout(10_000))) {
+      if (message.type !== 'events' || message.data.reset) continue;
+      expect(message.data.events).toMatchObject([{ type: 'warning', message: expect.stringMatching(line) }]);
+      return;
+    }
+    expect.unreachable('no warning came');
+  });
+
+  it('and nothing about whole files', async () => {
+    const to = join(root, 'report.html');
+    expect(await drmas(['report', whole.path, '--to', to])).toMatchObject({ code: 0, err: '' });
+    expect(await drmas(['inspect', whole.path])).toMatchObject({ code: 0, err: '' });
+  });
+});
+
+it('verify lists what a killed process left behind, and the next resume removes it', async () => {
+  const path = await copyOf(stopped);
+  const leftovers = ['.tmp-a', 'checkpoints/.tmp-step-000004', 'references/.tmp-solver'];
+  for (const name of leftovers) {
+    await mkdir(join(path, name));
+    await writeFile(join(path, name, 'model.safetensors'), 'half');
+  }
+  const { code, out } = await drmas(['doctor', 'verify', path]);
+  expect(code).toBe(0);
+  for (const name of leftovers) expect(out).toContain(`unchecked  ${name}: was not written to its end`);
+  await resume(path, definition, { threads: 1 });
+  expect((await drmas(['doctor', 'verify', path])).out).not.toContain('.tmp-');
 });
 
 it('changed episodes of the past are said and do not stop a run, which learns nothing from them', async () => {

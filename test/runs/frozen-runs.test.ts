@@ -130,7 +130,7 @@ describe('frozen runs', () => {
   const built = existsSync(new URL('../../dist/src/index.js', import.meta.url));
   it.skipIf(!redisAnswers || !built)('lora on a queue', async () => {
     const queue = `frozen-${process.pid}`;
-    const words = ['--import', 'tsx', program, 'worker', '--url', redis, '--queue', queue];
+    const words = ['--import', 'tsx', program, 'serve', 'worker', file('lora.ts'), '--url', redis, '--queue', queue];
     const worker: ChildProcess = spawn(process.execPath, words, { stdio: 'ignore' });
     try {
       const run = join(root, 'queue');

@@ -1,12 +1,16 @@
 // @module-tag verify
 /** Runs whose policies an engine elsewhere samples. */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { readTokenizer } from '../../src/engine/formats.js';
 import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import { type SamplerInput, sglang, vllm } from '../../src/engine/samplers/sampler-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';
 import { tinker } from '../../src/tinker/client/tinker-spec.js';
+import { type Lie, lies, liesOfTwoLists, withLie } from '../support/lying-sampler.js';
+import { playedBits } from '../support/played-bits.js';
 import { SamplerFake } from '../support/sampler-fake.js';
 import { serveTinker } from '../support/serve-tinker.js';
 import { writeSymbolsModel } from '../support/tinker-fake/run.js';
@@ -41,7 +45,7 @@ it('learns from what vLLM sampled with the weights of each update, as if it had 
 });
 
 it('warns of an engine whose log-probs are not the trainer’s', async () => {
-  fakes.sglang.gap = 0.2;
+  fakes.sglang.gap = -0.2; // not above 0: such log-probs are refused
   const run = await trainTiny(root, recipe(sglang({ url: fakes.sglang.url }), {}, ['training.steps=1']));
   fakes.sglang.gap = 0;
   for (const gap of await gapsOf(run)) expect(gap).toBeCloseTo(0.2, 3);
@@ -50,9 +54,36 @@ it('warns of an engine whose log-probs are not the trainer’s', async () => {
   );
 });
 
+it('trains and stores no number of an engine that lies in every third answer, and each failed episode says why', async () => {
+  const { vocabSize } = await readTokenizer(nodeFiles, base);
+  const kinds = [...lies(vocabSize), ...liesOfTwoLists];
+  let answers = 0;
+  fakes.vllm.lie = (text) => {
+    const lie = kinds[Math.floor(answers / 3) % kinds.length] as Lie;
+    return answers++ % 3 === 0 ? withLie('vllm', lie, text) : text;
+  };
+  const run = await trainTiny(root, recipe(vllm({ url: fakes.vllm.url }))).finally(() => {
+    fakes.vllm.lie = undefined;
+  });
+  expect(answers).toBeGreaterThan(3 * kinds.length); // each lie was told
+  const { played, failures } = await playedBits(run);
+  expect(failures.length).toBeGreaterThanOrEqual(kinds.length);
+  for (const failure of failures) {
+    expect(failure).toMatchObject({ reason: 'backend' });
+    expect(failure?.message).toMatch(/^(solver|verifier): .*http:\/\/127\.0\.0\.1:\d+/);
+  }
+  for (const { response, logprobs } of played.flat()) {
+    expect(response.every((id) => Number.isInteger(id) && id >= 0 && id < vocabSize)).toBe(true);
+    expect(logprobs.every((each) => Number.isFinite(each) && each <= 0.01)).toBe(true);
+    expect(logprobs).toHaveLength(response.length);
+  }
+  for (const gap of await gapsOf(run)) expect(gap).toBe(0); // the episodes that count are the engine's honest ones
+});
+
 it('samples on vLLM a policy that a server of the Tinker protocol trains', async () => {
   const server = await serveTinker({ model: base, store: join(root, 'store') });
   try {
+    vi.stubEnv('TINKER_API_KEY', server.apiKey); // the download of adapters reads it there alone
     const backend = tinker({ url: server.url });
     const run = await trainTiny(root, recipe(vllm({ url: fakes.vllm.url }), { backend }, ['training.steps=2']));
     for (const gap of await gapsOf(run)) expect(gap).toBeLessThan(1e-6);

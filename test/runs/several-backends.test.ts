@@ -2,7 +2,7 @@
 /** One team on several engines: the embedded engine and a server, and two servers. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BackendError } from '../../src/base/core/errors.js';
 import { nodeHost } from '../../src/base/platform/node-host.js';
 import type { Backend } from '../../src/engine/contract/backend.js';
@@ -47,7 +47,9 @@ const serve = async () => {
 let url = '';
 beforeAll(async () => {
   base = await writeSymbolsModel(root);
-  url = (await serve()).url;
+  const server = await serve();
+  url = server.url;
+  vi.stubEnv('TINKER_API_KEY', server.apiKey); // an export reads it there alone
 });
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 

@@ -40,35 +40,56 @@ async function run(code: string, act: (group: number, output: string) => void = 
     output += text;
     act(child.pid as number, output);
   });
-  const [, signal] = await once(child, 'close');
-  return { output, signal };
+  const [exitCode, signal] = await once(child, 'close');
+  return { output, signal, exitCode };
 }
 
 it.each([
   ['a loop', 'for (;;);'],
   ['a regular expression', "/^(a+)+$/.test('a'.repeat(60) + 'b')"],
+  ['microtasks', 'const next = () => queueMicrotask(next); next();'],
+  ['awaits of nothing', 'void (async () => { for (;;) await null; })();'],
 ])('code that does not return is named, and its process ends when the time is up: %s', async (_, blocks) => {
-  const { output, signal } = await run(program(900, blocks));
-  expect(signal).toBe('SIGKILL');
-  expect(output).toMatch(
-    /^warning: the team 'bad' on t\/0 does not return, at\n(.*\n)*? +at play \(.*program\.mts:\d+/,
-  );
+  const { output, exitCode } = await run(program(3_000, blocks));
+  expect(exitCode).toBe(1);
+  expect(output).toMatch(/^warning: the team 'bad' on t\/0 does not return, at\n(.*\n)*? +at .*program\.mts:\d+/);
   expect(output).toContain("Its episode's time is up.");
 });
 
-it('Ctrl-C ends a process whose main thread hears nothing', async () => {
-  let pressed = false;
-  const { output, signal } = await run(program(600_000, "process.on('SIGINT', () => {}); for (;;);"), (group, text) => {
-    if (pressed || !text.includes('Ctrl-C ends the process')) return;
-    pressed = true;
-    const press = setInterval(() => {
-      try {
-        process.kill(-group, 'SIGINT');
-      } catch {
-        clearInterval(press);
-      }
-    }, 200);
+const END_OF_PLAY =
+  "const end = watchTeams(600_000); end(); process.on('SIGINT', () => {}); process.on('SIGTERM', () => {});";
+
+it.each(
+  (['SIGINT', 'SIGTERM'] as const).flatMap((signal) =>
+    ['for (;;);', 'void (async () => { for (;;) await null; })();'].map((blocks) => [signal, blocks] as const),
+  ),
+)('%s ends a process whose main thread hears nothing, also after the rollout: %s', async (name, blocks) => {
+  let isPressed = false;
+  const code = program(600_000, blocks).replace('watchTeams(600000);', END_OF_PLAY);
+  const { output, signal } = await run(code, (pid, text) => {
+    if (isPressed || !text.includes('Ctrl-C ends the process')) return;
+    isPressed = true;
+    process.kill(pid, name);
   });
-  expect(signal).toBe('SIGKILL');
-  expect(output).toContain("interrupted: the team 'bad' on t/0 does not return, at");
+  expect(signal).toBe(name);
+  expect(output).toContain("warning: the team 'bad' on t/0 does not return, at");
+});
+
+it('listeners of signals come back when the code returns', async () => {
+  const blocks = 'const until = Date.now() + 2_500; while (Date.now() < until);';
+  const hears = "process.on('SIGTERM', () => process.exit(41));\nrunInScope(scope";
+  const signal = "setTimeout(() => process.kill(process.pid, 'SIGTERM'), 500);";
+  const { exitCode } = await run(program(600_000, blocks).replace('runInScope(scope', hears).concat(signal));
+  expect(exitCode).toBe(41);
+});
+
+it('memory that is nearly full is reported before it is full', async () => {
+  const grows = 'const all = []; for (;;) all.push(new Array(1e5).fill(0.5 + all.length));';
+  const { output } = await run(
+    program(600_000, grows).replace(
+      'const alive',
+      "import v8 from 'node:v8';\nv8.setFlagsFromString('--max-old-space-size=300');\nconst alive",
+    ),
+  );
+  expect(output).toMatch(/^warning: the JavaScript objects of this process take \d+ MB of at most \d+ MB/m);
 });

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import type { TurnRecord } from '../../src/base/core/advantage.js';
-import { estimateAdvantages } from '../../src/method/advantage/estimate.js';
-import { type Estimator, estimatorSchema, estimators } from '../../src/method/advantage/estimators/index.js';
 import { settingsSchema } from '../../src/method/advantage/named-choices.js';
+import { type Estimator, estimateAdvantages } from '../../src/runs/composition/estimate-advantages.js';
+import { standard } from '../../src/runs/composition/standard.js';
 
 function bare(choice: z.core.$ZodType): z.core.$ZodType {
   return choice instanceof z.ZodOptional || choice instanceof z.ZodDefault ? bare(choice.def.innerType) : choice;
@@ -23,7 +23,7 @@ function valuesOf(choice: z.core.$ZodType): readonly unknown[] {
  * Every combination of an estimator's words and switches, each with its numbers as they are by default and moved one by
  * one. The choices that many estimators share have their defaults.
  */
-export const variants: readonly Estimator[] = estimators.flatMap(({ schema, type }) => {
+export const variants: readonly Estimator[] = standard.estimators.flatMap(({ schema, type }) => {
   const choices = Object.entries(schema.shape)
     .filter(([name]) => name !== 'type' && !(name in settingsSchema.shape))
     .map(([name, choice]) => [name, bare(choice)] as const);
@@ -36,7 +36,7 @@ export const variants: readonly Estimator[] = estimators.flatMap(({ schema, type
   const moved = numbers.flatMap(([name, choice]) =>
     combinations.flatMap((one) => valuesOf(choice).map((value) => ({ ...one, [name]: value }))),
   );
-  return [...combinations, ...moved].map((one) => estimatorSchema.parse(one));
+  return [...combinations, ...moved].map((one) => schema.parse(one) as Estimator);
 });
 
 export const reward = fc.integer({ min: -40, max: 40 }).map((n) => n / 10);

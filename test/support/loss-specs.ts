@@ -1,8 +1,9 @@
 /** Specs of every declared loss, so that a new one is held to the laws by its row alone. */
 import type { LossDeclaration } from '../../src/engine/loss/define-loss.js';
 import type { Aggregation } from '../../src/engine/loss/loss-settings.js';
-import { type LossSpec, lossKind } from '../../src/engine/loss/loss-spec.js';
-import { losses } from '../../src/engine/loss/losses/index.js';
+import { type AnyLoss, lossKind, lossNamed } from '../../src/engine/loss/loss-spec.js';
+import { labLosses } from '../../src/lab/index.js';
+import { standard } from '../../src/runs/composition/standard.js';
 
 const aggregations: readonly Aggregation[] = [
   'token-mean',
@@ -23,15 +24,15 @@ const corrections = [
 ];
 
 /** The loss with the settings that it has among these, the others at their defaults. */
-function specOf({ type, schema }: LossDeclaration, settings: Readonly<Record<string, unknown>>): LossSpec {
+function specOf({ type, schema }: LossDeclaration, settings: Readonly<Record<string, unknown>>): AnyLoss {
   const present = Object.entries(settings).filter(([name]) => name in schema.shape);
-  return schema.parse({ type, ...Object.fromEntries(present) }) as LossSpec;
+  return lossNamed(schema.parse({ type, ...Object.fromEntries(present) }) as { readonly type: string }, labLosses);
 }
 
 const has = ({ schema }: LossDeclaration, setting: string) => setting in schema.shape;
 
 /** Every loss with its defaults, with each aggregation and with each way of correcting importance. */
-export const everySpec: readonly LossSpec[] = losses.flatMap((loss: LossDeclaration) => [
+export const everySpec: readonly AnyLoss[] = standard.losses.flatMap((loss: LossDeclaration) => [
   specOf(loss, {}),
   ...(has(loss, 'aggregate') ? aggregations : aggregations.slice(0, 1)).map((aggregate) =>
     specOf(loss, { ...bounds, aggregate }),
@@ -42,7 +43,7 @@ export const everySpec: readonly LossSpec[] = losses.flatMap((loss: LossDeclarat
 ]);
 
 /** Every loss once, and once with corrected importance if it allows that; the aggregations in turn. */
-export const someSpecs: readonly LossSpec[] = losses.flatMap((loss: LossDeclaration, i) => {
+export const someSpecs: readonly AnyLoss[] = standard.losses.flatMap((loss: LossDeclaration, i) => {
   const settings = { ...bounds, aggregate: aggregations[i % aggregations.length] };
   const plain = specOf(loss, settings);
   return has(loss, 'importanceCorrection') ? [plain, specOf(loss, { ...settings, ...truncated })] : [plain];
@@ -51,4 +52,4 @@ export const someSpecs: readonly LossSpec[] = losses.flatMap((loss: LossDeclarat
 /**
  * Whether the losses of parts of a mini-batch add up to the loss of the whole: not if it has constants of the batch.
  */
-export const addsUp = (spec: LossSpec): boolean => !lossKind(spec).prepares;
+export const addsUp = (spec: AnyLoss): boolean => !lossKind(spec).prepares;

@@ -18,5 +18,6 @@ export async function playedBits(run: RunDirectory) {
   const played = episodes
     .flat()
     .map(({ turns }) => turns.map(({ prompt, response, logprobs }) => ({ prompt, response, logprobs })));
-  return { events: JSON.parse(plain) as EventBody[], files, played };
+  const failures = episodes.flat().flatMap(({ failure }) => (failure === undefined ? [] : [failure]));
+  return { events: JSON.parse(plain) as EventBody[], files, played, failures };
 }

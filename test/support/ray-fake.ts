@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Hono } from 'hono';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
-import { listen } from '../../src/base/platform/listen.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 import type { RayJob } from '../../src/cluster/ray/ray-client.js';
 
 interface FakeJob {
@@ -114,7 +114,7 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
     await end(job);
     return c.json({ stopped: true });
   });
-  const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+  const listening = await listen({ app, guard: () => undefined }, { host: '127.0.0.1', port: 0 });
   return {
     url: listening.url,
     packages,

@@ -6,7 +6,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
-import { listen } from '../../src/base/platform/listen.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 
 export interface S3Request {
   readonly method: string;
@@ -94,7 +94,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
       }
     }
   });
-  const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+  const listening = await listen({ app, guard: () => undefined }, { host: '127.0.0.1', port: 0 });
   const fake: S3Fake = {
     url: listening.url,
     stored,

@@ -4,8 +4,8 @@
  */
 import { Hono } from 'hono';
 import { messageOf } from '../../src/base/core/errors.js';
-import { listen } from '../../src/base/platform/listen.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 import type { ModelHandle } from '../../src/engine/contract/handles.js';
 import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 
@@ -37,6 +37,8 @@ export class SamplerFake {
   mixed = false;
   /** By how much its log-probs are off. */
   gap = 0;
+  /** Changes the JSON text of each sampled answer; undefined leaves it honest. */
+  lie: ((answer: string) => string) | undefined;
   /** So many requests from now on are answered by a server that is just coming up. */
   busy = 0;
   #adapters = new Map<string, ModelHandle>();
@@ -67,7 +69,7 @@ export class SamplerFake {
     const whole = await opened(backend, { type: 'directory', directory: options.directory });
     const app = new Hono();
     const requests: SamplerFake['requests'] = [];
-    const { url, close } = await listen(app, { host: '127.0.0.1', port: 0 });
+    const { url, close } = await listen({ app, guard: () => undefined }, { host: '127.0.0.1', port: 0 });
     const fake = new SamplerFake(options, backend, whole, { url, requests, close });
     app.use(async (c, next) => {
       if (fake.busy > 0) {
@@ -76,7 +78,13 @@ export class SamplerFake {
       }
       fake.keys.add(c.req.header('authorization'));
       if (c.req.method === 'POST') requests.push({ path: c.req.path, body: await c.req.json() });
-      return next();
+      await next();
+      if (fake.lie === undefined || !/completions|generate/.test(c.req.path)) return undefined;
+      const { status } = c.res;
+      const text = fake.lie(await c.res.text());
+      c.res = undefined;
+      c.res = new Response(text, { status, headers: { 'content-type': 'application/json' } });
+      return undefined;
     });
     if (options.type === 'vllm') fake.#vllm(app);
     else fake.#sglang(app);

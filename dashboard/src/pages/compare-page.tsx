@@ -1,5 +1,4 @@
 import { useMemo } from 'preact/hooks';
-import { percent } from '../../../src/base/host.js';
 import { type AgentMeasure, agentMeasures, valuesOf } from '../../../src/runs/analysis.js';
 import { Chart } from '../chart/chart.js';
 import { type Line, pointsOf } from '../chart/chart-data.js';
@@ -7,7 +6,7 @@ import { Swatch } from '../chart/swatch.js';
 import { colourClass } from '../chart/theme.js';
 import { StateBadge } from '../parts/state-badge.js';
 import { Table } from '../parts/table.js';
-import { clean, intervalText, pointsText } from '../parts/texts.js';
+import { clean, intervalText, pointsText, scoreText } from '../parts/texts.js';
 import { runAddress } from '../routes.js';
 import { type HeardRun, useHeard } from '../run-store.js';
 
@@ -120,15 +119,17 @@ function Summary({ runs }: { readonly runs: readonly HeardRun[] }) {
       </span>
     );
     if (listed === undefined || listed.state === 'unreadable') return [named, 'unreadable', '', '', '', '', '', ''];
-    const { first, last, estimator, seed, steps, spikes, state } = listed;
+    const { first, last, headline, estimator, seed, steps, spikes, state } = listed;
     return [
       named,
       <StateBadge key="state" state={state} />,
       clean(estimator ?? ''),
       seed ?? '',
       steps,
-      first === null ? '' : percent(first.averageAtK),
-      last === null ? '' : `${percent(last.averageAtK)} ${intervalText(last)}`,
+      first === null ? '' : scoreText(first, headline),
+      last === null
+        ? ''
+        : `${scoreText(last, headline)}${headline === 'reward' ? ' reward' : ` ${intervalText(last)}`}`,
       spikes,
     ];
   });

@@ -165,7 +165,7 @@ function RunRow({ run, chosen, toggle }: RunRowProps) {
         <StateBadge state={run.state} />
       </td>
       <td>
-        <ScoreBar first={run.first} last={run.last} />
+        <ScoreBar first={run.first} last={run.last} headline={run.headline} />
       </td>
       <td>
         <Sparkline values={run.rewards} label="training reward" />

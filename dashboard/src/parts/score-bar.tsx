@@ -1,9 +1,18 @@
-import type { ScorePoint } from '../../../src/runs/analysis.js';
+import type { RunFacts } from '../../../src/runs/analysis.js';
 import { intervalText, pointsText, scoreText } from './texts.js';
 
 /** A score with its interval on a scale from 0 to 1, the first one as a tick, and the gain beside it. */
-export function ScoreBar({ first, last }: { readonly first: ScorePoint | null; readonly last: ScorePoint | null }) {
+export function ScoreBar({ first, last, headline }: Pick<RunFacts, 'first' | 'last' | 'headline'>) {
   if (last === null) return <span class="faint">no score yet</span>;
+  if (headline === 'reward')
+    return (
+      <span class="score" title={`mean reward at step ${last.step}`}>
+        <b>{scoreText(last, headline)}</b>{' '}
+        <span class="faint">
+          reward{first === null || first.step === last.step ? '' : `, first ${scoreText(first, headline)}`}
+        </span>
+      </span>
+    );
   const at = (value: number) => 2 + 96 * Math.min(1, Math.max(0, value));
   const gain = first === null || first.step === last.step ? undefined : last.averageAtK - first.averageAtK;
   return (

@@ -1,12 +1,15 @@
 /** Numbers and times as the page writes them. */
 
-import { duration, percent } from '../../../src/base/host.js';
+import { duration, percent, significant } from '../../../src/base/host.js';
+import type { Headline } from '../../../src/base/nouns.js';
 import type { ScorePoint } from '../../../src/runs/analysis.js';
 
 /** A text of a model or a user as one may show it: control characters, other than line feeds, as dots. */
 export { visible as clean } from '../../../src/base/host.js';
 
-export const scoreText = ({ averageAtK }: ScorePoint) => percent(averageAtK);
+/** The number that stands for a run at an evaluation: its score, or its mean reward. */
+export const scoreText = ({ averageAtK, reward }: ScorePoint, headline: Headline = 'score') =>
+  headline === 'reward' ? significant(reward ?? 0) : percent(averageAtK);
 
 export const intervalText = ({ low, high }: { readonly low: number; readonly high: number }) =>
   `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;

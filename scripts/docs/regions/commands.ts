@@ -1,4 +1,4 @@
-import { commands } from '../../../src/cli/commands/index.js';
+import { commands, shortNames } from '../../../src/cli/commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../../src/cli/define-command.js';
 import { type Region, table } from '../pages.js';
 
@@ -6,16 +6,19 @@ import { type Region, table } from '../pages.js';
 export const commandTable: Region = {
   name: 'command-table',
   render: () =>
-    table(
-      ['command', 'does'],
-      commands.map((command) => [`\`${usageOf(command)}\``, command.description]),
-    ),
+    [
+      table(
+        ['command', 'does'],
+        commands.map((command) => [`\`${usageOf(command)}\``, command.description]),
+      ),
+      ...shortNames.map((command) => `\`${usageOf(command)}\` is short for \`${command.shortFor}\`.`),
+    ].join('\n\n'),
 };
 
 /** Every command with its arguments, flags and examples, from its declaration. */
 export const commandPages: Region = {
   name: 'commands',
-  render: () => commands.flatMap(withSubcommands).map(section).join('\n\n'),
+  render: () => [...commands, ...shortNames].flatMap(withSubcommands).map(section).join('\n\n'),
 };
 
 const withSubcommands = (command: Command): Command[] => [

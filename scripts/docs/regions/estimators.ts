@@ -1,6 +1,6 @@
-import { estimators as declared } from '../../../src/method/advantage/estimators/index.js';
 import { settingsSchema } from '../../../src/method/advantage/named-choices.js';
 import { signals } from '../../../src/method/training/signals/index.js';
+import { standard } from '../../../src/runs/composition/standard.js';
 import { defaultText, inputNode } from '../json-schema.js';
 import { type Region, table } from '../pages.js';
 
@@ -15,7 +15,7 @@ export const estimators: Region = {
   render: () =>
     table(
       ['type', 'advantage', 'defaults', 'from', 'when to use'],
-      declared.map(({ type, schema, formula, source, use, traits }) => [
+      standard.estimators.map(({ type, schema, formula, source, use, traits }) => [
         `\`${type}\``,
         formula,
         Object.entries(inputNode(schema).properties ?? {})

@@ -1,4 +1,4 @@
-import { losses as declared } from '../../../src/engine/loss/losses/index.js';
+import { standard } from '../../../src/runs/composition/standard.js';
 import { type Region, table } from '../pages.js';
 
 /** Every policy loss with its formula, from its declaration. */
@@ -7,6 +7,6 @@ export const losses: Region = {
   render: () =>
     table(
       ['type', 'loss of a token', 'from', 'when to use'],
-      declared.map(({ type, formula, source, use }) => [`\`${type}\``, formula, source, use]),
+      standard.losses.map(({ type, formula, source, use }) => [`\`${type}\``, formula, source, use]),
     ),
 };

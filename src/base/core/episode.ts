@@ -89,12 +89,23 @@ export interface Turn {
   readonly duration?: number;
 }
 
-export type FailureReason = 'error' | 'overlong' | 'timeout' | 'too-many-turns' | 'reward' | 'backend';
+export type FailureReason =
+  | 'error'
+  | 'invalid-output'
+  | 'overlong'
+  | 'timeout'
+  | 'too-many-turns'
+  | 'reward'
+  | 'backend';
 
 /** The cause of an episode that did not reach its end. A failed episode is data, not a crash. */
 export interface Failure {
   readonly reason: FailureReason;
   readonly message: string;
+  /** The agent whose call failed. Absent if no single agent is the cause. */
+  readonly agent?: string;
+  /** True if `play` had returned and only the reward's part was missing. Absent for the reason `reward`, which says it. */
+  readonly scoring?: true;
   /** The stack of the error, with file and line, if the team's code threw it. */
   readonly stack?: string;
 }
@@ -140,6 +151,11 @@ export interface Episode<Data = unknown> {
    * calls are no turns. Absent if there were none.
    */
   readonly refused?: Readonly<Record<string, number>>;
+  /**
+   * The number of calls by agent that `play` did not wait for before it returned. Such calls are no turns. Absent if
+   * there were none.
+   */
+  readonly unanswered?: Readonly<Record<string, number>>;
   readonly failure?: Failure;
 }
 
@@ -176,6 +192,19 @@ export function successOf({ score }: Pick<Episode, 'score'>): number {
   if (success !== undefined) return success;
   const { correct } = parts;
   return correct === undefined ? Number(team >= 1) : Math.min(1, Math.max(0, correct));
+}
+
+/**
+ * Whether policies may learn from an episode: it did not fail, or it failed because the output of an agent did not fit
+ * what the team's code needs. The second kind has the reward 0 and keeps the penalties of its turns.
+ */
+export function isLesson({ failure }: Pick<Episode, 'failure'>): boolean {
+  return failure === undefined || failure.reason === 'invalid-output';
+}
+
+/** Whether only the score of an episode is missing: `play` returned an outcome, and the reward failed. */
+export function isUnscored({ failure }: Pick<Episode, 'failure'>): boolean {
+  return failure !== undefined && (failure.reason === 'reward' || failure.scoring === true);
 }
 
 /** An agent's reward for the episode: its own if the team's code gave one, else the team's. */

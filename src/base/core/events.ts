@@ -20,6 +20,12 @@ export interface EventStamp {
   readonly version: number;
 }
 
+/** A message while the models are opened, before `run.started`: kernels are compiled, a model is downloaded. */
+export interface Preparing {
+  readonly type: 'preparing';
+  readonly message: string;
+}
+
 /** Progress of the warm start (supervised training on traces) of one policy. */
 export interface Warmup {
   readonly type: 'warmup';
@@ -178,6 +184,8 @@ export interface Step {
     readonly failed: number;
     /** The rejected calls of these episodes by agent, such as prompts that do not fit. Absent if there were none. */
     readonly refused?: Readonly<Record<string, number>>;
+    /** The calls by agent that `play` did not wait for. Absent if there were none. */
+    readonly unanswered?: Readonly<Record<string, number>>;
   };
   /** The mean success of the episodes, 0 to 1. */
   readonly success?: number;
@@ -253,6 +261,8 @@ export interface EpisodeFailed {
   readonly episode: number;
   readonly reason: string;
   readonly message: string;
+  /** The agent whose call failed. Absent if no single agent is the cause. */
+  readonly agent?: string;
   /** The place where the team's code threw, with file and line. Absent if it did not throw. */
   readonly stack?: string;
   readonly action: 'exclude' | 'zero';
@@ -277,6 +287,7 @@ export interface RunFinished {
 
 /** An event before the log stamps it with time and version. */
 export type EventBody =
+  | Preparing
   | RunStarted
   | Warmup
   | Step

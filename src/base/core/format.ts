@@ -36,10 +36,12 @@ export function significant(value: number | null): string {
   return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(size >= 0.1 ? 2 : 4);
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters to replace them
+const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/g;
+
 /** A model's text, safe to print in a terminal: a dot replaces each control character other than a line feed. */
 export function visible(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters to replace them
-  return text.replaceAll(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/g, '\u00b7');
+  return text.replaceAll(CONTROLS, '\u00b7');
 }
 
 /** The beginning of a text on one line, at most `longest` characters; error messages quote it. */
@@ -59,6 +61,12 @@ export function byteText(bytes: number): string {
   return `${(bytes / size).toFixed(1)} ${unit}`;
 }
 
-/** A word, quoted for a POSIX shell if necessary. */
+/**
+ * A word, quoted for a POSIX shell if necessary. `printf` writes its control characters, so that none of them reaches
+ * the terminal that shows the command.
+ */
 export const shellWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''").replaceAll(CONTROLS, printed)}'`;
+
+const printed = (character: string) =>
+  `'"$(printf '${[...new TextEncoder().encode(character)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')}')"'`;

@@ -40,6 +40,21 @@ function listen(): void {
   listening = true;
   process.on('unhandledRejection', strayRejection);
   process.on('uncaughtException', strayException);
+  const { queueMicrotask } = globalThis;
+  globalThis.queueMicrotask = (callback) => queueMicrotask(guarded(callback));
+}
+
+/** A callback of a scope whose error goes to the scope: Node reports an error of `queueMicrotask` without its context. */
+function guarded(callback: () => void): () => void {
+  const scope = current.getStore();
+  if (scope === undefined || typeof callback !== 'function') return callback;
+  return () => {
+    try {
+      callback();
+    } catch (error) {
+      scope.stray(error);
+    }
+  };
 }
 
 function strayRejection(reason: unknown): void {

@@ -10,7 +10,8 @@ function prepare(): Promise<void> {
   prepared ??= (async () => {
     // Sources run with a loader for TypeScript, which loads the modules of users too.
     if (extname(fileURLToPath(import.meta.url)) !== '.js') return;
-    const { register } = await import('tsx/esm/api');
+    // Computed, so that no bundler follows it into a program that imports no modules of users.
+    const { register } = (await import(import.meta.resolve('tsx/esm/api'))) as typeof import('tsx/esm/api');
     register();
     registerHooks(new URL('./package-hook.js', import.meta.url));
   })();

@@ -1,4 +1,6 @@
 /** One HTTP request that stays with its intended server, with a limit on the answer's length. */
+
+import { waitMs } from '../core/clock.js';
 import { AnswerError } from '../core/errors.js';
 import { byteText } from '../core/format.js';
 import type { Secret } from '../core/secret.js';
@@ -50,7 +52,7 @@ export async function webRequest(url: string, request: WebRequest): Promise<WebA
   const stopListening = onAbort(signal, () => controller.abort(signal.reason));
   // Not AbortSignal.timeout: Node 20 may collect it as garbage inside AbortSignal.any, and it never fires.
   const late = () => controller.abort(new DOMException(`no answer within ${timeoutMs} ms`, 'TimeoutError'));
-  const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
+  const timer = timeoutMs === undefined ? undefined : setTimeout(late, waitMs(timeoutMs));
   try {
     // Node's `fetch` may wait for ever if it is aborted in the middle of a compressed body.
     return await unlessAborted(answerTo(url, { ...request, signal: controller.signal }), controller.signal);

@@ -8,7 +8,7 @@ import { ablationLines, endedLine } from '../reporter/ablation-printer.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { screenOf } from '../reporter/screen.js';
 import { StatusLines } from '../reporter/status-lines.js';
-import { duration, nearPath, wrap } from '../reporter/text-layout.js';
+import { duration, nearPath, nextCommands, wrap } from '../reporter/text-layout.js';
 import { onRay, withRay } from '../with-ray.js';
 
 /** Jobs that are submitted and watched concurrently. Ray starts as many of them as it has CPUs for. */
@@ -97,9 +97,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
         ...ablationLines(result, width),
         '',
         `runs in ${directory}`,
-        'next',
-        `  npx drmas watch ${directory}`,
-        `  npx drmas report ${directory}`,
+        ...nextCommands(['watch', directory], ['report', directory]),
       ),
     interrupted: (next) => say('', next),
   };

@@ -4,6 +4,7 @@ import { device, integer, json, model, repeated, set, text, track, withDevice } 
 import { type AblationFlags, type AblationView, reportAblation } from '../report-ablation.js';
 import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
 import { screenOf } from '../reporter/screen.js';
+import { nextCommands } from '../reporter/text-layout.js';
 
 /** The default comparison: rewards normalised for each agent, and over all agents. */
 const ESTIMATORS = 'advantage.type=drmas,grpo';
@@ -11,6 +12,7 @@ const ESTIMATORS = 'advantage.type=drmas,grpo';
 /** An ablation of one pair: trains variants with one seed from one warm start and shows them side by side. */
 export const compare = defineCommand({
   name: 'compare',
+  shortFor: 'drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1',
   description: 'train a recipe with Dr. MAS and with GRPO, side by side: an ablation of one pair',
   details:
     'trains the values of `--vary key=a,b` (default: the estimators drmas and grpo) from the same warm start with the same seed, and shows scores, curves and agents side by side. It is an ablation of one pair: `drmas ablate` on its directory adds pairs and intervals. Given its directory, it resumes an interrupted comparison',
@@ -57,7 +59,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
     onProgress: (run, progress) => reporter.progress(run, progress),
     onEnd: (run) => reporter.end(run),
     finish: (result, directory) =>
-      reporter.finish(result, ['next', `  npx drmas ablate ${directory} --seeds 5`, `  npx drmas report ${directory}`]),
+      reporter.finish(result, nextCommands(['ablate', directory, '--seeds', '5'], ['report', directory])),
     interrupted: (next) => reporter.interrupted(next),
   };
 }

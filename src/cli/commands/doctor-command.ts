@@ -71,8 +71,10 @@ export const doctor = defineCommand({
 async function diagnose(context: CommandContext): Promise<Diagnosis> {
   const { environment } = context;
   const onProgress = (message: string) => void context.stderr.write(`${message}\n`);
-  const { kernels, notice } = await selectKernels({ threads: availableParallelism(), environment, onProgress });
-  const { name, isa, bfloat16Products: narrowProducts, threads } = kernels;
+  // The kernels of most runs, which are in float32. Those for bfloat16 are compiled when a run needs them.
+  const request = { threads: availableParallelism(), bfloat16Products: 'widened' } as const;
+  const { kernels, notice } = await selectKernels({ ...request, environment, onProgress });
+  const { name, isa, bfloat16Products, fastestBfloat16Products: narrowProducts = bfloat16Products, threads } = kernels;
   kernels.dispose();
   const native = await inspectNative({ environment });
   const cache = cacheDirectory(environment);

@@ -28,7 +28,6 @@ export const commands: readonly Command[] = [
   train,
   resume,
   evaluate,
-  compare,
   ablate,
   watch,
   report,
@@ -37,14 +36,17 @@ export const commands: readonly Command[] = [
   exportPolicy,
   serve,
   chat,
-  worker,
   improve,
   doctor,
 ];
 
+/** Short names: each stands for another command with certain flags, and shows the result in its own form. */
+export const shortNames: readonly Command[] = [compare];
+
 /** Commands of the previous version under their old names. They work in this version, with a notice on stderr. */
 export const formerCommands: readonly Command[] = [
   probe,
+  { ...worker, replacedBy: 'drmas serve worker' },
   { ...verify, replacedBy: 'drmas doctor verify' },
   { ...cache, replacedBy: 'drmas doctor cache' },
 ];

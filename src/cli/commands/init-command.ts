@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { ArgumentError, messageOf } from '../../base/errors.js';
-import { nodeFiles } from '../../base/platform.js';
+import { commandText, nodeFiles } from '../../base/platform.js';
 import { argument, defineCommand } from '../define-command.js';
 import { extendedManifest, newManifest, packageRoot, projectName } from '../init/project-manifest.js';
 
@@ -66,7 +66,7 @@ export const init = defineCommand({
       ...(extension === 'mts' ? ['the files end in .mts, because package.json has no "type": "module"'] : []),
       '',
       'next',
-      ...(target === resolve('.') ? [] : [`  cd ${shellWord(directory)}`]),
+      ...(target === resolve('.') ? [] : [`  ${commandText(['cd', directory])}`]),
       '  npm install',
       `  npm run ${scripts.plan}     will reinforcement help?`,
       `  npm run ${scripts.train}    seconds: from about 36 % to about 97 % right answers`,
@@ -88,10 +88,4 @@ function filled(text: string, name: string, extension: 'ts' | 'mts'): string {
     .replaceAll('./team.js', './team.mjs')
     .replaceAll(/\b(team(?:\.test)?)\.ts\b/g, '$1.mts')
     .replace('"*.ts"', '"*.mts"');
-}
-
-/** A path, quoted for the shell if necessary. */
-function shellWord(path: string): string {
-  if (/^[\w./:@\\-]+$/.test(path) && (process.platform === 'win32' || !path.includes('\\'))) return path;
-  return process.platform === 'win32' ? `"${path}"` : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { LogError, messageOf, RunError } from '../../base/errors.js';
-import { codeOf } from '../../base/platform.js';
-import { RECIPE } from '../../method/store.js';
+import { codeOf, nodeFiles } from '../../base/platform.js';
+import { changedRecords, RECIPE } from '../../method/store.js';
 import { collectLog, comparableEstimator, inspect } from '../../runs/studies.js';
 import { jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -35,6 +35,9 @@ export const inspectLog = defineCommand({
   async run(context, [path], { estimator, json, ...fields }) {
     const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
     const log = await collectLog(await logFiles(path), fields);
+    const isRun = await nodeFiles.exists(join(path, RECIPE)).catch(() => false); // a log may be a file
+    const changed = isRun ? await changedRecords(path) : undefined;
+    if (changed !== undefined) context.stderr.write(`warning: ${changed}\n`);
     const inspection = inspect(log, estimators.length === 0 ? undefined : estimators);
     const { width } = screenOf(context.stdout, context.environment);
     const lines = json === true ? [jsonText(inspection)] : inspectionLines(inspection, path, width);

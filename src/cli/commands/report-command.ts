@@ -4,6 +4,7 @@ import { DEFAULT_EPISODE_BYTES, lastWritten, RUNS, writeReport } from '../../das
 import { readAblation } from '../../method/store.js';
 import { defineCommand, severalArguments } from '../define-command.js';
 import { integer, text } from '../flags.js';
+import { nextCommands } from '../reporter/text-layout.js';
 
 export const report = defineCommand({
   name: 'report',
@@ -35,16 +36,19 @@ export const report = defineCommand({
   async run(context, [named], flags) {
     const runs = named.length > 0 ? named : [await lastWritten(RUNS)];
     const to = flags.to ?? (runs.length === 1 ? join(runs[0] ?? '', 'report.html') : 'report.html');
-    await writeReport(runs, {
+    const changed = await writeReport(runs, {
       to,
       episodeBytes: flags.megabytes === undefined ? DEFAULT_EPISODE_BYTES : flags.megabytes * 1e6,
     });
+    for (const line of changed) context.stderr.write(`warning: ${line}\n`);
     const { size } = await stat(to);
     context.stdout.write(`${to}  (${(size / 1e6).toFixed(1)} MB, open it in a browser)\n`);
     const [first = ''] = runs;
     const ofOne =
-      (await readAblation(first)) === undefined ? `evaluate ${first} --samples 8` : `ablate ${first} --seeds 5`;
-    context.stdout.write(`next\n  npx drmas ${runs.length > 1 ? `watch ${dirname(first)}` : ofOne}\n`);
+      (await readAblation(first)) === undefined
+        ? ['evaluate', first, '--samples', '8']
+        : ['ablate', first, '--seeds', '5'];
+    context.stdout.write(`${nextCommands(runs.length > 1 ? ['watch', dirname(first)] : ofOne).join('\n')}\n`);
     return 0;
   },
 });

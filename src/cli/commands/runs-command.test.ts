@@ -92,8 +92,9 @@ describe('drmas runs', () => {
       state: 'completed',
       steps: 3,
       plannedSteps: 3,
-      first: { step: 0, averageAtK: 0.5, low: 0.47, high: 0.53 },
-      last: { step: 3, averageAtK: 0.9, low: 0.87, high: expect.closeTo(0.93) },
+      first: { step: 0, averageAtK: 0.5, low: 0.47, high: 0.53, reward: null },
+      last: { step: 3, averageAtK: 0.9, low: 0.87, high: expect.closeTo(0.93), reward: null },
+      headline: 'score',
       estimator: 'drmas',
       seed: 1,
     });

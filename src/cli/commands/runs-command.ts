@@ -1,4 +1,5 @@
 import { messageOf, RunError } from '../../base/errors.js';
+import type { Headline } from '../../base/nouns.js';
 import { codeOf } from '../../base/platform.js';
 import { findRuns, RUNS } from '../../dashboard/report.js';
 import { RunDirectory } from '../../method/store.js';
@@ -7,13 +8,13 @@ import { jsonText } from '../command-context.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { toggle } from '../flags.js';
 import { type Screen, screenOf, tone } from '../reporter/screen.js';
-import { nearPath, percent, visible, wrap } from '../reporter/text-layout.js';
+import { nearPath, percent, significant, visible, wrap } from '../reporter/text-layout.js';
 
 /** A run in the list; null for facts that the run does not have. */
 interface RunRow
   extends Pick<
     RunFacts,
-    'recipe' | 'started' | 'state' | 'steps' | 'plannedSteps' | 'first' | 'last' | 'estimator' | 'seed'
+    'recipe' | 'started' | 'state' | 'steps' | 'plannedSteps' | 'first' | 'last' | 'headline' | 'estimator' | 'seed'
   > {
   readonly path: string;
 }
@@ -67,8 +68,20 @@ async function listedRun(path: string): Promise<RunRow | UnreadableRow> {
     const directory = await RunDirectory.open(path);
     const facts = new RunFactsReader(directory.record.resolved);
     for (const event of await directory.events()) facts.add(event);
-    const { recipe, started, state, steps, plannedSteps, first, last, estimator, seed } = facts.facts;
-    return { path: nearPath(path), recipe, started, state, steps, plannedSteps, first, last, estimator, seed };
+    const { recipe, started, state, steps, plannedSteps, first, last, headline, estimator, seed } = facts.facts;
+    return {
+      path: nearPath(path),
+      recipe,
+      started,
+      state,
+      steps,
+      plannedSteps,
+      first,
+      last,
+      headline,
+      estimator,
+      seed,
+    };
   } catch (error) {
     return { path: nearPath(path), state: 'unreadable', problem: messageOf(error) };
   }
@@ -98,7 +111,7 @@ function runLines(run: RunRow | UnreadableRow, screen: Screen): string[] {
   return [...head, ...below.map((line) => `  ${line}`)];
 }
 
-function factsText({ recipe, started, first, last, estimator, seed }: RunRow): string {
+function factsText({ recipe, started, first, last, headline, estimator, seed }: RunRow): string {
   const facts = [
     recipe,
     estimator,
@@ -106,11 +119,15 @@ function factsText({ recipe, started, first, last, estimator, seed }: RunRow): s
     started === null ? null : localTime(started),
   ];
   const text = facts.filter((fact) => fact !== null).join(', ');
-  return `${scoreText(first, last)}; ${text}`;
+  return `${scoreText(first, last, headline)}; ${text}`;
 }
 
-function scoreText(first: ScorePoint | null, last: ScorePoint | null): string {
+function scoreText(first: ScorePoint | null, last: ScorePoint | null, headline: Headline): string {
   if (first === null || last === null) return 'no score yet';
+  if (headline === 'reward') {
+    const [before, after] = [first, last].map(({ reward }) => significant(reward ?? 0));
+    return `reward ${first.step === last.step ? after : `${before} -> ${after}`}`;
+  }
   const points = (fraction: number) => (100 * fraction).toFixed(1);
   const end = `${percent(last.averageAtK)} [${points(last.low)}, ${points(last.high)}]`;
   return first.step === last.step ? end : `${percent(first.averageAtK)} -> ${end}`;

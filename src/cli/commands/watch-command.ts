@@ -2,24 +2,29 @@ import { constants, setPriority } from 'node:os';
 import { RUNS } from '../../dashboard/report.js';
 import { startWatching } from '../../dashboard/watch.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
-import { integer, text } from '../flags.js';
+import { allowHost, integer, text } from '../flags.js';
 
 export const watch = defineCommand({
   name: 'watch',
   description: 'serve a live dashboard of runs: curves, trouble, episodes',
   details:
-    'serves a dashboard of a run, an ablation or a folder of runs until Ctrl-C. It reads files and disturbs no training. Only this machine can open it, unless you set `--host` and `--token`',
+    'serves a dashboard of a run, an ablation or a folder of runs until Ctrl-C. It reads files and disturbs no training. Only this machine can open it, unless you set `--host` and a token',
   arguments: [optionalArgument('folder', `a run, an ablation or a folder of runs (default: ${RUNS})`)],
   flags: {
     port: integer(0, 'port (default: 7373, or a free one)'),
-    host: text('address', 'address to listen on; an address beyond this machine needs --token (default: 127.0.0.1)'),
-    token: text('text', 'the token that a browser must send, 12 characters or more'),
+    host: text('address', 'address to listen on; an address beyond this machine needs a token (default: 127.0.0.1)'),
+    token: text('text', 'the token that a browser must send (default: DRMAS_TOKEN of the environment)'),
+    allowHost,
     threads: integer(1, 'kernel threads for answers in the dashboard (default: 1)'),
   },
-  examples: ['drmas watch', 'drmas watch runs/first', 'drmas watch runs --host 0.0.0.0 --token a-long-secret-of-yours'],
-  async run({ stdout, signal }, [folder = RUNS], { port, host, token, threads }) {
+  examples: [
+    'drmas watch',
+    'drmas watch runs/first',
+    'DRMAS_TOKEN=a-long-secret-of-yours drmas watch runs --host 0.0.0.0',
+  ],
+  async run({ stdout, signal, environment }, [folder = RUNS], { allowHost, ...options }) {
     giveWay();
-    const { url, runs, close } = await startWatching({ folder, port, host, token, threads });
+    const { url, runs, close } = await startWatching({ folder, environment, allowedHosts: allowHost, ...options });
     stdout.write(`${url}\n${runs} ${runs === 1 ? 'run' : 'runs'} in ${folder}; press Ctrl-C to stop\n`);
     await new Promise<void>((ended) => {
       if (signal.aborted) ended();

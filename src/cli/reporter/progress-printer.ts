@@ -4,8 +4,9 @@ import type { EpisodeFailed, EvaluationEvent, Spike, Step, Warmup } from '../../
 import type { PlayProgress } from '../../base/host.js';
 import { isSilent, remedyOfFailure } from '../../base/host.js';
 import { mean } from '../../base/math.js';
-import { measuresOf } from '../../base/nouns.js';
+import { type Headline, measuresOf } from '../../base/nouns.js';
 import type { RunHistory } from './run-history.js';
+import { scoredText } from './score-printer.js';
 import type { StatusLines } from './status-lines.js';
 import { duration, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
 
@@ -121,13 +122,22 @@ export function spikeLine(event: Spike, width: number): string {
   return shortened(parts, width);
 }
 
-export function evaluationLine(event: EvaluationEvent, width: number): string {
+/** @param headline The number of the run to show first */
+export function evaluationLine(event: EvaluationEvent, width: number, headline: Headline = 'score'): string {
   const { interval, samples } = event;
+  const score = [
+    { text: percent(event.averageAtK), rank: 0 },
+    { text: `[${(100 * interval.low).toFixed(1)}, ${(100 * interval.high).toFixed(1)}]`, rank: 0 },
+  ];
+  const reward = [
+    { text: `reward ${significant(event.reward ?? 0)}`, rank: 0 },
+    { text: `score ${percent(event.averageAtK)}`, rank: 1 },
+  ];
   return shortened(
     [
       { text: `evaluation at step ${event.step}`, rank: 0 },
-      { text: percent(event.averageAtK), rank: 0 },
-      { text: `[${(100 * interval.low).toFixed(1)}, ${(100 * interval.high).toFixed(1)}]`, rank: 0 },
+      ...(headline === 'reward' ? reward : score),
+      ...(event.unscored === undefined ? [] : [{ text: scoredText(event), rank: 1 }]),
       { text: `pass@${samples} ${percent(event.passAtK)}`, rank: 2 },
       { text: `maj@${samples} ${percent(event.majorityAtK)}`, rank: 3 },
       { text: `${event.tasks} tasks x ${samples}`, rank: 4 },

@@ -25,6 +25,10 @@ export function sliceLines({ slices = {}, benchmarkMean, samples }: EvaluationEv
   });
 }
 
+/** `37 of 40 episodes scored`: the reward of the others failed. */
+export const scoredText = ({ episodes = 0, unscored = 0 }: EvaluationEvent) =>
+  `${episodes - unscored} of ${episodes} episodes scored`;
+
 const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
 
 /** All scores of an evaluation with their intervals, pass@k for every k, the rewards of the agents, and metrics. */
@@ -54,6 +58,7 @@ export function evaluationLines(event: EvaluationEvent, width: number): string[]
       ...rewards,
       ...others,
     ]),
+    ...(event.unscored === undefined ? [] : [scoredText(event)]),
     ...(ks.length > 1 ? [ks.join(', ')] : []),
     ...(spending === undefined ? [] : ['', ...spendingLines(spending, width)]),
     '',

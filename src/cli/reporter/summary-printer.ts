@@ -3,19 +3,19 @@
 import type { EvaluationEvent } from '../../base/events.js';
 import { runSpending } from '../../base/host.js';
 import { finite, mean } from '../../base/math.js';
-import { measuresOf } from '../../base/nouns.js';
+import { HOW_TO_SUCCEED, headlineOf, measuresOf } from '../../base/nouns.js';
 import type { RunHistory } from './run-history.js';
-import { sliceLines } from './score-printer.js';
+import { scoredText, sliceLines } from './score-printer.js';
 import { spendingLines } from './spending-printer.js';
 import { type TimeSpent, timeLines } from './start-printer.js';
-import { percent, significant, sparkline, table } from './text-layout.js';
+import { nextCommands, percent, significant, sparkline, table, wrap } from './text-layout.js';
 
 export function summaryLines(history: RunHistory, totalSeconds: number, width: number): string[] {
   const first = history.evaluations[0];
   const last = history.evaluations.at(-1);
   const spending = runSpending([...history.steps, ...history.evaluations]);
   return [
-    ...(first && last ? [...scoreLines(first, last), '', ...sliceLines(last, width)] : []),
+    ...(first && last ? [...scoreLines(history, first, last, width), '', ...sliceLines(last, width)] : []),
     ...(history.steps.length > 0 ? [...curveLines(history, width), '', ...agentTable(history), ''] : []),
     ...(spending === undefined ? [] : [...spendingLines(spending, width), '']),
     'time by phase',
@@ -23,16 +23,31 @@ export function summaryLines(history: RunHistory, totalSeconds: number, width: n
   ];
 }
 
-function scoreLines(first: EvaluationEvent, last: EvaluationEvent): string[] {
+function scoreLines(
+  { evaluations, started }: RunHistory,
+  first: EvaluationEvent,
+  last: EvaluationEvent,
+  width: number,
+): string[] {
+  const isReward = headlineOf(evaluations, started?.success) === 'reward';
+  const notes = [
+    ...(last.unscored === undefined ? [] : [scoredText(last)]),
+    ...(isReward ? wrap(HOW_TO_SUCCEED, width - 2) : []),
+  ].map((line) => `  ${line}`);
   const samples = last.samples;
   const interval = ({ interval: { low, high } }: EvaluationEvent) =>
     `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
-  if (first === last) return [`score ${percent(last.averageAtK)} ${interval(last)}`];
+  if (first === last)
+    return [
+      isReward ? `reward ${significant(last.reward ?? 0)}` : `score ${percent(last.averageAtK)} ${interval(last)}`,
+      ...notes,
+    ];
   const gain = 100 * (last.averageAtK - first.averageAtK);
   const level = `${Math.round(100 * last.interval.level)} % intervals over ${last.tasks} held-out tasks`;
   const row = (name: string, of: (event: EvaluationEvent) => string) => [name, of(first), '->', of(last)];
+  const score = `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${gain.toFixed(1)} points)`;
   return [
-    `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${gain.toFixed(1)} points)`,
+    isReward ? `reward ${significant(first.reward ?? 0)} -> ${significant(last.reward ?? 0)}` : score,
     ...table([
       ['', `step ${first.step}`, '', `step ${last.step}`],
       row(`avg@${samples}`, (event) => percent(event.averageAtK)),
@@ -42,6 +57,7 @@ function scoreLines(first: EvaluationEvent, last: EvaluationEvent): string[] {
       ...measuresOf(last).map(([name]) => row(name, (event) => measured(event, name))),
     ]).map((line) => `  ${line}`),
     `  ${level}`,
+    ...notes,
   ];
 }
 
@@ -54,7 +70,9 @@ function curveLines(history: RunHistory, width: number): string[] {
   const rewards = history.steps.map((step) => step.reward.mean);
   const range = `${(rewards[0] ?? 0).toFixed(2)} to ${(rewards.at(-1) ?? 0).toFixed(2)}`;
   const curve = sparkline(rewards, width - 2, Math.min(0, ...rewards), Math.max(1, ...rewards));
-  const scores = history.evaluations.map((event) => percent(event.averageAtK)).join(' -> ');
+  const isReward = headlineOf(history.evaluations, history.started?.success) === 'reward';
+  const shown = ({ averageAtK, reward = 0 }: EvaluationEvent) => (isReward ? significant(reward) : percent(averageAtK));
+  const scores = history.evaluations.map(shown).join(' -> ');
   return [`training reward, ${range}`, `  ${curve}`, ...(scores === '' ? [] : [`evaluations: ${scores}`])];
 }
 
@@ -122,12 +140,11 @@ function timeSpent(history: RunHistory, total: number): TimeSpent {
 }
 
 /** The commands to try next. @param rival The estimator to compare the run's estimator with */
-export function nextLines(request: string, runPath: string, seed: number, rival: string): string[] {
-  return [
-    'next',
-    `  npx drmas report ${runPath}`,
-    `  npx drmas evaluate ${runPath}`,
-    `  npx drmas train ${request} --set advantage.type=${rival}`,
-    `  npx drmas train ${request} --seed ${seed + 1}`,
-  ];
+export function nextLines(request: readonly string[], runPath: string, seed: number, rival: string): string[] {
+  return nextCommands(
+    ['report', runPath],
+    ['evaluate', runPath],
+    ['train', ...request, '--set', `advantage.type=${rival}`],
+    ['train', ...request, '--seed', `${seed + 1}`],
+  );
 }

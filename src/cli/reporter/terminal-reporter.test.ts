@@ -78,7 +78,7 @@ afterEach(() => rm(root, { recursive: true }));
 async function report(changes: Partial<Screen>): Promise<string> {
   let shown = '';
   const screen = { width: 60, live: false, colour: false, write: (text: string) => (shown += text), ...changes };
-  const reporter = new TerminalReporter(screen, recipe, { request: 'math', runPath: join('runs', 'math-1') });
+  const reporter = new TerminalReporter(screen, recipe, { request: ['math'], runPath: join('runs', 'math-1') });
   for (const event of events) reporter.write(event);
   const path = (number: number) => join(root, `${number}.jsonl`);
   await writeEpisodes(nodeFiles, path(0), [episode('a', 0, '\\boxed{1}'), episode('b', 0, 'guess')]);
@@ -120,7 +120,7 @@ describe('the report of a run', () => {
   it('continues after earlier events without repeating them', async () => {
     let shown = '';
     const screen = { width: 80, live: false, colour: false, write: (text: string) => (shown += text) };
-    const reporter = new TerminalReporter(screen, recipe, { request: 'math', runPath: 'runs/math-1' });
+    const reporter = new TerminalReporter(screen, recipe, { request: ['math'], runPath: 'runs/math-1' });
     reporter.resume([warmup(100), step(1)].map(stamped));
     expect(shown).toBe('resuming after step 1\n');
     shown = '';
@@ -135,7 +135,7 @@ describe('the report of a run', () => {
 describe('during a step', () => {
   const opened = (changes: Partial<Screen>) => {
     const screen = { width: 49, live: true, colour: false, write: () => {}, ...changes };
-    return new TerminalReporter(screen, recipe, { request: 'math', runPath: 'runs/math-1' });
+    return new TerminalReporter(screen, recipe, { request: ['math'], runPath: 'runs/math-1' });
   };
   const played = { phase: 'training', step: 1, episodes: 128, failed: 0 } as const;
   beforeEach(() => {

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import type { RunEvent, Spike, Step, Warmup } from '../../base/events.js';
 import type { PlayProgress } from '../../base/host.js';
-import { nodeFiles } from '../../base/platform.js';
+import { type Headline, headlineOf } from '../../base/nouns.js';
+import { commandText, nodeFiles } from '../../base/platform.js';
 import { rivalOf } from '../../method/advantage.js';
 import type { Recipe } from '../../method/recipe.js';
 import { readEpisodes } from '../../method/store.js';
@@ -36,7 +37,7 @@ export class TerminalReporter {
   readonly #screen: Screen;
   readonly #recipe: Recipe;
   /** The words that request the same recipe. */
-  readonly #request: string;
+  readonly #request: readonly string[];
   readonly #runPath: string;
   #history: RunHistory = emptyHistory;
   readonly #lines: StatusLines;
@@ -50,7 +51,7 @@ export class TerminalReporter {
   constructor(
     screen: Screen,
     recipe: Recipe,
-    options: { request: string; runPath: string; flags?: readonly string[] },
+    options: { request: readonly string[]; runPath: string; flags?: readonly string[] },
   ) {
     this.#screen = screen;
     this.#lines = new StatusLines(screen);
@@ -87,7 +88,10 @@ export class TerminalReporter {
         this.#lines.progress(this.#warmupLine(event), 'stays');
         break;
       case 'evaluation':
-        this.#say(tone(this.#screen, 'bold', evaluationLine(event, width)), ...measureLines(event, width));
+        this.#say(
+          tone(this.#screen, 'bold', evaluationLine(event, width, this.#headline())),
+          ...measureLines(event, width),
+        );
         if (event.step === 0) this.#say(...wrap(stepLegend(Object.keys(event.agents)), width));
         break;
       case 'step': // spikes of the step follow it at once, and its line marks them
@@ -153,11 +157,16 @@ export class TerminalReporter {
   }
 
   #resumption(): string {
-    return `npx drmas resume ${[this.#runPath, ...this.#flags].join(' ')}`;
+    return commandText(['npx', 'drmas', 'resume', this.#runPath, ...this.#flags]);
   }
 
   #start(event: Extract<RunEvent, { type: 'run.started' }>): void {
     this.#say(...startLines(this.#recipe, event, this.#runPath, this.#screen.width), '');
+  }
+
+  #headline(): Headline {
+    const { evaluations, started } = this.#history;
+    return headlineOf(evaluations, started?.success);
   }
 
   #warmupLine(event: Warmup): string {

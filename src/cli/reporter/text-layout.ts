@@ -1,6 +1,8 @@
 /** Bars, tables and lines for people; core/format.ts formats numbers. */
+
 import { relative } from 'node:path';
 import { mean } from '../../base/math.js';
+import { commandText } from '../../base/platform.js';
 
 export { byteText, duration, grouped, percent, short, significant, visible } from '../../base/host.js';
 
@@ -106,5 +108,12 @@ export function wrap(text: string, width: number): string[] {
 /** A path as a person would type it: relative if it is below the working directory. */
 export function nearPath(path: string): string {
   const near = relative('', path) || '.';
-  return near.startsWith('..') ? path : near;
+  const short = near.startsWith('..') ? path : near;
+  return short.startsWith('-') ? `./${short}` : short; // a command would take it for a flag
 }
+
+/** Commands of drmas to try next, each with its words after `drmas`, as lines to paste into a shell. */
+export const nextCommands = (...commands: readonly (readonly string[])[]): string[] => [
+  'next',
+  ...commands.map((words) => `  ${commandText(['npx', 'drmas', ...words])}`),
+];

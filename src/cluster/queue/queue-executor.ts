@@ -1,17 +1,20 @@
 /** Plays episodes on a queue: workers take them. If a worker disappears, another one plays its episodes again. */
-import { randomBytes, randomUUID } from 'node:crypto';
-import { RecipeError } from '../../base/errors.js';
+import { randomUUID } from 'node:crypto';
+import { messageOf, RecipeError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
-import { listen } from '../../base/platform.js';
+import { commandText, isLoopback, listen } from '../../base/platform.js';
 import type { Recipe, RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { groupsByEpisode, type RolloutExecutor } from '../../teams/rollout.js';
+import { AnnouncementError, KEY_VARIABLE, type QueueKey, queueKey } from './queue-key.js';
 import { connectRedis, queueModules, redisOptions } from './redis.js';
 import { RolloutServer } from './rollout-server.js';
-import { ANNOUNCED_SECONDS, type Announcement, announcementKey, queueOf } from './wire.js';
+import { ANNOUNCED_SECONDS, announcementKey, queueOf } from './wire.js';
 
 /** After this time without a worker, drmas prints how to start one. */
 const LONELY_MS = 5000;
+/** The run looks this often for jobs that Redis lost, and renews its announcement. */
+const RENEW_MS = (ANNOUNCED_SECONDS * 1000) / 4;
 /** A worker whose attempt failed tries its episode again after this time. */
 const AGAIN_MS = 200;
 
@@ -27,7 +30,7 @@ export interface QueueOptions {
 /**
  * An executor whose episodes are jobs in Redis. An episode's tokens follow from its content (seed, step, task, sample,
  * prompt), so that an episode that is played again has the same bits on any worker.
- * @throws RecipeError when Redis does not answer, another run uses the queue, or the port is in use
+ * @throws RecipeError when Redis does not answer, another run uses the queue, the port is in use, or there is no key
  */
 export async function queueExecutor(
   context: RolloutContext,
@@ -35,24 +38,35 @@ export async function queueExecutor(
 ): Promise<RolloutExecutor> {
   const { url = '', queue: name, leaseSeconds, publicUrl } = rollout;
   const modules = await queueModules();
-  const redis = await connectRedis(modules, url);
+  const queueSecret = await queueKey();
   const run = randomUUID();
-  const secret = randomBytes(32).toString('hex');
-  const onIgnored = (message: string) => host.warn('gateway.ignored', message);
-  const server = new RolloutServer({ context, code, recipe, leaseSeconds, secret, gateway, onIgnored });
-  const listening = await listen(server.app, rollout).catch((error: unknown) => {
+  const warnOnce = onceEach((message) => host.warn('queue.redis', message));
+  const server = new RolloutServer({
+    ...{ context, code, recipe, leaseSeconds, key: queueSecret, run, gateway },
+    onIgnored: (message) => host.warn('gateway.ignored', message),
+    onFault: (message) => host.warn('queue.episode', message),
+  });
+  const redis = await connectRedis(modules, url);
+  const listening = await listen(server, rollout).catch((error: unknown) => {
     redis.disconnect();
     throw new RecipeError(String(error), 'rollout.port');
   });
-  const announced: Announcement = { run, url: publicUrl ?? listening.url, source: code.source, secret };
-  const key = announcementKey(name);
-  const text = JSON.stringify(announced);
-  const taken = (await redis.set(key, text, 'EX', ANNOUNCED_SECONDS, 'NX')) === null;
-  if (taken) {
-    redis.disconnect();
-    await listening.close();
-    throw new RecipeError(`another run uses the queue '${name}' at ${url}`, 'rollout.queue');
+  const announced = { run, url: publicUrl ?? listening.url, ...code };
+  const place = announcementKey(name);
+  const text = queueSecret.sign(name, announced);
+  const announce = () => redis.set(place, text, 'EX', ANNOUNCED_SECONDS);
+  if ((await redis.set(place, text, 'EX', ANNOUNCED_SECONDS, 'NX')) === null) {
+    const other = await otherRun(queueSecret, name, () => redis.get(place));
+    if (other !== undefined) {
+      redis.disconnect();
+      await listening.close();
+      throw new RecipeError(`another run uses the queue '${name}' at ${url}${other}`, 'rollout.queue');
+    }
+    warnOnce(`${place} in Redis held no announcement of a run, and was overwritten`);
+    await announce();
   }
+  if (!isLoopback(new URL(url).hostname) && !process.env.REDIS_PASSWORD)
+    host.notify(`Redis at ${url} has no password here: set requirepass there, and REDIS_PASSWORD here and for workers`);
   const jobs = new modules.Queue(queueOf(name, run), { connection: redisOptions(url) });
   jobs.on('error', () => {}); // the client reconnects by itself
   const add = (job: string) =>
@@ -67,18 +81,44 @@ export async function queueExecutor(
         removeOnFail: true,
       },
     );
-  // The announcement is renewed while the run lives. Jobs that Redis lost in a restart are added again.
+  // The announcement is renewed while the run lives. Jobs that Redis lost or that cannot be read are added again.
   const renew = async () => {
-    await redis.set(key, text, 'EX', ANNOUNCED_SECONDS);
-    const counts = await jobs.getJobCounts('waiting', 'active', 'delayed');
-    const there = Object.values(counts).reduce((sum, count) => sum + count, 0);
-    if (there >= server.open.length) return;
-    for (const job of server.open) if ((await jobs.getJob(job)) === undefined) await add(job);
+    await announce();
+    await Promise.all(server.open.map(restore));
   };
-  const renewing = setInterval(() => void renew().catch(() => {}), (ANNOUNCED_SECONDS * 1000) / 4).unref();
-  const lonely = setTimeout(() => {
-    if (server.workers === 0)
-      host.notify(`no worker plays for this run yet: drmas worker ${code.source} --url ${url} --queue ${name}`);
+  const restore = async (job: string) => {
+    const there = await jobs.getJob(job).catch((error: unknown) => {
+      warnOnce(`a job of the queue '${name}' in Redis cannot be read, and is added again: ${messageOf(error)}`);
+      return 'unreadable' as const;
+    });
+    if (there === 'unreadable') await redis.del(jobs.toKey(job));
+    if (there === undefined || there === 'unreadable') await add(job);
+  };
+  const report = (error: unknown) =>
+    warnOnce(`the queue '${name}' in Redis is damaged, and is made again: ${messageOf(error)}`);
+  /** Makes the queue of this run again, if values of another type stand in the places of its own. */
+  const remake = async () => {
+    for await (const keys of redis.scanStream({ match: `${jobs.toKey('')}*` }))
+      if (keys.length > 0) await redis.del(keys);
+    await Promise.all(server.open.map(add));
+  };
+  let busy = false;
+  const renewing = setInterval(async () => {
+    if (busy) return;
+    busy = true;
+    await renew().catch(async (error: unknown) => {
+      report(error);
+      await remake().catch(() => {}); // at the next time
+    });
+    busy = false;
+  }, RENEW_MS).unref();
+  const lonely = setInterval(() => {
+    if (server.workers > 0) return;
+    host.notify(
+      `no worker plays for this run: ${commandText(['drmas', 'serve', 'worker', code.source, '--url', url, '--queue', name])}; ` +
+        `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
+    );
+    clearInterval(lonely);
   }, LONELY_MS).unref();
 
   let played = 0;
@@ -89,7 +129,7 @@ export async function queueExecutor(
       const offered = server.offer(job, request, signal);
       offered.catch(() => {}); // Redis may fail before the promise is awaited
       try {
-        await add(job);
+        await add(job).catch(report); // it is added again when the queue is made again
         return { ...(await offered), task: request.task };
       } catch (error) {
         await jobs.remove(job).catch(() => {}); // a job in progress ends by itself
@@ -98,13 +138,37 @@ export async function queueExecutor(
     }),
     async close() {
       clearInterval(renewing);
-      clearTimeout(lonely);
+      clearInterval(lonely);
       server.end(new Error('the run is over'));
-      if ((await redis.get(key).catch(() => null)) === text) await redis.del(key).catch(() => {});
+      if ((await redis.get(place).catch(() => null)) === text) await redis.del(place).catch(() => {});
       await jobs.obliterate({ force: true }).catch(() => {}); // the remaining entries are only in Redis
       await jobs.close();
       redis.disconnect();
       await listening.close();
     },
+  };
+}
+
+/**
+ * The facts about another run that has announced itself on the queue, as the end of a message. Undefined if the value
+ * in Redis is no announcement.
+ */
+async function otherRun(key: QueueKey, queue: string, read: () => Promise<string | null>): Promise<string | undefined> {
+  try {
+    const text = await read();
+    return text === null ? '' : `: ${key.read(queue, text).url}`;
+  } catch (error) {
+    if (error instanceof AnnouncementError && error.isSigned) return '; it has another key';
+    return undefined;
+  }
+}
+
+/** The function, which gets each message once. */
+function onceEach(act: (message: string) => void): (message: string) => void {
+  const messages = new Set<string>();
+  return (message) => {
+    if (messages.has(message)) return;
+    messages.add(message);
+    act(message);
   };
 }

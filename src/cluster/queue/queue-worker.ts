@@ -1,20 +1,25 @@
 /** A worker: plays episodes for the run on the queue, with the tools of its machine and the run's policies. */
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { realpath } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry, { AbortError } from 'p-retry';
 import { BackendError, messageOf, RecipeError, RunError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
-import { packageVersion } from '../../base/platform.js';
+import { commandText, isEqual, packageVersion } from '../../base/platform.js';
 import type { Generation, Utterance } from '../../engine/contract.js';
 import { type OpenGateway, openGateway } from '../../gateway/index.js';
 import { rolloutContext } from '../../gateway/rollouts.js';
-import { loadRecipe } from '../../method/recipe-files.js';
+import { loadRecipe, shippedRecipes } from '../../method/recipe-files.js';
 import type { Team } from '../../teams/index.js';
 import { playEpisode, readable, remoteSpeakers } from '../../teams/rollout.js';
+import { type QueueKey, queueKey } from './queue-key.js';
 import { connectRedis, type QueueModules, queueModules, redisOptions } from './redis.js';
 import {
+  ANNOUNCED_SECONDS,
   type Announcement,
-  announcement,
   announcementKey,
   packed,
   queueOf,
@@ -30,29 +35,43 @@ export interface WorkerRequest {
   /** The address of Redis. */
   readonly url: string;
   readonly queue: string;
-  /** The recipe's file on this machine; by default the path that the run names. */
+  /** The recipe's file on this machine. */
   readonly recipe?: string | undefined;
+  /** Without a file: a folder. The worker plays the recipes below it that runs name, and recipes that ship. */
+  readonly recipes?: string | undefined;
   /** Concurrent episodes. */
   readonly concurrency: number;
 }
 
+/** A look at the announcement: a run, none, or a value that is not for this worker. */
+type Look = Announcement | 'none' | 'unreadable';
+
 /** Plays until the host's signal fires. Then its open episodes end, and other workers play them again. */
 export async function runWorker(request: WorkerRequest, { signal, notify }: Host): Promise<void> {
   const modules = await queueModules();
+  const key = await queueKey();
   const redis = await connectRedis(modules, request.url);
-  const look = async (): Promise<Announcement | undefined> => {
-    const text = await redis.get(announcementKey(request.queue));
-    const read = announcement.safeParse(text === null ? undefined : JSON.parse(text));
-    return read.success ? read.data : undefined;
+  const place = announcementKey(request.queue);
+  let ignored = '';
+  const look = async (): Promise<Look> => {
+    try {
+      const text = await redis.get(place);
+      return text === null ? 'none' : key.read(request.queue, text);
+    } catch (error) {
+      const message = `ignoring ${place} in Redis: ${messageOf(error)}`;
+      if (message !== ignored) notify(message);
+      ignored = message;
+      return 'unreadable';
+    }
   };
   try {
     notify(`waiting for a run on the queue '${request.queue}' at ${request.url}`);
     let refused = '';
     while (!signal.aborted) {
       const run = await look();
-      if (run !== undefined && run.run !== refused) {
+      if (typeof run === 'object' && run.run !== refused) {
         try {
-          await playFor(run, request, modules, look, signal, notify);
+          await playFor(run, request, { key, modules, look, signal, notify });
         } catch (error) {
           if (error instanceof RecipeError) throw error;
           refused = run.run;
@@ -66,27 +85,36 @@ export async function runWorker(request: WorkerRequest, { signal, notify }: Host
   }
 }
 
+/** The surroundings of a worker while it plays. */
+interface WorkerSurroundings {
+  readonly key: QueueKey;
+  readonly modules: QueueModules;
+  readonly look: () => Promise<Look>;
+  readonly signal: AbortSignal;
+  readonly notify: (message: string) => void;
+}
+
 /**
- * @throws RunError when the run refuses this worker; RecipeError when the recipe cannot be loaded here, or the port of
- * the gateway is in use
+ * @throws RunError when this worker may not load the recipe, the run refuses it or does not have the key; RecipeError
+ * when the worker's own recipe cannot be loaded here, or the port of the gateway is in use
  */
-async function playFor(
-  run: Announcement,
-  { url, queue, recipe: source = run.source, concurrency }: WorkerRequest,
-  { Worker }: QueueModules,
-  look: () => Promise<Announcement | undefined>,
-  signal: AbortSignal,
-  notify: (message: string) => void,
-): Promise<void> {
-  let codeHash = '';
-  const { definition } = await loadRecipe(source, (hash) => {
-    codeHash = hash;
+async function playFor(run: Announcement, request: WorkerRequest, surroundings: WorkerSurroundings): Promise<void> {
+  const { url, queue, concurrency } = request;
+  const { key, modules, look, signal, notify } = surroundings;
+  const source = await allowedSource(run, request);
+  const { definition, codeHash } = await loadRecipe(source, (hash) => {
+    if (hash !== run.codeHash)
+      throw new RunError(`the code of ${source} here differs from the code of the run: copy the files again`);
   });
   const { team } = definition.input;
   const over = new AbortController();
   setMaxListeners(0, over.signal); // every episode listens to it
-  const register = { codeHash, version: packageVersion() };
-  const given = await askRun(run.url, run.secret, 'register', register, signal);
+  const nonce = randomUUID();
+  const name = `${hostname()}:${process.pid}`;
+  const registration = { codeHash, version: packageVersion(), name, nonce };
+  const given = await askRun(run.url, key.door(run.run), 'register', registration, signal);
+  if (!isEqual(given.proof, key.proof(run.run, nonce)))
+    throw new RunError('what answers there is not the run: it does not have the key');
   notify(`playing ${concurrency} episodes at once for ${run.url}, recipe ${given.recipe.slice(0, 12)}`);
   const warn = (message: string) => {
     const warning = { about: 'gateway', message } as const;
@@ -94,7 +122,16 @@ async function playFor(
   };
   const gateway = given.gateway && (await openGateway(given.gateway, { maxTurns: given.settings.maxTurns, warn }));
   const player = new EpisodePlayer(run.url, given, team, gateway);
-  const worker = new Worker(queueOf(queue, run.run), (job) => player.play(job.id ?? '', over.signal), {
+  const refused = new AbortController();
+  const play = async (job: string) => {
+    try {
+      await player.play(job, over.signal);
+    } catch (error) {
+      if (error instanceof RefusedError) refused.abort(error);
+      throw error;
+    }
+  };
+  const worker = new modules.Worker(queueOf(queue, run.run), (job) => play(job.id ?? ''), {
     connection: redisOptions(url),
     concurrency,
     lockDuration: 1000 * given.leaseSeconds,
@@ -102,14 +139,53 @@ async function playFor(
     maxStalledCount: Number.MAX_SAFE_INTEGER,
   });
   worker.on('error', () => {}); // the client reconnects by itself
+  const until = AbortSignal.any([signal, refused.signal]);
   try {
-    while (!signal.aborted && (await look().catch(() => run))?.run === run.run)
-      await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
+    let seen = Date.now();
+    while (!until.aborted) {
+      const now = await look();
+      if (typeof now === 'object' && now.run === run.run) seen = Date.now();
+      // The run writes its announcement again, so that an unreadable value lasts only if the run has ended.
+      else if (now !== 'unreadable' || Date.now() - seen > 1000 * ANNOUNCED_SECONDS) break;
+      await sleep(LOOK_MS, undefined, { signal: until }).catch(() => {});
+    }
   } finally {
     over.abort(new RunError('the run has ended, or this worker stops'));
     await worker.close(true);
     await gateway?.close();
   }
+  if (refused.signal.aborted) throw refused.signal.reason;
+}
+
+/**
+ * The recipe that this worker loads for a run: its own file, a recipe that ships, or a file below its folder.
+ * @throws RunError with the command to use, for any other file
+ */
+async function allowedSource(
+  { source }: Announcement,
+  { recipe, recipes, url, queue }: WorkerRequest,
+): Promise<string> {
+  if (recipe !== undefined) return recipe;
+  if (shippedRecipes().includes(source)) return source;
+  const [folder, file] = [recipes ?? '', source].map((path) => realpath(path).catch(() => resolve(path)));
+  const inside = relative((await folder) as string, (await file) as string);
+  if (recipes !== undefined && inside !== '' && !inside.startsWith('..') && !isAbsolute(inside)) return source;
+  const command = commandText([
+    'drmas',
+    'serve',
+    'worker',
+    '--url',
+    url,
+    '--queue',
+    queue,
+    '--recipes',
+    dirname(source),
+  ]);
+  throw new RunError(
+    recipes === undefined
+      ? `it names the recipe ${source}, and a worker without a recipe file runs only files below the folder that it names: ${command}`
+      : `the recipe ${source} does not lie below ${recipes}: ${command}`,
+  );
 }
 
 /** Plays single episodes of a run. */

@@ -5,19 +5,23 @@ import { packageVersion } from '../../base/platform/package-version.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import type { PlayRequest } from '../../teams/rollout/remote-speakers.js';
 import type { Replay, RolloutContext } from '../../teams/rollout/rollout-context.js';
+import { QueueKey } from './queue-key.js';
 import { RolloutServer, type RolloutServerOptions } from './rollout-server.js';
 import { packed, type Registered, unpacked } from './wire.js';
 
-const worker = { codeHash: 'code', version: packageVersion() };
+const key = new QueueKey('a key of thirty-two characters...', 'DRMAS_QUEUE_KEY');
+const door = key.door('run');
+const worker = { codeHash: 'code', version: packageVersion(), name: 'host', nonce: 'once' };
 const request: PlayRequest = { task: { id: 'a', data: { n: Number.NaN } }, sample: 2, phase: 'training', step: 7 };
-const played = (reward: number) => ({ task: request.task, sample: 2, turns: [], score: { team: reward } }) as never;
-const sampleRequest = { prompt: [1, 2], stopTokens: [], temperature: 1, topP: 1, topK: 0, maxTokens: 4 };
+const played = (reward: number) =>
+  ({ task: request.task, sample: 2, turns: [], score: { team: reward, agents: {}, parts: {} } }) as never;
+const sampleRequest = { prompt: [1, 2], stopTokens: [], key: [1, 2], temperature: 1, topP: 1, topK: 0, maxTokens: 4 };
 
 /** A server, and a worker that asks it. */
 function opened(
   script: Script = () => [9, 8],
   more: Partial<RolloutContext> = {},
-  options: Pick<RolloutServerOptions, 'gateway' | 'onIgnored'> = {},
+  options: Pick<RolloutServerOptions, 'gateway' | 'onIgnored' | 'onFault'> = {},
 ) {
   const sampler = scriptedSampler(script);
   const context = {
@@ -32,7 +36,7 @@ function opened(
     ...more,
   } as unknown as RolloutContext;
   const code = { source: 'recipe.ts', codeHash: 'code' };
-  const server = new RolloutServer({ context, code, recipe: 'digest', leaseSeconds: 3, secret: 'door', ...options });
+  const server = new RolloutServer({ context, code, recipe: 'digest', leaseSeconds: 3, key, run: 'run', ...options });
   const ask = async (path: string, body: unknown, secret: string, signal?: AbortSignal) => {
     const bytes = body instanceof Uint8Array ? Uint8Array.from(body) : packed(body);
     const response = await server.app.request(`/${path}`, {
@@ -44,7 +48,7 @@ function opened(
     const answer = response.ok ? unpacked(new Uint8Array(await response.arrayBuffer())) : await response.json();
     return { status: response.status, answer };
   };
-  const register = async () => ((await ask('register', worker, 'door')).answer as Registered).secret;
+  const register = async () => ((await ask('register', worker, door)).answer as Registered).secret;
   return { server, ask, register, sampler };
 }
 
@@ -52,25 +56,26 @@ describe('the rollout server', () => {
   it('lets in workers of its code and version, each with a secret of its own, and tells them what they need', async () => {
     const { server, ask, register } = opened();
     expect((await ask('register', worker, 'window')).status).toBe(401);
-    expect(await ask('register', { ...worker, codeHash: 'other' }, 'door')).toMatchObject({
+    expect(await ask('register', { ...worker, codeHash: 'other' }, door)).toMatchObject({
       status: 409,
       answer: { code: 'code', message: /code of the recipe differs from the run's/ },
     });
-    expect(await ask('register', { ...worker, version: '0.0.0' }, 'door')).toMatchObject({
+    expect(await ask('register', { ...worker, version: '0.0.0' }, door)).toMatchObject({
       status: 409,
       answer: { code: 'version' },
     });
     expect(server.workers).toBe(0);
-    const { answer } = await ask('register', worker, 'door');
+    const { answer } = await ask('register', worker, door);
     expect(answer).toMatchObject({
       recipe: 'digest',
       leaseSeconds: 3,
       settings: { policies: { solver: { context: 32 } } },
     });
+    expect((answer as Registered).proof).toBe(key.proof('run', 'once'));
     expect(await register()).not.toBe((answer as Registered).secret);
     expect(server.workers).toBe(2);
     // The secret for registration allows no other request.
-    expect((await ask('take', { job: 'e0' }, 'door')).status).toBe(401);
+    expect((await ask('take', { job: 'e0' }, door)).status).toBe(401);
   });
 
   it('hands an episode to whoever takes it, bit for bit, and keeps the first that comes back', async () => {
@@ -112,7 +117,9 @@ describe('the rollout server', () => {
     expect((await speak('solver')).answer).toMatchObject({ tokens: [9, 8], logprobs: [-1, -1], policyVersion: 3 });
     expect(sampler.calls[0]?.request.prompt).toEqual([1, 2]);
     expect(await speak('nobody')).toMatchObject({ status: 422, answer: { message: /asks 'nobody'/ } });
-    expect(await speak('solver', { messages: [] })).toMatchObject({ status: 422 });
+    expect(await speak('solver', { ...sampleRequest, prompt: undefined, messages: [], seed: 1 })).toMatchObject({
+      status: 422,
+    });
     await ask('over', { job: 'e0', episode: played(1) }, secret);
     await offered;
   });
@@ -154,12 +161,78 @@ describe('the rollout server', () => {
     for (const episode of [broken, judged, left]) episode.catch(() => {});
     await ask('broken', { job: 'e0', message: 'a bug in the team' }, secret);
     await expect(broken).rejects.toThrow(new TrainingError('a bug in the team'));
-    await ask('call', { job: 'e1', policy: 'judge', request: { messages: [] } }, secret);
+    await ask(
+      'call',
+      { job: 'e1', policy: 'judge', request: { ...sampleRequest, prompt: undefined, messages: [], seed: 1 } },
+      secret,
+    );
     await expect(judged).rejects.toThrow('nobody answers');
     server.end(new Error('the run is over'));
     await expect(left).rejects.toThrow('the run is over');
     const late = await ask('broken', { job: 'e0', message: 'again' }, secret);
     expect(late).toEqual({ status: 200, answer: true });
+  });
+
+  it('refuses a worker whose episode it did not sample by name, and has another one play the episode', async () => {
+    const faults: string[] = [];
+    const { server, ask, register } = opened(undefined, {}, { onFault: (message) => void faults.push(message) });
+    const [liar, honest] = [await register(), await register()];
+    const offered = server.offer('e0', request, undefined);
+    const forged = { ...(played(1) as object), turns: [{ agent: '__proto__' }] };
+    const named = /worker 1 \(host\) handed in an episode of a\/2 in step 7 that this run did not sample: turns\.0/;
+    expect(await ask('over', { job: 'e0', episode: forged }, liar)).toMatchObject({
+      status: 403,
+      answer: { message: named },
+    });
+    expect(faults).toEqual([expect.stringMatching(named)]);
+    expect(server.workers).toBe(1);
+    for (const path of ['take', 'over'])
+      expect((await ask(path, { job: 'e0', episode: played(1) }, liar)).status).toBe(401);
+    expect(server.open).toEqual(['e0']);
+    await ask('over', { job: 'e0', episode: played(0.5) }, honest);
+    expect((await offered).score.team).toBe(0.5);
+  });
+
+  it('counts an episode as failed after three workers whose episode it did not sample', async () => {
+    const { server, ask, register } = opened();
+    const offered = server.offer('e0', request, undefined);
+    for (const episode of [null, {}, played(1e308)])
+      expect((await ask('over', { job: 'e0', episode }, await register())).status).toBe(403);
+    const { failure, score, turns } = await offered;
+    expect(failure).toMatchObject({ reason: 'backend', message: /worker 3 \(host\).*the reward is 1e\+308/ });
+    expect([score.team, turns]).toEqual([0, []]);
+  });
+
+  it('refuses a tokenizer that a worker cannot make, before any worker plays', () => {
+    const handle = scriptedSampler(() => []).policy('solver', 32);
+    const tokenizer = { ...handle.tokenizer, toJSON: () => ({ type: 'mine' }) };
+    expect(() => opened(undefined, { policies: { solver: { ...handle, tokenizer } } })).toThrow(
+      /^rollout: the tokenizer of 'solver' cannot be made in a thread or a worker: /,
+    );
+  });
+
+  it('refuses requests of another form, and policies that are only names of objects', async () => {
+    const { server, ask, register } = opened();
+    const secret = await register();
+    const offered = server.offer('e0', request, undefined);
+    const wrong: [path: string, body: unknown][] = [
+      ...['take', 'call', 'over', 'broken', 'warning'].flatMap((path): [string, unknown][] => [
+        [path, null],
+        [path, { job: 1 }],
+      ]),
+      ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, prompt: [] } }],
+      ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, prompt: [-1] } }],
+      ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, key: [1] } }],
+      ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, maxTokens: 0 } }],
+      ['warning', { about: 'else', message: 'x' }],
+      ['broken', { job: 'e0', message: 7 }],
+    ];
+    for (const [path, body] of wrong)
+      expect(await ask(path, body, secret)).toMatchObject({ status: 400, answer: { code: 'malformed' } });
+    for (const policy of ['__proto__', 'constructor'])
+      expect((await ask('call', { job: 'e0', policy, request: sampleRequest }, secret)).status).toBe(422);
+    await ask('over', { job: 'e0', episode: played(1) }, secret);
+    await offered;
   });
 
   it('refuses bodies that are no values, and passes warnings on', async () => {
@@ -178,7 +251,7 @@ describe('the rollout server', () => {
     const ignored: string[] = [];
     const gateway = { host: '127.0.0.1', port: 0, maxCalls: 3 };
     const { ask, register } = opened(undefined, {}, { gateway, onIgnored: (message) => void ignored.push(message) });
-    expect((await ask('register', worker, 'door')).answer).toMatchObject({ gateway });
+    expect((await ask('register', worker, door)).answer).toMatchObject({ gateway });
     for (const secret of [await register(), await register()])
       for (const message of ['judge: requests set seed', 'solver: requests set seed'])
         await ask('warning', { about: 'gateway', message }, secret);

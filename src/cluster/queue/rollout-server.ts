@@ -2,18 +2,32 @@
 import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
-import { DialectError, isGoneForGood, messageOf, TrainingError } from '../../base/errors.js';
+import { DialectError, isGoneForGood, issuesText, messageOf, TrainingError } from '../../base/errors.js';
+import { excerpt, visible } from '../../base/host.js';
 import type { Episode } from '../../base/nouns.js';
-import { packageVersion } from '../../base/platform.js';
+import { guardOf, isEqual, packageVersion } from '../../base/platform.js';
 import { bodyBytes } from '../../gateway/dialects.js';
 import type { GatewaySettings } from '../../gateway/index.js';
 import type { RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';
-import { answerOf, type PlayRequest, remoteSettings } from '../../teams/rollout.js';
-import { packed, type Registered, unpacked, type WorkerRequestPath, type WorkerRequests } from './wire.js';
+import { answerOf, noScore, type PlayRequest, type RemoteSettings, remoteSettings } from '../../teams/rollout.js';
+import { AnsweredCalls, faultOf } from './handed-in.js';
+import type { QueueKey } from './queue-key.js';
+import {
+  packed,
+  type Registered,
+  requestSchemas,
+  unpacked,
+  type WorkerRequestPath,
+  type WorkerRequests,
+} from './wire.js';
 
 /** The size limit of a request. It is far above an episode that fills a model's context. */
 const MOST_BYTES = 256e6;
+/** An episode has failed if this many workers handed in one that the run did not sample. */
+const MOST_FAULTS = 3;
+/** The most warnings of gateways that are passed on. */
+const MOST_IGNORED = 100;
 
 export interface RolloutServerOptions {
   readonly context: RolloutContext;
@@ -21,12 +35,16 @@ export interface RolloutServerOptions {
   /** The digest of the resolved recipe. */
   readonly recipe: string;
   readonly leaseSeconds: number;
-  /** The secret that workers register with. */
-  readonly secret: string;
+  /** The key of the run and its workers. */
+  readonly key: QueueKey;
+  /** The run's unique name. */
+  readonly run: string;
   /** The settings of the workers' gateways, if the recipe has a gateway. */
   readonly gateway?: GatewaySettings | undefined;
   /** Receives once the settings that gateway requests ask for and the recipe overrides. */
   readonly onIgnored?: (message: string) => void;
+  /** Receives a message when a worker hands in an episode that the run did not sample. */
+  readonly onFault?: (message: string) => void;
 }
 
 /** An episode that the run waits for. */
@@ -35,42 +53,61 @@ interface OpenEpisode {
   readonly controller: AbortController;
   readonly resolve: (episode: Episode) => void;
   readonly reject: (error: unknown) => void;
+  readonly answered: AnsweredCalls;
+  /** The number of workers that handed in an episode that the run did not sample. */
+  faults: number;
+}
+
+/** A worker whose requests are answered. */
+interface Worker {
+  readonly name: string;
+  readonly secret: string;
 }
 
 export class RolloutServer {
   readonly app = new Hono();
-  /** The number of registered workers. */
-  workers = 0;
+  readonly guard = guardOf({
+    access: { type: 'secrets' },
+    mostBytes: MOST_BYTES,
+    refuse: ({ code, message, status }) => Response.json({ code, message }, { status }),
+  });
   readonly #options: RolloutServerOptions;
-  readonly #secrets = new Set<string>();
+  readonly #settings: RemoteSettings;
+  /** The workers that may play, by their secrets. */
+  readonly #workers = new Map<string, Worker>();
+  #registered = 0;
   readonly #open = new Map<string, OpenEpisode>();
   /** Warnings of the workers' gateways that were already reported: each worker sends the same ones. */
   readonly #ignored = new Set<string>();
 
   constructor(options: RolloutServerOptions) {
     this.#options = options;
+    this.#settings = remoteSettings(options.context);
     this.#answer('register', (ask) => this.#register(ask));
     this.#answer('take', ({ job }) => this.#episode(job).request);
     this.#answer('call', (ask, gone) => this.#call(ask, gone));
-    this.#answer('over', ({ job, episode }) => {
-      // An episode may be played twice if its worker seemed dead. Both plays are equal, and the first one counts.
-      this.#open.get(job)?.resolve(episode);
-      return true;
-    });
+    this.#answer('over', ({ job, episode }, _, worker) => this.#over(job, episode, worker));
     this.#answer('broken', ({ job, message }) => {
       this.#open.get(job)?.reject(new TrainingError(message));
       return true;
     });
     this.#answer('warning', ({ about, message }) => {
       if (about === 'team') options.context.warn?.(message);
-      else if (!this.#ignored.has(message)) options.onIgnored?.(message);
-      if (about === 'gateway') this.#ignored.add(message);
+      else if (!this.#ignored.has(message) && this.#ignored.size < MOST_IGNORED) {
+        this.#ignored.add(message);
+        options.onIgnored?.(message);
+      }
       return true;
     });
     this.app.onError((error) => {
       const { status, code } = error instanceof DialectError ? error : { status: 500, code: 'failed' };
       return Response.json({ code, message: messageOf(error) }, { status });
     });
+  }
+
+  /** The number of workers that registered and were not refused afterwards. */
+  get workers(): number {
+    return this.#workers.size;
   }
 
   /** The episodes that the run waits for. */
@@ -84,7 +121,8 @@ export class RolloutServer {
     if (signal !== undefined) setMaxListeners(0, signal); // every episode listens to it
     try {
       return await new Promise<Episode>((resolve, reject) => {
-        this.#open.set(job, { request, controller, resolve, reject });
+        const answered = new AnsweredCalls();
+        this.#open.set(job, { request, controller, resolve, reject, answered, faults: 0 });
         signal?.addEventListener('abort', () => reject(signal.reason), { once: true, signal: controller.signal });
       });
     } finally {
@@ -98,8 +136,8 @@ export class RolloutServer {
     for (const { reject } of this.#open.values()) reject(reason);
   }
 
-  #register({ codeHash, version }: WorkerRequests['register']['ask']): Registered {
-    const { code, recipe, leaseSeconds, context, gateway } = this.#options;
+  #register({ codeHash, version, name, nonce }: WorkerRequests['register']['ask']): Registered {
+    const { code, recipe, leaseSeconds, gateway, key, run } = this.#options;
     if (version !== packageVersion())
       throw new DialectError(409, 'version', `the worker has version ${version}, the run has ${packageVersion()}`);
     if (codeHash !== code.codeHash)
@@ -109,24 +147,49 @@ export class RolloutServer {
         "the worker's code of the recipe differs from the run's: copy the files again",
       );
     const secret = randomBytes(32).toString('hex');
-    this.#secrets.add(secret);
-    this.workers++;
-    return { secret, recipe, settings: remoteSettings(context), gateway, leaseSeconds };
+    this.#workers.set(secret, { secret, name: `${++this.#registered} (${excerpt(visible(name))})` });
+    return { secret, proof: key.proof(run, nonce), recipe, settings: this.#settings, gateway, leaseSeconds };
   }
 
   async #call({ job, policy, request }: WorkerRequests['call']['ask'], gone: AbortSignal) {
-    const { controller, reject } = this.#episode(job);
+    const { controller, reject, answered } = this.#episode(job);
     try {
-      return await answerOf(
-        this.#options.context.policies,
-        policy,
-        request,
-        AbortSignal.any([controller.signal, gone]),
-      );
+      const { policies } = this.#options.context;
+      const answer = await answerOf(policies, policy, request, AbortSignal.any([controller.signal, gone]));
+      answered.add(policy, request, answer);
+      return answer;
     } catch (error) {
       if (isGoneForGood(error)) reject(error);
       throw new DialectError(422, 'refused', messageOf(error));
     }
+  }
+
+  /**
+   * Takes an episode. It may be played twice if its worker seemed dead: both plays are equal, and the first one counts.
+   * A worker whose episode is not the one that this run sampled is refused from then on.
+   */
+  #over(job: string, episode: unknown, { name, secret }: Worker): true {
+    const open = this.#open.get(job);
+    if (open === undefined) return true;
+    const { request, answered, resolve } = open;
+    const { context, onFault } = this.#options;
+    const fault = faultOf(episode, { context, request, answered });
+    if (fault === undefined) {
+      resolve(episode as Episode);
+      return true;
+    }
+    const { task, sample, step } = request;
+    const why = `worker ${name} handed in an episode of ${task.id}/${sample} in step ${step} that this run did not sample: ${fault}`;
+    const last = ++open.faults === MOST_FAULTS;
+    onFault?.(
+      `${why}. The worker is refused, and ${last ? `the episode failed after ${MOST_FAULTS} workers` : 'another one plays the episode again'}`,
+    );
+    this.#workers.delete(secret);
+    if (last) {
+      const failure = { reason: 'backend', message: why } as const;
+      resolve({ task, sample, turns: [], outcome: undefined, score: noScore, failure });
+    }
+    throw new DialectError(403, 'refused', why);
   }
 
   #episode(job: string): OpenEpisode {
@@ -140,14 +203,20 @@ export class RolloutServer {
     act: (
       ask: WorkerRequests[P]['ask'],
       gone: AbortSignal,
+      worker: Worker,
     ) => WorkerRequests[P]['answer'] | Promise<WorkerRequests[P]['answer']>,
   ): void {
+    const { key, run } = this.#options;
+    const door = key.door(run);
+    const newcomer = { name: '', secret: '' };
     this.app.post(`/${path}`, async (c) => {
       const secret = /^Bearer (\w+)$/.exec(c.req.header('authorization') ?? '')?.[1] ?? '';
-      const known = path === 'register' ? secret === this.#options.secret : this.#secrets.has(secret);
-      if (!known) throw new DialectError(401, 'unknown_worker', 'no worker of this run has that secret');
-      const ask = unpacked(await bodyBytes(c.req.raw, MOST_BYTES)) as WorkerRequests[P]['ask'];
-      return new Response(packed(await act(ask, c.req.raw.signal)));
+      const worker = path !== 'register' ? this.#workers.get(secret) : isEqual(secret, door) ? newcomer : undefined;
+      if (worker === undefined) throw new DialectError(401, 'unknown_worker', 'no worker of this run has that secret');
+      const read = requestSchemas[path].safeParse(unpacked(await bodyBytes(c.req.raw, MOST_BYTES)));
+      if (!read.success) throw new DialectError(400, 'malformed', `${path}: ${issuesText(read.error.issues)}`);
+      const ask = read.data as WorkerRequests[P]['ask'];
+      return new Response(packed(await act(ask, c.req.raw.signal, worker)));
     });
   }
 }

@@ -2,12 +2,11 @@
 import { deserialize, serialize } from 'node:v8';
 import { z } from 'zod';
 import { DialectError } from '../../base/errors.js';
-import type { Episode } from '../../base/nouns.js';
 import type { Generation, Utterance } from '../../engine/contract.js';
 import type { GatewaySettings } from '../../gateway/index.js';
 import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../teams/rollout.js';
 
-/** The run's announcement in Redis. */
+/** The run's announcement in Redis, which a key signs. */
 export const announcement = z.object({
   /** The run's unique name. A worker ignores jobs of other runs. */
   run: z.string(),
@@ -15,8 +14,8 @@ export const announcement = z.object({
   url: z.string(),
   /** The recipe's source as the run names it, for workers that were started without one. */
   source: z.string(),
-  /** The secret that workers register with. */
-  secret: z.string(),
+  /** The hash of the recipe's code. A worker compares it before it imports any of the code. */
+  codeHash: z.string(),
 });
 
 export type Announcement = z.output<typeof announcement>;
@@ -26,16 +25,21 @@ export const ANNOUNCED_SECONDS = 20;
 export const announcementKey = (queue: string) => `drmas:${queue}:run`;
 export const queueOf = (queue: string, run: string) => `drmas-${queue}-${run}`;
 
-/** The worker's version and code. The run compares them with its own. */
+/** The worker's version and code, which the run compares with its own, and its name for messages. */
 export interface Registration {
   readonly codeHash: string;
   readonly version: string;
+  readonly name: string;
+  /** A random text, which the run's proof must contain. */
+  readonly nonce: string;
 }
 
 /** The reply to a registration. */
 export interface Registered {
   /** The worker's own secret, which its later requests carry. */
   readonly secret: string;
+  /** Shows that the run has the key. */
+  readonly proof: string;
   /** The digest of the run's resolved recipe. */
   readonly recipe: string;
   readonly settings: RemoteSettings;
@@ -55,12 +59,42 @@ export interface WorkerRequests {
     ask: { readonly job: string; readonly policy: string; readonly request: SpeakerRequest };
     answer: Generation | Utterance;
   };
-  over: { ask: { readonly job: string; readonly episode: Episode }; answer: true };
+  /** The run checks the episode: a worker may send anything. */
+  over: { ask: { readonly job: string; readonly episode: unknown }; answer: true };
   broken: { ask: { readonly job: string; readonly message: string }; answer: true };
   warning: { ask: { readonly about: 'team' | 'gateway'; readonly message: string }; answer: true };
 }
 
 export type WorkerRequestPath = keyof WorkerRequests;
+
+const job = z.string();
+const ids = z.array(z.int().min(0));
+const sampling = { temperature: z.number(), topP: z.number(), topK: z.int(), maxTokens: z.int().min(1) };
+const speakerRequest = z.union([
+  z.looseObject({
+    ...sampling,
+    prompt: ids.min(1),
+    stopTokens: ids,
+    key: z.tuple([z.int(), z.int()]),
+    version: z.int().optional(),
+  }),
+  z.looseObject({
+    ...sampling,
+    messages: z.array(z.looseObject({ role: z.string(), content: z.string() })),
+    seed: z.int(),
+    tools: z.array(z.looseObject({ name: z.string() })).optional(),
+  }),
+]);
+
+/** The forms of the requests. */
+export const requestSchemas: { readonly [P in WorkerRequestPath]: z.ZodType } = {
+  register: z.object({ codeHash: z.string(), version: z.string(), name: z.string(), nonce: z.string() }),
+  take: z.object({ job }),
+  call: z.object({ job, policy: z.string(), request: speakerRequest }),
+  over: z.object({ job, episode: z.unknown() }),
+  broken: z.object({ job, message: z.string() }),
+  warning: z.object({ about: z.enum(['team', 'gateway']), message: z.string() }),
+};
 
 /** Values in the binary format of this version of Node: numbers keep their bits, and undefined stays undefined. */
 export const packed = (value: unknown): Uint8Array<ArrayBuffer> => Uint8Array.from(serialize(value));

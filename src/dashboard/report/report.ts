@@ -18,13 +18,14 @@ export const DEFAULT_EPISODE_BYTES = 3e6;
  * page has the same views as the dashboard, and contains their data.
  * @param options.to The path of the page; an earlier report there is replaced
  * @param options.episodeBytes The approximate size of the episodes of all runs together
+ * @returns One line for each run whose files differ from their digests
  * @throws RunError when a directory is neither a run nor an ablation, or `to` cannot be written or is not a report;
  * LogError with the line of a damaged episode file
  */
 export async function writeReport(
   paths: readonly string[],
   { to, episodeBytes = DEFAULT_EPISODE_BYTES }: { readonly to: string; readonly episodeBytes?: number },
-): Promise<void> {
+): Promise<readonly string[]> {
   await refuseOthersFile(to);
   const { runs, ablations } = await runsOf(paths);
   const pool = new TextPool();
@@ -48,6 +49,7 @@ export async function writeReport(
   await writeFile(to, page).catch((error: unknown) => {
     throw new RunError(`cannot write the report: ${messageOf(error)}`);
   });
+  return reported.flatMap(({ changed }) => changed ?? []);
 }
 
 /** The runs of the directories, with the runs of ablations. If two runs have the same name, a number is appended. */

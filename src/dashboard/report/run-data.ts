@@ -1,7 +1,7 @@
 import { isObject } from '../../base/errors.js';
 import type { RunEvent, Spike } from '../../base/events.js';
 import type { RunRecord } from '../../method/store.js';
-import { RunDirectory } from '../../method/store.js';
+import { changedRecords, RunDirectory } from '../../method/store.js';
 import type { EmbeddedRun, TextPool } from '../../runs/analysis.js';
 import { RunFactsReader } from '../../runs/analysis.js';
 import { sampleEpisodes } from './episode-sample.js';
@@ -13,6 +13,8 @@ const DIGITS = 6;
 /** A run in a report, with its record. */
 export interface ReportedRun {
   readonly record: RunRecord;
+  /** One line about files that differ from their digests. */
+  readonly changed: string | undefined;
   readonly embedded: EmbeddedRun;
 }
 
@@ -26,7 +28,8 @@ export async function readRun(
   pool: TextPool,
 ): Promise<ReportedRun> {
   const run = await RunDirectory.open(path);
-  const events = await run.events();
+  const changed = await changedRecords(path);
+  const events = [...(await run.events()), ...changeEvents(changed)];
   const reader = new RunFactsReader(run.record.resolved);
   for (const event of events) reader.add(event);
   const { facts } = reader;
@@ -35,6 +38,7 @@ export async function readRun(
   const state = facts.state === 'unfinished' ? 'interrupted' : facts.state;
   return {
     record: run.record,
+    changed,
     embedded: {
       listed: { name, ablation, ...facts, state },
       record: run.record,
@@ -44,6 +48,12 @@ export async function readRun(
       kept,
     },
   };
+}
+
+/** A warning that a page shows although the log does not have it: files differ from their digests. */
+export function changeEvents(message: string | undefined): RunEvent[] {
+  if (message === undefined) return [];
+  return [{ type: 'warning', code: 'files.changed', message, time: new Date().toISOString(), version: 1 }];
 }
 
 /** The events, rounded to the digits of a chart. Only the last step keeps the words that explain inflation. */

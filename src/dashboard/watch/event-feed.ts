@@ -1,9 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { RunEvent } from '../../base/events.js';
 import { nodeFiles } from '../../base/platform.js';
-import { EPISODES, EVENTS, RunDirectory } from '../../method/store.js';
+import { changedRecords, EPISODES, EVENTS, RunDirectory } from '../../method/store.js';
 import type { EpisodeFile, FeedMessage, ListedRun } from '../../runs/analysis.js';
+import { changeEvents } from '../report/run-data.js';
 import { LogTail } from './log-tail.js';
 import { eventOf, type RunCatalog } from './run-catalog.js';
 
@@ -52,11 +54,19 @@ class FollowedRun {
   #listed = '';
   #files = '';
   #reset = true;
+  /** Warnings to show about files that differ from their digests. */
+  #warnings: readonly RunEvent[] = [];
 
   constructor(name: string, path: string) {
     this.#name = name;
     this.#path = path;
     this.#tail = new LogTail(join(path, EVENTS));
+    // The run is compared once, while the page already shows it. What cannot be read is said when it is read.
+    void changedRecords(path)
+      .then((changed) => {
+        this.#warnings = changeEvents(changed);
+      })
+      .catch(() => {});
   }
 
   async *news(listed: ListedRun): AsyncGenerator<FeedMessage> {
@@ -71,6 +81,9 @@ class FollowedRun {
     }
     this.#listed = now;
     yield* this.#events();
+    const [events, reset, more] = [this.#warnings, false, false];
+    if (events.length > 0) yield { type: 'events', data: { name, reset, more, events } };
+    this.#warnings = [];
     const files = await episodeFiles(this.#path);
     const all = JSON.stringify(files);
     if (all !== this.#files) yield { type: 'files', data: { name, files } };

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { nodeFiles } from '../../base/platform.js';
-import { lockHolder } from '../../method/store.js';
+import { isAlive, lockHolder } from '../../method/store.js';
 import type { RunFacts, RunState } from '../../runs/analysis.js';
 
 /**
@@ -14,13 +14,4 @@ export async function runState(path: string, { state, latest }: RunFacts, now: n
   const holder = await lockHolder(nodeFiles, path);
   if (holder !== undefined && holder.host === hostname()) return isAlive(holder.pid) ? 'running' : 'interrupted';
   return latest !== null && now - Date.parse(latest) < SILENCE_MS ? 'running' : 'interrupted';
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0); // sends nothing, and fails if there is no such process
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
 }

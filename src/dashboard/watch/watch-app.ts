@@ -3,15 +3,16 @@ import { extname, join } from 'node:path';
 import { Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
 import { z } from 'zod';
-import { messageOf, RunError } from '../../base/errors.js';
+import { DialectError, messageOf, RunError } from '../../base/errors.js';
+import { type GuardedApp, guardOf } from '../../base/platform.js';
 import type { FeedMessages } from '../../runs/analysis.js';
-import { requireAccess } from './access.js';
 import { addEpisodeRoutes } from './episodes/episode-routes.js';
 import { followFolder, followRuns } from './event-feed.js';
 import type { RunCatalog } from './run-catalog.js';
-import { requireSameOrigin } from './same-origin.js';
-import { addTalkRoutes } from './talk/talk-routes.js';
+import { addTalkRoutes, MOST_BYTES } from './talk/talk-routes.js';
 import type { TalkService } from './talk/talk-service.js';
+
+const COOKIE = 'drmas-watch';
 
 /** The page may load only its own script, style and data, and no other page may embed it in a frame. */
 const SECURITY = {
@@ -37,25 +38,31 @@ export interface WatchAppOptions {
   readonly talk: TalkService;
   /** The directory of the built page. */
   readonly page: string;
-  /** The token that requests must carry. Without one, only requests for a name of this machine pass. */
-  readonly token?: string | undefined;
   /** Ends all streams. */
   readonly signal: AbortSignal;
 }
 
+/** Lets browsers of this machine pass, or browsers and programs with the token. */
+export const watchGuard = (token: string | undefined, allowedHosts?: readonly string[]): GuardedApp['guard'] =>
+  guardOf({
+    access: token === undefined ? { type: 'local' } : { type: 'token', token, cookie: COOKIE },
+    allowedHosts,
+    mostBytes: MOST_BYTES,
+    refuse: ({ status, message }) => Response.json({ error: message }, { status, headers: SECURITY }),
+  });
+
 /** The dashboard as an application: the page and the routes for its data. It writes nothing. */
-export function watchApp({ catalog, talk, page, token, signal }: WatchAppOptions): Hono {
+export function watchApp({ catalog, talk, page, signal }: WatchAppOptions): Hono {
   const app = new Hono();
   app.use(async (context, next) => {
     await next();
     for (const [name, value] of Object.entries(SECURITY)) context.res.headers.set(name, value);
   });
-  app.use(requireAccess(token), requireSameOrigin);
-  app.onError((error, context) =>
-    error instanceof z.ZodError
-      ? context.json({ error: z.prettifyError(error) }, 400)
-      : context.json({ error: messageOf(error) }, error instanceof RunError ? 404 : 500),
-  );
+  app.onError((error) => {
+    if (error instanceof z.ZodError) return Response.json({ error: z.prettifyError(error) }, { status: 400 });
+    const status = error instanceof DialectError ? error.status : error instanceof RunError ? 404 : 500;
+    return Response.json({ error: messageOf(error) }, { status });
+  });
 
   app.get('/api/stream', (context) => {
     const names = context.req.queries('run') ?? [];

@@ -1,10 +1,9 @@
 import { ArgumentError, messageOf } from '../../base/errors.js';
-import { listen } from '../../base/platform.js';
+import { chosenToken, type Environment, listen } from '../../base/platform.js';
 import { pageDirectory } from '../report/page-directory.js';
-import { checkAccess } from './access.js';
 import { RunCatalog } from './run-catalog.js';
 import { TalkService } from './talk/talk-service.js';
-import { watchApp } from './watch-app.js';
+import { watchApp, watchGuard } from './watch-app.js';
 
 /** The default port. If it is in use, a free one is chosen. */
 const PORT = 7373;
@@ -16,8 +15,11 @@ export interface WatchOptions {
   /** Default: this machine only. */
   readonly host?: string | undefined;
   readonly port?: number | undefined;
-  /** Required if other machines can connect. */
+  /** The token that a browser must send; by default DRMAS_TOKEN of the environment, if it is set. */
   readonly token?: string | undefined;
+  readonly environment?: Environment;
+  /** Names besides those of this machine that browsers may reach the server under. */
+  readonly allowedHosts?: readonly string[] | undefined;
   /** Kernel threads for answers of agents. Default 1. */
   readonly threads?: number | undefined;
 }
@@ -37,18 +39,19 @@ export interface WatchServer {
  * server then does not listen
  */
 export async function startWatching(options: WatchOptions): Promise<WatchServer> {
-  const { folder, host = '127.0.0.1', port, token, threads } = options;
-  checkAccess(host, token);
+  const { folder, host = '127.0.0.1', port, threads, allowedHosts } = options;
+  const token = chosenToken(options.token, options.environment ?? {}, host);
   const page = pageDirectory();
   const catalog = new RunCatalog(folder);
   const runs = (await catalog.refresh()).length;
   const ending = new AbortController();
   const talk = new TalkService({ threads });
-  const app = watchApp({ catalog, talk, page, token, signal: ending.signal });
-  const listening = await listen(app, { host, port: port ?? PORT })
+  const app = watchApp({ catalog, talk, page, signal: ending.signal });
+  const guard = watchGuard(token, allowedHosts);
+  const listening = await listen({ app, guard }, { host, port: port ?? PORT })
     .catch((error: unknown) => {
       if (port !== undefined) throw error;
-      return listen(app, { host, port: 0 });
+      return listen({ app, guard }, { host, port: 0 });
     })
     .catch((error: unknown) => {
       throw new ArgumentError(`the dashboard cannot listen on ${host}, port ${port ?? PORT}: ${messageOf(error)}`);

@@ -15,6 +15,8 @@ export interface ModelHandle extends PlayableHandle {
   readonly name: string;
   /** Number of trained parameters; of an adapter, without its base. Missing if only a server knows it. */
   readonly parameters?: number | undefined;
+  /** The number of token ids that the model has logits for. Missing: as many as the tokenizer has. */
+  readonly vocabSize?: number | undefined;
   /** Warnings for people from the opening of the model. */
   readonly warnings: readonly string[];
   /** Log-probs of each sample's masked tokens at its temperature, 0 elsewhere: one [T] row a sample. */

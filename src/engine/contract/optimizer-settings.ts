@@ -13,6 +13,11 @@ export interface OptimStepSettings {
    * update.
    */
   readonly skipAboveNorm?: number;
+  /**
+   * If the update leaves a weight that is not finite, weights and optimiser go back to their values before it. It costs
+   * a copy of both for each step. Only the embedded engine has it.
+   */
+  readonly undoNonFinite?: boolean;
 }
 
 /** The result of a step. `norm` is the norm of the whole gradient before clipping; absent if the backend has none. */

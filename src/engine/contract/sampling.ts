@@ -3,9 +3,26 @@
 import type { RandomKey } from '../../base/math.js';
 import type { FinishReason, Tokenizer } from '../../base/nouns.js';
 
+/**
+ * Logits are multiplied by 1 / temperature in 32-bit floats, which end at 3.4e38. Beyond this range the product would
+ * be infinite, or the factor 0.
+ */
+const COOLEST = 1e-30;
+const HOTTEST = 1e30;
+
+/** Whether a temperature takes the most probable token: it is 0, or so small that its inverse has no meaning. */
+export const isGreedy = (temperature: number): boolean => temperature < COOLEST;
+
+/** The factor of the logits from which a token is drawn; 0 takes the most probable token. */
+export const scaleOfDraws = (temperature: number): number =>
+  isGreedy(temperature) ? 0 : 1 / Math.min(temperature, HOTTEST);
+
+/** The factor of the logits whose softmax gives log-probs: 1 for a greedy sample. */
+export const scaleOfScores = (temperature: number): number => scaleOfDraws(temperature) || 1;
+
 /** How a response is sampled. */
 export interface Sampling {
-  /** 0 takes the most probable token. */
+  /** 0 takes the most probable token; a temperature below 1e-30 counts as 0, one above 1e30 as 1e30. */
   readonly temperature: number;
   /** Keep the smallest set of tokens whose probability reaches this; 1 keeps all. */
   readonly topP: number;

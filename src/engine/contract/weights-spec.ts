@@ -1,6 +1,12 @@
 /** Where the weights of a model come from. */
 import type { Tokenizer } from '../../base/nouns.js';
-import type { AdapterSettings, DecoderConfig, Precision, TableShape } from './architecture.js';
+import {
+  type AdapterSettings,
+  type DecoderConfig,
+  PRECISIONS,
+  type Precision,
+  type TableShape,
+} from './architecture.js';
 import type { PolicyHandle } from './handles.js';
 
 /** A whole model. */
@@ -50,3 +56,10 @@ export type WeightsSpec =
    * given, with the weights that a model of this shape and role saved there.
    */
   | { readonly type: 'like'; readonly policy: PolicyHandle; readonly directory?: string | undefined };
+
+/** The precisions that models need, float32 included; all of them if no model is known yet. */
+export function precisionsOf(models: readonly WeightsSpec[]): readonly Precision[] {
+  if (models.length === 0) return PRECISIONS;
+  const needed = models.map((weights) => (weights.type === 'like' ? undefined : weights.precision));
+  return PRECISIONS.filter((precision) => precision === 'float32' || needed.includes(precision));
+}

@@ -28,6 +28,8 @@ export interface EmbeddedOptions {
   readonly device?: Device | undefined;
   /** The kernels, in the words of `DRMAS_KERNELS`, which this replaces. */
   readonly kernels?: string | undefined;
+  /** The precisions of the models that will be opened. Other models are refused. Default: all. */
+  readonly precisions?: readonly Precision[] | undefined;
   /** Keep only the layers' inputs for the backward pass. Default false. */
   readonly recompute?: boolean | undefined;
   /** Receives messages about slow work at the start, such as compiling the kernels. */
@@ -71,16 +73,18 @@ export class EmbeddedBackend implements Backend {
   readonly #services: EngineServices;
   /** The bases by their description: the engine holds equal ones once. */
   readonly #bases = new Map<string, Promise<Base>>();
+  readonly #precisions: readonly Precision[];
   #nextId = 0;
 
   /** On an engine that is ready. */
-  constructor(thread: EngineThread, files: Files) {
+  constructor(thread: EngineThread, files: Files, precisions: readonly Precision[] = PRECISIONS) {
+    this.#precisions = precisions;
     this.#services = { thread, files, queue: new GenerationQueue(thread) };
   }
 
   static async start({ files, onProgress, ...options }: EmbeddedOptions): Promise<EmbeddedBackend> {
-    const { threads, device, kernels, recompute } = options;
-    return new EmbeddedBackend(await EngineThread.start({ threads, device, kernels, recompute }, onProgress), files);
+    const thread = await EngineThread.start(options, onProgress);
+    return new EmbeddedBackend(thread, files, options.precisions);
   }
 
   get hardware(): EngineHardware {
@@ -209,6 +213,8 @@ export class EmbeddedBackend implements Backend {
     const { thread } = this.#services;
     const id = this.#nextId++;
     const { name, precision } = about;
+    if (!this.#precisions.includes(precision))
+      throw new BackendError(`'${name}' is in ${precision}, but the engine was started for ${this.#precisions}`);
     if (first === undefined || !('tensors' in first)) {
       const parameters = await thread.call('createPolicy', id, { name, shape, precision }, first);
       return { adapted: undefined, ...about, id, parameters };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { BackendDeclaration } from '../backends/backend-declaration.js';
 import { DEVICES } from '../contract/architecture.js';
+import { precisionsOf } from '../contract/weights-spec.js';
 import { describeModel } from '../model/formats/stored-model.js';
 import { readTokenizer } from '../model/formats/tokenizer-files.js';
 import { engineDevice } from '../tensor/engine-device.js';
@@ -31,9 +32,11 @@ const schema = z.strictObject({
 export const embedded: BackendDeclaration<typeof schema> = {
   schema,
   capabilities: EMBEDDED_CAPABILITIES,
-  open: ({ device, recompute }, { host }) => {
-    const { threads, files, notify } = host;
-    return EmbeddedBackend.start({ threads, files, device: host.device ?? device, recompute, onProgress: notify });
+  open: ({ device, recompute }, { host, models }) => {
+    const { threads, files, notify: onProgress } = host;
+    const precisions = precisionsOf(models);
+    const settings = { threads, device: host.device ?? device, recompute, precisions };
+    return EmbeddedBackend.start({ ...settings, files, onProgress });
   },
   plan: {
     async readModel(files, directory, chatTemplate) {

@@ -41,6 +41,10 @@ export class EmbeddedFrozen implements ModelHandle {
     return this.model.config.context;
   }
 
+  get vocabSize(): number {
+    return this.model.config.vocabSize;
+  }
+
   get parameters(): number {
     return this.model.parameters;
   }

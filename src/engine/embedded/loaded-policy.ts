@@ -67,7 +67,7 @@ export class LoadedPolicy implements AsyncDisposable {
     const model = { directory: from, ...(await openPolicy(files, from, { optimizer: false, chatTemplate })) };
     const adapter = adapted ? await openAdapter(files, directory, model.config, { optimizer: false }) : undefined;
     const agent = await readAgentProfile(files, directory);
-    const backend = await EmbeddedBackend.start(options);
+    const backend = await EmbeddedBackend.start({ ...options, precisions: ['float32'] });
     try {
       return new LoadedPolicy(backend, await backend.openStored(directory, model, adapter), { files, agent });
     } catch (error) {

@@ -3,10 +3,12 @@ import { APIError, OpenAI } from 'openai';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { AnswerError, EndpointError, issuesText, reasonOf } from '../../base/errors.js';
-import { excerpt, Secret } from '../../base/host.js';
+import { excerpt, Secret, waitMs } from '../../base/host.js';
 import { webRequest } from '../../base/platform.js';
+import { temperatureOf } from '../backends/remote-generation.js';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
 import type { EndpointSpec } from './endpoint-spec.js';
+import { boundedRetryAfter } from './retry-after.js';
 import { toolFields, wireMessage } from './wire-messages.js';
 
 /** After this many failed requests in a row, each with its retries, the server counts as gone. */
@@ -28,7 +30,7 @@ const message = z.object({
 });
 const completion = z.object({
   choices: z.array(z.object({ message, finish_reason: z.string().nullish() })).min(1),
-  usage: z.object({ prompt_tokens: z.int().optional(), completion_tokens: z.int().optional() }).nullish(),
+  usage: z.object({ prompt_tokens: z.int().min(0).optional(), completion_tokens: z.int().min(0).optional() }).nullish(),
 });
 
 /** Makes no request yet. `environment` may hold OPENAI_API_KEY. Key and prompts are sent only to the URL's origin. */
@@ -41,7 +43,7 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
     fetch: guarded(secret),
     apiKey: apiKey === '' ? 'none' : apiKey, // the client requires a key
     defaultHeaders: apiKey === '' ? { Authorization: null } : {},
-    timeout: timeoutMs,
+    timeout: waitMs(timeoutMs),
     maxRetries: retries,
   });
   const limited = pLimit(concurrency);
@@ -49,8 +51,15 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
   const shown = (error: unknown) => `${url}: ${excerpt(secret.mask(reasonOf(error)), 1000)}`;
 
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
-    const { messages, temperature, topP, maxTokens, seed } = request;
-    const fields = { temperature, top_p: topP, max_tokens: maxTokens, seed, ...toolFields(request), ...body };
+    const { messages, topP, maxTokens, seed } = request;
+    const fields = {
+      temperature: temperatureOf(request),
+      top_p: topP,
+      max_tokens: maxTokens,
+      seed,
+      ...toolFields(request),
+      ...body,
+    };
     const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
     const answer: unknown = await client.chat.completions.create(
       { ...sent, model, messages: messages.map(wireMessage) },
@@ -89,7 +98,8 @@ function guarded(secret: Secret): typeof fetch {
     const request = { method, headers: sent, body, signal: signal ?? new AbortController().signal };
     try {
       const answer = await webRequest(String(input), { ...request, mostBytes: LONGEST_ANSWER_BYTES, secret });
-      const { status, headers } = answer;
+      const { status } = answer;
+      const headers = boundedRetryAfter(answer.headers, Date.now());
       // `Response` accepts only these statuses, and some of them only without a body.
       const usable = status >= 200 && status <= 599 && ![204, 205, 304].includes(status);
       return new Response(usable ? answer.text() : `status ${status}`, { status: usable ? status : 502, headers });

@@ -137,13 +137,18 @@ export class TrainingEngine implements AsyncDisposable {
  * const verifier = await engine.open(lora(base, { rank: 8 }), { name: 'verifier', seed: 2 });
  * ```
  */
-export async function openEngine(options: EngineOptions = {}): Promise<TrainingEngine> {
+export function openEngine(options: EngineOptions = {}): Promise<TrainingEngine> {
+  return startEngine(options);
+}
+
+/** @param precisions The precisions of the engine's models, if they are known. Default: all */
+async function startEngine(options: EngineOptions, precisions?: readonly Precision[]): Promise<TrainingEngine> {
   const { threads = availableParallelism(), seed = 1, device, kernels, recompute, onProgress } = options;
   if (!(Number.isSafeInteger(threads) && threads >= 1))
     throw new ArgumentError(`threads: expected a whole number of at least 1, found ${threads}`);
   requireSeed(seed);
   const backend = await EmbeddedBackend.start({
-    ...{ threads, device, kernels, recompute },
+    ...{ threads, device, kernels, recompute, precisions },
     files: nodeFiles,
     ...(onProgress && { onProgress }),
   });
@@ -172,7 +177,7 @@ export async function openModel(
   model: WholeModelInput | LoraInput,
   options: EngineOptions & ModelOptions = {},
 ): Promise<TrainableModel> {
-  const engine = await openEngine(options);
+  const engine = await startEngine(options, [options.precision ?? 'float32']);
   try {
     return await engine.openOnly(model, options);
   } catch (error) {

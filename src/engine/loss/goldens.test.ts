@@ -35,7 +35,7 @@ interface PolicyCase {
 
 // The originals add 1e-8 to token counts.
 const near = 1e-7;
-const cases = <Case>(name: string) => golden<{ cases: Case[] }>(`losses/${name}.json`).cases;
+const cases = <Case>(name: string) => golden<{ cases: Case[] }>(`losses/${name}`).cases;
 
 function expectRows(actual: Rows, expected: Rows, tolerance = near) {
   expect(actual.map((row) => row.length)).toEqual(expected.map((row) => row.length));

@@ -1,7 +1,7 @@
 /** The profile of an agent: its name, prompt and sampling, in a small file beside its weights. */
 import { z } from 'zod';
 import type { Files } from '../../base/host.js';
-import type { Sampling } from '../contract/sampling.js';
+import { isGreedy, type Sampling } from '../contract/sampling.js';
 import { readStopTokens, writeStopTokens } from './formats/model-config.js';
 import { formatJson, readJson } from './formats/tokenizer-files.js';
 import { isThere, parseWith } from './formats/validated-json.js';
@@ -62,7 +62,7 @@ function generationConfig(
 ): Record<string, unknown> {
   const sampled = { do_sample: true, temperature, top_p: topP, top_k: topK };
   return {
-    ...(temperature === 0 ? { do_sample: false } : sampled),
+    ...(isGreedy(temperature) ? { do_sample: false } : sampled),
     max_new_tokens: maxTokens,
     eos_token_id: writeStopTokens(stopTokens),
   };

@@ -6,10 +6,12 @@ import type { Secret } from '../../base/host.js';
 import { excerpt } from '../../base/host.js';
 import { type WebAnswer, webRequest } from '../../base/platform.js';
 
+/** The time for a reply. Then the request has failed. */
+const TIMEOUT_MS = 600_000;
+
 export interface EngineAddress {
   readonly url: string;
   readonly apiKey: Secret | undefined;
-  readonly timeoutSeconds: number;
 }
 
 /** A reply with its status. `body` is JSON, or a text if the reply is not JSON. */
@@ -37,12 +39,17 @@ export class EngineHttp {
     this.#backOffMs = backOffMs;
   }
 
+  /** The address of the engine. */
+  get root(): string {
+    return this.#root;
+  }
+
   /**
    * Sends a GET request, or a POST request if there is a body.
    * @throws BackendError if there is no reply; the signal's reason
    */
   async ask(path: string, body: unknown, signal: AbortSignal = new AbortController().signal): Promise<JsonAnswer> {
-    const { apiKey, timeoutSeconds } = this.#address;
+    const { apiKey } = this.#address;
     const key = apiKey && { authorization: `Bearer ${apiKey.reveal()}` };
     const sent =
       body === undefined
@@ -52,7 +59,7 @@ export class EngineHttp {
             headers: { ...key, 'content-type': 'application/json' },
             body: JSON.stringify(body),
           };
-    const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs: timeoutSeconds * 1000, secret: apiKey, signal };
+    const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs: TIMEOUT_MS, secret: apiKey, signal };
     const once = async (): Promise<WebAnswer> => {
       const answer = await webRequest(`${this.#root}${path}`, { ...sent, ...limits });
       if (BUSY.includes(answer.status)) throw new Busy(`status ${answer.status}: ${excerpt(answer.text(), 200)}`);

@@ -91,9 +91,9 @@ export class SampledBackend implements Backend {
   static async connect(trainer: Backend, spec: SamplerSpec, options: SampledOptions): Promise<SampledBackend> {
     const { environment = process.env, backOffMs } = options;
     const key = environment[SAMPLER_KEY];
-    const { url, timeoutSeconds } = spec;
+    const { url } = spec;
     const apiKey = spec.apiKey ?? (key ? new Secret(key) : undefined);
-    const engine = engines[spec.type](new EngineHttp({ url, apiKey, timeoutSeconds }, backOffMs));
+    const engine = engines[spec.type](new EngineHttp({ url, apiKey }, backOffMs));
     const served = await engine.served();
     for (const weights of options.weights) requireServed(spec, served, weights);
     return new SampledBackend(trainer, spec, engine, options);

@@ -3,7 +3,8 @@ import type { LimitFunction } from 'p-limit';
 import { onAbort } from '../../base/async.js';
 import { BackendError } from '../../base/errors.js';
 import type { Tokenizer, TrainingSample } from '../../base/nouns.js';
-import { responseRoom, seedOf, upToStop } from '../backends/remote-generation.js';
+import { checkedAnswer } from '../backends/answered-tokens.js';
+import { responseRoom, seedOf, temperatureOf } from '../backends/remote-generation.js';
 import type { ForwardBackwardResult, PolicyHandle, StateOptions } from '../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../contract/optimizer-settings.js';
 import type { GenerateRequest, Generation, OnTokens } from '../contract/sampling.js';
@@ -59,6 +60,10 @@ export class SampledPolicy implements PolicyHandle {
 
   get context(): number {
     return this.trained.context;
+  }
+
+  get vocabSize(): number {
+    return this.trained.vocabSize ?? this.tokenizer.vocabSize;
   }
 
   get parameters(): number | undefined {
@@ -130,14 +135,19 @@ export class SampledPolicy implements PolicyHandle {
   }
 
   /**
-   * @throws BackendError when the prompt does not fit, the version is not kept, or the engine answers with other
-   *   weights although it was given these again
+   * @throws BackendError when the prompt does not fit, the version is not kept, the engine answers with other weights
+   *   although it was given these again, or its tokens or log-probs cannot be this model's (`checkedAnswer`)
    */
   async generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
     signal?.throwIfAborted();
-    const { closed, limit } = this.#connection;
+    const { engine, closed, limit } = this.#connection;
     if (request.prompt.length === 0) throw new BackendError('expected at least 1 token in a prompt, got 0');
-    const engineRequest = { ...request, maxTokens: responseRoom(request, this.context), seed: seedOf(request) };
+    const engineRequest = {
+      ...request,
+      temperature: temperatureOf(request),
+      maxTokens: responseRoom(request, this.context),
+      seed: seedOf(request),
+    };
     const ended = new AbortController();
     const listening = [closed, ...(signal === undefined ? [] : [signal])].map((each) =>
       onAbort(each, () => ended.abort(each.reason)),
@@ -148,10 +158,7 @@ export class SampledPolicy implements PolicyHandle {
         for (const stopListening of listening) stopListening();
       },
     );
-    const { tokens, stopped } = upToStop(answer.tokens, request);
-    const logprobs = answer.logprobs.slice(0, tokens.length);
-    if (logprobs.length !== tokens.length || !logprobs.every(Number.isFinite))
-      throw new BackendError(`the engine gave ${answer.logprobs.length} log-probs of ${answer.tokens.length} tokens`);
+    const { tokens, logprobs, stopped } = checkedAnswer(answer, request, this, { ...engine.source, policy: this.name });
     onTokens?.(tokens);
     return { tokens, logprobs, finishReason: stopped ? 'stop' : answer.finishReason, policyVersion: version };
   }

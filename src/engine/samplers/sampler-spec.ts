@@ -21,7 +21,6 @@ export const samplerSchema = z.strictObject({
         'temporary folder of this machine.',
     ),
   concurrency: count.default(64).describe('The most requests in flight.'),
-  timeoutSeconds: z.number().gt(0).default(600).describe('Seconds to wait for a reply. Then the request has failed.'),
 });
 
 export type SamplerSpec = z.output<typeof samplerSchema>;
@@ -49,8 +48,6 @@ export interface SamplerInput {
   readonly folder?: string | undefined;
   /** The most requests in flight. */
   readonly concurrency?: number | undefined;
-  /** Seconds to wait for a reply. Then the request has failed. */
-  readonly timeoutSeconds?: number | undefined;
 }
 
 /**

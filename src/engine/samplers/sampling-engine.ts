@@ -2,6 +2,7 @@
 
 import { BackendError } from '../../base/errors.js';
 import type { FinishReason } from '../../base/nouns.js';
+import type { AnsweredTokens, AnswerSource } from '../backends/answered-tokens.js';
 import type { GenerateRequest } from '../contract/sampling.js';
 
 /** Weights in a folder that the engine can read. */
@@ -13,16 +14,21 @@ export interface PushedWeights {
   readonly kind: 'adapter' | 'whole';
 }
 
-export interface EngineAnswer {
-  readonly tokens: readonly number[]; // [R], the stop token included if the engine keeps it
-  /** log softmax(logits) at temperature 1. */
-  readonly logprobs: readonly number[]; // [R]
+/**
+ * A response as the engine wrote it: the stop token included if the engine keeps it, the log-probs at temperature 1.
+ * Nothing in it has been checked.
+ */
+export interface EngineAnswer extends AnsweredTokens {
   readonly finishReason: FinishReason;
 }
 
 export type EngineRequest = Omit<GenerateRequest, 'version' | 'key'> & { readonly seed: number };
 
+/** An engine's places of tokens and log-probs in its replies, and its address. */
+export type EngineSource = Omit<AnswerSource, 'policy'>;
+
 export interface SamplingEngine {
+  readonly source: EngineSource;
   /** The kind of weights that it can load while it runs. */
   readonly kinds: readonly PushedWeights['kind'][];
   /** The names under which the engine serves the model that it was started with. @throws BackendError */

@@ -9,6 +9,7 @@ import { type EngineHttp, errorText } from './engine-http.js';
 import {
   type EngineAnswer,
   type EngineRequest,
+  type EngineSource,
   type PushedWeights,
   type SamplingEngine,
   StaleWeights,
@@ -22,7 +23,7 @@ const doneAnswer = z.object({
   error_message: z.string().nullish(),
 });
 /** [log-prob, token id, text or null] for each token. */
-const tokenLogprob = z.tuple([z.number(), z.int().min(0)]).rest(z.unknown());
+const tokenLogprob = z.tuple([z.unknown(), z.unknown()]).rest(z.unknown());
 const version = z.union([z.string(), z.number()]);
 const generated = z.object({
   meta_info: z.object({
@@ -40,10 +41,16 @@ const NOT_LOADED = /not loaded|not registered|has been unloaded/i;
 
 export class SglangEngine implements SamplingEngine {
   readonly kinds = ['adapter', 'whole'] as const;
+  readonly source: EngineSource;
   readonly #http: EngineHttp;
 
   constructor(http: EngineHttp) {
     this.#http = http;
+    this.source = {
+      server: `SGLang at ${http.root}`,
+      tokenField: (t) => `meta_info.output_token_logprobs[${t}][1]`,
+      logprobField: (t) => `meta_info.output_token_logprobs[${t}][0]`,
+    };
   }
 
   async served(): Promise<readonly string[]> {

@@ -8,6 +8,7 @@ import { type EngineHttp, errorText } from './engine-http.js';
 import {
   type EngineAnswer,
   type EngineRequest,
+  type EngineSource,
   type PushedWeights,
   type SamplingEngine,
   StaleWeights,
@@ -19,8 +20,8 @@ const completion = z.object({
   choices: z
     .array(
       z.object({
-        token_ids: z.array(z.int().min(0)),
-        logprobs: z.object({ token_logprobs: z.array(z.number().nullable()) }),
+        token_ids: z.array(z.unknown()),
+        logprobs: z.object({ token_logprobs: z.array(z.unknown()) }),
         finish_reason: z.enum(['stop', 'length']),
       }),
     )
@@ -35,10 +36,16 @@ const NO_ROUTE = /"detail":"Not Found"/i;
 
 export class VllmEngine implements SamplingEngine {
   readonly kinds = ['adapter'] as const;
+  readonly source: EngineSource;
   readonly #http: EngineHttp;
 
   constructor(http: EngineHttp) {
     this.#http = http;
+    this.source = {
+      server: `vLLM at ${http.root}`,
+      tokenField: (t) => `choices[0].token_ids[${t}]`,
+      logprobField: (t) => `choices[0].logprobs.token_logprobs[${t}]`,
+    };
   }
 
   async served(): Promise<readonly string[]> {
@@ -77,14 +84,6 @@ export class VllmEngine implements SamplingEngine {
     const { model, choices } = this.#http.parse(path, completion, answer);
     if (model !== name) throw new StaleWeights(`vLLM answered with '${model}', not with '${name}'`);
     const [{ token_ids: tokens, logprobs, finish_reason: finishReason }] = choices as [(typeof choices)[number]];
-    return { tokens, logprobs: numbers(logprobs.token_logprobs), finishReason };
+    return { tokens, logprobs: logprobs.token_logprobs, finishReason };
   }
-}
-
-/** @throws BackendError if a log-prob is not a number */
-function numbers(logprobs: readonly (number | null)[]): number[] {
-  return logprobs.map((logprob, t) => {
-    if (logprob === null) throw new BackendError(`vLLM gave no log-prob of token ${t}`);
-    return logprob;
-  });
 }

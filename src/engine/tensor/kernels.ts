@@ -27,6 +27,8 @@ export interface KernelsOn<M extends MemoryKinds> extends KernelOperations<M>, K
   readonly threads: number;
   /** How products in bfloat16 are computed. */
   readonly bfloat16Products: Bfloat16Products;
+  /** The fastest products in bfloat16 on this processor, if kernels without them were asked for. */
+  readonly fastestBfloat16Products?: Bfloat16Products;
   /** Stops the thread pool; the kernels must not be used afterwards. */
   dispose(): void;
 }

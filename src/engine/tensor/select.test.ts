@@ -1,6 +1,7 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ArgumentError } from '../../base/core/errors.js';
 import { selectKernels } from './select.js';
 import { webAssembly } from './wasm/webassembly.js';
@@ -17,6 +18,30 @@ describe('selectKernels', () => {
     expect(notice).not.toContain('\n');
     kernels.dispose();
   });
+
+  it.skipIf(process.platform === 'win32')(
+    'advises by the cause: a compiler that is there need not be installed',
+    async () => {
+      const root = await mkdtemp(join(tmpdir(), 'drmas-select-'));
+      onTestFinished(() => rm(root, { recursive: true }));
+      const environment = { ...process.env, CXX: join(root, 'c++'), DRMAS_CACHE: join(root, 'cache') };
+      const noticeOf = async (compile: string) => {
+        await writeFile(environment.CXX, `#!/bin/sh\n[ "$1" = --version ] && exit 0\n${compile}\n`, { mode: 0o755 });
+        const { kernels, notice } = await selectKernels({ threads: 1, environment });
+        kernels.dispose();
+        return notice;
+      };
+      const failed = await noticeOf('echo "no space left" >&2; exit 1');
+      expect(failed).toMatch(/ failed: no space left\. Using the WebAssembly ones, .* The next start tries again\./);
+      const limited = await noticeOf(
+        'echo "c++: CPU time limit exceeded signal terminated program cc1plus" >&2; exit 1',
+      );
+      expect(limited).toMatch(
+        / failed: stopped after 600 s of processor time\. .* The files that it finished are kept/,
+      );
+      for (const notice of [failed, limited]) expect(notice).not.toContain('install');
+    },
+  );
 
   it('falls back to the reference where WebAssembly fails too, and says both', async () => {
     const failing = vi.spyOn(webAssembly, 'Module').mockImplementation(function fail() {

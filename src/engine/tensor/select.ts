@@ -5,7 +5,7 @@ import type { Device } from '../contract/architecture.js';
 import { engineDevice, ON_A_GPU } from './engine-device.js';
 import type { HostKernels, Kernels } from './kernels.js';
 import { shippedSources } from './native/build.js';
-import { loadNativeKernels, type NativeOptions } from './native/load-kernels.js';
+import { loadNativeKernels, type NativeOptions, type NoKernels } from './native/load-kernels.js';
 import { createReferenceKernels } from './reference/reference.js';
 import { startNodeThread } from './wasm/node-threads.js';
 import { createWasmKernels } from './wasm/wasm.js';
@@ -53,13 +53,15 @@ export async function selectKernels(given: SelectOptions): Promise<Selection> {
     );
 
   const reasons: string[] = [];
+  let advice = ADVICE.other;
   for (const name of KERNELS.slice(KERNELS.indexOf(first))) {
     const loaded = await load[name](options);
     if ('kernels' in loaded) {
       const { kernels } = loaded;
-      return reasons.length === 0 ? { kernels } : { kernels, notice: slowNotice(reasons, kernels) };
+      return reasons.length === 0 ? { kernels } : { kernels, notice: slowNotice(reasons, kernels, advice) };
     }
     if (forced !== undefined) throw new ArgumentError(`DRMAS_KERNELS is ${forced}, but ${loaded.reason}`);
+    if (loaded.cause !== undefined) advice = ADVICE[loaded.cause];
     reasons.push(`No ${NAMES[name]} kernels: ${loaded.reason.replaceAll(/\s*\n\s*/g, ' | ')}.`);
   }
   throw new Error('the reference kernels can always be had');
@@ -88,7 +90,7 @@ export async function selectEngineKernels(
 const isaOfEverywhere = (): NativeOptions['isa'] => (process.arch === 'x64' ? 'avx2' : 'portable');
 
 /** The kernels, or why there are none, for people to read. */
-type Loaded = { readonly kernels: HostKernels } | { readonly reason: string };
+type Loaded = { readonly kernels: HostKernels } | (Pick<NoKernels, 'reason'> & Partial<NoKernels>);
 
 const load: Record<KernelsName, (options: NativeOptions) => Promise<Loaded>> = {
   native: loadNativeKernels,
@@ -114,7 +116,20 @@ const SLOWER: Record<KernelsName, (threads: number) => string> = {
   reference: () => 'about 30 times slower on each core, and on one core only',
 };
 
-const slowNotice = (reasons: readonly string[], { name, threads }: HostKernels) =>
-  `${reasons.join(' ')} Using the ${NAMES[name]} ones, ${SLOWER[name](threads)}. For the fast ones take a package with ` +
-  'compiled kernels (`drmas doctor` says why there are none here) or install a C++ compiler (Debian, Ubuntu: apt ' +
-  'install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install).';
+/** What to do for native kernels, by why there are none. */
+const ADVICE: Readonly<Record<NoKernels['cause'], string>> = {
+  'no-compiler':
+    'For the fast ones take a package with compiled kernels (`drmas doctor` says why there are none here) or install a ' +
+    'C++ compiler (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install).',
+  'compiler-failed':
+    'The next start tries again. If the compiler is too old or broken, name another one: CXX=clang++. ' +
+    '`drmas doctor` shows what was tried.',
+  'out-of-time':
+    'The compiler is there, but it used up its processor time. The files that it finished are kept, and the next start ' +
+    'continues with the rest; `DRMAS_KERNELS=wasm` keeps these kernels without another try.',
+  other: '`drmas doctor` shows what was tried.',
+};
+
+const slowNotice = (reasons: readonly string[], { name, threads }: HostKernels, advice: string) =>
+  `${reasons.join(' ')} Using the ${NAMES[name]} ones, ${SLOWER[name](threads)}. Kernels round differently, so a run ` +
+  `resumes on the kernels of its start. ${advice}`;

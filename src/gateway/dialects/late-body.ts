@@ -17,10 +17,10 @@ export async function soon<T>(promise: Promise<T>): Promise<{ readonly value: T 
 }
 
 /**
- * The parts as a body, with `filler` whenever none has come for a while.
- * @param cancel called when the client goes away
+ * The parts as a body, with `filler` whenever none has come for a while. If the client goes away, the body calls `gone`
+ * and ends the iteration of the parts.
  */
-export function lateBody(parts: AsyncIterable<string>, filler: string, cancel: () => void): ReadableStream<Uint8Array> {
+export function lateBody(parts: AsyncIterable<string>, filler: string, gone: () => void): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const iterator = parts[Symbol.asyncIterator]();
   let next: Promise<IteratorResult<string>> | undefined;
@@ -33,7 +33,11 @@ export function lateBody(parts: AsyncIterable<string>, filler: string, cancel: (
       else controller.enqueue(encoder.encode(part === undefined ? filler : part.value.value));
     },
     cancel() {
-      cancel();
+      gone();
+      // The stream does not wait for this: a part may be on its way, and the client that wanted it has gone.
+      Promise.resolve(next)
+        .then(() => iterator.return?.())
+        .catch(() => {});
     },
   });
 }

@@ -7,7 +7,7 @@ import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
 import { lateBody, soon } from './late-body.js';
 import { messagesDialect, readCounted } from './messages-dialect.js';
-import { bodyText, parsedBody } from './request-body.js';
+import { bodyText, MOST_BYTES, parsedBody } from './request-body.js';
 import { responsesDialect } from './responses-dialect.js';
 
 /** The credentials and the path of a request. */
@@ -67,12 +67,23 @@ export function modelApp<Caller>(server: RequestHandler<Caller>): Hono {
   }
   const routes = Object.keys(DIALECTS).map((route) => `POST /v1${route}`);
   app.notFound(({ req }) => {
-    const dialect = Object.entries(DIALECTS).find(([route]) => req.path.endsWith(`/v1${route}`))?.[1];
     const message = `there is no ${req.method} ${visible(req.path.slice(0, 200))}; there are GET /v1/models, ${routes.join(', ')}`;
-    return refusal(dialect?.error ?? openAiError, new DialectError(404, 'unknown_url', message));
+    return refusal(errorAt(req.path), new DialectError(404, 'unknown_url', message));
   });
   app.onError((error) => refusal(openAiError, errorOf(error)));
   return app;
+}
+
+/** What servers of these apps accept, besides who may send it: the size of a body, and how a refusal is written. */
+export const modelPolicy = {
+  mostBytes: MOST_BYTES,
+  refuse: (error: DialectError, path: string) => refusal(errorAt(path), error),
+};
+
+/** How the dialect of a path writes refusals. */
+function errorAt(path: string): Dialect['error'] {
+  const dialect = Object.entries(DIALECTS).find(([route]) => path.includes(`/v1${route}`))?.[1];
+  return dialect?.error ?? openAiError;
 }
 
 async function guarded(shape: Dialect['error'], answer: () => Promise<Response>): Promise<Response> {
@@ -113,10 +124,15 @@ async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect
   const text = await bodyText(c.req.raw);
   const request = dialect.read(parsedBody(text), (id) => server.recall?.(id, known));
   const gone = new AbortController();
-  const signal = AbortSignal.any([gone.signal, c.req.raw.signal]);
   const retry = Number(c.req.header('x-stainless-retry-count') ?? 0);
-  const call = { caller: known, signal, retry: retry > 0 ? retry : 0, text: `${c.req.path}\n${text}` };
-  const deltas = deltasOf(server.complete(request, call));
+  const call = { caller: known, signal: gone.signal, retry: retry > 0 ? retry : 0, text: `${c.req.path}\n${text}` };
+  const answer = server.complete(request, call);
+  const deltas = deltasOf(
+    answer,
+    whenGone(c.req.raw.signal, () => gone.abort()),
+  );
+  // Ends an answer that stands between two pieces: its next piece may never be asked for.
+  gone.signal.addEventListener('abort', () => void deltas.return(undefined).catch(() => {}), { once: true });
   const reply = request.stream ? streamed : whole;
   return reply(dialect, request, deltas, () => gone.abort());
 }
@@ -127,9 +143,27 @@ async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Prom
   return Response.json({ input_tokens: await server.countTokens(request, known) });
 }
 
-async function* deltasOf(answer: Promise<ModelAnswer> | AsyncIterable<ModelDelta>): AsyncIterable<ModelDelta> {
-  if (Symbol.asyncIterator in answer) yield* answer;
-  else yield { type: 'answer', answer: await answer };
+/**
+ * Calls `leave` when the signal of a request fires; returns a function that removes the listener. Node keeps a request
+ * in memory as long as its signal has a listener that knows the request.
+ */
+function whenGone(request: AbortSignal, leave: () => void): () => void {
+  if (request.aborted) leave();
+  request.addEventListener('abort', leave, { once: true });
+  return () => request.removeEventListener('abort', leave);
+}
+
+/** @param over called when the answer has ended, also by an error or because nobody wants the rest */
+async function* deltasOf(
+  answer: Promise<ModelAnswer> | AsyncIterable<ModelDelta>,
+  over: () => void,
+): AsyncGenerator<ModelDelta, void, undefined> {
+  try {
+    if (Symbol.asyncIterator in answer) yield* answer;
+    else yield { type: 'answer', answer: await answer };
+  } finally {
+    over();
+  }
 }
 
 /** Makes a response from deltas. It rejects if an error comes before the status has been sent. */
@@ -162,6 +196,8 @@ const streamed: Responder = async (dialect, request, deltas, gone) => {
       for (let next = await first; !next.done; next = await events.next()) yield eventText(next.value);
     } catch (error) {
       yield eventText(dialect.streamError(errorOf(error)));
+    } finally {
+      await events.return?.();
     }
   };
   const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' };

@@ -1,7 +1,7 @@
 import { DialectError, nestsTooDeep } from '../../base/errors.js';
 
 /** Far more than any model's context; a conversation of a million tokens has about 5 MB. */
-const MOST_BYTES = 16e6;
+export const MOST_BYTES = 16e6;
 
 /** The text of a request's body. @throws DialectError when it is too long, or no UTF-8 */
 export async function bodyText(request: Request, most = MOST_BYTES): Promise<string> {

@@ -2,12 +2,14 @@
 
 import { ArgumentError } from '../../base/errors.js';
 import { uniformAt } from '../../base/math.js';
-import type {
-  GenerateRequest,
-  Generation,
-  OptimStepResult,
-  OptimStepSettings,
-  TableShape,
+import {
+  type GenerateRequest,
+  type Generation,
+  type OptimStepResult,
+  type OptimStepSettings,
+  scaleOfDraws,
+  scaleOfScores,
+  type TableShape,
 } from '../../engine/contract.js';
 import type { Sequence, SequenceScores, Upstream } from '../../engine/model.js';
 import { clippedStep, FlatOptimizer, gradientNorm, requireFinite, type TrainedPart } from '../../engine/model.js';
@@ -137,7 +139,7 @@ export class ChoiceTable implements TrainedPart {
     const choices = this.shape.choices.length;
     const most = Math.min(maxTokens, this.context - prompt.length);
     const [token, logprob] = [new Int32Array(1), new Float32Array(1)];
-    const inverse = Float32Array.of(temperature === 0 ? 0 : 1 / temperature);
+    const inverse = Float32Array.of(scaleOfDraws(temperature));
     const [tokens, logprobs]: [number[], number[]] = [[], []];
     let last = prompt.at(-1) as number;
     while (tokens.length < most) {
@@ -215,7 +217,7 @@ export class ChoiceTable implements TrainedPart {
       positions,
       targets,
       rows: positions.map((t) => this.#rowOf(tokens[t - 1] as number)),
-      inverseTemperature: new Float32Array(positions.length).fill(1 / (temperature === 0 ? 1 : temperature)),
+      inverseTemperature: new Float32Array(positions.length).fill(scaleOfScores(temperature)),
     };
   }
 

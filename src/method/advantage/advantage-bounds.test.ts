@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { expectClose, flat, plain, reward, turns } from '../../../test/support/estimator-variants.js';
 import type { TurnRecord } from '../../base/core/advantage.js';
-import { estimateAdvantages } from './estimate.js';
+import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import type { Estimator } from './estimators/index.js';
 
 /** The number of turns among which a turn's value is normalised: its group, or the whole step's tokens. */

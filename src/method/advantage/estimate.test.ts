@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TurnRecord } from '../../base/core/advantage.js';
-import { estimateAdvantages, estimateStep } from './estimate.js';
+import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
+import { estimateStep } from './estimate.js';
 import type { Estimator } from './estimators/index.js';
 
 const numbers = (records: readonly TurnRecord[], estimator: Estimator) =>

@@ -1,8 +1,7 @@
-import type { z } from 'zod';
 import type { TurnRecord } from '../../base/nouns.js';
 import { type AgentCalls, agentCalls } from './analysis/agent-calls.js';
 import type { Advantages, EstimatorDeclaration, EstimatorState, OpenEstimator } from './define-estimator.js';
-import { type Estimator, estimators, openEstimator } from './estimators/index.js';
+import { type Estimator, openEstimator } from './estimators/index.js';
 import { predictedInflation } from './inflation.js';
 import { ownShares } from './own-share.js';
 import { TurnBatch } from './turn-batch.js';
@@ -10,33 +9,20 @@ import { TurnBatch } from './turn-batch.js';
 /**
  * Advantages of the turns of one step, in the order of the turns: a number for all of a turn's tokens, or (token-level
  * estimators) an array with one number a token. Linear in the number of turns. The turns are not changed.
- * @param use Own estimators, as `defineEstimator` returns them, which `estimator` may name
+ * @param list The estimators that `estimator` may name
  * @throws ArgumentError with the turn whose reward (or another input of the estimator) is missing or not a finite
  *   number, or with the choice of the estimator that is out of range
- *
- * @example
- * ```ts
- * import { estimateAdvantages } from 'drmas';
- *
- * const turns = [
- *   { task: 't', episode: '0', agent: 'solver', turn: 0, reward: 1 },
- *   { task: 't', episode: '1', agent: 'solver', turn: 0, reward: 0 },
- * ];
- * estimateAdvantages(turns, { type: 'dr-grpo' }); // [0.5, -0.5]
- * ```
  */
-export function estimateAdvantages<const Use extends readonly EstimatorDeclaration[] = readonly []>(
+export function estimateWith(
   turns: readonly TurnRecord[],
-  estimator: Estimator | z.input<Use[number]['schema']>,
-  use?: Use,
+  estimator: { readonly type: string },
+  list: readonly EstimatorDeclaration[],
 ): (number | number[])[] {
-  const advantages = openEstimator(estimator as Estimator, [...estimators, ...(use ?? [])]).compute(
-    new TurnBatch(turns),
-  );
-  const list = new Array<number | number[]>(turns.length);
+  const advantages = openEstimator(estimator, list).compute(new TurnBatch(turns));
+  const each = new Array<number | number[]>(turns.length);
   // A loop: `Array.from` of a typed array takes as long as the estimate itself.
-  for (let i = 0; i < list.length; i++) list[i] = advantages[i] as number | number[];
-  return list;
+  for (let i = 0; i < each.length; i++) each[i] = advantages[i] as number | number[];
+  return each;
 }
 
 /** The advantages of a step of a run, with the estimator's other results that a trainer needs. */

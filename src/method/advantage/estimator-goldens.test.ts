@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { golden, goldenFiles } from '../../../test/goldens.js';
+import { golden, goldenNames } from '../../../test/goldens.js';
 import type { TurnRecord } from '../../base/core/advantage.js';
-import { estimateAdvantages, estimateStep } from './estimate.js';
+import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
+import { estimateStep } from './estimate.js';
 import type { Estimator } from './estimators/index.js';
 
 interface GoldenTurn {
@@ -76,11 +77,11 @@ function turnsOf({ turns, params }: Case): TurnRecord[] {
 describe('advantages agree with the original implementations', () => {
   it('every file is used: here, by the filter, and by the KL term', () => {
     const others = ['grpo_passk', 'filter_groups', 'kl_in_reward'];
-    expect(goldenFiles('advantages')).toEqual([...Object.keys(files), ...others].map((name) => `${name}.json`).sort());
+    expect(goldenNames('advantages')).toEqual([...Object.keys(files), ...others].sort());
   });
 
   it.each(Object.keys(files))('%s', (file) => {
-    for (const one of golden<{ cases: Case[] }>(`advantages/${file}.json`).cases) {
+    for (const one of golden<{ cases: Case[] }>(`advantages/${file}`).cases) {
       const penalised = one.turns.some((turn) => !turn.valid) && one.params.invalidPenalty !== null;
       if (file === 'gigpo' && penalised) continue; // informative: the original mixes rows of different penalties
       const advantages = estimateAdvantages(turnsOf(one), files[file]?.(one.params) ?? { type: 'grpo' });
@@ -97,7 +98,7 @@ describe('advantages agree with the original implementations', () => {
   });
 
   it('gae: the targets of a critic', () => {
-    for (const one of golden<{ cases: (Case & { returns: number[][] })[] }>('advantages/gae.json').cases) {
+    for (const one of golden<{ cases: (Case & { returns: number[][] })[] }>('advantages/gae').cases) {
       const returns = estimateStep(turnsOf(one), files.gae?.(one.params) ?? { type: 'grpo' }).returns;
       expect(returns).toHaveLength(one.turns.length);
       one.returns.forEach((row, i) => {
@@ -111,7 +112,7 @@ describe('advantages agree with the original implementations', () => {
   });
 
   it('grpo_passk gives the best episode its lead (the original: on its first row only)', () => {
-    for (const one of golden<{ cases: Case[] }>('advantages/grpo_passk.json').cases) {
+    for (const one of golden<{ cases: Case[] }>('advantages/grpo_passk').cases) {
       if (one.params.byAgent === true) continue; // the original's leads by agent: ours are the team's
       const spread = one.params.normByStd === true ? 'task' : 'none';
       const turns = turnsOf(one);

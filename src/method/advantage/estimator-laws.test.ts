@@ -3,12 +3,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { expectClose, flat, plain, turns, variants } from '../../../test/support/estimator-variants.js';
 import type { TurnRecord } from '../../base/core/advantage.js';
+import { type Estimator, estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
+import { standard } from '../../runs/composition/standard.js';
 import { comparableEstimators } from './analysis/compared-estimators.js';
-import { estimateAdvantages } from './estimate.js';
-import { declarationOf, type Estimator, estimators, openEstimator } from './estimators/index.js';
+import { declarationOf, openEstimator } from './estimators/index.js';
 
 const all = variants.map((estimator) => {
-  const { laws } = openEstimator(estimator);
+  const { laws } = openEstimator(estimator, standard.estimators);
   // A division by the spread removes a scale completely only if the epsilon is 0.
   return {
     estimator: laws.takesScaleOut && 'epsilon' in estimator ? { ...estimator, epsilon: 0 } : estimator,
@@ -30,7 +31,7 @@ function accepted(records: readonly TurnRecord[], estimator: Estimator): (readon
 const runs = { numRuns: 10 };
 
 it('every estimator is among them', () => {
-  expect(new Set(variants.map(({ type }) => type))).toEqual(new Set(estimators.map(({ type }) => type)));
+  expect(new Set(variants.map(({ type }) => type))).toEqual(new Set(standard.estimators.map(({ type }) => type)));
 });
 
 describe('laws of all estimators', () => {
@@ -120,7 +121,9 @@ describe('the properties that estimators declare', () => {
     );
   });
 
-  const weighing = variants.filter((estimator) => declarationOf(estimator).traits.weighsDemonstrations);
+  const weighing = variants.filter(
+    (estimator) => declarationOf(estimator, standard.estimators).traits.weighsDemonstrations,
+  );
   it.each(weighing)('advantages that weigh demonstrations are never negative: $estimator', (estimator) => {
     fc.assert(
       fc.property(turns, (records) => {
@@ -130,7 +133,7 @@ describe('the properties that estimators declare', () => {
     );
   });
 
-  it.each(estimators)('$type declares its source, its formula and its use', (declaration) => {
+  it.each(standard.estimators)('$type declares its source, its formula and its use', (declaration) => {
     for (const text of [declaration.source, declaration.formula, declaration.use]) expect(text).toMatch(/^\S.*[^.]$/);
   });
 });

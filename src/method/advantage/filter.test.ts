@@ -21,7 +21,7 @@ describe('filterGroups', () => {
 
   it('agrees with the original', () => {
     type Case = { params: { groupSize: number; lastTry: boolean }; rewards: number[]; keptIndices: number[] };
-    for (const { params, rewards, keptIndices } of golden<{ cases: Case[] }>('advantages/filter_groups.json').cases) {
+    for (const { params, rewards, keptIndices } of golden<{ cases: Case[] }>('advantages/filter_groups').cases) {
       expect(filterGroups(rewards, params)).toEqual(keptIndices);
     }
   });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { expectClose, flat, plain, reward, turns } from '../../../test/support/estimator-variants.js';
 import type { TurnRecord } from '../../base/core/advantage.js';
 import { standardDeviation } from '../../base/core/statistics.js';
-import { estimateAdvantages } from './estimate.js';
+import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import type { Estimator } from './estimators/index.js';
 
 const lone: TurnRecord = { task: 'a', episode: 'e0', agent: 'solver', turn: 0, reward: 2 };

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { turns } from '../../../test/support/estimator-variants.js';
 import type { TurnRecord } from '../../base/core/advantage.js';
-import { estimateAdvantages, estimateStep } from './estimate.js';
+import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
+import { estimateStep } from './estimate.js';
 import type { Estimator } from './estimators/index.js';
 
 const turnOf = (episode: string, agent: string, reward: number, task = 'a'): TurnRecord => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { TurnRecord } from '../../base/core/advantage.js';
-import { estimateAdvantages } from './estimate.js';
+import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import type { Estimator } from './estimators/index.js';
 
 const turns: TurnRecord[] = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => ({

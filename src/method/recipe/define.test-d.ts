@@ -4,7 +4,10 @@ import type { TaskSource } from '../../base/core/task.js';
 import { defineBackend } from '../../engine/backends/backend-declaration.js';
 import type { Capabilities } from '../../engine/contract/capabilities.js';
 import type { LossSpec, lossSchema } from '../../engine/loss/loss-spec.js';
+import type { modelSchema } from '../../engine/model/model-schema.js';
 import type { ModelInput, ModelSpec } from '../../engine/model/model-spec.js';
+import type { counterfactual } from '../../lab/counterfactual/counterfactual.js';
+import type { kto } from '../../lab/kto/kto.js';
 import { agent } from '../../teams/team/agent.js';
 import { boxed } from '../../teams/team/parsers.js';
 import { defineTeam } from '../../teams/team/team.js';
@@ -13,7 +16,6 @@ import type { Estimator, estimatorSchema } from '../advantage/estimators/index.j
 import { defineRecipe } from './define.js';
 import { frozen } from './frozen.js';
 import type { settingsSchema } from './recipe-schema.js';
-import type { modelSchema } from './sections/model-section.js';
 import type {
   BackendInput,
   EstimatorInput,
@@ -114,7 +116,11 @@ test('a frozen agent has no policy', () => {
 });
 
 test('the written sections agree with the schemas', () => {
-  type Accepted = z.input<ReturnType<typeof settingsSchema>>;
+  type Settings = z.input<ReturnType<typeof settingsSchema>>;
+  type Accepted = Omit<Settings, 'advantage' | 'loss'> & {
+    readonly advantage?: Settings['advantage'] | z.input<(typeof counterfactual)['schema']>;
+    readonly loss?: Settings['loss'] | z.input<(typeof kto)['schema']>;
+  };
   interface Written {
     readonly advantage?: EstimatorInput | undefined;
     readonly loss?: LossInput | undefined;

@@ -1,8 +1,7 @@
 /** Agents that never train: a model that is not updated, or an endpoint of another server. */
 import { z } from 'zod';
 import { type EndpointOptions, endpointSchema } from '../../engine/backends.js';
-import { completeModel, type ModelInput } from '../../engine/model.js';
-import { modelSchema } from './sections/model-section.js';
+import { completeModel, type ModelInput, modelSchema } from '../../engine/model.js';
 
 export const frozenSchema = z.discriminatedUnion('type', [
   z.strictObject({

@@ -20,7 +20,7 @@ export interface Lists {
   };
   /** The trackers that `--track` names. */
   readonly trackers: readonly TrackerDeclaration[];
-  /** The losses of the recipe, with their modules; `losses` has their declarations too. */
+  /** The losses that are no part of the engine, with their modules; `losses` has their declarations too. */
   readonly ownLosses: readonly KnownLoss[];
   /** The trackers of the recipe: drmas opens them for each run. */
   readonly ownTrackers: readonly TrackerPlugin[];

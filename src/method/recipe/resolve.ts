@@ -1,7 +1,7 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { isObject, messageOf, parseAt, RecipeError, shown } from '../../base/errors.js';
-import { defaultOptimizer } from '../../engine/model.js';
+import { defaultOptimizer, modelSchema } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
 import { needOf } from '../advantage/estimators/index.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
@@ -11,8 +11,8 @@ import { withPlugins } from './plugins/plugins.js';
 import { checkLosses } from './policy-losses.js';
 import type { Recipe, RecipeCode } from './recipe.js';
 import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
+import { requireNoneRemoved } from './removed-settings.js';
 import { resolveTasks } from './resolve-tasks.js';
-import { modelSchema } from './sections/model-section.js';
 
 /** The sampling settings that neither the recipe nor the team's agent sets. */
 const defaultSampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 256 };
@@ -53,6 +53,7 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   const { model, ...complete } = withInherited(tree, team, agents, lists);
   const changed = applyOverrides(complete, overrides.filter(inherits));
   requireModels(changed, model);
+  requireNoneRemoved(changed);
   checkFrozen(changed, options);
   const settings = parseAt(settingsSchema(lists, agents, policiesOf(changed.assign), changed.assign), changed);
   checkLosses(settings, lists);

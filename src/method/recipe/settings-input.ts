@@ -393,7 +393,8 @@ export interface PolicyInput {
          */
         readonly saveEvery?: number | undefined;
         /**
-         * Seconds after which a missing result counts as failed.
+         * Seconds after which a request without an answer, or a missing result, counts as failed: the time of all
+         * retries together.
          * @default `1800`
          */
         readonly deadlineSeconds?: number | undefined;
@@ -423,11 +424,6 @@ export interface PolicyInput {
          * @default `64`
          */
         readonly concurrency?: number | undefined;
-        /**
-         * Seconds to wait for a reply. Then the request has failed.
-         * @default `600`
-         */
-        readonly timeoutSeconds?: number | undefined;
       }
     | undefined;
 }
@@ -439,8 +435,8 @@ export interface AgentInput {
   readonly sampling?:
     | {
         /**
-         * The sampling temperature. 0 takes the most probable token. Default: the setting of the team's agent, else
-         * 1.
+         * The sampling temperature. 0, or less than 1e-30, takes the most probable token. Default: the setting of
+         * the team's agent, else 1.
          */
         readonly temperature?: number | undefined;
         /**
@@ -460,7 +456,7 @@ export interface AgentInput {
   /** Sampling settings for this agent in evaluations. They override `evaluation.sampling` and `sampling`. */
   readonly evaluationSampling?:
     | {
-        /** The sampling temperature in evaluations. 0 takes the most probable token. */
+        /** The sampling temperature in evaluations. 0, or less than 1e-30, takes the most probable token. */
         readonly temperature?: number | undefined;
         /** The probability that the sampled tokens add up to in evaluations. 1 keeps all tokens. */
         readonly topP?: number | undefined;
@@ -1006,14 +1002,6 @@ export type EstimatorInput =
       readonly type: 'remax';
     }
   | {
-      readonly type: 'counterfactual';
-      /**
-       * How often drmas plays each turn again from its context on. Each time costs one more episode.
-       * @default `1`
-       */
-      readonly alternatives?: number | undefined;
-    }
-  | {
       readonly type: 'gae';
       /**
        * The discount of later tokens' rewards.
@@ -1088,6 +1076,14 @@ export type EstimatorInput =
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
+    }
+  | {
+      readonly type: 'counterfactual';
+      /**
+       * How often drmas plays each turn again from its context on. Each time costs one more episode.
+       * @default `1`
+       */
+      readonly alternatives?: number | undefined;
     };
 
 /** The policy loss. It turns advantages into a gradient. */
@@ -1373,6 +1369,21 @@ export type LossInput =
         | undefined;
     }
   | {
+      readonly type: 'cross-entropy';
+      /**
+       * How the losses of tokens become one number.
+       * @default `token-mean`
+       */
+      readonly aggregate?:
+        | 'token-mean'
+        | 'seq-mean-token-sum'
+        | 'seq-mean-token-mean'
+        | 'seq-mean-token-sum-norm'
+        | 'chain-mean'
+        | 'episode-mean'
+        | undefined;
+    }
+  | {
       readonly type: 'kto';
       /**
        * The speed at which a response's value saturates with its log ratio.
@@ -1389,21 +1400,6 @@ export type LossInput =
        * @default `1`
        */
       readonly undesirable?: number | undefined;
-    }
-  | {
-      readonly type: 'cross-entropy';
-      /**
-       * How the losses of tokens become one number.
-       * @default `token-mean`
-       */
-      readonly aggregate?:
-        | 'token-mean'
-        | 'seq-mean-token-sum'
-        | 'seq-mean-token-mean'
-        | 'seq-mean-token-sum-norm'
-        | 'chain-mean'
-        | 'episode-mean'
-        | undefined;
     };
 
 /** Supervised training on the task source's demonstrations before reinforcement. There is none by default. */
@@ -1575,24 +1571,17 @@ export interface TrainingInput {
    */
   readonly partWeights?: Readonly<Record<string, number>> | undefined;
   /**
-   * Weights the advantages of each turn by its duration, as the team reports it, divided by the mean duration
-   * of the agent's turns in the step. A turn without a duration has the weight 1. By default all turns have
-   * the weight 1.
-   */
-  readonly durationWeights?:
-    | {
-        /**
-         * The largest weight of a turn.
-         * @default `10`
-         */
-        readonly most?: number | undefined;
-      }
-    | undefined;
-  /**
-   * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0.
+   * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0. An episode
+   * that failed because an output did not fit (`invalid-output`) is always kept.
    * @default `exclude`
    */
   readonly failedEpisodes?: 'exclude' | 'zero' | undefined;
+  /**
+   * How often `reward`, `success` and `metrics` are called again if one of them throws. After a network error
+   * drmas waits half a second first, then twice as long each time.
+   * @default `2`
+   */
+  readonly rewardRetries?: number | undefined;
   /**
    * The most calls of agents in one episode. One more fails the episode.
    * @default `16`
@@ -1705,7 +1694,7 @@ export interface EvaluationInput {
    */
   readonly sampling?:
     | {
-        /** The sampling temperature in evaluations. 0 takes the most probable token. */
+        /** The sampling temperature in evaluations. 0, or less than 1e-30, takes the most probable token. */
         readonly temperature?: number | undefined;
         /** The probability that the sampled tokens add up to in evaluations. 1 keeps all tokens. */
         readonly topP?: number | undefined;
@@ -1760,7 +1749,7 @@ export interface RolloutInput {
   readonly staleness?: number | undefined;
   /**
    * `program` plays episodes in this program. `queue` sends them through Redis to workers on any number of
-   * machines (`drmas worker`).
+   * machines (`drmas serve worker`).
    * @default `program`
    */
   readonly type?: 'program' | 'queue' | undefined;
@@ -1843,7 +1832,8 @@ export type BackendInput =
        */
       readonly saveEvery?: number | undefined;
       /**
-       * Seconds after which a missing result counts as failed.
+       * Seconds after which a request without an answer, or a missing result, counts as failed: the time of all
+       * retries together.
        * @default `1800`
        */
       readonly deadlineSeconds?: number | undefined;

@@ -44,6 +44,7 @@ export interface StoredEpisode {
   readonly failure?: Failure;
   readonly log?: readonly LogEntry[];
   readonly refused?: Readonly<Record<string, number>>;
+  readonly unanswered?: Readonly<Record<string, number>>;
   readonly turns: readonly StoredTurn[];
 }
 
@@ -56,13 +57,18 @@ export function storedEpisode(
   advantages?: EpisodeAdvantages,
   tokens?: ReadonlyMap<Turn, UpdatedTokens>,
 ): StoredEpisode {
-  const { task, sample, score, outcome, failure, log, refused } = episode;
+  const { task, sample, score, outcome, failure, log, refused, unanswered } = episode;
   const turns = episode.turns.map((turn, index): StoredTurn => {
     const advantage = advantages?.[index];
     const estimated = advantage === undefined ? {} : { advantage };
     return { ...turn, reward: turnReward(episode, turn), ...estimated, ...tokens?.get(turn) };
   });
-  const more = { ...(failure ? { failure } : {}), ...(log ? { log } : {}), ...(refused ? { refused } : {}) };
+  const more = {
+    ...(failure ? { failure } : {}),
+    ...(log ? { log } : {}),
+    ...(refused ? { refused } : {}),
+    ...(unanswered ? { unanswered } : {}),
+  };
   return { task: { id: task.id, data: task.data }, sample, score, outcome, ...more, turns };
 }
 

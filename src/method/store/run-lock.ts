@@ -50,3 +50,13 @@ function holderText(note: string): string {
   const who = host === hostname() && pid === process.pid ? 'this process itself' : `process ${pid} on ${where}`;
   return `${who}, since ${since}; wait until it has ended, or end it first (${readers})`;
 }
+
+/** Whether a process of this machine lives. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0); // sends nothing, and fails if there is no such process
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}

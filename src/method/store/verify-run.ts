@@ -1,13 +1,15 @@
 /** Verifies a run: compares each file that has a digest with its digest. */
+import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
 import { ChainedFile, damageOf, SEAL, sealState } from '../../base/disk.js';
 import { messageOf } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import { nodeFiles, TEMPORARY } from '../../base/platform.js';
+import { commandText, nodeFiles, TEMPORARY } from '../../base/platform.js';
 import { Checkpoints } from './checkpoint-files.js';
 import { type DigestLine, readDigests } from './episode-digests.js';
 import { readEvents } from './event-log.js';
 import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
+import { isAlive, lockHolder } from './run-lock.js';
 import { isAsWritten, parseRecord } from './run-record.js';
 
 /** One part of a run. `unchecked`: it can be read, but there is no digest to compare it with. */
@@ -20,13 +22,45 @@ export interface Verified {
 }
 
 const OLDER = 'written by a version without digests';
+const LEFT = 'was not written to its end; no command reads it, and resume removes it';
 
 /** Checks each part of a run and changes nothing. A run that is being written may have incomplete parts. */
 export async function verifyRun(run: string, files: Files = nodeFiles): Promise<readonly Verified[]> {
-  const digests = await digestsOf(files, run);
-  const recipe = await part(RECIPE, () => recipeState(files, run));
+  const records = await recordStates(run, files);
+  const older = records.some(({ path, why }) => path === RECIPE && why === OLDER);
   return [
-    recipe,
+    ...records,
+    ...(await checkpointStates(files, run)),
+    ...(await referenceStates(files, run, older)),
+    ...(await leftoverStates(files, run)),
+  ];
+}
+
+/**
+ * One line about the records of a run (recipe, events, episodes) that differ from their digests. Undefined if none
+ * differs, or if a process is writing the run: its files change while they are read. Weights are not compared.
+ */
+export async function changedRecords(run: string, files: Files = nodeFiles): Promise<string | undefined> {
+  const changed = (await recordStates(run, files)).filter(({ state }) => state === 'damaged');
+  const [first] = changed;
+  if (first === undefined || (await isBeingWritten(run, files))) return undefined;
+  const more = changed.length === 1 ? '' : ` and ${changed.length - 1} more`;
+  const command = commandText(['drmas', 'doctor', 'verify', run]);
+  return `files of ${run} differ from what was written: ${first.path}${more} (${first.why}); ${command} lists them`;
+}
+
+/** Whether the last writer of an unfinished run, on this machine, is another process that lives. */
+async function isBeingWritten(run: string, files: Files): Promise<boolean> {
+  const holder = await lockHolder(files, run);
+  if (holder === undefined || holder.host !== hostname() || holder.pid === process.pid) return false;
+  const events = await readEvents(files, join(run, EVENTS)).catch(() => []);
+  return events.at(-1)?.type !== 'run.finished' && isAlive(holder.pid);
+}
+
+async function recordStates(run: string, files: Files): Promise<readonly Verified[]> {
+  const digests = await digestsOf(files, run);
+  return [
+    await part(RECIPE, () => recipeState(files, run)),
     await part(EVENTS, () =>
       eventsState(
         files,
@@ -36,8 +70,6 @@ export async function verifyRun(run: string, files: Files = nodeFiles): Promise<
     ),
     digests.state,
     ...(await episodeStates(files, run, digests.lines)),
-    ...(await checkpointStates(files, run)),
-    ...(await referenceStates(files, run, recipe.why === OLDER)),
   ];
 }
 
@@ -142,6 +174,18 @@ async function referenceStates(files: Files, run: string, older: boolean): Promi
     );
   }
   return states;
+}
+
+/** Temporary files and directories: of a process that was killed, or of one that is writing the run. */
+async function leftoverStates(files: Files, run: string): Promise<Verified[]> {
+  const places = ['', EPISODES, CHECKPOINTS, REFERENCES];
+  const leftovers = places.map(async (place) => {
+    const names = (await files.list(join(run, place))).filter((name) => name.startsWith(TEMPORARY));
+    return names.map(
+      (name) => ({ path: place === '' ? name : `${place}/${name}`, state: 'unchecked', why: LEFT }) as const,
+    );
+  });
+  return (await Promise.all(leftovers)).flat();
 }
 
 async function directoryState(files: Files, directory: string): Promise<State> {

@@ -299,7 +299,8 @@ describe('failed episodes', () => {
       const { verifier } = context.agents;
       const failingVerifier = async (...[input]: Parameters<typeof verifier>) => {
         const text = JSON.stringify(input);
-        if (everything === 'in its own way' && calls++ % 2 === 0) throw new RangeError('no verdict at all');
+        if (everything === 'in its own way' && calls++ % 2 === 0)
+          return verifier([{ role: 'user', content: '+'.repeat(60) }]); // overlong
         if (everything !== undefined || text.includes('1=1')) throw new Error('no verdict today');
         return verifier(text.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
       };
@@ -344,11 +345,11 @@ describe('failed episodes', () => {
     );
   });
 
-  it('a step in which all of them fail in different ways makes no update, and the run continues', async () => {
+  it('a step in which all of them fail for different reasons makes no update, and the run continues', async () => {
     const { ended, events, failures, episodes, steps } = await trained('exclude', 'in its own way');
     expect(ended).toBeUndefined();
     expect(failures).toHaveLength(4);
-    expect(episodes.map(({ failure }) => failure?.reason)).toEqual(['error', 'error', 'error', 'error']);
+    expect(new Set(episodes.map(({ failure }) => failure?.reason))).toEqual(new Set(['error', 'overlong']));
     expect(steps).toEqual([]);
     expect(events.filter(({ type }) => type === 'step')).toMatchObject([
       { step: 1, agents: {}, policies: {}, reward: { mean: 0 } },

@@ -28,7 +28,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLo
     if (progress.step >= training.steps) return;
 
     const played = await rollouts.next(progress); // playStep, begun ahead if the recipe allows it
-    await refuseCommonFailure(run, log, played);
+    await refuseCommonFailure(run, progress, log, played);
     const learnt = await learnStep(run, progress, played);
     advance(run, progress, played, learnt);
     await recordStep(run, progress, log, played, learnt);

@@ -2,6 +2,7 @@
 
 import { isObject } from '../../base/errors.js';
 import type { EvaluationEvent, RunEvent, RunFinished } from '../../base/events.js';
+import { type Headline, headlineOf } from '../../base/nouns.js';
 
 /** A score with its confidence interval, as fractions. */
 export interface ScorePoint {
@@ -9,6 +10,8 @@ export interface ScorePoint {
   readonly averageAtK: number;
   readonly low: number;
   readonly high: number;
+  /** The mean reward. Null in logs of versions that did not record it. */
+  readonly reward: number | null;
 }
 
 /** The facts in a run's files. Null if the files do not contain them. */
@@ -31,6 +34,8 @@ export interface RunFacts {
   /** The first and the last evaluation on held-out tasks. */
   readonly first: ScorePoint | null;
   readonly last: ScorePoint | null;
+  /** The number that stands for the run. */
+  readonly headline: Headline;
   /** The mean reward of the last step. */
   readonly reward: number | null;
   /** Mean rewards of training steps. In a long run only every n-th. */
@@ -50,6 +55,9 @@ export class RunFactsReader {
   readonly #recipe: Readonly<Record<string, unknown>>;
   #facts: RunFacts;
   #rewards: number[] = [];
+  /** What decides about the headline: evaluations, and whether the team has a function `success`. */
+  #evaluations: Pick<EvaluationEvent, 'averageAtK' | 'reward' | 'parts'>[] = [];
+  #saysSuccess: boolean | undefined;
   /** A reward is stored at each multiple of this step. */
   #stride = 1;
 
@@ -66,6 +74,8 @@ export class RunFactsReader {
   reset(): void {
     this.#facts = emptyFacts(this.#recipe);
     this.#rewards = [];
+    this.#evaluations = [];
+    this.#saysSuccess = undefined;
     this.#stride = 1;
   }
 
@@ -75,6 +85,7 @@ export class RunFactsReader {
     this.#facts = next;
     switch (event.type) {
       case 'run.started':
+        this.#saysSuccess ??= event.success;
         this.#facts = { ...next, seed: facts.seed ?? event.seed, state: 'unfinished' };
         return;
       case 'warmup':
@@ -89,7 +100,11 @@ export class RunFactsReader {
       }
       case 'evaluation': {
         const score = event.split === 'test' ? scorePoint(event) : null;
-        this.#facts = { ...next, warmStart: null, first: facts.first ?? score, last: score ?? facts.last };
+        const { averageAtK, reward, parts } = event;
+        if (score !== null)
+          this.#evaluations.push({ averageAtK, ...(reward === undefined ? {} : { reward }), ...(parts && { parts }) });
+        const headline = headlineOf(this.#evaluations, this.#saysSuccess);
+        this.#facts = { ...next, warmStart: null, first: facts.first ?? score, last: score ?? facts.last, headline };
         return;
       }
       case 'spike':
@@ -133,6 +148,7 @@ function emptyFacts(recipe: Readonly<Record<string, unknown>>): RunFacts {
     warmStart: null,
     first: null,
     last: null,
+    headline: 'score',
     reward: null,
     rewards: [],
     agents: isObject(agents) ? Object.keys(agents).sort() : [],
@@ -145,6 +161,6 @@ function emptyFacts(recipe: Readonly<Record<string, unknown>>): RunFacts {
 const textOr = (value: unknown) => (typeof value === 'string' ? value : null);
 const numberOr = (value: unknown) => (typeof value === 'number' ? value : null);
 
-function scorePoint({ step, averageAtK, interval }: EvaluationEvent): ScorePoint {
-  return { step, averageAtK, low: interval.low, high: interval.high };
+function scorePoint({ step, averageAtK, interval, reward }: EvaluationEvent): ScorePoint {
+  return { step, averageAtK, low: interval.low, high: interval.high, reward: reward ?? null };
 }

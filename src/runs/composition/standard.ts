@@ -2,6 +2,8 @@
 
 import { SAMPLER_KEY, samplerSchema } from '../../engine/backends.js';
 import { losses } from '../../engine/loss.js';
+import { table } from '../../lab/backend.js';
+import { labEstimators, labLosses } from '../../lab/index.js';
 import { estimators } from '../../method/advantage.js';
 import type { Lists } from '../../method/recipe.js';
 import { backends } from '../../method/recipe-files.js';
@@ -9,11 +11,11 @@ import { trackers } from '../trackers/index.js';
 
 /** The lists that the package ships. A recipe adds plug-ins to them with `use`. */
 export const standard: Lists = {
-  estimators,
-  losses,
-  backends,
+  estimators: [...estimators, ...labEstimators],
+  losses: [...losses, ...labLosses.map(({ declaration }) => declaration)],
+  backends: [...backends, table],
   sampler: { schema: samplerSchema, keyVariable: SAMPLER_KEY },
   trackers,
-  ownLosses: [],
+  ownLosses: labLosses,
   ownTrackers: [],
 };

@@ -35,8 +35,10 @@ export interface StartedRun {
 
 /** Opens a run, logs its first events and gives its policies the warm start. */
 export async function beginRun({ recipe, tasks, log, host, openBackend }: RunRequest): Promise<StartedRun> {
-  const run = await openRun(recipe, tasks, host, { openBackend });
+  const opening = withNotices(host, log);
+  const run = await openRun(recipe, tasks, opening.host, { openBackend });
   try {
+    opening.end();
     logStart(run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
     const training = await openTraining(run, { store: { directory: join(log.path, REFERENCES), mode: 'write' } });
@@ -48,20 +50,41 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   }
 }
 
+/**
+ * The host while models are opened: the log keeps its messages too, for those who watch the run from elsewhere. Later
+ * messages depend on caches, so they stay out of the log.
+ */
+function withNotices(host: Host, log: RunDirectory): { readonly host: Host; end(): void } {
+  let isOpening = true;
+  return {
+    host: {
+      ...host,
+      notify(message) {
+        if (isOpening) log.emit({ type: 'preparing', message });
+        host.notify(message);
+      },
+    },
+    end() {
+      isOpening = false;
+    },
+  };
+}
+
 /** Logs the first events of a run: the hardware, and the warnings about tasks, models and backends. */
 function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {
   const [first, ...others] = backendsOf({ backends });
-  const { kernels, isa, server } = facts(first as Backend);
+  const { server, ...kernels } = facts(first as Backend);
   log.emit({
     type: 'run.started',
     recipe: recipe.name,
     seed: recipe.seed,
     versions: { drmas: packageVersion(), node: process.version },
-    hardware: { cores: cpus().length, kernels, isa },
+    hardware: { cores: cpus().length, ...kernels },
     ...(server === undefined ? {} : { server }),
     ...(others.length === 0
       ? {}
       : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
+    success: recipe.team.success !== undefined,
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;
@@ -79,8 +102,10 @@ function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, l
 }
 
 /** The facts about a backend for the log. */
-function facts({ hardware: { kernels, isa, server } }: Backend) {
-  return { kernels, isa, ...(server === undefined ? {} : { server }) };
+function facts({ hardware: { kernels, isa, notice, server } }: Backend) {
+  // A server's notice describes the server, which `server` does already.
+  if (server !== undefined) return { kernels, isa, server };
+  return { kernels, isa, ...(notice === undefined ? {} : { notice }) };
 }
 
 /** After work has begun, an error is no longer the request's fault: the run has failed. */

@@ -1,15 +1,17 @@
 /** Resolves requests: for a new run, for a run to resume, and for an evaluation. */
-import { basename, extname, isAbsolute } from 'node:path';
+import { basename, extname, isAbsolute, join } from 'node:path';
 import { contentHash, isNoOptimizer, requireWhole } from '../../base/disk.js';
 import { CheckpointError, RunError } from '../../base/errors.js';
-import { nodeFiles } from '../../base/platform.js';
+import { commandText, nodeFiles } from '../../base/platform.js';
 import type { BackendDeclaration } from '../../engine/backends.js';
+import { backendIdentity } from '../../engine/contract.js';
 import type { AgentProfile } from '../../engine/model.js';
+import { storedReferences } from '../../method/index.js';
 import type { RecipeDefinition } from '../../method/recipe.js';
-import { agentProfiles, type Recipe, recipeJson, typeOf } from '../../method/recipe.js';
-import { codeOf, type LoadedRecipe, loadRecipe, withLossModules } from '../../method/recipe-files.js';
+import { agentProfiles, assignmentOf, backendOfModel, type Recipe, recipeJson, typeOf } from '../../method/recipe.js';
+import { codeOf, type LoadedRecipe, loadRecipe, withLossModules, withoutRemoved } from '../../method/recipe-files.js';
 import type { Checkpoint, RunRecord } from '../../method/store.js';
-import { RunDirectory } from '../../method/store.js';
+import { REFERENCES, RunDirectory } from '../../method/store.js';
 import { type ResolveOptions, resolveRecipe } from '../composition/resolve-recipe.js';
 import { standard } from '../composition/standard.js';
 
@@ -148,15 +150,33 @@ export async function requestContinuation(
   const moved = loaded.source !== source;
   // Models beside a moved file count as the same models.
   const there = moved ? resolved({ ...loaded, source }, overrides).recipe : request.recipe;
-  const changed = loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(record.resolved);
+  const changed =
+    loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(withoutRemoved(record.resolved));
   if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
   return { ...request, changed, moved };
 }
 
 /**
+ * Compares the references that a resumed run reads with their digests, and changes nothing.
+ * @throws CheckpointError naming a file that is damaged, or a reference that is missing
+ */
+export async function requireReferences(run: RunDirectory, recipe: Recipe): Promise<void> {
+  const trained = assignmentOf(recipe).trained.map(({ name }) => ({
+    name,
+    settings: recipe.policies[name],
+    backendKey: backendIdentity(backendOfModel(recipe, name)),
+  }));
+  for (const name of storedReferences(recipe, trained)) {
+    const directory = join(run.path, REFERENCES, name);
+    if (!(await nodeFiles.exists(directory))) throw new CheckpointError(`${directory} is missing`);
+    await requireWhole(nodeFiles, directory);
+  }
+}
+
+/**
  * Rewinds a run to a checkpoint, by default its last, to resume from it.
- * @throws CheckpointError when the checkpoint is damaged, with the name of an older one; RunError when there is no
- * checkpoint `from`
+ * @throws CheckpointError when the checkpoint is damaged, with the name of an older one, or when a reference is
+ *   damaged; RunError when there is no checkpoint `from`. Nothing is changed in that case
  */
 export async function rewindRun(
   run: RunDirectory,
@@ -164,6 +184,7 @@ export async function rewindRun(
   { from, notify }: { readonly from?: string | undefined; readonly notify: (message: string) => void },
 ): Promise<Checkpoint | undefined> {
   const checkpoint = from === undefined ? await run.latestCheckpoint() : await checkpointNamed(run, from);
+  if (checkpoint !== undefined) await requireReferences(run, recipe);
   try {
     for (const notice of await run.rewind(checkpoint)) notify(notice);
   } catch (error) {
@@ -172,7 +193,7 @@ export async function rewindRun(
     const way =
       older === undefined
         ? 'and there is no older checkpoint to resume from'
-        : `resume from an older checkpoint with drmas resume ${run.path} --checkpoint ${basename(older.directory)}`;
+        : `resume from an older checkpoint with ${commandText(['drmas', 'resume', run.path, '--checkpoint', basename(older.directory)])}`;
     throw Object.assign(new CheckpointError(`${error.message}; ${way}`), { cause: error });
   }
   if (changed || moved) {

@@ -2,13 +2,14 @@ import { join } from 'node:path';
 import { RunError } from '../../base/errors.js';
 import type { RunEvent, RunStarted } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
-import type { Hardware } from '../../engine/contract.js';
+import type { Hardware, WeightsSpec } from '../../engine/contract.js';
 import { commitsOf, loadCheckpoint, openTraining } from '../../method/checkpoints.js';
 import type { Recipe } from '../../method/recipe.js';
 import { assignmentOf } from '../../method/recipe.js';
 import type { Checkpoint, RunDirectory } from '../../method/store.js';
 import { REFERENCES } from '../../method/store.js';
 import type { RunRequest, StartedRun } from './begin-run.js';
+import { firstWeights } from './first-weights.js';
 import { modelPlaces, modelsByBackend } from './open-backends.js';
 import { openRun, publishAll } from './open-run.js';
 
@@ -22,16 +23,17 @@ export class KernelError extends RunError {}
  * @throws KernelError
  */
 export async function requireKernels(recipe: Recipe, log: RunDirectory, host: Host): Promise<void> {
-  const { models } = assignmentOf(recipe);
+  const assignment = assignmentOf(recipe);
+  const weights = firstWeights(recipe, assignment, assignment);
   const hardware: Record<string, Hardware> = {};
   const places = modelPlaces(
     recipe,
-    models.map(({ name }) => name),
+    assignment.models.map(({ name }) => name),
   );
   for (const { spec, row, names } of modelsByBackend(places)) {
     const { open, capabilities } = row;
     if (capabilities.weights !== 'here') continue;
-    const backend = await open(spec, { host, models: [] });
+    const backend = await open(spec, { host, models: names.map((name) => weights[name] as WeightsSpec) });
     for (const name of names) hardware[name] = backend.hardware;
     await backend.dispose();
   }

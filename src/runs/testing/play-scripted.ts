@@ -80,8 +80,8 @@ export async function playScripted<Data, A extends Agents, Outcome>(
     step: 0,
   });
   if (episode.failure) {
-    const { reason, message, stack } = episode.failure;
-    throw new EpisodeFailure(reason, message, stack);
+    const { reason, message, ...facts } = episode.failure;
+    throw new EpisodeFailure(reason, message, facts);
   }
   return episode as PlayedEpisode<Data, Outcome>;
 }

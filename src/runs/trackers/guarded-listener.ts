@@ -1,6 +1,6 @@
 import { messageOf } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
-import type { BegunEpisode, EpisodeListener, Round, RunListener } from '../../base/host.js';
+import { type BegunEpisode, type EpisodeListener, type Round, type RunListener, waitMs } from '../../base/host.js';
 
 /** The most events in the queue of a slow listener; later events are dropped. */
 const MOST_WAITING = 10_000;
@@ -55,7 +55,7 @@ export class GuardedListener implements RunListener {
   async close(timeoutMs = CLOSE_TIMEOUT_MS): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(resolve, timeoutMs, 'late');
+      timer = setTimeout(resolve, waitMs(timeoutMs), 'late');
     });
     const closed = (async () => {
       await this.#work;

@@ -1,5 +1,6 @@
 /** A request of a client answered by an agent, piece by piece. */
 import { randomBytes } from 'node:crypto';
+import { onAbort } from '../../base/async.js';
 import { ArgumentError, DialectError, TokenizerError } from '../../base/errors.js';
 import { randomKey } from '../../base/math.js';
 import { type AgentModel, checkedSampling, conversationWith, samplingOf } from '../../engine/backends.js';
@@ -89,8 +90,15 @@ export async function* answerStream(
     for (const piece of writer.push(tokens)) pieces.push(piece);
     if (writer.stopped) ended.abort(STOPPED);
   };
+  // Node keeps signals of AbortSignal.any in memory, hence one signal that fires for either reason.
+  const leave = () => {
+    ended.abort(signal.reason);
+    pieces.fail(signal.reason); // a model may read a long prompt before it heeds the signal; nobody waits for that
+  };
+  if (signal.aborted) leave();
+  const stopListening = onAbort(signal, leave);
   agentModel.model
-    .generate(sent, AbortSignal.any([signal, ended.signal]), onTokens)
+    .generate(sent, ended.signal, onTokens)
     .catch((error: unknown) => {
       if (error !== STOPPED) throw error;
       return undefined;
@@ -105,6 +113,7 @@ export async function* answerStream(
   try {
     yield* pieces;
   } finally {
+    stopListening();
     ended.abort(STOPPED); // the reader of the pieces may have disconnected
   }
 }

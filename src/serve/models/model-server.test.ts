@@ -3,8 +3,8 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import type { Turn } from '../../base/core/episode.js';
-import { type Listening, listen } from '../../base/platform/listen.js';
 import { nodeHost } from '../../base/platform/node-host.js';
+import { type Listening, listen } from '../../base/platform/servers/listen.js';
 import type { AgentModel } from '../../engine/backends/agent-reply.js';
 import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
 import type { RunDirectory } from '../../method/store/run-directory.js';
@@ -23,7 +23,7 @@ afterAll(async () => {
 /** A server of these agents, and the official client of it. */
 async function served(options: Partial<ModelServerOptions> & Pick<ModelServerOptions, 'agentModels'>) {
   const server: ModelServer = modelServer({ most: 256, ...options });
-  const port = await listen(server.app, { host: '127.0.0.1', port: 0 });
+  const port = await listen(server, { host: '127.0.0.1', port: 0 });
   open.push(port);
   const client = new OpenAI({ baseURL: `${port.url}/v1`, apiKey: options.token ?? 'none', maxRetries: 0 });
   const health = async (): Promise<unknown> => (await fetch(`${port.url}/health`)).json();
@@ -242,6 +242,7 @@ describe('a server', () => {
     return { state, agentModels: new Map([['scripted', { agent, model: { ...model, generate } }]]) };
   }
   const body = JSON.stringify({ model: 'scripted', messages: question, stream: true });
+  const headers = { 'content-type': 'application/json' };
   const until = async (test: () => boolean) => {
     while (!test()) await new Promise((resolve) => setTimeout(resolve, 5));
   };
@@ -251,7 +252,7 @@ describe('a server', () => {
     const { port, health } = await served({ agentModels });
     for (const stream of [true, false]) {
       const before = state.given;
-      const sent = httpRequest(`${port.url}/v1/chat/completions`, { method: 'POST' });
+      const sent = httpRequest(`${port.url}/v1/chat/completions`, { method: 'POST', headers });
       sent.on('error', () => {});
       sent.end(JSON.stringify({ model: 'scripted', messages: question, stream }));
       await until(() => state.begun > before);
@@ -265,7 +266,7 @@ describe('a server', () => {
   it('refuses more requests than it may have, and those that come while it stops; the others are finished', async () => {
     const { state, agentModels } = slow();
     const { server, port, health } = await served({ agentModels, most: 1 });
-    const ask = () => fetch(`${port.url}/v1/chat/completions`, { method: 'POST', body });
+    const ask = () => fetch(`${port.url}/v1/chat/completions`, { method: 'POST', headers, body });
     const first = await ask();
     const refused = await ask();
     expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([503, null]); // waiting may help

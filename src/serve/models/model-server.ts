@@ -2,29 +2,31 @@
 import { setMaxListeners } from 'node:events';
 import type { Hono } from 'hono';
 import { DialectError, suggestion } from '../../base/errors.js';
-import { isEqual } from '../../base/platform.js';
+import { accessBy, type GuardedApp, guardOf } from '../../base/platform.js';
 import type { AgentModel } from '../../engine/backends.js';
 import type { ModelDelta, ModelRequest } from '../../gateway/dialects.js';
-import { modelApp } from '../../gateway/dialects.js';
+import { modelApp, modelPolicy } from '../../gateway/dialects.js';
 import { answerStream, readingOf } from './answer-stream.js';
 
 export interface ModelServerOptions {
   /** The agents by name. */
   readonly agentModels: ReadonlyMap<string, AgentModel>;
-  /** The token that clients must send; undefined means no authentication. */
+  /** The token that clients must send. Without one, programs of this machine need none. */
   readonly token?: string | undefined;
+  /** Names besides those of this machine that clients may reach the server under. */
+  readonly allowedHosts?: readonly string[] | undefined;
   /** Requests that are answered or wait at once; more are refused. */
   readonly most: number;
 }
 
 /** An app that answers as the agents do, and its end. */
-export interface ModelServer {
+export interface ModelServer extends GuardedApp {
   readonly app: Hono;
   /** Refuses further requests, and resolves when those that are being answered are. */
   drain(): Promise<void>;
 }
 
-export function modelServer({ agentModels, token, most }: ModelServerOptions): ModelServer {
+export function modelServer({ agentModels, token, allowedHosts, most }: ModelServerOptions): ModelServer {
   const state = { running: 0, stopping: false, idle: () => {} };
   const names = [...agentModels.keys()];
   const agentModelOf = (model: string): AgentModel => {
@@ -47,10 +49,8 @@ export function modelServer({ agentModels, token, most }: ModelServerOptions): M
     }
   }
   const app = modelApp<undefined>({
-    authorise: ({ secret, path }) => {
+    authorise: ({ path }) => {
       if (path !== undefined) throw new DialectError(404, 'unknown_url', 'there are no episodes here');
-      if (token !== undefined && !isEqual(secret ?? '', token))
-        throw new DialectError(401, 'invalid_api_key', 'expected the token of this server as `Authorization: Bearer`');
       return undefined;
     },
     models: () => names,
@@ -66,8 +66,10 @@ export function modelServer({ agentModels, token, most }: ModelServerOptions): M
       { status: state.stopping ? 503 : 200 },
     ),
   );
+  const guard = guardOf({ ...modelPolicy, access: accessBy(token), allowedHosts, publicPaths: ['/health'] });
   return {
     app,
+    guard,
     async drain() {
       state.stopping = true;
       if (state.running === 0) return;

@@ -7,7 +7,7 @@ import { byteText } from '../../base/host.js';
 import type { AgentModel } from '../../engine/backends.js';
 import { holdsAdapter } from '../../engine/backends.js';
 import type { ModelHandle, OwnWeights } from '../../engine/contract.js';
-import { PRECISIONS, type Precision } from '../../engine/contract.js';
+import { PRECISIONS, type Precision, precisionsOf } from '../../engine/contract.js';
 import { EmbeddedBackend } from '../../engine/embedded.js';
 import { holdsModel, modelDirectory, withLocalModels } from '../../engine/formats.js';
 import { readAgentProfile } from '../../engine/model.js';
@@ -86,7 +86,10 @@ export async function openAgentModels(request: AgentModelsRequest, host: Host): 
   const { mostBytes = Number.POSITIVE_INFINITY } = request;
   if (bytes > mostBytes)
     throw new RunError(`the weights take ${byteText(bytes)}, but the limit is ${byteText(mostBytes)}`);
-  const backend = await EmbeddedBackend.start({ device, threads, files, onProgress: notify });
+  const backend = await EmbeddedBackend.start({
+    ...{ device, threads, files, onProgress: notify },
+    precisions: precisionsOf([...specs.values()]),
+  });
   try {
     /** Agents that share a policy share its weights. */
     const opened = new Map<string, ModelHandle>();

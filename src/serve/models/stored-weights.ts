@@ -6,9 +6,8 @@ import type { Files } from '../../base/host.js';
 import { holdsAdapter, locateBase } from '../../engine/backends.js';
 import type { BaseSpec, OwnWeights } from '../../engine/contract.js';
 import { readTemplate } from '../../engine/formats.js';
-import { completeWhole, wholeWeights } from '../../engine/model.js';
+import { completeWhole, modelSchema, wholeWeights } from '../../engine/model.js';
 import { keptWarmStart } from '../../method/checkpoints.js';
-import { modelSchema } from '../../method/recipe.js';
 import type { Checkpoint } from '../../method/store.js';
 
 /** The weights in a directory, an adapter on its base among them. */

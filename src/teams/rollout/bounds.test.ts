@@ -94,7 +94,7 @@ describe('an episode has bounds', () => {
   it('of its prompts, before they are tokenised', async () => {
     const { episode, sampler } = await played(async ({ agents: { solver } }) => solver('1'.repeat(1e7)));
     const message = 'solver: a prompt of 10000000 characters exceeds the context of 4096';
-    expect(episode.failure).toEqual({ reason: 'overlong', message });
+    expect(episode.failure).toEqual({ reason: 'overlong', message, agent: 'solver' });
     expect(sampler.calls).toEqual([]);
   });
 

@@ -2,7 +2,7 @@
 
 import { digestOfIds, type RandomKey, randomKey } from '../../base/math.js';
 import type { Message, Tool, ToolChoice, Turn } from '../../base/nouns.js';
-import type { RolloutContext } from './rollout-context.js';
+import type { EpisodeRequest, Replay, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
 /** The prompt of a call. */
@@ -30,7 +30,7 @@ export function keysOf(
   const fixed = new Map(replay?.fixed.map((turn) => [turn.id, turn]));
   const earlier = new Map<string, { next: number; readonly free: number[] }>();
   return ({ prompt, ...read }) => {
-    const digest = prompt.length > 0 ? digestOfIds(prompt) : randomKey(...textsOf(read));
+    const digest = digestOfPrompt({ prompt, ...read });
     const counts = earlier.get(`${digest}`) ?? { next: 0, free: [] };
     earlier.set(`${digest}`, counts);
     const count = counts.free.sort((a, b) => a - b).shift() ?? counts.next++;
@@ -38,11 +38,30 @@ export function keysOf(
     const giveBack = () => counts.free.push(count);
     if (replay === undefined) return { key, giveBack };
     const turn = fixed.get(nameOf(key));
-    return turn === undefined
-      ? { key: randomKey(...key, 'alternative', replay.number), giveBack }
-      : { key, fixed: turn, giveBack };
+    return turn === undefined ? { key: alternative(key, replay), giveBack } : { key, fixed: turn, giveBack };
   };
 }
+
+const alternative = (key: RandomKey, { number }: Replay) => randomKey(...key, 'alternative', number);
+
+/** Whether `keysOf` may have named a call: whether it is the agent's call with this prompt in this episode. */
+export function isCallName(
+  name: string,
+  { seed, maxTurns }: Pick<RolloutContext, 'seed' | 'maxTurns'>,
+  { phase, step, task, sample, replay }: Pick<EpisodeRequest, 'phase' | 'step' | 'task' | 'sample' | 'replay'>,
+  agent: string,
+  read: KeyedPrompt,
+): boolean {
+  const digest = digestOfPrompt(read);
+  for (let count = 0; count < maxTurns; count++) {
+    const key = randomKey(seed, phase, step, task.id, sample, agent, ...digest, count);
+    if (nameOf(key) === name || (replay !== undefined && nameOf(alternative(key, replay)) === name)) return true;
+  }
+  return false;
+}
+
+const digestOfPrompt = ({ prompt, ...read }: KeyedPrompt) =>
+  prompt.length > 0 ? digestOfIds(prompt) : randomKey(...textsOf(read));
 
 /** A key as 16 hexadecimal digits. */
 export const nameOf = (key: RandomKey) => key.map((word) => word.toString(16).padStart(8, '0')).join('');

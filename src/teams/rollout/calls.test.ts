@@ -37,7 +37,7 @@ describe('the step that a call belongs to', () => {
     [[undefined, { envStep: 1 }], 'counter: expected the envStep of every call of the episode, or of none'],
   ])('is refused in %j', async (options, message) => {
     const { failure, turns } = await played(options);
-    expect(failure).toEqual({ reason: 'error', message });
+    expect(failure).toEqual({ reason: 'error', message, agent: 'counter' });
     expect(turns).toHaveLength(options.length - 1);
   });
 });

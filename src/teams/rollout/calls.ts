@@ -99,8 +99,10 @@ function askOf(
             stopListening();
             return reject(error);
           }
-          const typed = error instanceof EpisodeFailure || isGoneForGood(error);
-          episode.fail(typed ? error : EpisodeFailure.of('error', error, role.name));
+          if (isGoneForGood(error)) return episode.fail(error);
+          const failure = error instanceof EpisodeFailure ? error : EpisodeFailure.of('error', error, role.name);
+          // No single agent is to blame for too many calls.
+          episode.fail(failure.reason === 'too-many-turns' ? failure : failure.with({ agent: role.name }));
         }
       };
       attempt(() => {
@@ -111,12 +113,14 @@ function askOf(
         const read = prompts.of(role, input, options);
         const { key, fixed, giveBack } = nextKey(read);
         const call = { ...read, turn: counter.turns++, call: calls++, key };
+        const settled = askedBy === 'play' ? episode.asked(role.name, given) : undefined;
         const until = given === undefined ? signal : AbortSignal.any([signal, given]);
         const version = episode.request.versions?.[role.settings.policy];
         const answer = fixed === undefined ? generate(until, role, call, version) : Promise.resolve(answerOf(fixed));
         const time = listener?.answered && timeOf(answer);
         (askedBy === 'play' ? episode.replies : episode.verdicts).add(answer, (result) =>
           attempt(() => {
+            settled?.();
             if (given?.aborted) {
               stopListening();
               return giveBack();

@@ -137,6 +137,7 @@ describe('an episode that is over', () => {
   it('ignores only the rejections that its own end causes; other errors are warnings', async () => {
     const { episode, warnings } = await played(async ({ agents: { counter }, signal }) => {
       void cancellable(signal);
+      await counter('1');
       void counter('never mind').then(() => counter('never mind that either'));
       setTimeout(() => {
         throw new Error('too late');
@@ -158,6 +159,15 @@ describe('an error that nothing awaits', () => {
           await counter('1');
           throw new Error('no awaits');
         })();
+        await new Promise(() => {});
+      },
+    ],
+    [
+      'an error of a microtask',
+      async () => {
+        queueMicrotask(() => {
+          throw new Error('no awaits');
+        });
         await new Promise(() => {});
       },
     ],

@@ -1,4 +1,4 @@
-import { messageOf } from '../../base/errors.js';
+import { messageOf, reasonOf } from '../../base/errors.js';
 import type { Failure, FailureReason } from '../../base/nouns.js';
 
 /** The most characters of a message to keep: a server may reply with a page, a team may throw its data. */
@@ -14,26 +14,56 @@ const ENGINE = /[\\/](play-episode|async-scopes|read-answer)\.[jt]s:/;
 /** The error that ends an episode early. `playEpisode` catches it and records it as `Episode.failure`. */
 export class EpisodeFailure extends Error {
   override readonly name = 'EpisodeFailure';
-  readonly reason: FailureReason;
-  /** Where the team's code threw. */
-  readonly place: string | undefined;
+  /** The failure as an episode records it. */
+  readonly record: Failure;
 
-  constructor(reason: FailureReason, message: string, place?: string) {
-    super(message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message);
-    this.reason = reason;
-    this.place = place;
+  /** @param facts The place where the team's code threw, the agent whose call failed, and other facts, if known */
+  constructor(
+    reason: FailureReason,
+    message: string,
+    facts: Omit<Failure, 'reason' | 'message'> = {},
+    options: ErrorOptions = {},
+  ) {
+    super(message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message, options);
+    const known = Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== undefined));
+    this.record = { reason, message: this.message, ...known };
+  }
+
+  get reason(): FailureReason {
+    return this.record.reason;
   }
 
   /** The failure for a value that a team threw. @param who the code that threw it, if the message needs a name */
   static of(reason: FailureReason, thrown: unknown, who = ''): EpisodeFailure {
+    if (EpisodeFailure.is(thrown)) return thrown;
     const kind = reason === 'error' && isOverlong(thrown) ? 'overlong' : reason;
-    return new EpisodeFailure(kind, `${who === '' ? '' : `${who}: `}${messageOf(thrown)}`, placeOf(thrown));
+    const place = placeOf(thrown);
+    const message = `${who === '' ? '' : `${who}: `}${causesOf(thrown)}`;
+    return new EpisodeFailure(kind, message, place === undefined ? {} : { stack: place }, { cause: thrown });
   }
 
-  /** The failure as an episode records it. */
-  get record(): Failure {
-    const { reason, message, place } = this;
-    return { reason, message, ...(place === undefined ? {} : { stack: place }) };
+  /** Whether a thrown value is an EpisodeFailure. A revoked proxy, which throws when it is asked, is none. */
+  static is(thrown: unknown): thrown is EpisodeFailure {
+    try {
+      return thrown instanceof EpisodeFailure;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The same failure with more facts. */
+  with(facts: Partial<Failure>): EpisodeFailure {
+    const { reason, message, ...known } = { ...this.record, ...facts };
+    return new EpisodeFailure(reason, message, known, { cause: this.cause });
+  }
+}
+
+/** The message of a thrown value with its causes: clients of HTTP say "fetch failed", and the cause says why. */
+function causesOf(thrown: unknown): string {
+  try {
+    return reasonOf(thrown);
+  } catch {
+    return messageOf(thrown);
   }
 }
 

@@ -100,14 +100,18 @@ describe('a judge in the reward', () => {
     expect(failure).toEqual({
       reason: 'reward',
       message: "agent 'solver' trains; expected a frozen one to ask in the reward",
+      agent: 'solver',
     });
     const broken = scriptedSampler(({ policy }) => {
       if (policy === 'judge') throw new Error('gone');
       return 'a';
     });
-    expect((await played(teamOf(grade), broken)).failure).toEqual({ reason: 'backend', message: 'judge: gone' });
+    expect((await played(teamOf(grade), broken)).failure).toEqual({
+      ...{ reason: 'backend', message: 'judge: gone', agent: 'judge' },
+      scoring: true, // only the score is missing
+    });
     const many = await played(teamOf(grade), says({ solver: 'a', judge: '7' }), { maxTurns: 1 });
-    expect(many.failure).toEqual({ reason: 'too-many-turns', message: 'more than 1 calls' });
+    expect(many.failure).toEqual({ reason: 'too-many-turns', message: 'more than 1 calls', scoring: true });
   });
 
   it('needs no step of the environment, and costs the team no call', async () => {

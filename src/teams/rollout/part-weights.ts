@@ -1,7 +1,7 @@
 /** Weights of the named parts of a team's reward, if a recipe sets them. */
 import { type Episode, type Score, successOf } from '../../base/nouns.js';
+import { finiteReward } from './reward-values.js';
 import type { RolloutContext } from './rollout-context.js';
-import { finiteReward } from './score.js';
 
 type PartWeights = NonNullable<RolloutContext['partWeights']>;
 

@@ -249,6 +249,7 @@ describe('a played episode', () => {
     );
     expect(wrong.episode.failure).toEqual({
       reason: 'error',
+      agent: 'counter',
       message: 'counter: the observation is 7, expected a text',
     });
   });
@@ -392,6 +393,7 @@ describe('a failed episode', () => {
     expect((await fitting(length)).failure).toBeUndefined();
     expect((await fitting(length - 1)).failure).toEqual({
       reason: 'overlong',
+      agent: 'counter',
       message: `counter: a prompt of ${length - 16} tokens and up to 16 more exceed the context of ${length - 1}`,
     });
   });
@@ -419,7 +421,7 @@ describe('a failed episode', () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
       return '1';
     });
-    expect(episode.failure).toEqual({ reason: 'backend', message: 'talker: out of memory' });
+    expect(episode.failure).toEqual({ reason: 'backend', message: 'talker: out of memory', agent: 'talker' });
     expect(episode.turns.map(({ agent }) => agent)).toEqual(['counter']);
   });
 
@@ -434,11 +436,15 @@ describe('a failed episode', () => {
     expect(playSignal?.aborted).toBe(true);
   });
 
-  it.each<[string, () => Reward | Promise<Reward>, string]>([
+  it.each<[string, () => Reward | Promise<Reward>, string | RegExp]>([
     ['throws', () => Promise.reject(new Error('judge is down')), 'judge is down'],
-    ['is not finite', () => Number.NaN, 'the reward is NaN, expected a finite number'],
+    ['is not finite', () => Number.NaN, /^the reward is NaN, expected a finite number: something divides 0 by 0/],
     ['has a part that is not finite', () => ({ a: 1 / 0 }), "the part 'a' is Infinity, expected a finite number"],
-    ['is no reward', () => undefined as unknown as Reward, 'the reward is undefined, expected a finite number'],
+    [
+      'is no reward',
+      () => undefined as unknown as Reward,
+      /^the reward is undefined, expected a finite number: a branch returns nothing/,
+    ],
     [
       'names a stranger',
       () => ({ team: 1, agents: { critic: 1 } }),
@@ -463,7 +469,7 @@ describe('a failed episode', () => {
     [
       'gives a turn a reward that is not finite',
       () => ({ team: 1, turns: [{ turn: 1, value: Number.NaN }] }),
-      'the reward of turn 1 is NaN, expected a finite number',
+      /^the reward of turn 1 is NaN, expected a finite number/,
     ],
     [
       'has turns that are no list',
@@ -472,7 +478,7 @@ describe('a failed episode', () => {
     ],
   ])('is of the reward when the reward %s', async (_, reward, message) => {
     const { episode } = await played(teamOf(asks, reward), () => '1');
-    expect(episode.failure).toMatchObject({ reason: 'reward', message });
+    expect(episode.failure).toMatchObject({ reason: 'reward', message: expect.stringMatching(message) });
     expect(episode.turns).toHaveLength(2);
     expect(episode.score.team).toBe(0);
   });

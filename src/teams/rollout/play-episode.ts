@@ -1,14 +1,17 @@
 import { onAbort } from '../../base/async.js';
-import { deepFrozen, isSmall, messageOf } from '../../base/errors.js';
+import { deepFrozen, messageOf } from '../../base/errors.js';
+import { waitMs } from '../../base/host.js';
 import { RandomStream } from '../../base/math.js';
 import type { Episode, FailureReason } from '../../base/nouns.js';
 import { agentsOf } from './calls.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { EpisodeLog } from './episode-log.js';
-import { withPartWeights } from './part-weights.js';
+import { judgeEpisode } from './judge-episode.js';
+import { asMisfit } from './misfit.js';
+import { checkOutcome } from './outcome.js';
 import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
-import { lessCallCosts, noScore, rewardedTurns, scoreOf } from './score.js';
+import { noScore } from './score.js';
 
 /** How long the code of a failed episode may take to return. */
 const CLEANUP_MS = 1_000;
@@ -32,11 +35,11 @@ export async function playEpisode<Data>(
   } = context;
   run?.throwIfAborted();
   const running = new RunningEpisode(request as unknown as EpisodeRequest, new EpisodeLog(maxOutcomeBytes), warn);
-  const { replies, turns, signal, failed } = running;
+  const { turns, signal, failed } = running;
   const removeListener = run && onAbort(run, () => running.fail(run.reason));
   const timeout = setTimeout(
     () => running.fail(new EpisodeFailure('timeout', `not over after ${context.timeoutMs} ms`)),
-    context.timeoutMs,
+    waitMs(context.timeoutMs),
   );
   let begun: Promise<unknown> = Promise.resolve();
   /** Runs a function of the team until it is done or the episode has failed. Its errors become failures. */
@@ -52,27 +55,24 @@ export async function playEpisode<Data>(
   };
 
   let end = 'play and reward have returned';
+  /** Whether `play` has returned an outcome, so that only the score is missing. */
+  let scoring = false;
   try {
     const { asks, judges, measure } = agentsOf(context, running);
     const adapted = context.adaptAgents(running, asks, measure);
     const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
     const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
     const log = (name: string, value: unknown) => running.log.add(name, value);
-    const outcome = await perform('error', () => team.play({ task: data, ...adapted, random, signal, log }));
-    replies.stop();
-    if (!isSmall(outcome, maxOutcomeBytes))
-      throw new EpisodeFailure('error', `the outcome is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
-    const played = Object.freeze([...turns]);
-    const judged = { task: data, outcome, episode: { task, sample, turns: played }, agents: judges, signal };
-    const [reward, success, metrics] = await perform('reward', () =>
-      Promise.all([team.reward(judged), team.success?.(judged), team.metrics?.(judged)]),
+    const outcome = await perform('error', () => team.play({ task: data, ...adapted, random, signal, log })).catch(
+      (error: unknown) => {
+        throw asMisfit(error, turns, context.agents);
+      },
     );
-    const judgement = { success, metrics: { ...running.log.metrics, ...metrics } };
-    const earned = scoreOf(reward, Object.keys(team.agents), judgement);
-    const score = withPartWeights(lessCallCosts(earned, played, context.agents), context.partWeights);
-    const judging = turns.slice(played.length);
-    const all = [...rewardedTurns(reward, played), ...judging];
-    return { task, sample, turns: all, outcome, score, ...running.kept };
+    running.playReturned();
+    checkOutcome(outcome, maxOutcomeBytes);
+    scoring = true;
+    const judged = await judgeEpisode(context, running, { task: data, outcome, agents: judges }, perform);
+    return { task, sample, outcome, ...judged, ...running.kept };
   } catch (error) {
     end = messageOf(error);
     running.end(end);
@@ -83,7 +83,8 @@ export async function playEpisode<Data>(
       );
     run?.throwIfAborted();
     if (!(error instanceof EpisodeFailure)) throw error;
-    return { task, sample, turns, outcome: undefined, score: noScore, failure: error.record, ...running.kept };
+    const failure = scoring && error.reason !== 'reward' ? error.with({ scoring: true }) : error;
+    return { task, sample, turns, outcome: undefined, score: noScore, failure: failure.record, ...running.kept };
   } finally {
     clearTimeout(timeout);
     removeListener?.();
@@ -95,7 +96,7 @@ export async function playEpisode<Data>(
 async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), timeoutMs);
+    timer = setTimeout(() => resolve(false), waitMs(timeoutMs));
   });
   try {
     return await Promise.race([promise.then(() => true), late]);

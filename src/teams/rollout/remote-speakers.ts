@@ -1,6 +1,6 @@
 /** Policies and endpoints of a program elsewhere, as those see them who play episodes away from it. */
 
-import { TrainingError } from '../../base/errors.js';
+import { messageOf, RecipeError, TrainingError } from '../../base/errors.js';
 import type { Episode } from '../../base/nouns.js';
 import type {
   GenerateRequest,
@@ -32,17 +32,29 @@ export interface RemoteSettings extends Omit<RolloutSettings, 'cleanupMs' | 'con
   readonly policies: KnownSpeakers;
 }
 
+/** @throws RecipeError for a policy of a user's backend whose tokenizer a thread or a worker cannot make */
 export function remoteSettings(context: RolloutContext): RemoteSettings {
   const { agents, policies, seed, maxTurns, timeoutMs, maxOutcomeBytes, partWeights } = context;
   const known = Object.entries(policies).map(([name, policy]) => [
     name,
-    'endpoint' in policy ? 'endpoint' : { tokenizer: policy.tokenizer.toJSON(), context: policy.context },
+    'endpoint' in policy ? 'endpoint' : { tokenizer: describedTokenizer(name, policy), context: policy.context },
   ]);
   return {
     ...{ agents, seed, maxTurns, timeoutMs, policies: Object.fromEntries(known) },
     ...(maxOutcomeBytes === undefined ? {} : { maxOutcomeBytes }),
     ...(partWeights === undefined ? {} : { partWeights }),
   };
+}
+
+function describedTokenizer(name: string, { tokenizer }: PlayableHandle): unknown {
+  const description = tokenizer.toJSON();
+  try {
+    createTokenizer(description);
+  } catch (error) {
+    const why = `the tokenizer of '${name}' cannot be made in a thread or a worker: ${messageOf(error)}`;
+    throw new RecipeError(`${why}; expected episodes in this program (type 'program', isolate false)`, 'rollout');
+  }
+  return description;
 }
 
 /** Asks the program to have a policy or an endpoint answer. */

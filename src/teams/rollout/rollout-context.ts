@@ -73,6 +73,8 @@ export interface RolloutSettings {
   readonly maxTurns: number;
   /** The longest time for one episode, its reward included. */
   readonly timeoutMs: number;
+  /** How often `reward`, `success` and `metrics` are called again if one of them throws; default 0. */
+  readonly rewardRetries?: number;
   /** The longest time for the team's code to return once its episode has failed; default one second. */
   readonly cleanupMs?: number;
   /** The most episodes at once; default no limit. */

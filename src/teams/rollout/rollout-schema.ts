@@ -24,7 +24,7 @@ export const rolloutSchema = z.strictObject({
     .default('program')
     .describe(
       '`program` plays episodes in this program. `queue` sends them through Redis to workers on any number ' +
-        'of machines (`drmas worker`).',
+        'of machines (`drmas serve worker`).',
     ),
   url: z
     .url({ protocol: /^rediss?$/ })

@@ -1,3 +1,4 @@
+import { onAbort } from '../../base/async.js';
 import { EpisodeOverError, messageOf } from '../../base/errors.js';
 import type { Episode, Turn } from '../../base/nouns.js';
 import type { Scope } from '../../base/platform.js';
@@ -17,6 +18,10 @@ export class RunningEpisode implements Scope {
   readonly log: EpisodeLog;
   /** The calls that were refused, by agent. */
   readonly #refused = new Map<string, number>();
+  /** The calls of `play` without an answer, by agent. */
+  readonly #open = new Map<string, number>();
+  /** The calls that `play` left without an answer, by agent; set when it returns. */
+  #unanswered: Readonly<Record<string, number>> = {};
   /** Rejects when the episode fails. */
   readonly failed: Promise<never>;
   readonly #controller = new AbortController();
@@ -49,12 +54,49 @@ export class RunningEpisode implements Scope {
     this.#refused.set(agent, (this.#refused.get(agent) ?? 0) + 1);
   }
 
+  /**
+   * Counts a call of `play`. A call that the team gives up by its signal needs no answer.
+   * @returns a function to call when the answer is delivered
+   */
+  asked(agent: string, given: AbortSignal | undefined): () => void {
+    const count = (by: 1 | -1) => this.#open.set(agent, (this.#open.get(agent) ?? 0) + by);
+    let stopListening: (() => void) | undefined;
+    let isOpen = true;
+    const settle = () => {
+      if (isOpen) count(-1);
+      isOpen = false;
+      stopListening?.();
+    };
+    count(1);
+    stopListening = given && onAbort(given, settle);
+    return settle;
+  }
+
+  /**
+   * Ends the calls that `play` did not wait for.
+   * @throws EpisodeFailure if `play` waited for no call at all: then the episode has no turn, and `await` is missing
+   */
+  playReturned(): void {
+    this.replies.stop();
+    this.#unanswered = Object.fromEntries([...this.#open].filter(([, calls]) => calls > 0));
+    const [agent] = Object.keys(this.#unanswered);
+    if (agent !== undefined && this.turns.length === 0)
+      throw new EpisodeFailure(
+        'error',
+        `play returned before its call of '${agent}' was answered: \`await\` the call`,
+        {
+          agent,
+        },
+      );
+  }
+
   /** Values that the episode keeps besides turns and scores. */
-  get kept(): Pick<Episode, 'log' | 'refused'> {
+  get kept(): Pick<Episode, 'log' | 'refused' | 'unanswered'> {
     const { entries } = this.log;
     return {
       ...(entries === undefined ? {} : { log: entries }),
       ...(this.#refused.size === 0 ? {} : { refused: Object.fromEntries(this.#refused) }),
+      ...(Object.keys(this.#unanswered).length === 0 ? {} : { unanswered: this.#unanswered }),
     };
   }
 

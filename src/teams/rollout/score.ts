@@ -1,16 +1,11 @@
-import { type EpisodeGroup, responseTokens, type Score, successOf, type Turn } from '../../base/nouns.js';
-import type { Metrics, Reward, RewardParts, RewardValue, TurnReward } from '../team/team.js';
+import { type EpisodeGroup, isLesson, responseTokens, type Score, successOf, type Turn } from '../../base/nouns.js';
+import type { Metrics, Reward, RewardValue, TurnReward } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
+import { finiteReward, LARGEST, measured, share, sumOf } from './reward-values.js';
 import type { AgentSettings } from './rollout-context.js';
 
 /** The score of a failed episode. */
 export const noScore: Score = { team: 0, agents: {}, parts: {} };
-
-/**
- * The largest size of a reward. Statistics square rewards in double precision, and losses hold advantages in single
- * precision. Larger rewards would overflow without an error, and the run would learn nothing.
- */
-const LARGEST = 1e30;
 
 /** The team's measurements of an episode besides its reward. */
 export interface EpisodeVerdict {
@@ -117,48 +112,16 @@ export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly 
   });
 }
 
-/** A reward as one number, with its named parts, if any. */
-function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {
-  if (typeof reward !== 'object' || reward === null) return { sum: finiteReward(reward, what) };
-  const parts = Object.entries(reward).map(
-    ([name, value]) => [name, finiteReward(value, `the part '${name}'`)] as const,
-  );
-  const sum = parts.reduce((total, [, value]) => total + value, 0);
-  return { sum: finiteReward(sum, `the sum of the parts of ${what}`), parts: Object.fromEntries(parts) };
-}
-
-function measured(metrics: Metrics): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(metrics).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, finiteReward(value, `the metric '${name}'`)]],
-    ),
-  );
-}
-
-function share(value: RewardValue, what: string): number {
-  const number = finiteReward(value, what);
-  if (number < 0 || number > 1)
-    throw new EpisodeFailure('reward', `${what} is ${number}, expected true, false or a number from 0 to 1`);
-  return number;
-}
-
-/** @throws EpisodeFailure with the reason 'reward' if statistics cannot hold the number */
-export function finiteReward(value: RewardValue | undefined, what: string): number {
-  const number = typeof value === 'boolean' ? Number(value) : value;
-  if (typeof number !== 'number' || !Number.isFinite(number))
-    throw new EpisodeFailure('reward', `${what} is ${String(value)}, expected a finite number`);
-  if (Math.abs(number) > LARGEST)
-    throw new EpisodeFailure('reward', `${what} is ${number}, expected at most ${LARGEST} in size`);
-  return number;
-}
-
 /** The treatment of failed episodes: left out, or kept with their score of 0. */
 export type FailureRule = 'exclude' | 'zero';
 
-/** Applies the rule to groups. Under 'exclude', a group whose episodes all failed disappears. */
+/**
+ * Applies the rule to groups. Under 'exclude', a group whose episodes all failed disappears. An episode with an output
+ * that did not fit stays: its penalties teach.
+ */
 export function applyFailureRule(groups: readonly EpisodeGroup[], rule: FailureRule): EpisodeGroup[] {
   if (rule === 'zero') return [...groups];
   return groups
-    .map(({ task, episodes }) => ({ task, episodes: episodes.filter(({ failure }) => failure === undefined) }))
+    .map(({ task, episodes }) => ({ task, episodes: episodes.filter(isLesson) }))
     .filter(({ episodes }) => episodes.length > 0);
 }

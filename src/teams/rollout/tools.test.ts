@@ -118,7 +118,7 @@ describe('an agent with tools', () => {
     [{ tools: [{ name: 'x' }] }, 'expected tools of the form { name, description, parameters }'],
   ])('is not called with %j', async (options, message) => {
     const { failure } = await played([], (adder) => adder('x', options as AskOptions));
-    expect(failure).toEqual({ reason: 'error', message: `adder: ${message}` });
+    expect(failure).toEqual({ reason: 'error', message: `adder: ${message}`, agent: 'adder' });
   });
 
   it('has a format in which it calls them', async () => {

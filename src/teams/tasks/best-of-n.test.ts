@@ -62,7 +62,7 @@ it('refuses invalid arguments', () => {
 it('agree with the exact figures', () => {
   type At = { bestExact: number; worstExact: number; majorityExact: number };
   type Case = { scores: number[]; predictions: string[]; reference: string; at: Record<string, At> };
-  for (const one of golden<{ cases: Case[] }>('estimators/best_of.json').cases)
+  for (const one of golden<{ cases: Case[] }>('estimators/best_of').cases)
     for (const [n, expected] of Object.entries(one.at)) {
       expect(bestOfN(one.scores, Number(n))).toBeCloseTo(expected.bestExact, 12);
       expect(worstOfN(one.scores, Number(n))).toBeCloseTo(expected.worstExact, 12);

@@ -116,7 +116,7 @@ describe('estimators agree with the originals', () => {
   it('pass@k', () => {
     type Grid = { n: number; c: number; k: number; passAtK: number };
     type Case = { samples: number; correct: number[]; k: number; perTask: number[] };
-    const { cases, grid } = golden<{ cases: Case[]; grid: Grid[] }>('estimators/passk.json');
+    const { cases, grid } = golden<{ cases: Case[]; grid: Grid[] }>('estimators/passk');
     for (const { n, c, k, passAtK: expected } of grid) expect(passAtK(n, c, k)).toBeCloseTo(expected, 12);
     for (const { samples, correct, k, perTask } of cases) {
       correct.forEach((c, i) => {
@@ -127,7 +127,7 @@ describe('estimators agree with the originals', () => {
 
   it('empirical pass@k and avg@k', () => {
     type Case = { k: number; passes: number[][]; passAtK: number; avgAtK: number };
-    for (const { k, passes, ...expected } of golden<{ cases: Case[] }>('estimators/empirical.json').cases) {
+    for (const { k, passes, ...expected } of golden<{ cases: Case[] }>('estimators/empirical').cases) {
       expect(averageAtK(passes)).toBeCloseTo(expected.avgAtK, 12);
       const passed = passes.map((scores) => passAtK(scores.length, scores.filter((score) => score === 1).length, k));
       expect(averageAtK(passed)).toBeCloseTo(expected.passAtK, 12);
@@ -136,7 +136,7 @@ describe('estimators agree with the originals', () => {
 
   it('majority@k', () => {
     type Case = { predictions: string[]; reference: string; value: number };
-    for (const { predictions, reference, value } of golden<{ cases: Case[] }>('estimators/majority.json').cases) {
+    for (const { predictions, reference, value } of golden<{ cases: Case[] }>('estimators/majority').cases) {
       expect(majorityAtK(predictions, reference)).toBe(value);
     }
   });
@@ -146,7 +146,7 @@ describe('estimators agree with the originals', () => {
       'largeLow' | 'largeHigh' | 'largeStandardError',
       number
     >;
-    for (const { data, level, seed, ...expected } of golden<{ cases: Case[] }>('estimators/bootstrap.json').cases) {
+    for (const { data, level, seed, ...expected } of golden<{ cases: Case[] }>('estimators/bootstrap').cases) {
       const { mean, low, high } = bootstrapInterval(data, { level, seed, resamples: 10_000 });
       const tolerance = (3 * expected.largeStandardError) / 10;
       expect(mean).toBeCloseTo(expected.mean, 12);

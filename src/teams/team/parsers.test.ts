@@ -61,7 +61,7 @@ describe('tagged', () => {
 
   it('agrees with the original', () => {
     type Case = { text: string; answer: string | null };
-    const { extraction } = golden<{ extraction: Case[] }>('grading/qa.json');
+    const { extraction } = golden<{ extraction: Case[] }>('grading/qa');
     for (const { text, answer } of extraction) expect(tagged('answer')(text), text).toBe(answer ?? undefined);
   });
 

@@ -113,9 +113,8 @@ export interface TurnReward {
   readonly turn: number;
   readonly value: RewardValue;
   /**
-   * The duration (>= 0) of the turn's effects in any one unit, such as the seconds of a tool.
-   * `training.durationWeights` weighs advantages by it. If measured durations differ between two runs, the runs differ
-   * too.
+   * The duration (>= 0) of the turn's effects in any one unit, such as the seconds of a tool. drmas stores it with the
+   * turn.
    */
   readonly duration?: number;
 }

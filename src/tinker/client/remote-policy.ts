@@ -52,13 +52,13 @@ export class RemotePolicy implements PolicyHandle {
   readonly #sampler: RemoteSampler;
 
   constructor(connection: Connection, parts: RemoteParts) {
-    const { client, profile } = connection;
+    const { client, profile, url } = connection;
     const { model, base } = parts;
     this.#connection = connection;
     this.parts = parts;
     this.#trainer = new RemoteTrainer(model, profile, base);
     const { snapshotIsolation: isolation, extended } = profile;
-    this.#sampler = new RemoteSampler({ client, model, limits: base, isolation, extended });
+    this.#sampler = new RemoteSampler({ client, url, model, limits: base, isolation, extended });
   }
 
   get name(): string {
@@ -75,6 +75,10 @@ export class RemotePolicy implements PolicyHandle {
 
   get context(): number {
     return this.parts.base.context;
+  }
+
+  get vocabSize(): number {
+    return this.parts.base.vocabSize;
   }
 
   get parameters(): number | undefined {

@@ -1,11 +1,11 @@
 /** Sampling from one policy: snapshots of its weights, and requests that sample them. */
 
 import { BackendError } from '../../base/errors.js';
-import { responseRoom, seedOf, upToStop } from '../../engine/backends.js';
+import { responseRoom, seedOf, temperatureOf } from '../../engine/backends.js';
 import type { GenerateRequest, Generation } from '../../engine/contract.js';
 import type { RemoteModel } from './remote-model.js';
 import { sampleAnswer, samplingSessionAnswer, savedAnswer } from './wire/answers.js';
-import { finiteLogprob, type Limits, requireTokens } from './wire/datum.js';
+import { checkedSample, type Limits, requireTokens } from './wire/datum.js';
 import type { TinkerClient } from './wire/tinker-client.js';
 import { isKind } from './wire/tinker-failure.js';
 
@@ -20,6 +20,8 @@ interface Snapshot {
 
 export interface RemoteSamplerOptions {
   readonly client: TinkerClient;
+  /** The server's address. */
+  readonly url: string;
   readonly model: RemoteModel;
   readonly limits: Limits;
   /** The server keeps snapshots separate from the weights in training. */
@@ -148,8 +150,8 @@ export class RemoteSampler {
   }
 
   async #sample(request: GenerateRequest, { session, version }: Snapshot): Promise<Generation> {
-    const { client, limits, extended } = this.#options;
-    const { prompt, stopTokens, key, temperature, topP, topK } = request;
+    const { client, url, model, limits, extended } = this.#options;
+    const { prompt, stopTokens, key, topP, topK } = request;
     const body = {
       sampling_session_id: session,
       seq_id: this.#requests++,
@@ -159,7 +161,7 @@ export class RemoteSampler {
         max_tokens: responseRoom(request, limits.context),
         seed: seedOf(request),
         ...(extended && { key }),
-        temperature,
+        temperature: temperatureOf(request),
         top_p: topP,
         top_k: topK === 0 ? -1 : topK,
         ...(stopTokens.length > 0 && { stop: stopTokens }),
@@ -167,13 +169,11 @@ export class RemoteSampler {
       type: 'sample',
     };
     const submitted = await client.submit('asample', body, { repeatable: true });
-    const { sequences } = await submitted.result(sampleAnswer);
-    const [{ tokens: sampled, logprobs }] = sequences as [(typeof sequences)[number]];
-    requireTokens(sampled, limits, 1);
-    const { tokens, stopped } = upToStop(sampled, request);
+    const answer = await submitted.result(sampleAnswer);
+    const { tokens, logprobs, stopped } = checkedSample(answer, request, limits, { server: url, policy: model.name });
     return {
       tokens,
-      logprobs: tokens.map((_, t) => finiteLogprob(logprobs?.[t], `the log-prob of sampled token ${t}`)),
+      logprobs,
       finishReason: stopped ? 'stop' : 'length', // servers do not always report the right reason
       policyVersion: version,
     };

@@ -26,7 +26,13 @@ export const tinkerSchema = z.strictObject({
     .describe(
       'The number of updates between two savings of weights and optimiser on the server. A lost model is made again from the last saving.',
     ),
-  deadlineSeconds: z.number().gt(0).default(1800).describe('Seconds after which a missing result counts as failed.'),
+  deadlineSeconds: z
+    .number()
+    .gt(0)
+    .default(1800)
+    .describe(
+      'Seconds after which a request without an answer, or a missing result, counts as failed: the time of all retries together.',
+    ),
 });
 
 /** A server that speaks the Tinker protocol: the hosted service, SkyRL on your own cluster, and others. */
@@ -55,7 +61,10 @@ export interface TinkerInput {
    * the last saving.
    */
   readonly saveEvery?: number | undefined;
-  /** Seconds after which a missing result counts as failed. */
+  /**
+   * Seconds after which a request without an answer, or a missing result, counts as failed: the time of all retries
+   * together.
+   */
   readonly deadlineSeconds?: number | undefined;
 }
 

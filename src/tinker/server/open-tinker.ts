@@ -1,9 +1,8 @@
 /** The embedded engine as a server that speaks the Tinker protocol. */
 import { basename } from 'node:path';
-import type { Hono } from 'hono';
 import { RunError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
-import { packageVersion } from '../../base/platform.js';
+import { type GuardedApp, packageVersion } from '../../base/platform.js';
 import { EmbeddedBackend } from '../../engine/embedded.js';
 import { holdsModel, modelDirectory } from '../../engine/formats.js';
 import { tinkerApp } from './tinker-app.js';
@@ -14,19 +13,22 @@ export interface TinkerRequest {
   readonly model: string;
   /** The directory for weights that clients save. */
   readonly store: string;
-  /** The key that clients must send; if undefined, clients need no key. */
-  readonly token?: string | undefined;
+  /** The key that clients must send: they can change weights, and save and delete them. */
+  readonly token: string;
+  /** Names besides those of this machine that clients may reach the server under. */
+  readonly allowedHosts?: readonly string[] | undefined;
   /** The most requests in progress. */
   readonly most: number;
   /** The most models. */
   readonly mostModels: number;
+  /** Bytes for the adapters and sampling sessions of clients. Default: half of the memory that is free at the start. */
+  readonly memory?: number | undefined;
   /** Seconds without a heartbeat after which a session has ended. */
   readonly idleSeconds: number;
 }
 
 /** A server's app. The caller disposes of it. */
-export interface OpenTinker {
-  readonly app: Hono;
+export interface OpenTinker extends GuardedApp {
   /** The names that clients may call the model by. */
   readonly names: readonly string[];
   /** Refuses further requests, and resolves when the requests in progress have ended. */
@@ -36,25 +38,32 @@ export interface OpenTinker {
 
 /** @throws RunError, CheckpointError or HubError if there is no such model, or it cannot be read */
 export async function openTinker(request: TinkerRequest, host: Host): Promise<OpenTinker> {
-  const { model, store, token, most, mostModels, idleSeconds } = request;
+  const { model, store, token, allowedHosts, most, mostModels, memory, idleSeconds } = request;
   const { files, device, threads, notify, signal } = host;
   const directory = await modelDirectory(model, { signal, onProgress: notify });
   if (!(await holdsModel(files, directory)))
     throw new RunError(`${model} is not a model: it has no config.json, and is no GGUF file`);
   // The typed name, the directory itself, the name that other programs use, and the last part of the directory.
   const names = [...new Set([model, directory, basename(model)])];
-  const backend = await EmbeddedBackend.start({ device, threads, files, onProgress: notify });
+  const backend = await EmbeddedBackend.start({
+    ...{ device, threads, files, onProgress: notify },
+    precisions: ['float32'],
+  });
   try {
     // Reports unreadable weights at the start instead of at the first request.
-    await (await backend.open({ type: 'directory', directory }, 'frozen', model)).close();
+    const base = await backend.open({ type: 'directory', directory }, 'frozen', model);
+    await base.close();
     const bases = new Map(names.map((name) => [name, directory]));
-    const service = new TinkerService({ backend, files, bases, store, mostModels, idleSeconds });
-    const { app, drain } = tinkerApp({ service, token, most, version: packageVersion() });
+    const service = new TinkerService({
+      ...{ backend, files, bases, base, store, mostModels, idleSeconds },
+      memory: memory ?? process.availableMemory() / 2,
+    });
+    const { app, guard, drain } = tinkerApp({ service, token, allowedHosts, most, version: packageVersion() });
     const dispose = async () => {
       service.close();
       await backend.dispose();
     };
-    return { app, names, drain, dispose };
+    return { app, guard, names, drain, dispose };
   } catch (error) {
     await backend.dispose();
     throw error;

@@ -35,7 +35,7 @@ function readFields(reader: BinaryReader, fields: Readonly<Record<number, (wireT
 export function readPassRequest(bytes: Uint8Array): PassRequest {
   const reader = new BinaryReader(bytes);
   const data: PassDatum[] = [];
-  const config: Record<string, number> = {};
+  const config = new Map<string, number>(); // clients choose its names
   let model_id = '';
   let seq_id = 0;
   let loss_fn = '';
@@ -54,7 +54,7 @@ export function readPassRequest(bytes: Uint8Array): PassRequest {
       },
       5: () => {
         const [name, value] = readEntry(reader.bytes(), (entry) => entry.double());
-        config[name] = value;
+        config.set(name, value);
       },
       6: () => {
         forward_only = reader.bool();
@@ -65,22 +65,22 @@ export function readPassRequest(bytes: Uint8Array): PassRequest {
     throw refused(`the body is not a ForwardBackwardRequest in protobuf: ${messageOf(error)}`);
   }
   if (data.length === 0) throw refused('expected at least one datum');
-  const forward_backward_input = { data, loss_fn, loss_fn_config: config };
+  const forward_backward_input = { data, loss_fn, loss_fn_config: Object.fromEntries(config) };
   return { model_id, seq_id, forward_only, forward_backward_input };
 }
 
 function readDatum(bytes: Uint8Array): PassDatum {
   const reader = new BinaryReader(bytes);
   const chunks: { tokens: ArrayLike<number> }[] = [];
-  const inputs: Record<string, { data: ArrayLike<number>; shape: number[] | undefined }> = {};
+  const inputs = new Map<string, { data: ArrayLike<number>; shape: number[] }>();
   readFields(reader, {
     1: () => void chunks.push({ tokens: readChunk(reader.bytes()) }),
     2: () => {
       const [name, tensor] = readEntry(reader.bytes(), (entry) => readTensor(entry.bytes()));
-      inputs[name] = tensor;
+      inputs.set(name, tensor);
     },
   });
-  return { model_input: { chunks }, loss_fn_inputs: inputs };
+  return { model_input: { chunks }, loss_fn_inputs: Object.fromEntries(inputs) };
 }
 
 /** An entry of a map: its key in field 1, its value in field 2. */

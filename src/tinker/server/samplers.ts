@@ -3,9 +3,10 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { DialectError } from '../../base/errors.js';
 import { type RandomKey, randomKey } from '../../base/math.js';
 import type { EmbeddedFrozen } from '../../engine/backends.js';
-import type { Generation, WeightsSpec } from '../../engine/contract.js';
+import { type GenerateRequest, type Generation, isGreedy, type WeightsSpec } from '../../engine/contract.js';
 import type { EmbeddedBackend } from '../../engine/embedded.js';
 import type { SampleBody } from './bodies.js';
+import type { MemoryBudget } from './memory-budget.js';
 import type { ServedModel } from './served-model.js';
 import { refused, requireIds } from './token-pass.js';
 
@@ -13,6 +14,8 @@ import { refused, requireIds } from './token-pass.js';
 const MOST_SNAPSHOTS = 8;
 /** The most open samplers of saved weights. A closed one is opened again when it is used. */
 const MOST_OPEN = 16;
+/** The most sampling sessions. */
+const MOST_SESSIONS = 4096;
 
 interface Sampler {
   readonly handle: Promise<EmbeddedFrozen>;
@@ -21,6 +24,8 @@ interface Sampler {
   /** The number of samples in progress. The sampler may be closed when it is 0. */
   running: number;
   closed: boolean;
+  /** Gives back the memory that was taken for it. */
+  readonly release: () => void;
 }
 
 /** The weights of a sampling session. */
@@ -30,6 +35,8 @@ interface SamplingSession {
   readonly key: string;
   /** Undefined for a snapshot, which is only in memory. */
   readonly weights: WeightsSpec | undefined;
+  /** The bytes that its sampler takes. */
+  readonly bytes: number;
 }
 
 /** The sampled weights, in the protocol's names. */
@@ -46,28 +53,38 @@ export interface SampleOutput {
 
 export class Samplers {
   readonly #backend: EmbeddedBackend;
+  readonly #memory: MemoryBudget;
   readonly #sessions = new Map<string, SamplingSession>();
   /** The least recently used first. */
   readonly #samplers = new Map<string, Sampler>();
 
-  constructor(backend: EmbeddedBackend) {
+  constructor(backend: EmbeddedBackend, memory: MemoryBudget) {
     this.#backend = backend;
+    this.#memory = memory;
   }
 
   /** A sampling session on weights in files. */
-  open(session: string, key: string, about: SamplerSource, weights: WeightsSpec): string {
+  open(opened: SamplingSession): string {
+    this.#requirePlace();
     const id = `sampling_${randomUUID()}`;
-    this.#sessions.set(id, { session, about, key, weights });
+    this.#sessions.set(id, opened);
     return id;
   }
 
-  /** A sampling session on the present weights of a model. Later training does not change them. */
-  async snapshot({ session, id: model, policy, about }: ServedModel): Promise<string> {
-    const id = `sampling_${randomUUID()}`;
-    const handle = this.#publish({ type: 'like', policy }, id);
+  /**
+   * A sampling session on the present weights of a model. Later training does not change them.
+   * @throws DialectError if there is too little memory
+   */
+  async snapshot({ session, id: model, policy, about }: ServedModel, bytes: number): Promise<string> {
+    this.#requirePlace();
+    const release = this.#take(bytes);
+    const handle = this.#publish({ type: 'like', policy }, `snapshot_${model}`);
+    await handle.catch(release);
     await handle;
-    this.#sessions.set(id, { session, about: { base_model: about.baseModel }, key: id, weights: undefined });
-    this.#samplers.set(id, { handle, model, running: 0, closed: false });
+    const opened = { session, about: { base_model: about.baseModel }, weights: undefined, bytes };
+    const id = this.open({ ...opened, key: `snapshot_${randomUUID()}` });
+    const { key } = this.#session(id);
+    this.#samplers.set(key, { handle, model, running: 0, closed: false, release });
     const snapshots = [...this.#samplers].filter(([, sampler]) => sampler.model === model);
     for (const [old] of snapshots.slice(0, -MOST_SNAPSHOTS)) this.#forget(old);
     return id;
@@ -78,17 +95,17 @@ export class Samplers {
     for (const [id, each] of this.#sessions) {
       if (each.session !== session) continue;
       this.#sessions.delete(id);
-      if (each.weights === undefined) this.#forget(id);
+      if (each.weights === undefined) this.#forget(each.key);
     }
   }
 
-  /** @throws DialectError 404 for a session that does not exist (any more), 400 for a request that cannot be sampled */
-  async sample(id: string, body: SampleBody): Promise<SampleOutput> {
+  /** @throws DialectError 404 for a session that does not exist (any more), 400 if there is too little memory */
+  async sample(id: string, draws: Draws): Promise<SampleOutput> {
     const session = this.#session(id);
     const sampler = this.#samplerOf(session);
     sampler.running++;
     try {
-      return await draw(await sampler.handle, body);
+      return await draw(await sampler.handle, draws);
     } finally {
       sampler.running--;
       await this.#giveBack(sampler);
@@ -106,18 +123,36 @@ export class Samplers {
     return session;
   }
 
-  #samplerOf({ key, weights }: SamplingSession): Sampler {
+  #samplerOf({ key, weights, bytes }: SamplingSession): Sampler {
     let sampler = this.#samplers.get(key);
     this.#samplers.delete(key);
     if (sampler === undefined) {
       if (weights === undefined) throw new DialectError(404, 'unknown_sampler', 'Sampling session no longer there');
-      sampler = { handle: this.#publish(weights, key), model: undefined, running: 0, closed: false };
-      sampler.handle.catch(() => this.#samplers.delete(key));
+      const release = this.#take(bytes);
+      sampler = { handle: this.#publish(weights, key), model: undefined, running: 0, closed: false, release };
+      sampler.handle.catch(() => {
+        this.#samplers.delete(key);
+        release();
+      });
     }
     this.#samplers.set(key, sampler);
     const open = [...this.#samplers].filter(([, { model }]) => model === undefined);
     for (const [old] of open.slice(0, -MOST_OPEN)) this.#forget(old);
     return sampler;
+  }
+
+  #requirePlace(): void {
+    if (this.#sessions.size >= MOST_SESSIONS)
+      throw new DialectError(429, 'busy', `there are already ${MOST_SESSIONS} sampling sessions; try again later`);
+  }
+
+  /** Takes memory; closes samplers of saved weights that are not in use, the oldest first, if there is too little. */
+  #take(bytes: number): () => void {
+    for (const [key, { model, running }] of this.#samplers) {
+      if (this.#memory.free >= bytes) break;
+      if (model === undefined && running === 0) this.#forget(key);
+    }
+    return this.#memory.take(bytes, 'a sampling session');
   }
 
   async #publish(weights: WeightsSpec, name: string): Promise<EmbeddedFrozen> {
@@ -136,44 +171,69 @@ export class Samplers {
 
   async #giveBack(sampler: Sampler): Promise<void> {
     if (!sampler.closed || sampler.running > 0) return;
+    sampler.release();
     await sampler.handle.then((handle) => handle.close()).catch(() => {}); // the engine may have ended meanwhile
   }
 }
 
-async function draw(model: EmbeddedFrozen, body: SampleBody): Promise<SampleOutput> {
-  const { num_samples, sampling_params, prompt_logprobs } = body;
+/** A base model, as far as requests are checked against it. */
+export type SampledBase = Pick<EmbeddedFrozen, 'config' | 'tokenizer'>;
+
+/** The samples that a request asks for. */
+export interface Draws {
+  readonly prompt: number[];
+  readonly request: Omit<GenerateRequest, 'key'>;
+  /** One a sample. */
+  readonly keys: readonly RandomKey[];
+  readonly promptLogprobs: boolean;
+}
+
+/** @throws DialectError 400 for a request that cannot be sampled */
+export function drawsOf(
+  { num_samples, sampling_params, prompt_logprobs, ...body }: SampleBody,
+  base: SampledBase,
+): Draws {
   const { max_tokens, seed, key, temperature, top_k, top_p, stop } = sampling_params;
+  const { context, vocabSize } = base.config;
+  const length = body.prompt.chunks.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  const room = context - length;
+  if (length < 1 || room < 1) throw refused(`a prompt of ${length} tokens leaves no room in a context of ${context}`);
   const prompt = body.prompt.chunks.flatMap(({ tokens }) => tokens);
-  const { context, config, tokenizer } = model;
-  requireIds(prompt, config, 'the prompt');
-  const room = context - prompt.length;
-  if (prompt.length < 1 || room < 1)
-    throw refused(`a prompt of ${prompt.length} tokens leaves no room in a context of ${context}`);
-  const stopTokens = stop === null || stop === undefined ? tokenizer.stopTokens : stopIds(model, stop);
-  const request = {
-    prompt,
-    temperature,
-    topP: top_p,
-    topK: Math.max(0, top_k),
-    maxTokens: Math.min(room, max_tokens ?? room),
-    stopTokens,
-  };
+  requireIds(prompt, { vocabSize, context }, 'the prompt');
   const stream = seed ?? randomInt(2 ** 32);
-  const keyOf = (i: number): RandomKey => (key && i === 0 ? key : randomKey('tinker', ...(key ?? [stream]), i));
-  const [sequences, promptLogprobs] = await Promise.all([
+  return {
+    prompt,
+    request: {
+      prompt,
+      temperature,
+      topP: top_p,
+      topK: Math.max(0, top_k),
+      maxTokens: Math.min(room, max_tokens ?? room),
+      stopTokens: stop === null || stop === undefined ? base.tokenizer.stopTokens : stopIds(base, stop),
+    },
+    keys: Array.from({ length: num_samples }, (_, i) =>
+      key && i === 0 ? key : randomKey('tinker', ...(key ?? [stream]), i),
+    ),
+    promptLogprobs: prompt_logprobs === true,
+  };
+}
+
+async function draw(model: EmbeddedFrozen, { prompt, request, keys, promptLogprobs }: Draws): Promise<SampleOutput> {
+  const { temperature } = request;
+  const [sequences, ofPrompt] = await Promise.all([
     Promise.all(
-      Array.from({ length: num_samples }, async (_, i) => {
-        const generation = await model.generate({ ...request, key: keyOf(i) });
+      keys.map(async (key) => {
+        const generation = await model.generate({ ...request, key });
         // Log-probs are given at temperature 1, as a training pass computes them.
-        if (temperature === 0 || temperature === 1) return generation;
+        if (isGreedy(temperature) || temperature === 1) return generation;
         const { tokens } = generation;
         const logprobs = (await logprobsOf(model, [...prompt, ...tokens])).slice(prompt.length);
         return { ...generation, logprobs };
       }),
     ),
-    prompt_logprobs === true ? logprobsOf(model, prompt) : undefined,
+    promptLogprobs ? logprobsOf(model, prompt) : undefined,
   ]);
-  return { sequences, promptLogprobs: promptLogprobs && [null, ...promptLogprobs.slice(1)] };
+  return { sequences, promptLogprobs: ofPrompt && [null, ...ofPrompt.slice(1)] };
 }
 
 /** At temperature 1, of every token but the first. */
@@ -194,7 +254,7 @@ async function logprobsOf(model: EmbeddedFrozen, tokens: readonly number[]): Pro
 }
 
 /** @throws DialectError for a text of more than one token */
-function stopIds({ tokenizer }: EmbeddedFrozen, stop: string | readonly (string | number)[]): number[] {
+function stopIds({ tokenizer }: SampledBase, stop: string | readonly (string | number)[]): number[] {
   return [stop].flat().map((each) => {
     if (typeof each === 'number') return each;
     const ids = tokenizer.encode(each);

@@ -1,9 +1,12 @@
 /** A model that a client trains: an adapter on a base, with its requests in the order of their arrival. */
 
-import { BackendError, DialectError } from '../../base/errors.js';
+import type { z } from 'zod';
+import { BackendError, DialectError, NonFiniteError } from '../../base/errors.js';
 import type { EmbeddedPolicy } from '../../engine/backends.js';
-import type { PassInput } from './bodies.js';
-import { tokenPass } from './token-pass.js';
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../engine/contract.js';
+import type { createModelBody } from './bodies.js';
+import { mostRank } from './memory-budget.js';
+import { refused, type TokenPass } from './token-pass.js';
 import type { SavedDescription } from './weights-store.js';
 
 /** The number of earlier requests that are recognised by their number. */
@@ -27,20 +30,52 @@ export interface PassOutput {
 
 export type ModelDescription = Omit<SavedDescription, 'version' | 'time'>;
 
+const ATTENTION = PROJECTIONS.slice(0, 4);
+const FEED_FORWARD = PROJECTIONS.slice(4);
+
+/** The alpha that other servers of the protocol give adapters. */
+const ALPHA = 32;
+/** The rank of an adapter whose client names none. */
+const RANK = 32;
+
+/** @throws DialectError for a rank beyond the model's widths */
+export function describedModel(
+  { base_model: baseModel, lora_config }: z.output<typeof createModelBody>,
+  config: DecoderConfig,
+): ModelDescription {
+  const most = mostRank(config);
+  const { rank = Math.min(RANK, most), alpha, train_attn: attention, train_mlp: feedForward } = lora_config;
+  if (rank > most)
+    throw refused(`lora_config.rank: expected at most ${most}, the largest width of the model, found ${rank}`);
+  return { baseModel, rank, alpha: alpha ?? ALPHA, attention, feedForward };
+}
+
+/** @throws DialectError for an adapter without targets */
+export function adapterOf({ rank, alpha, attention, feedForward }: ModelDescription): AdapterSettings {
+  const targets = [...(attention ? ATTENTION : []), ...(feedForward ? FEED_FORWARD : [])];
+  if (targets.length === 0) throw refused('expected an adapter of train_attn, of train_mlp or of both');
+  return { rank, alpha, targets };
+}
+
+type ServedModelParts = Pick<ServedModel, 'id' | 'session' | 'about' | 'policy' | 'release'>;
+
 export class ServedModel {
   readonly id: string;
   readonly session: string;
   about: ModelDescription;
   policy: EmbeddedPolicy;
+  /** Gives back the memory that was taken for it. */
+  readonly release: () => void;
   #tail: Promise<unknown> = Promise.resolve();
   /** By number: the body's digest and the request's future. */
   readonly #numbered = new Map<number, { readonly digest: string; readonly id: string }>();
 
-  constructor(id: string, session: string, about: ModelDescription, policy: EmbeddedPolicy) {
+  constructor({ id, session, about, policy, release }: ServedModelParts) {
     this.id = id;
     this.session = session;
     this.about = about;
     this.policy = policy;
+    this.release = release;
   }
 
   /** Runs work after all earlier requests. */
@@ -70,17 +105,19 @@ export class ServedModel {
   }
 
   /** Log-probs. With `backward` also the gradient of the sum of all token losses, which is kept until the next step. */
-  async pass(input: PassInput, { backward }: { readonly backward: boolean }): Promise<PassOutput> {
-    const { samples, spec } = tokenPass(input, this.policy.config);
+  async pass({ samples, spec }: TokenPass, { backward }: { readonly backward: boolean }): Promise<PassOutput> {
     const { loss, logprobs } = backward
       ? await this.policy.addTokenLosses(samples, spec)
       : { loss: 0, logprobs: await this.policy.logprobs(samples) };
     return { loss, logprobs: logprobs.map((row) => row.subarray(1)) };
   }
 
-  /** @throws BackendError if the gradient is not finite: the weights do not change */
+  /**
+   * Weights and optimiser do not change in a step that fails.
+   * @throws BackendError if the gradient is not finite; DialectError if the update is not
+   */
   async optimStep(adam: AdamParams): Promise<number | undefined> {
-    const result = await this.policy.optimStep({
+    const settings = {
       optimizer: {
         type: 'adamw',
         learningRate: adam.learning_rate,
@@ -90,6 +127,13 @@ export class ServedModel {
         weightDecay: adam.weight_decay,
       },
       clipNorm: adam.grad_clip_norm,
+      undoNonFinite: true,
+    };
+    const result = await this.policy.optimStep(settings).catch((error: unknown) => {
+      if (!(error instanceof NonFiniteError)) throw error;
+      throw refused(
+        `the update is not finite and was undone: ${error.message}; learning_rate is ${adam.learning_rate}`,
+      );
     });
     if (!result.applied) throw new BackendError('the gradient is not finite, so the update was skipped');
     return result.norm;

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
 import { DialectError, DrmasError, messageOf } from '../../base/errors.js';
-import { isEqual, writeArchive } from '../../base/platform.js';
+import { accessBy, type GuardedApp, guardOf, writeArchive } from '../../base/platform.js';
 import { bodyBytes, bodyText, parsedBody } from '../../gateway/dialects.js';
 import * as bodies from './bodies.js';
 import { Futures, type Outcome } from './pending-requests.js';
@@ -21,15 +21,17 @@ const PROTOBUF = 'application/x-protobuf';
 
 export interface TinkerAppOptions {
   readonly service: TinkerService;
-  /** The key that clients must send; if undefined, clients need no key. */
+  /** The key that clients must send. Without one, programs of this machine need none. */
   readonly token?: string | undefined;
+  /** Names besides those of this machine that clients may reach the server under. */
+  readonly allowedHosts?: readonly string[] | undefined;
   /** The most requests in progress. */
   readonly most: number;
   readonly version: string;
 }
 
 /** An app that speaks the protocol, with a function to stop it. */
-export interface TinkerApp {
+export interface TinkerApp extends GuardedApp {
   readonly app: Hono;
   /** Refuses further requests, and resolves when the requests in progress have ended. */
   drain(): Promise<void>;
@@ -41,43 +43,48 @@ type FutureResult = { readonly json: object; readonly protobuf?: () => Uint8Arra
 /** Handles a route's request, whose body was checked by its schema. */
 type Handler<Body> = (body: Body, digest: string) => object | Promise<object>;
 
-export function tinkerApp({ service, token, most, version }: TinkerAppOptions): TinkerApp {
+export function tinkerApp({ service, token, allowedHosts, most, version }: TinkerAppOptions): TinkerApp {
   const app = new Hono();
   const futures = new Futures(most);
   const state = { stopping: false };
 
-  const authorise = (c: Context) => {
-    const given = c.req.header('x-api-key') ?? /^Bearer\s+(.+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
-    if (token !== undefined && !isEqual(given ?? '', token))
-      throw new DialectError(401, 'invalid_api_key', "expected this server's token as x-api-key");
-  };
+  const guard = guardOf({
+    access: accessBy(token),
+    allowedHosts,
+    publicPaths: ['/api/v1/healthz'],
+    types: ['application/json', PROTOBUF],
+    mostBytes: MOST_BYTES,
+    refuse: refusal,
+  });
   const submit = (work: () => Promise<FutureResult>): { request_id: string } => {
     if (state.stopping) throw new DialectError(503, 'stopping', 'the server is stopping');
     return { request_id: futures.add(work) };
   };
-  /** Accepts a training request of a model. The same number with the same body is the same request. */
-  const ofModel = (body: Numbered, digest: string, work: () => Promise<FutureResult>): object => {
+  /**
+   * Accepts a training request of a model. The same number with the same body is the same request. `prepare` checks the
+   * request, and returns its work.
+   */
+  const ofModel = (body: Numbered, digest: string, prepare: () => () => Promise<FutureResult>): object => {
     const model = service.model(body.model_id);
-    const request_id = model.once(body.seq_id, digest, () => submit(work).request_id);
+    const request_id = model.once(body.seq_id, digest, () => submit(prepare()).request_id);
     return { future_id: request_id, status: 'pending', request_id, model_id: body.model_id };
   };
   const pass = (body: Numbered, input: bodies.PassInput, backward: boolean, digest: string) =>
-    ofModel(body, digest, async () => passAnswer(await service.pass(body.model_id, input, backward)));
+    ofModel(body, digest, () => {
+      const compute = service.pass(body.model_id, input, backward);
+      return async () => passAnswer(await compute());
+    });
 
   const post = <S extends z.ZodType>(route: string, schema: S, handle: Handler<z.output<S>>) =>
     app.post(`/api/v1/${route}`, async (c) => {
-      authorise(c);
       if (c.req.header('content-type')?.startsWith(PROTOBUF) === true)
         throw new DialectError(415, 'unsupported', `${route} needs JSON`);
       const text = await bodyText(c.req.raw, MOST_BYTES);
-      const result = schema.safeParse(parsedBody(text === '' ? '{}' : text));
-      if (!result.success) throw new DialectError(422, 'invalid', z.prettifyError(result.error));
-      return c.json(await handle(result.data, digestOf(`${route}\n${text}`)));
+      return c.json(await handle(checked(schema, text), digestOf(`${route}\n${text}`)));
     });
 
   app.get('/api/v1/healthz', (c) => c.json({ status: state.stopping ? 'stopping' : 'ok' }));
   app.get('/api/v1/get_server_capabilities', (c) => {
-    authorise(c);
     return c.json({ supported_models: service.baseModels(), drmas: { version } });
   });
   // Newer clients request these settings first; the server has none for them.
@@ -88,18 +95,18 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
     service.heartbeat(session_id);
     return { type: 'session_heartbeat' };
   });
-  post('create_model', bodies.createModelBody, (body) =>
-    submit(async () => {
-      const { id, about } = await service.createModel(body);
+  post('create_model', bodies.createModelBody, (body) => {
+    const make = service.createModel(body);
+    return submit(async () => {
+      const { id, about } = await make();
       const { rank, alpha, attention, feedForward } = about;
       const lora_config = { rank, alpha, train_attn: attention, train_mlp: feedForward, train_unembed: false };
       return { json: { type: 'create_model', model_id: id, lora_config } };
-    }),
-  );
+    });
+  });
   post('forward', bodies.forwardBody, (body, digest) => pass(body, body.forward_input, false, digest));
   app.post('/api/v1/forward_backward', async (c, next) => {
     if (c.req.header('content-type')?.startsWith(PROTOBUF) !== true) return next();
-    authorise(c);
     const bytes = await bodyBytes(c.req.raw, MOST_BYTES);
     const { forward_backward_input, forward_only, ...body } = readPassRequest(bytes);
     return c.json(pass(body, forward_backward_input, !forward_only, digestOf(bytes)));
@@ -108,18 +115,18 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
     pass(body, body.forward_backward_input, !body.forward_only, digest),
   );
   post('optim_step', bodies.optimStepBody, (body, digest) =>
-    ofModel(body, digest, async () => {
+    ofModel(body, digest, () => async () => {
       const norm = await service.optimStep(body);
       return { json: { type: 'optim_step', metrics: norm === undefined ? {} : { grad_norm: norm } } };
     }),
   );
   post('save_weights', bodies.saveBody, (body, digest) =>
-    ofModel(body, digest, async () => ({
+    ofModel(body, digest, () => async () => ({
       json: { type: 'save_weights', path: await service.save(body, 'weights') },
     })),
   );
   post('save_weights_for_sampler', bodies.saveBody, (body, digest) =>
-    ofModel(body, digest, async () => {
+    ofModel(body, digest, () => async () => {
       const type = 'save_weights_for_sampler';
       if (typeof body.path === 'string') return { json: { type, path: await service.save(body, 'sampler_weights') } };
       return { json: { type, path: null, sampling_session_id: await service.snapshot(body.model_id) } };
@@ -130,7 +137,7 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
       json: { type: 'load_weights', path: body.path, model_id: (await service.load(body)).id },
     });
     if (typeof body.model_id !== 'string') return submit(load);
-    return ofModel({ model_id: body.model_id, seq_id: body.seq_id }, digest, load);
+    return ofModel({ model_id: body.model_id, seq_id: body.seq_id }, digest, () => load);
   });
   post('unload_model', bodies.modelBody, ({ model_id }) =>
     submit(async () => {
@@ -142,21 +149,20 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
     type: 'create_sampling_session',
     sampling_session_id: await service.openSampler(body),
   }));
-  post('asample', bodies.sampleBody, (body) => ({
-    ...submit(async () => sampleAnswer(await service.sample(body))),
-    sample_sequence_ids: Array.from({ length: body.num_samples }, () => randomUUID()),
-  }));
+  post('asample', bodies.sampleBody, (body) => {
+    const draw = service.sample(body);
+    return {
+      ...submit(async () => sampleAnswer(await draw())),
+      sample_sequence_ids: Array.from({ length: body.num_samples }, () => randomUUID()),
+    };
+  });
   app.get('/api/v1/samplers/:sampler', (c) => {
-    authorise(c);
     const sampler_id = c.req.param('sampler');
     return c.json({ sampler_id, ...service.samplerSource(sampler_id) });
   });
   app.post('/api/v1/retrieve_future', async (c) => {
-    authorise(c);
-    const body = bodies.retrieveBody.safeParse(parsedBody(await bodyText(c.req.raw)));
-    if (!body.success) throw new DialectError(422, 'invalid', z.prettifyError(body.error));
-    const { request_id } = body.data;
-    const outcome = await futures.fetch(request_id, POLL_MS);
+    const { request_id } = checked(bodies.retrieveBody, await bodyText(c.req.raw));
+    const outcome = await futures.fetch(request_id, POLL_MS, c.req.raw.signal);
     if (outcome === 'pending') return c.json({ type: 'try_again', request_id, queue_state: 'active' });
     return answered(c, outcome);
   });
@@ -173,7 +179,6 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
   });
   const checkpoints = '/api/v1/training_runs/:model/checkpoints';
   app.get(checkpoints, async (c) => {
-    authorise(c);
     const saved = await service.store.list(c.req.param('model'));
     return c.json({
       checkpoints: saved.map(({ purpose, name, path, time }) => ({
@@ -185,7 +190,6 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
     });
   });
   app.on(['GET', 'DELETE'], `${checkpoints}/:purpose{weights|sampler_weights}/:name/:archive?`, async (c) => {
-    authorise(c);
     const { model, purpose, name, archive } = c.req.param() as Record<string, string>;
     const path = pathOf(model ?? '', purpose === 'weights' ? 'weights' : 'sampler_weights', name ?? '');
     if (c.req.method === 'DELETE' && archive === undefined) {
@@ -200,11 +204,20 @@ export function tinkerApp({ service, token, most, version }: TinkerAppOptions): 
   app.onError((error) => refusal(error));
   return {
     app,
+    guard,
     async drain() {
       state.stopping = true;
       await futures.idle();
     },
   };
+}
+
+/** @throws DialectError 422 with the path of what is wrong, its value and what was expected */
+function checked<S extends z.ZodType>(schema: S, text: string): z.output<S> {
+  const body = parsedBody(text === '' ? '{}' : text);
+  const result = schema.safeParse(body);
+  if (!result.success) throw new DialectError(422, 'invalid', bodies.faultsOf(result.error, body));
+  return result.data;
 }
 
 interface Numbered {

@@ -4,6 +4,7 @@ import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
+import { freePort } from '../../../test/support/server-process.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { DialectError } from '../../base/core/errors.js';
@@ -76,7 +77,7 @@ describe('a server of the Tinker protocol', () => {
     const before = await nll();
     const logprobs = [-1, -1, -1];
     const cases: [unknown[], string, object, RegExp][] = [
-      [[datum([1, 2, 999])], 'cross_entropy', {}, /datum 0: token 2 is 999, which is not in the vocabulary of 261/],
+      [[datum([1, 2, 999])], 'cross_entropy', {}, /datum 0: token 2 is 999, expected a token id of 0 to 260/],
       [[good, datum(Array(70).fill(1))], 'cross_entropy', {}, /datum 1: 70 tokens do not fit .* context of 64/],
       [[datum([1, 2, 3], { target_tokens: [2, 9] })], 'ppo', {}, /datum 0: logprobs is missing/],
       [[datum([1, 2, 3], { target_tokens: [7, 3] })], 'cross_entropy', {}, /target 0 is 7, but the next input is 2/],
@@ -86,9 +87,9 @@ describe('a server of the Tinker protocol', () => {
       [[datum([1, 2, 3, 4], { logprobs, advantages: logprobs })], 'ppo', { clip: 1 }, /loss_fn_config has no 'clip'/],
     ];
     for (const [data, loss, config, message] of cases)
-      expect(await ask('forward_backward', { model_id, ...batch(data, loss, config) })).toEqual({
-        error: expect.stringMatching(message),
-        category: 'user',
+      expect(await post('forward_backward', { model_id, ...batch(data, loss, config) })).toEqual({
+        status: 400,
+        body: { detail: expect.stringMatching(message) },
       });
     expect((await post('forward_backward', { model_id, ...batch([]) })).status).toBe(422);
     await ask('optim_step', { model_id, adam_params: { learning_rate: 1 } });
@@ -128,11 +129,13 @@ describe('a server of the Tinker protocol', () => {
     while (performance.now() - started < 3000) await post('session_heartbeat', { session_id: session });
     const ids = [await model(session), await model(session)];
     const more = { session_id: session, base_model: 'base-model' };
-    expect(await ask('create_model', more)).toMatchObject({
-      error: expect.stringMatching(/there are already 3 models/),
+    expect(await post('create_model', more)).toEqual({
+      status: 400,
+      body: { detail: expect.stringMatching(/there are already 3 models/) },
     });
-    expect(await ask('create_model', { ...more, base_model: 'base' })).toMatchObject({
-      error: expect.stringMatching(/'base' is not served.*base-model/),
+    expect(await post('create_model', { ...more, base_model: 'base' })).toEqual({
+      status: 400,
+      body: { detail: expect.stringMatching(/'base' is not served.*base-model/) },
     });
     await ask('unload_model', { model_id: ids[0] });
     await model(session);
@@ -160,7 +163,7 @@ describe('a server of the Tinker protocol', () => {
     for (const name of ['../x', '..', 'a/b', '.hidden', ''])
       expect((await post('save_weights', { model_id, path: name })).status).toBe(422);
     for (const bad of ['/etc/passwd', 'tinker://../weights/x', `tinker://${model_id}/weights/../../x`])
-      expect(await ask('load_weights', { model_id, path: bad })).toMatchObject({ category: 'user' });
+      expect((await post('load_weights', { model_id, path: bad })).status).toBe(422);
     const session_id = session;
     expect(await post('create_sampling_session', { session_id, model_path: path })).toMatchObject({ status: 200 });
     expect((await fetch(`${url}/sampler_weights/kept`, { method: 'DELETE', headers })).status).toBe(204);
@@ -201,6 +204,18 @@ describe('protobuf', () => {
     }
   });
 
+  it.each([
+    [{ target_tokens: [2, 2 ** 32 + 4] }, /token 2 is 4294967300, expected a token id of 0 to 8/],
+    [{ target_tokens: [2, 1.5] }, /token 2 is 1\.5, expected/],
+    [{ target_tokens: [2, 3], weights: [1, Number.NaN] }, /weights 1 is NaN, expected a finite number/],
+    [{ target_tokens: [2, 3], weights: [1, Infinity] }, /weights 1 is Infinity, expected a finite number/],
+  ])('refuses the numbers of %j, which no schema has seen', (inputs, message) => {
+    const named = Object.entries(inputs).map(([name, data]) => [name, { data }]);
+    const data = [{ model_input: { chunks: [{ tokens: [1, 2] }] }, loss_fn_inputs: Object.fromEntries(named) }];
+    const limits = { vocabSize: 9, context: 9 };
+    expect(() => tokenPass({ data, loss_fn: 'cross_entropy' }, limits)).toThrow(message);
+  });
+
   it('writes samples with their numbers', () => {
     const sequences = [{ tokens: [5, 6], logprobs: [-0.5, -1], finishReason: 'length' as const }];
     const reader = new BinaryReader(writeSampleOutput({ sequences, promptLogprobs: [null, -2] }));
@@ -214,10 +229,33 @@ describe('protobuf', () => {
 });
 
 describe('serve --tinker', () => {
+  it('makes and prints a token if it was given none, and answers nobody without it', async () => {
+    const port = await freePort();
+    const ending = new AbortController();
+    const words = ['serve', join(root, 'base-model'), '--tinker', '--port', `${port}`, '--threads', '1'];
+    const ended = drmas(words, { signal: ending.signal, environment: {} });
+    const at = `http://127.0.0.1:${port}/api/v1`;
+    await expect
+      .poll(
+        () =>
+          fetch(`${at}/healthz`).then(
+            ({ ok }) => ok,
+            () => false,
+          ),
+        { timeout: 20_000 },
+      )
+      .toBe(true);
+    expect(
+      (await fetch(`${at}/create_session`, { method: 'POST', headers: { ...headers, 'x-api-key': '' } })).status,
+    ).toBe(401);
+    ending.abort(new Error('interrupted'));
+    expect((await ended).out).toMatch(/Tinker protocol: http:\S+\nTINKER_API_KEY=tml-[\w-]{32}\n$/);
+  });
+
   it.each([
-    [['base-model', '--store', 'x'], /--store and --max-adapters need --tinker/],
+    [['base-model', '--store', 'x'], /--store, --max-adapters and --memory need --tinker/],
     [['no-such-model', '--tinker'], /no-such-model/],
-    [['base-model', '--tinker', '--host', '0.0.0.0'], /set a token for clients with --token/],
+    [['base-model', '--tinker', '--host', '0.0.0.0'], /other machines can reach 0.0.0.0: set a token/],
   ])('refuses %j', async ([name = '', ...words], message) => {
     const { code, err } = await drmas(['serve', join(root, name), ...words], { environment: {} });
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });

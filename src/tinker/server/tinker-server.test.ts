@@ -28,14 +28,14 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 
-const connect = (url: string, spec: Partial<TinkerSpec> = {}) =>
+const connect = ({ url, apiKey }: TinkerServer, spec: Partial<TinkerSpec> = {}) =>
   TinkerBackend.connect(
     { type: 'tinker', url, profile: 'auto', models: {}, concurrency: 8, saveEvery: 1, deadlineSeconds: 30, ...spec },
-    { host: nodeHost(), models: [adapterOn(directory)], environment: {} },
+    { host: nodeHost(), models: [adapterOn(directory)], environment: { TINKER_API_KEY: apiKey } },
   );
 
 backendContract('the client of our own server', {
-  open: async () => connect((await serve(directory)).url),
+  open: async () => connect(await serve(directory)),
   weights: (seed) => adapterOn(directory, seed),
   misfit: adapterOn(directory, 1, 4),
   learns: 0.02,
@@ -47,11 +47,11 @@ describe('a run through our own server', () => {
     tags: 'verify',
   }, async () => {
     const symbols = await writeSymbolsModel(root, { name: 'symbols' });
-    const { url } = await serve(symbols);
+    const { url, apiKey } = await serve(symbols);
     const model = lora(checkpoint(symbols), { rank: 4, alpha: 8 });
     const overrides = ['training.steps=3', 'evaluation.tasks=2'];
     const changes = { model, warmStart: undefined } as unknown as Partial<RecipeInput>;
-    const there = await trainTiny(root, remoteRecipe(symbols, { url }, changes, overrides));
+    const there = await trainTiny(root, remoteRecipe(symbols, { url, apiKey }, changes, overrides));
     const here = await trainTiny(root, tinyRecipe(changes, overrides));
     const [served, embedded] = [await playedBits(there), await playedBits(here)];
     expect(embedded.events.length).toBeGreaterThan(4);

@@ -4,7 +4,6 @@ import type { z } from 'zod';
 import { DialectError, NonFiniteError, suggestion } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import type { EmbeddedPolicy } from '../../engine/backends.js';
-import { type AdapterSettings, PROJECTIONS } from '../../engine/contract.js';
 import type { EmbeddedBackend } from '../../engine/embedded.js';
 import type {
   createModelBody,
@@ -15,16 +14,12 @@ import type {
   samplingSessionBody,
   saveBody,
 } from './bodies.js';
-import { type SampleOutput, type SamplerSource, Samplers } from './samplers.js';
-import { type ModelDescription, type PassOutput, ServedModel } from './served-model.js';
-import { refused } from './token-pass.js';
+import { type AdapterBytes, adapterBytes, MemoryBudget } from './memory-budget.js';
+import { drawsOf, type SampledBase, type SampleOutput, type SamplerSource, Samplers } from './samplers.js';
+import { adapterOf, describedModel, type ModelDescription, type PassOutput, ServedModel } from './served-model.js';
+import { Sessions } from './sessions.js';
+import { refused, tokenPass } from './token-pass.js';
 import { type Purpose, WeightsStore } from './weights-store.js';
-
-/** The alpha that other servers of the protocol give adapters. */
-const ALPHA = 32;
-
-const ATTENTION = PROJECTIONS.slice(0, 4);
-const FEED_FORWARD = PROJECTIONS.slice(4);
 
 export interface TinkerServiceOptions {
   readonly backend: EmbeddedBackend;
@@ -33,8 +28,12 @@ export interface TinkerServiceOptions {
   readonly bases: ReadonlyMap<string, string>;
   /** The directory for weights that clients save. */
   readonly store: string;
+  /** The served model. */
+  readonly base: SampledBase;
   /** The most models. */
   readonly mostModels: number;
+  /** Bytes for adapters and sampling sessions. */
+  readonly memory: number;
   /** Seconds without a heartbeat after which a session has ended. */
   readonly idleSeconds: number;
 }
@@ -43,22 +42,21 @@ export class TinkerService {
   readonly store: WeightsStore;
   readonly #options: TinkerServiceOptions;
   readonly #samplers: Samplers;
-  /** The time of the last heartbeat or request, on the clock of `performance`. */
-  readonly #sessions = new Map<string, number>();
+  readonly #memory: MemoryBudget;
+  readonly #sessions: Sessions;
   readonly #models = new Map<string, ServedModel>();
   /** Includes models that are being created. A repeated request for such a model gets the same one. */
   readonly #making = new Map<string, Promise<ServedModel>>();
-  readonly #sweep: NodeJS.Timeout;
 
   constructor(options: TinkerServiceOptions) {
     this.#options = options;
     this.store = new WeightsStore(options.files, options.store);
-    this.#samplers = new Samplers(options.backend);
-    this.#sweep = setInterval(() => this.#endIdle(), 250 * options.idleSeconds).unref();
-  }
-
-  get models(): number {
-    return this.#models.size;
+    this.#memory = new MemoryBudget(options.memory);
+    this.#samplers = new Samplers(options.backend, this.#memory);
+    this.#sessions = new Sessions(options.idleSeconds, (ended) => {
+      this.#samplers.end(ended);
+      for (const { id, session } of this.#models.values()) if (session === ended) void this.unload(id).catch(() => {});
+    });
   }
 
   /** The served models, as the protocol lists them. */
@@ -67,56 +65,69 @@ export class TinkerService {
   }
 
   close(): void {
-    clearInterval(this.#sweep);
+    this.#sessions.close();
   }
 
+  /** @throws DialectError 429 when there are too many sessions */
   openSession(): string {
-    const id = `session_${randomUUID()}`;
-    this.#sessions.set(id, performance.now());
-    return id;
+    return this.#sessions.open();
   }
 
   /** @throws DialectError 404 for a session that has ended */
   heartbeat(session: string): void {
-    if (!this.#sessions.has(session)) throw new DialectError(404, 'unknown_session', 'Session not found');
-    this.#sessions.set(session, performance.now());
+    this.#sessions.heartbeat(session);
   }
 
   /** @throws DialectError 404 for a model that does not exist (any more) */
   model(id: string): ServedModel {
     const model = this.#models.get(id);
     if (model === undefined) throw new DialectError(404, 'unknown_model', 'Model not found');
-    this.#sessions.set(model.session, performance.now());
+    this.#sessions.hear(model.session);
     return model;
   }
 
-  async createModel(body: z.output<typeof createModelBody>): Promise<ServedModel> {
+  /** Checks a request for a model. Returns the work. @throws DialectError for a model that cannot be made */
+  createModel(body: z.output<typeof createModelBody>): () => Promise<ServedModel> {
     this.heartbeat(body.session_id);
-    const { rank, seed, alpha, train_attn, train_mlp } = body.lora_config;
-    const about = {
-      baseModel: body.base_model,
-      rank,
-      alpha: alpha ?? ALPHA,
-      attention: train_attn,
-      feedForward: train_mlp,
-    };
-    return this.#make(body, about, seed ?? randomInt(2 ** 31));
+    const about = describedModel(body, this.#options.base.config);
+    if (this.#present(modelId(body)) === undefined) {
+      this.#requirePlace(about);
+      this.#memory.require(this.#bytesOf(about).trained, describe(about));
+    }
+    return () => this.#make(body, about, body.lora_config.seed ?? randomInt(2 ** 31));
   }
 
-  /** The model of a session by its number there: newer clients compute its id in advance. */
-  async #make(of: NumberedModel, about: ModelDescription, seed: number): Promise<ServedModel> {
+  #present(id: string): ServedModel | Promise<ServedModel> | undefined {
+    return this.#models.get(id) ?? this.#making.get(id);
+  }
+
+  #requirePlace({ baseModel }: ModelDescription): void {
+    this.#base(baseModel);
     const { mostModels } = this.#options;
-    const id = `${of.session_id}:train:${of.model_seq_id ?? randomUUID()}`;
-    const present = this.#models.get(id) ?? this.#making.get(id);
-    if (present !== undefined) return present;
-    this.#base(about.baseModel);
     if (this.#models.size + this.#making.size >= mostModels)
       throw refused(`there are already ${mostModels} models, the limit of this server (--max-adapters)`);
+  }
+
+  #bytesOf(about: ModelDescription): AdapterBytes {
+    return adapterBytes(this.#options.base.config, adapterOf(about));
+  }
+
+  /** The model of a session by its number there. @throws DialectError as `createModel` does */
+  async #make(of: NumberedModel, about: ModelDescription, seed: number): Promise<ServedModel> {
+    const id = modelId(of);
+    const present = this.#present(id);
+    if (present !== undefined) return present;
+    this.#requirePlace(about);
+    const release = this.#memory.take(this.#bytesOf(about).trained, describe(about));
     const making = this.#open(id, about, seed)
       .then((policy) => {
-        const model = new ServedModel(id, of.session_id, about, policy);
+        const model = new ServedModel({ id, session: of.session_id, about, policy, release });
         this.#models.set(id, model);
         return model;
+      })
+      .catch((error: unknown) => {
+        release();
+        throw error;
       })
       .finally(() => this.#making.delete(id));
     this.#making.set(id, making);
@@ -135,9 +146,11 @@ export class TinkerService {
     throw refused(`Base model '${name}' is not served${suggestion(name, [...bases.keys()])}`);
   }
 
-  pass(id: string, input: PassInput, backward: boolean): Promise<PassOutput> {
+  /** Checks a batch. Returns the work. @throws DialectError for a batch that cannot be computed */
+  pass(id: string, input: PassInput, backward: boolean): () => Promise<PassOutput> {
     const model = this.model(id);
-    return model.inOrder(() => model.pass(input, { backward }));
+    const batch = tokenPass(input, this.#options.base.config);
+    return () => model.inOrder(() => model.pass(batch, { backward }));
   }
 
   optimStep({ model_id, adam_params }: z.output<typeof optimStepBody>): Promise<number | undefined> {
@@ -163,7 +176,7 @@ export class TinkerService {
   /** A sampling session on the present weights, without writing them to files. */
   snapshot(id: string): Promise<string> {
     const model = this.model(id);
-    return model.inOrder(() => this.#samplers.snapshot(model));
+    return model.inOrder(() => this.#samplers.snapshot(model, this.#bytesOf(model.about).sampled));
   }
 
   /** Loads saved weights into a model, or into a new model. */
@@ -193,15 +206,20 @@ export class TinkerService {
   async #rescale(model: ServedModel, alpha: number): Promise<void> {
     const outgrown = model.policy;
     const about = { ...model.about, alpha };
-    model.policy = await this.#open(model.id, about, 0);
-    model.about = about;
-    await outgrown.close();
+    const release = this.#memory.take(this.#bytesOf(about).trained, 'an adapter of another alpha'); // for a while
+    try {
+      model.policy = await this.#open(model.id, about, 0);
+      model.about = about;
+      await outgrown.close();
+    } finally {
+      release();
+    }
   }
 
   async unload(id: string): Promise<void> {
     const model = this.#models.get(id);
     this.#models.delete(id);
-    await model?.inOrder(() => model.policy.close());
+    await model?.inOrder(() => model.policy.close().finally(model.release));
   }
 
   async openSampler(body: z.output<typeof samplingSessionBody>): Promise<string> {
@@ -214,14 +232,17 @@ export class TinkerService {
     { base_model, model_path }: Pick<SampleBody, 'base_model' | 'model_path'>,
   ): Promise<string> {
     if (typeof model_path === 'string') {
-      const { directory, baseModel } = await this.store.open(model_path);
+      const saved = await this.store.open(model_path);
+      const { directory, baseModel } = saved;
       const base = { type: 'directory', directory: this.#base(baseModel) } as const;
       const about = { base_model: baseModel, model_path };
-      return this.#samplers.open(session, directory, about, { type: 'saved-adapter', base, directory });
+      const weights = { type: 'saved-adapter', base, directory } as const;
+      return this.#samplers.open({ session, key: directory, about, weights, bytes: this.#bytesOf(saved).sampled });
     }
     if (typeof base_model !== 'string') throw refused('expected a base_model, or a model_path');
     const directory = this.#base(base_model);
-    return this.#samplers.open(session, directory, { base_model }, { type: 'directory', directory });
+    const weights = { type: 'directory', directory } as const;
+    return this.#samplers.open({ session, key: directory, about: { base_model }, weights, bytes: 0 });
   }
 
   /** The weights of a sampling session. */
@@ -229,25 +250,29 @@ export class TinkerService {
     return this.#samplers.sourceOf(id);
   }
 
-  /** Draws samples from a session, or from the weights that the request names. */
-  async sample(body: SampleBody): Promise<SampleOutput> {
-    if (typeof body.sampling_session_id === 'string') return this.#samplers.sample(body.sampling_session_id, body);
-    const passing = `passing_${randomUUID()}`;
-    try {
-      return await this.#samplers.sample(await this.#openSampler(passing, body), body);
-    } finally {
-      this.#samplers.end(passing);
+  /**
+   * Checks a request for samples of a session, or of the weights that the request names. Returns the work.
+   * @throws DialectError 404 for a session that does not exist, 400 for a request that cannot be sampled
+   */
+  sample(body: SampleBody): () => Promise<SampleOutput> {
+    const { sampling_session_id: session, base_model } = body;
+    const draws = drawsOf(body, this.#options.base);
+    if (typeof session === 'string') {
+      this.#samplers.sourceOf(session);
+      return () => this.#samplers.sample(session, draws);
     }
-  }
-
-  #endIdle(): void {
-    const { idleSeconds } = this.#options;
-    for (const [session, heard] of this.#sessions) {
-      if (performance.now() - heard < 1000 * idleSeconds) continue;
-      this.#sessions.delete(session);
-      this.#samplers.end(session);
-      for (const { id, session: of } of this.#models.values()) if (of === session) void this.unload(id).catch(() => {});
+    if (typeof body.model_path !== 'string') {
+      if (typeof base_model !== 'string') throw refused('expected a sampling_session_id, a base_model or a model_path');
+      this.#base(base_model);
     }
+    return async () => {
+      const passing = `passing_${randomUUID()}`;
+      try {
+        return await this.#samplers.sample(await this.#openSampler(passing, body), draws);
+      } finally {
+        this.#samplers.end(passing);
+      }
+    };
   }
 }
 
@@ -257,9 +282,7 @@ interface NumberedModel {
   readonly model_seq_id?: number | null | undefined;
 }
 
-/** @throws DialectError for an adapter without targets */
-function adapterOf({ rank, alpha, attention, feedForward }: ModelDescription): AdapterSettings {
-  const targets = [...(attention ? ATTENTION : []), ...(feedForward ? FEED_FORWARD : [])];
-  if (targets.length === 0) throw refused('expected an adapter of train_attn, of train_mlp or of both');
-  return { rank, alpha, targets };
-}
+/** Newer clients compute it in advance. */
+const modelId = ({ session_id, model_seq_id }: NumberedModel) => `${session_id}:train:${model_seq_id ?? randomUUID()}`;
+
+const describe = ({ rank }: ModelDescription) => `an adapter of rank ${rank}`;

@@ -1,15 +1,12 @@
 /** Converts the protocol's datums to samples of the engine, and its losses to ours. */
 import { DialectError } from '../../base/errors.js';
 import type { TrainingSample } from '../../base/nouns.js';
+import { idFault, type SequenceLimits } from '../../engine/backends.js';
 import type { LossSpec } from '../../engine/loss.js';
 import type { PassInput } from './bodies.js';
 
 /** The limits of a model's input. */
-export interface Limits {
-  readonly vocabSize: number;
-  /** Longest sequence in tokens. */
-  readonly context: number;
-}
+export type Limits = SequenceLimits;
 
 export interface TokenPass {
   readonly samples: TrainingSample[];
@@ -21,34 +18,46 @@ type Clips = { readonly low: number; readonly high: number };
 /** Sums have no divisor, so the aggregation is not used. */
 const aggregate = 'token-mean';
 
-/** The losses of the protocol: the inputs of each beside targets, and the equal loss of ours. */
-const LOSSES: Readonly<Record<string, { readonly inputs: readonly string[]; spec(clips: Clips): LossSpec }>> = {
-  cross_entropy: { inputs: [], spec: () => ({ type: 'cross-entropy', aggregate }) },
-  importance_sampling: {
-    inputs: ['logprobs', 'advantages'],
-    spec: () => ({ type: 'ppo-clip', clip: Number.POSITIVE_INFINITY, aggregate }),
-  },
-  ppo: {
-    inputs: ['logprobs', 'advantages'],
-    spec: ({ low, high }) => ({ type: 'ppo-clip', clip: 0, clipLow: 1 - low, clipHigh: high - 1, aggregate }),
-  },
-  cispo: {
-    inputs: ['logprobs', 'advantages'],
-    spec: ({ low, high }) => ({ type: 'cispo', clipLow: 1 - low, clipHigh: high - 1, aggregate }),
-  },
-};
+interface ProtocolLoss {
+  /** Its inputs beside targets. */
+  readonly inputs: readonly string[];
+  /** The equal loss of ours. */
+  spec(clips: Clips): LossSpec;
+}
 
-const LOSS_NAMES = Object.keys(LOSSES);
+/** The losses of the protocol. A map, because clients name them: an object would also have `constructor`. */
+const LOSSES: ReadonlyMap<string, ProtocolLoss> = new Map(
+  Object.entries<ProtocolLoss>({
+    cross_entropy: { inputs: [], spec: () => ({ type: 'cross-entropy', aggregate }) },
+    importance_sampling: {
+      inputs: ['logprobs', 'advantages'],
+      spec: () => ({ type: 'ppo-clip', clip: Number.POSITIVE_INFINITY, aggregate }),
+    },
+    ppo: {
+      inputs: ['logprobs', 'advantages'],
+      spec: ({ low, high }) => ({ type: 'ppo-clip', clip: 0, clipLow: 1 - low, clipHigh: high - 1, aggregate }),
+    },
+    cispo: {
+      inputs: ['logprobs', 'advantages'],
+      spec: ({ low, high }) => ({ type: 'cispo', clipLow: 1 - low, clipHigh: high - 1, aggregate }),
+    },
+  }),
+);
+
+const LOSS_NAMES = [...LOSSES.keys()];
 
 const BOUNDS = ['clip_low_threshold', 'clip_high_threshold'];
 
 /** @throws DialectError with the datum and the expected value */
 export function tokenPass({ data, loss_fn, loss_fn_config }: PassInput, limits: Limits): TokenPass {
-  const loss = LOSSES[loss_fn];
-  if (loss === undefined) throw refused(`there is no loss_fn '${loss_fn}'; this server has ${LOSS_NAMES.join(', ')}`);
+  const loss = LOSSES.get(loss_fn);
+  if (loss === undefined)
+    throw refused(`there is no loss_fn '${loss_fn.slice(0, 100)}'; this server has ${LOSS_NAMES.join(', ')}`);
   for (const key of Object.keys(loss_fn_config ?? {}))
-    if (!BOUNDS.includes(key)) throw refused(`loss_fn_config has no '${key}'; it has ${BOUNDS.join(' and ')}`);
-  const { clip_low_threshold: low = 0.8, clip_high_threshold: high = 1.2 } = loss_fn_config ?? {};
+    if (!BOUNDS.includes(key))
+      throw refused(`loss_fn_config has no '${key.slice(0, 100)}'; it has ${BOUNDS.join(' and ')}`);
+  const low = Number(loss_fn_config?.clip_low_threshold ?? 0.8);
+  const high = Number(loss_fn_config?.clip_high_threshold ?? 1.2);
   if (!(low >= 0 && low <= 1 && high >= 1)) throw refused(`expected clip thresholds around 1, got ${low} and ${high}`);
   const samples = data.map((datum, d) => sampleOf(datum, `datum ${d}`, loss.inputs, limits));
   return { samples, spec: loss.spec({ low, high }) };
@@ -61,13 +70,19 @@ function sampleOf(
   needed: readonly string[],
   limits: Limits,
 ): TrainingSample {
+  const length = model_input.chunks.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  if (length === 0) throw refused(`${where}: expected at least one token`);
+  requireLength(length + 1, limits, where);
   const inputs = model_input.chunks.flatMap(({ tokens }) => Array.from(tokens));
-  const { length } = inputs;
   const row = (name: string): ArrayLike<number> | undefined => {
-    const tensor = loss_fn_inputs[name];
-    if (tensor === undefined) return undefined;
-    if (tensor.data.length === length && (tensor.shape?.length ?? 1) === 1) return tensor.data;
-    throw refused(`${where}: ${name} has the shape [${tensor.shape ?? tensor.data.length}], expected [${length}]`);
+    const { data, shape } = (Object.hasOwn(loss_fn_inputs, name) && loss_fn_inputs[name]) || {};
+    if (data === undefined) return undefined;
+    const [size, ...further] = shape ?? [length];
+    if (data.length !== length || size !== length || further.length > 0)
+      throw refused(`${where}: ${name} has the shape [${shape ?? data.length}], expected [${length}]`);
+    const wrong = Array.prototype.findIndex.call(data, (value: number) => !Number.isFinite(Math.fround(value)));
+    if (wrong >= 0) throw refused(`${where}: ${name} ${wrong} is ${data[wrong]}, expected a finite number`);
+    return data;
   };
   const targets = row('target_tokens');
   if (targets === undefined) throw refused(`${where}: target_tokens is missing`);
@@ -77,8 +92,9 @@ function sampleOf(
       throw refused(
         `${where}: target ${t} is ${targets[t]}, but the next input is ${inputs[t + 1]}; this server learns only the next tokens of a sequence`,
       );
-  const tokens = Int32Array.from([...inputs, targets[length - 1] ?? -1]);
-  requireIds(tokens, limits, where);
+  const ids = [...inputs, targets[length - 1] as number];
+  requireIds(ids, limits, where); // before they are made 32-bit integers, which would wrap others to right ones
+  const tokens = Int32Array.from(ids);
   const after = (values: ArrayLike<number>) => Float32Array.from([0, ...Array.from(values)]);
   const weights = after(row('weights') ?? new Array(length).fill(1));
   const advantages = row('advantages');
@@ -94,14 +110,16 @@ function sampleOf(
 }
 
 /** @throws DialectError for an id outside the vocabulary, and for more tokens than the context has */
-export function requireIds(tokens: ArrayLike<number>, { vocabSize, context }: Limits, where: string): void {
-  if (tokens.length > context)
-    throw refused(`${where}: ${tokens.length} tokens do not fit the model's context of ${context}`);
+export function requireIds(tokens: ArrayLike<number>, limits: Limits, where: string): void {
+  requireLength(tokens.length, limits, where);
   for (let t = 0; t < tokens.length; t++) {
-    const id = tokens[t] as number;
-    if (!(Number.isInteger(id) && id >= 0 && id < vocabSize))
-      throw refused(`${where}: token ${t} is ${id}, which is not in the vocabulary of ${vocabSize}`);
+    const fault = idFault(tokens[t], limits.vocabSize);
+    if (fault !== undefined) throw refused(`${where}: token ${t} is ${fault}`);
   }
+}
+
+function requireLength(length: number, { context }: Limits, where: string): void {
+  if (length > context) throw refused(`${where}: ${length} tokens do not fit the model's context of ${context}`);
 }
 
 /** A wrong request. It would fail again. */

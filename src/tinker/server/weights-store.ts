@@ -5,6 +5,7 @@ import { DialectError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { temporaryName } from '../../base/platform.js';
 import { formatJson, parseWith, readJson } from '../../engine/formats.js';
+import { CHECKPOINT_PATH } from './bodies.js';
 import { refused } from './token-pass.js';
 
 /** The purpose of saved weights: further training, or sampling. */
@@ -33,8 +34,6 @@ export interface SavedWeights extends SavedDescription {
 
 /** `tinker://MODEL/PURPOSE/NAME` */
 export const pathOf = (model: string, purpose: Purpose, name: string) => `tinker://${model}/${purpose}/${name}`;
-
-const PATH = /^tinker:\/\/([\w:-]{1,100})\/(weights|sampler_weights)\/([\w-][\w.-]{0,99})$/;
 
 /** Some file systems do not allow colons in names. */
 const folderOf = (model: string) => model.replaceAll(':', '-');
@@ -76,7 +75,7 @@ export class WeightsStore {
 
   /** @throws DialectError 404 if there are no weights at the path */
   async open(path: string): Promise<SavedWeights> {
-    const [, model, purpose, name] = PATH.exec(path) ?? [];
+    const [, model, purpose, name] = CHECKPOINT_PATH.exec(path) ?? [];
     if (model === undefined || purpose === undefined || name === undefined)
       throw refused(`expected a path like tinker://MODEL/weights/NAME, got '${path.slice(0, 200)}'`);
     const directory = join(this.#root, folderOf(model), purpose, name);

@@ -79,7 +79,7 @@ interface Pair {
   readonly prediction: string;
   readonly reference: string;
 }
-const { pairs } = golden<{ pairs: Pair[] }>('grading/math_consensus.json');
+const { pairs } = golden<{ pairs: Pair[] }>('grading/math_consensus');
 
 const grader: Target = {
   name: 'grader',

@@ -9,7 +9,7 @@ import { endpointSchema } from '../../../src/engine/endpoint/endpoint-spec.js';
 import { hubClient } from '../../../src/engine/hub/hub-client.js';
 import { searchR1Retriever } from '../../../src/teams/tasks/retrieval/search-r1.js';
 import { futureAnswer, passAnswer, sampleAnswer, savedAnswer } from '../../../src/tinker/client/wire/answers.js';
-import { finiteLogprob, rowOf } from '../../../src/tinker/client/wire/datum.js';
+import { checkedSample, rowOf } from '../../../src/tinker/client/wire/datum.js';
 import { Http } from '../../../src/tinker/client/wire/http.js';
 import type { Target } from '../target.js';
 
@@ -64,8 +64,22 @@ const tinker: Target = {
             if (!rowOf(output, new Int32Array(4)).every(Number.isFinite)) throw new TypeError('a row has no numbers');
         }),
       () =>
-        answerOf(input, sampleAnswer).then(({ sequences }) => {
-          for (const { logprobs } of sequences) for (const one of logprobs ?? []) finiteLogprob(one, 'a log-prob');
+        answerOf(input, sampleAnswer).then((answer) => {
+          const wish = {
+            prompt: [1],
+            temperature: 1,
+            topP: 1,
+            topK: 0,
+            maxTokens: 4,
+            stopTokens: [],
+            key: [0, 1],
+          } as const;
+          const source = { server: ADDRESS, policy: 'p' };
+          const { tokens, logprobs } = checkedSample(answer, wish, { vocabSize: 300, context: 64 }, source);
+          if (!Int32Array.from(tokens).every((id, t) => id === tokens[t] && id >= 0 && id < 300))
+            throw new TypeError('an id is not in the vocabulary');
+          if (!Float32Array.from(logprobs).every((each) => each <= 0.1 && Number.isFinite(each)))
+            throw new TypeError('a log-prob is not one');
         }),
     ];
     // One after the other: each puts `fetch` back.

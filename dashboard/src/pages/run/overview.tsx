@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { duration, significant } from '../../../../src/base/host.js';
 import { mean } from '../../../../src/base/math.js';
+import { HOW_TO_SUCCEED } from '../../../../src/base/nouns.js';
 import type { ReadableRun } from '../../../../src/runs/analysis.js';
 import {
   agentMeasures,
@@ -61,16 +62,25 @@ export function Overview({ run, listed }: OverviewProps) {
 }
 
 function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings: readonly Crossing[] }) {
-  const { first, last } = listed;
+  const { first, last, headline } = listed;
   const { steps } = run.log;
   const recent = steps.slice(-10).map(({ reward }) => reward.mean);
   const zero = patientZero(crossings);
+  const { episodes = 0, unscored } = run.log.evaluations.at(-1) ?? {};
   const left = secondsLeft(run, listed);
   return (
     <div class="tiles">
-      <Tile title="held-out score (avg@k)">
+      <Tile title={headline === 'reward' ? 'held-out reward' : 'held-out score (avg@k)'}>
         {last === null ? (
           <span class="faint">no evaluation yet</span>
+        ) : headline === 'reward' ? (
+          <>
+            <b>{scoreText(last, headline)}</b>{' '}
+            {first !== null && first.step !== last.step && (
+              <span class="faint">first {scoreText(first, headline)}</span>
+            )}{' '}
+            <span class="faint">{HOW_TO_SUCCEED}</span>
+          </>
         ) : (
           <>
             <b>{scoreText(last)}</b> {intervalText(last)}
@@ -81,6 +91,12 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
               </span>
             )}
           </>
+        )}
+        {unscored !== undefined && (
+          <span class="faint">
+            {' '}
+            {episodes - unscored} of {episodes} episodes scored
+          </span>
         )}
       </Tile>
       <Tile title={`reward of the last ${recent.length === 1 ? 'step' : `${recent.length} steps`}`}>

@@ -49,6 +49,10 @@ export interface EvaluationEvent extends EvaluationScores {
   readonly samples: number;
   /** Failed episodes, which count as unsolved; absent if none failed. */
   readonly failed?: number;
+  /** Episodes whose reward failed. They have no score, and no mean contains them. Absent if there are none. */
+  readonly unscored?: number;
+  /** All episodes, if some are unscored: `episodes - unscored` of `episodes` have a score. */
+  readonly episodes?: number;
   /** The mean over tasks of the team's reward. */
   readonly reward?: number;
   /** The bootstrap interval of `reward`. */

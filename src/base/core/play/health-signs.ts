@@ -1,4 +1,7 @@
-/** Counts of groups by their outcomes. */
+/**
+ * Counts of groups by their outcomes. Groups with equal outcomes are all right if all of their episodes succeed (for an
+ * agent with its own reward: if it earns more than 0), and all wrong otherwise.
+ */
 export interface GroupKinds {
   readonly allRight: number;
   readonly allWrong: number;

@@ -1,4 +1,4 @@
-/** The first event of a run. */
+/** The first event of a run, after messages about its preparation. */
 export interface RunStarted {
   readonly type: 'run.started';
   readonly recipe: string;
@@ -8,6 +8,8 @@ export interface RunStarted {
     readonly cores: number;
     readonly kernels: string;
     readonly isa: string;
+    /** Why slower kernels than wanted compute. Absent if the wanted ones do. */
+    readonly notice?: string;
   };
   /** The measured facts about the server that holds the models. Absent if this process holds them. */
   readonly server?: Readonly<Record<string, unknown>>;
@@ -18,6 +20,8 @@ export interface RunStarted {
       { readonly kernels: string; readonly isa: string; readonly server?: Readonly<Record<string, unknown>> }
     >
   >;
+  /** Whether the team has a function `success`. Logs of earlier versions lack it. */
+  readonly success?: boolean;
   /** The number of trainable parameters of each policy. */
   readonly parameters?: Readonly<Record<string, number>>;
 }

@@ -69,7 +69,9 @@ describe('serve', () => {
 
   it.each([
     [['--host', '0.0.0.0'], /other machines can reach 0.0.0.0: set a token/],
+    [['--host', '0.0.0.0', '--token', 'short'], /try tokens: set a token of at least 12 characters .* got 5/],
     [['--token', ''], /the token is empty/],
+    [['--token', 'two words'], /only letters, digits and signs of ASCII/],
     [['--port', '-1'], /expected an integer >= 0/],
     [['--checkpoint', '3'], /has no checkpoint '3'; it has step-000001/],
     [['--max-requests', '0'], /expected an integer >= 1/],

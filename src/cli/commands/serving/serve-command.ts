@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import type { Hono } from 'hono';
 import { ArgumentError, messageOf } from '../../../base/errors.js';
 import type { Host } from '../../../base/host.js';
-import { isLoopback, listen, nodeHost } from '../../../base/platform.js';
+import { chosenToken, type GuardedApp, listen, newToken, nodeHost } from '../../../base/platform.js';
 import {
   type AgentModelsRequest,
   type ModelServerOptions,
@@ -12,7 +11,8 @@ import {
 import { openTinker, type TinkerRequest } from '../../../tinker/server.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { checkpoint, device, formerly, integer, text, threads, toggle } from '../../flags.js';
+import { allowHost, checkpoint, device, formerly, integer, text, threads, toggle } from '../../flags.js';
+import { worker } from './worker-command.js';
 
 const PORT = 8321;
 const HOST = '127.0.0.1';
@@ -26,17 +26,22 @@ export const serve = defineCommand({
   name: 'serve',
   description: 'serve the trained agents as models of an OpenAI-compatible server',
   details:
-    'serves the trained agents as models: chat completions, responses and messages, streamed, with tools, several requests at once. With `--tinker` it serves a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe',
+    'serves the trained agents as models: chat completions, responses and messages, streamed, with tools, several requests at once. With `--tinker` it serves a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe. `drmas serve worker` plays episodes for a run on a queue',
   arguments: [argument('run', 'directory of a run or of an exported agent; with --tinker a model')],
   flags: {
     port: integer(0, `port; 0 chooses a free one (default: ${PORT})`),
-    host: text('address', `address to listen on; an address beyond this machine needs --token (default: ${HOST})`),
-    token: text('token', 'the API key that clients must send (default: DRMAS_TOKEN of the environment)'),
+    host: text('address', `address to listen on; an address beyond this machine needs a token (default: ${HOST})`),
+    token: text(
+      'token',
+      'the API key that clients must send (default: DRMAS_TOKEN of the environment; with --tinker else a new one)',
+    ),
+    allowHost,
     checkpoint,
     agent: text('name', 'serve only this agent'),
     maxRequests: formerly('most', integer(1, `requests in progress and in the queue, at most (default: ${MOST})`)),
     tinker: toggle('serve a model on which clients of the Tinker protocol train adapters'),
     store: text('folder', `with --tinker: folder of the weights that clients save (default: ${STORE})`),
+    memory: integer(1, 'with --tinker: MB for adapters and sampling sessions, at most (default: half of what is free)'),
     maxAdapters: formerly('models', integer(1, `with --tinker: open adapters, at most (default: ${MOST_MODELS})`)),
     acceptChanges: toggle('load the recipe of an old run although its code has changed'),
     device,
@@ -44,29 +49,28 @@ export const serve = defineCommand({
   },
   examples: [
     'drmas serve runs/first',
-    'drmas serve models/solver --port 8000 --host 0.0.0.0 --token $TOKEN',
+    'DRMAS_TOKEN=a-long-secret-of-yours drmas serve models/solver --port 8000 --host 0.0.0.0',
     'drmas serve Qwen/Qwen3-0.6B --tinker --port 8000',
+    'drmas serve worker --url redis://127.0.0.1:6379',
   ],
   async run(context, [from], flags) {
     const { port = PORT, host = HOST, maxRequests: most = MOST, device, threads, token, ...others } = flags;
-    const { tinker, store, maxAdapters: models, ...request } = others;
-    const secret = token ?? context.environment.DRMAS_TOKEN;
-    if (secret === '') throw new ArgumentError('the token is empty');
-    if (secret === undefined && !isLoopback(host))
-      throw new ArgumentError(`other machines can reach ${host}: set a token for clients with --token`);
+    const { tinker, store, memory, maxAdapters: models, allowHost: allowedHosts, ...request } = others;
+    const chosen = chosenToken(token, context.environment, host);
     const notify = (message: string) => void context.stderr.write(`${message}\n`);
     const surroundings = nodeHost({ device, threads, notify, signal: context.signal });
-    if (tinker !== true && (store !== undefined || models !== undefined))
-      throw new ArgumentError('--store and --max-adapters need --tinker');
+    if (tinker !== true && (store ?? models ?? memory) !== undefined)
+      throw new ArgumentError('--store, --max-adapters and --memory need --tinker');
     const served =
       tinker === true
-        ? await trainable({ model: from, store, models, token: secret, most }, surroundings)
-        : await speaking({ from, ...request }, { token: secret, most }, surroundings);
+        ? await trainable({ model: from, store, models, memory, token: chosen, allowedHosts, most }, surroundings)
+        : await speaking({ from, ...request }, { token: chosen, allowedHosts, most }, surroundings);
     try {
-      const listening = await listen(served.app, { host, port }).catch((error: unknown) => {
+      const listening = await listen(served, { host, port }).catch((error: unknown) => {
         throw new ArgumentError(`cannot listen on ${host}:${port}: ${messageOf(error)}`);
       });
       context.stdout.write(`${served.what}: ${listening.url}${served.path}\n`);
+      if (served.newToken !== undefined) context.stdout.write(`TINKER_API_KEY=${served.newToken}\n`);
       await stopped(context);
       notify(
         'stopping: the server finishes its answers and accepts no new requests; press Ctrl-C again to stop at once',
@@ -80,13 +84,15 @@ export const serve = defineCommand({
       await served.dispose();
     }
   },
+  subcommands: [worker],
 });
 
 /** A server's app, with a text for people. */
-interface Served {
-  readonly app: Hono;
+interface Served extends GuardedApp {
   readonly what: string;
   readonly path: string;
+  /** The token that clients must send, if the server made it. */
+  readonly newToken?: string | undefined;
   drain(): Promise<void>;
   dispose(): Promise<void>;
 }
@@ -101,15 +107,20 @@ async function speaking(
   return { ...server, what: `${[...agentModels.keys()].join(', ')} of ${origin}`, path: '/v1', dispose };
 }
 
-interface Trainable extends Pick<TinkerRequest, 'model' | 'token' | 'most'> {
+interface Trainable extends Pick<TinkerRequest, 'model' | 'allowedHosts' | 'most'> {
+  readonly token: string | undefined;
   readonly store: string | undefined;
   readonly models: number | undefined;
+  /** In MB. */
+  readonly memory: number | undefined;
 }
 
 async function trainable(request: Trainable, host: Host): Promise<Served> {
-  const { store = STORE, models: mostModels = MOST_MODELS, ...rest } = request;
-  const opened = await openTinker({ ...rest, store, mostModels, idleSeconds: IDLE_SECONDS }, host);
-  return { ...opened, what: `${request.model}, for clients of the Tinker protocol`, path: '' };
+  const { store = STORE, models: mostModels = MOST_MODELS, memory: megabytes, token = newToken(), ...rest } = request;
+  const memory = megabytes === undefined ? undefined : 1e6 * megabytes;
+  const opened = await openTinker({ ...rest, memory, token, store, mostModels, idleSeconds: IDLE_SECONDS }, host);
+  const what = `${request.model}, for clients of the Tinker protocol`;
+  return { ...opened, what, path: '', newToken: request.token === undefined ? token : undefined };
 }
 
 async function stopped({ signal }: CommandContext): Promise<void> {

@@ -1,5 +1,5 @@
 import { progressListener } from '../../../base/host.js';
-import { nodeHost } from '../../../base/platform.js';
+import { commandText, nodeHost } from '../../../base/platform.js';
 import { requestImprovement } from '../../../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
@@ -64,7 +64,7 @@ export const improve = defineCommand({
       ? undefined
       : progressListener((progress) => status.passing(() => playLine(progress, 0, width)));
     const host = nodeHost({ threads: count, signal, protect, notify, listener });
-    const resume = `npx drmas improve ${nearPath(directory)}`;
+    const resume = commandText(['npx', 'drmas', 'improve', nearPath(directory)]);
     try {
       const result = await context.improvePrompts(
         {

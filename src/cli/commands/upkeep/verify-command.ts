@@ -9,7 +9,7 @@ export const verify = defineCommand({
   name: 'verify',
   description: 'compare the files of a run with their digests, to find damage',
   details:
-    'compares each file of a run with the digest that drmas stored when it wrote the file, and lists damaged and unchecked files. The exit code is 1 if a file is damaged',
+    'compares each file of a run with the digest that drmas stored when it wrote the file, and lists damaged and unchecked files, with what killed processes left behind (`.tmp-*`). The exit code is 1 if a file is damaged',
   arguments: [argument('run', 'directory of the run')],
   flags: { json: toggle('print the files as JSON') },
   examples: ['drmas doctor verify runs/first'],

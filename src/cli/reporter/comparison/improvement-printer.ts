@@ -5,7 +5,7 @@ import type { PairedInterval } from '../../../runs/analysis.js';
 import type { Improvement, ImprovementResult } from '../../../runs/studies.js';
 import { episodesOf } from '../../../runs/studies.js';
 import { points } from '../ablation-printer.js';
-import { grouped, nearPath, percent, visible, wrap } from '../text-layout.js';
+import { grouped, nearPath, nextCommands, percent, visible, wrap } from '../text-layout.js';
 
 /** The plan: agents, proposals and episodes, before anything is played. */
 export function improvementPlanLines(improvement: Pick<Improvement, 'recipe' | 'record' | 'checkpoint'>): string[] {
@@ -63,9 +63,6 @@ export function improvementLines(
       `on held-out tasks: ${percent(first.averageAtK)} -> ${percent(last.averageAtK)}, ${differenceText(heldOut)}`,
       width,
     ),
-    'next',
-    checkpoint === undefined
-      ? `  npx drmas train ${nearPath(source)} --set @${file}`
-      : `  npx drmas evaluate ${nearPath(source)} --set @${file}`,
+    ...nextCommands([checkpoint === undefined ? 'train' : 'evaluate', nearPath(source), '--set', `@${file}`]),
   ];
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { percent } from '../../../base/host.js';
-import { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun } from '../../../runs/analysis.js';
+import { percent, significant } from '../../../base/host.js';
+import { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun, type ScorePoint } from '../../../runs/analysis.js';
 import { pageDirectory } from '../page-directory.js';
 import { embeddedJson, html, htmlTable, trusted } from './html.js';
 
@@ -42,9 +42,11 @@ ${htmlTable(['run', 'recipe', 'estimator', 'seed', 'state', 'steps', 'score at f
 
 function row({ listed }: EmbeddedRun): string[] {
   if (listed.state === 'unreadable') return [listed.name];
-  const { name, recipe, estimator, seed, state, steps, first, last } = listed;
+  const { name, recipe, estimator, seed, state, steps, first, last, headline } = listed;
   const facts = [recipe, estimator, seed, state, steps].map((fact) => String(fact ?? ''));
-  const scores = [first, last].map((score) => (score === null ? '' : percent(score.averageAtK)));
+  const shown = ({ averageAtK, reward }: ScorePoint) =>
+    headline === 'reward' ? `reward ${significant(reward ?? 0)}` : percent(averageAtK);
+  const scores = [first, last].map((score) => (score === null ? '' : shown(score)));
   return [name, ...facts, ...scores];
 }
 

@@ -1,14 +1,14 @@
 import type { Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { stream } from 'hono/streaming';
 import { z } from 'zod';
 import { messageOf } from '../../../base/errors.js';
+import { bodyText, parsedBody } from '../../../gateway/dialects.js';
 import { type TalkMessage, talkRoles } from '../../../runs/analysis.js';
 import type { RunCatalog } from '../run-catalog.js';
 import { BusyError, type TalkService } from './talk-service.js';
 
 /** The most bytes of a question, and the most tokens of an answer. */
-const MOST_BYTES = 256e3;
+export const MOST_BYTES = 256e3;
 const MOST_TOKENS = 8192;
 
 const questionSchema = z.strictObject({
@@ -37,16 +37,8 @@ export function addTalkRoutes(app: Hono, catalog: RunCatalog, talk: TalkService)
     return context.body(null, 204);
   });
 
-  const tooLong = bodyLimit({
-    maxSize: MOST_BYTES,
-    onError: (context) => context.json({ error: `a question has at most ${MOST_BYTES} bytes` }, 413),
-  });
-  app.post('/api/talk', tooLong, async (context) => {
-    // A form of another page cannot send this type without a preflight request.
-    if (!/^application\/json\b/i.test(context.req.header('content-type') ?? ''))
-      return context.json({ error: 'expected application/json' }, 415);
-    const body: unknown = await context.req.json().catch(() => undefined);
-    const question = questionSchema.parse(body);
+  app.post('/api/talk', async (context) => {
+    const question = questionSchema.parse(parsedBody(await bodyText(context.req.raw, MOST_BYTES)));
     const gone = new AbortController();
     let answers: AsyncGenerator<TalkMessage, void>;
     try {

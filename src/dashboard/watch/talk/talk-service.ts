@@ -1,5 +1,6 @@
 import { freemem } from 'node:os';
 import { RunError } from '../../../base/errors.js';
+import { waitMs } from '../../../base/host.js';
 import { nodeHost } from '../../../base/platform.js';
 import type { AgentModel } from '../../../engine/backends.js';
 import { RunDirectory } from '../../../method/store.js';
@@ -95,7 +96,7 @@ export class TalkService {
       yield* answers('untrained', before?.agentModel, question, signal);
     } finally {
       this.#busy = false;
-      this.#timer = setTimeout(() => void this.release(), this.#idleMinutes * 60_000);
+      this.#timer = setTimeout(() => void this.release(), waitMs(this.#idleMinutes * 60_000));
       this.#timer.unref();
     }
   }

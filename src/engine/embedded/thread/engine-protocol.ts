@@ -1,7 +1,7 @@
 /** The messages between the main thread and the engine's worker. */
 
 import type { DeviceError } from '../../../base/errors.js';
-import type { Device } from '../../contract/architecture.js';
+import type { Device, Precision } from '../../contract/architecture.js';
 import type { GenerateRequest } from '../../contract/sampling.js';
 import type { DecoderOptions } from '../../model/decoder/decoder.js';
 import type { SamplerResult } from '../../model/decoder/sampling/decoder-sampler.js';
@@ -24,6 +24,8 @@ export interface WorkerSettings extends DecoderOptions {
   readonly device?: Device | undefined;
   /** Replaces `DRMAS_KERNELS` of the environment. */
   readonly kernels?: string | undefined;
+  /** The precisions of the models. Kernels for other precisions are not compiled. Default: all. */
+  readonly precisions?: readonly Precision[] | undefined;
 }
 
 /** A request for a sample from a policy; both are known by their numbers. */

@@ -5,11 +5,13 @@ import { selectEngineKernels } from '../../tensor/select.js';
 import type { ToWorker, WorkerSettings } from './engine-protocol.js';
 import { plainError, type Send, serveEngine } from './serve-engine.js';
 
-async function main(port: MessagePort, { threads, device, kernels: named, ...options }: WorkerSettings): Promise<void> {
+async function main(port: MessagePort, settings: WorkerSettings): Promise<void> {
+  const { threads, device, kernels: named, precisions, ...options } = settings;
   const send: Send = (message, transfer) => port.postMessage(message, transfer);
   const { kernels, notice } = await selectEngineKernels({
     threads,
     device,
+    ...(precisions?.includes('bfloat16') === false && { bfloat16Products: 'widened' }),
     ...(named === undefined ? {} : { environment: { ...process.env, DRMAS_KERNELS: named } }),
     onProgress: (message) => send({ type: 'progress', message }),
   });

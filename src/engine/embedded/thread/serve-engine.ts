@@ -34,7 +34,7 @@ export function serveEngine(
     notice,
     importModule,
     ...options
-  }: Omit<WorkerSettings, 'threads' | 'device'> & {
+  }: Omit<WorkerSettings, 'threads' | 'device' | 'kernels' | 'precisions'> & {
     readonly notice?: string | undefined;
     readonly importModule?: ImportModule;
   } = {},

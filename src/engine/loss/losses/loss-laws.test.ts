@@ -1,17 +1,18 @@
 /** The laws of a single token, for every declared loss. `policyLoss` and `objectiveOf` have theirs beside them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { z } from 'zod';
 import { everySpec } from '../../../../test/support/loss-specs.js';
+import { standard } from '../../../runs/composition/standard.js';
 import type { TokenOutcome } from '../define-loss.js';
-import { type LossSpec, lossKind, lossTypes } from '../loss-spec.js';
-import { losses } from './index.js';
+import { type AnyLoss, lossKind, lossTypes } from '../loss-spec.js';
 
 const ratio = fc.double({ min: 0.2, max: 4, noNaN: true });
 const advantage = fc.double({ min: 0.01, max: 3, noNaN: true }).chain((size) => fc.constantFrom(size, -size));
 const logprob = fc.double({ min: -6, max: -0.01, noNaN: true });
 
 /** A function from a token to its outcome. */
-function tokenOf(spec: LossSpec) {
+function tokenOf(spec: AnyLoss) {
   const { token } = lossKind(spec);
   return (ofRatio: number, ofAdvantage: number, ofLogprob: number): TokenOutcome => {
     const outcome = { loss: Number.NaN, gradient: Number.NaN, clipped: false, clippedLower: false };
@@ -53,7 +54,7 @@ describe.each(everySpec)('a token of %o', (spec) => {
 describe('a declaration', () => {
   it('says where the loss comes from, what it is and when to use it', () => {
     expect(lossTypes.filter((type, i) => lossTypes.indexOf(type) !== i)).toEqual([]);
-    for (const { source, formula, use } of losses)
+    for (const { source, formula, use } of standard.losses)
       for (const text of [source, formula, use]) expect(text).toMatch(/\S/);
   });
 
@@ -62,9 +63,9 @@ describe('a declaration', () => {
   });
 
   it('describes each of its settings', () => {
-    for (const { schema } of losses)
+    for (const { schema } of standard.losses)
       for (const [name, setting] of Object.entries(schema.shape))
-        if (name !== 'type') expect(setting.description, name).toMatch(/\.$/);
+        if (name !== 'type') expect((setting as z.ZodType).description, name).toMatch(/\.$/);
   });
 });
 

@@ -4,7 +4,7 @@ import { someSpecs as specs } from '../../../../test/support/loss-specs.js';
 import { forward } from '../../../../test/support/objectives.js';
 import { sampleOf } from '../../../../test/support/samples.js';
 import type { TrainingSample } from '../../../base/core/sample.js';
-import { type LossSpec, lossKind } from '../loss-spec.js';
+import { type AnyLoss, lossKind } from '../loss-spec.js';
 import { policyLoss } from '../policy-loss.js';
 import { objectiveOf } from './objective.js';
 
@@ -25,7 +25,7 @@ const sample = fc
 const samples = fc.array(sample, { minLength: 1, maxLength: 8 });
 
 /** The ratios of an objective after all of its samples were added. */
-function ratiosOf(batch: readonly TrainingSample[], loss: LossSpec) {
+function ratiosOf(batch: readonly TrainingSample[], loss: AnyLoss) {
   const objective = objectiveOf(batch, { loss, normalizer: 1, keepRatios: true });
   const sums = objective.begin(() => objective.samples.map(forward));
   for (const [i, each] of objective.samples.entries()) sums.gradient(i, forward(each));
@@ -73,7 +73,7 @@ describe('the ratios of tokens', () => {
   });
 
   it('are not there of a sample that adds nothing, nor where nobody asks', () => {
-    const loss = specs[0] as LossSpec;
+    const loss = specs[0] as AnyLoss;
     const batch = [sampleOf([1], [0]), sampleOf([2], [1])];
     expect(ratiosOf(batch, loss).map((one) => one !== undefined)).toEqual([false, true]);
     const plain = objectiveOf(batch, { loss, normalizer: 1 });

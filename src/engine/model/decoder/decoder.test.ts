@@ -1,10 +1,16 @@
 import { adapterContract } from '../../../../test/contracts/adapters.js';
 import { baseContract } from '../../../../test/contracts/bases.js';
+import { checkpointContract } from '../../../../test/contracts/checkpoints.js';
 import { decoderContract } from '../../../../test/contracts/decoder.js';
 import { precisionContract } from '../../../../test/contracts/precision.js';
 import { createReferenceKernels } from '../../tensor/reference/reference.js';
+import { selectKernels } from '../../tensor/select.js';
 
 decoderContract('reference', createReferenceKernels);
 adapterContract('reference', createReferenceKernels);
 baseContract('reference', createReferenceKernels);
 precisionContract('reference', createReferenceKernels);
+checkpointContract('reference', createReferenceKernels);
+
+const { kernels } = await selectKernels({ threads: 2 });
+if (kernels.name !== 'reference') checkpointContract(kernels.name, () => kernels);

@@ -47,6 +47,25 @@ export class FlatOptimizer {
     return { type, step, buffers: Object.fromEntries(names.map((name, i) => [name, copies[i] as Float32Array])) };
   }
 
+  /** A copy of the state in the kernels' own memory, which can be put back. */
+  copyHere(): { restore(): void; free(): void } {
+    const [type, step] = [this.#type, this.#step];
+    const copies = Object.entries(this.#buffers).map(([name, buffer]) => {
+      const copy = this.#kernels.allocate(this.#length);
+      this.#kernels.copy({ to: copy, from: buffer });
+      return [name, copy] as const;
+    });
+    return {
+      restore: () => {
+        this.#begin(type, step);
+        for (const [name, copy] of copies) this.#kernels.copy({ to: this.#buffer(name), from: copy });
+      },
+      free: () => {
+        for (const [, copy] of copies) this.#kernels.free(copy);
+      },
+    };
+  }
+
   /** Replaces the state by a copy of `state`. */
   restore({ type, step, buffers }: OptimizerState): void {
     this.#begin(type, step);

@@ -1,4 +1,5 @@
 import { ArgumentError } from '../../../base/errors.js';
+import { scaleOfScores } from '../../contract/sampling.js';
 import type { Arena } from '../../tensor/arena.js';
 import type { Floats, Integers } from '../../tensor/memory.js';
 
@@ -88,7 +89,7 @@ function packBatch(arena: Arena, sequences: readonly Sequence[], { indices, rows
       if (sequence.mask[t + 1] !== 1) continue;
       predicting[count] = row;
       targets[count] = sequence.tokens[t + 1] as number;
-      inverse[count] = 1 / (sequence.temperature === 0 ? 1 : sequence.temperature);
+      inverse[count] = scaleOfScores(sequence.temperature);
       count++;
     }
   });

@@ -120,7 +120,10 @@ export class PolicyModel {
 
   /** Clips by the norm of the gradient, updates the trained weights, and clears the gradient (see `clippedStep`). */
   async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
-    const result = await clippedStep(this.#kernels, [this.#trained], settings);
+    const result = await clippedStep(this.#kernels, [this.#trained], settings).catch((error: unknown) => {
+      if (settings.undoNonFinite) this.#accumulated = false; // the gradient was cleared
+      throw error;
+    });
     if (result.applied) this.weightsChanged();
     this.#accumulated = false;
     return result;

@@ -69,12 +69,12 @@ export async function gradientNorm(kernels: Kernels, gradients: readonly Floats[
 /**
  * Clips the gradients of the parts by their common norm, as torch.nn.utils.clip_grad_norm_ does, updates the parts, and
  * clears the gradients. A norm that is not finite or above `skipAboveNorm` updates nothing.
- * @throws NonFiniteError when the update has left numbers that are not finite
+ * @throws NonFiniteError when the update has left numbers that are not finite; with `undoNonFinite` it was undone
  */
 export async function clippedStep(
   kernels: Kernels,
   parts: readonly TrainedPart[],
-  { optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY }: OptimStepSettings,
+  { optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY, undoNonFinite = false }: OptimStepSettings,
 ): Promise<OptimStepResult> {
   const norm = await gradientNorm(
     kernels,
@@ -83,12 +83,38 @@ export async function clippedStep(
   const result = stepResult(norm, skipAboveNorm);
   if (result.applied) {
     const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
-    for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
-    // A moment that is NaN reaches the weights with the next update. All moments are checked before a save.
-    for (const part of parts) await requireFiniteIn(kernels, part, { weights: part.values });
+    const copies = undoNonFinite ? parts.map((part) => copyOf(kernels, part)) : [];
+    try {
+      for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
+      // A moment that is NaN reaches the weights with the next update. All moments are checked before a save.
+      for (const part of parts) await requireFinite(kernels, part, { optimizer: false });
+    } catch (error) {
+      for (const copy of copies) copy.restore();
+      for (const { gradient } of parts) kernels.fill({ x: gradient, value: 0 });
+      throw error;
+    } finally {
+      for (const copy of copies) copy.free();
+    }
   }
   for (const { gradient } of parts) kernels.fill({ x: gradient, value: 0 });
   return result;
+}
+
+/** A copy of weights and optimiser, to put them back. */
+function copyOf(kernels: Kernels, { values, optimizer }: TrainedPart): { restore(): void; free(): void } {
+  const weights = kernels.allocate(values.length);
+  kernels.copy({ to: weights, from: values });
+  const state = optimizer.copyHere();
+  return {
+    restore() {
+      kernels.copy({ to: values, from: weights });
+      state.restore();
+    },
+    free() {
+      kernels.free(weights);
+      state.free();
+    },
+  };
 }
 
 /** Whether a gradient of this norm leads to an update. The norm is left out of the result if it is not finite. */

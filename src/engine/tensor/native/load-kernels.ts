@@ -2,35 +2,39 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../base/errors.js';
 import { cacheDirectory, type Environment } from '../../../base/platform.js';
-import type { Bfloat16Products } from '../bfloat16.js';
 import { hostKernels } from '../host-kernels.js';
 import { hostMemory } from '../host-memory.js';
 import type { HostMemoryKinds } from '../kernel-arguments.js';
 import type { KernelOperations, NativeOperations } from '../kernel-operations.js';
 import type { HostKernels } from '../kernels.js';
 import { type AddonKernels, addonKernels } from './addon-kernels.js';
-import { addonPath, build, isBuilt, planBuild, shippedSources } from './build.js';
+import {
+  abilitiesHere,
+  addonPath,
+  type BuildFailure,
+  buildSet,
+  isBuilt,
+  knownAbilities,
+  planBuild,
+  shippedSources,
+} from './build.js';
 import { writableBuilds } from './build-cache.js';
 import { findCompiler } from './compiler.js';
+import { cannotRun, chooseSet, type SetRequest } from './kernel-set.js';
 import { loadPrebuilt } from './prebuilt.js';
 
-export interface NativeOptions {
+export interface NativeOptions extends SetRequest {
   /** At least 1; the calling thread is one of them. */
   readonly threads: number;
-  /** Instruction set to use; by default the best one that this processor has. */
-  readonly isa?: 'avx512' | 'avx2' | 'portable' | undefined;
-  /**
-   * The instructions for products in bfloat16 (`HostKernels.bfloat16Products`); by default this processor's fastest.
-   * 'amx-emulated' has the bits of 'amx' anywhere, slowly.
-   */
-  readonly bfloat16Products?: Bfloat16Products | undefined;
   /** Whose cores blocks of products are made for, which changes no bits; by default this processor's. */
   readonly cores?: 'amd' | 'any' | undefined;
-  /** Called with a sentence for people before a step that takes a while. */
+  /** Called with a sentence for people before a step that takes a while, and every few seconds while it lasts. */
   readonly onProgress?: ((message: string) => void) | undefined;
   readonly environment?: Environment | undefined;
-  /** The directory of kernels.cpp and addon.cpp; by default those that ship. */
+  /** The directory of the C++ sources; by default those that ship. */
   readonly sourceDirectory?: string | undefined;
+  /** Processor time that the compiler may use for each file; by default 600. */
+  readonly processorSeconds?: number | undefined;
   /** The directory of compiled addons; by default the one that ships. */
   readonly prebuilt?: string | undefined;
 }
@@ -47,16 +51,30 @@ interface Addon {
   ): (AddonKernels & Properties) | undefined;
 }
 
-type LoadedAddon = { readonly kernels: NativeKernels } | { readonly reason: string };
+/**
+ * Why there are no native kernels. `no-compiler`: nothing can compile them. `compiler-failed`: a compiler is there, and
+ * failed. `out-of-time`: it used up its processor time; finished parts are in the cache. `other`: anything else.
+ */
+export type NoKernelsCause = 'no-compiler' | 'compiler-failed' | 'out-of-time' | 'other';
+
+export interface NoKernels {
+  readonly reason: string;
+  readonly cause: NoKernelsCause;
+}
+
+type LoadedAddon = { readonly kernels: NativeKernels } | NoKernels;
+
+const none = (cause: NoKernelsCause, reason: string): NoKernels => ({ reason, cause });
 
 /**
- * Loads the native kernels: the ones that ship compiled. If those do not load, it compiles them, unless the cache holds
- * them (half a minute or more). A missing compiler, directory or processor feature is a `reason`, not an error.
+ * Loads the native kernels: the ones that ship compiled. If those do not load, it compiles the set that the request
+ * needs on this processor, unless the cache holds it (about 20 s of processor time). A missing compiler, directory or
+ * processor feature is a `reason`, not an error.
  */
 export async function loadNativeKernels(options: NativeOptions): Promise<LoadedAddon> {
   const prebuilt = await prebuiltFor(options);
   if ('addon' in prebuilt) return kernelsOf(prebuilt.addon as Addon, options);
-  if (process.platform === 'win32') return { reason: `on Windows they are not compiled, and ${prebuilt.reason}` };
+  if (process.platform === 'win32') return none('other', `on Windows they are not compiled, and ${prebuilt.reason}`);
   return loadCompiled(options);
 }
 
@@ -67,39 +85,64 @@ async function prebuiltFor({ environment = process.env, sourceDirectory, prebuil
   return loadPrebuilt(prebuilt);
 }
 
-function kernelsOf(addon: Addon, { threads, isa, bfloat16Products, cores }: NativeOptions): LoadedAddon {
-  const native = addon.create(threads, isa, bfloat16Products, cores);
+function kernelsOf(addon: Addon, { threads, cores, ...request }: NativeOptions): LoadedAddon {
+  const native = addon.create(threads, request.isa, request.bfloat16Products, cores);
   return native
     ? { kernels: { ...native, ...addonKernels(native), ...hostKernels, ...hostMemory } }
-    : {
-        reason: `this processor cannot run ${[isa, bfloat16Products].filter((name) => name !== undefined).join(' with ')}`,
-      };
+    : none('other', cannotRun(request));
+}
+
+/** A set that is compiled, and the function that compiles it again if it does not load. */
+interface CompiledSet {
+  readonly path: string;
+  readonly again: () => Promise<NoKernels | undefined>;
+}
+
+/**
+ * Compiles the set that a request needs on this processor, unless the cache holds it. It does not load the set.
+ * @throws if the cache cannot be written to
+ */
+export async function compileSet(options: Omit<NativeOptions, 'threads'>): Promise<CompiledSet | NoKernels> {
+  const { environment = process.env, onProgress, processorSeconds, sourceDirectory = shippedSources() } = options;
+  const search = await findCompiler(environment);
+  if ('reason' in search) return none('no-compiler', search.reason);
+  const { compiler } = search;
+  const failure = ({ problem, limited }: BuildFailure) =>
+    none(limited ? 'out-of-time' : 'compiler-failed', `${compiler.command.join(' ')} failed: ${problem}`);
+  const plan = await planBuild(await writableBuilds(environment), compiler, sourceDirectory);
+  const building = { environment, onProgress, processorSeconds };
+  const abilities = await abilitiesHere(plan, building);
+  if ('problem' in abilities) return failure(abilities);
+  const choice = chooseSet(abilities, options);
+  if ('reason' in choice) return none('other', choice.reason);
+  const build = async (replace: boolean) => {
+    const failed = await buildSet(plan, choice.set, building, replace);
+    return failed && failure(failed);
+  };
+  const path = addonPath(plan, choice.set);
+  const failed = (await isBuilt(plan, choice.set)) ? undefined : await build(false);
+  return failed ?? { path, again: () => build(true) };
 }
 
 async function loadCompiled(options: NativeOptions): Promise<LoadedAddon> {
-  const { environment = process.env, onProgress } = options;
-  const search = await findCompiler(environment);
-  if ('reason' in search) return search;
   try {
-    const plan = await planBuild(search.compiler, options.sourceDirectory ?? shippedSources());
-    const builds = await writableBuilds(environment);
-    const path = addonPath(builds, plan);
-    let problem = '';
-    for (let attempt = 0; attempt < 2; attempt++) {
-      if (attempt > 0 || !(await isBuilt(builds, plan))) {
-        onProgress?.('compiling the kernels (once; half a minute or more)');
-        const complaint = await build(builds, plan, environment, attempt > 0);
-        if (complaint !== undefined) return { reason: `${search.compiler.command.join(' ')} failed: ${complaint}` };
-      }
-      try {
-        return kernelsOf(createRequire(import.meta.url)(path) as Addon, options);
-      } catch (error) {
-        problem = messageOf(error);
-      }
+    const compiled = await compileSet(options);
+    if ('reason' in compiled) return compiled;
+    const { path, again } = compiled;
+    const load = () => kernelsOf(createRequire(import.meta.url)(path) as Addon, options);
+    try {
+      return load();
+    } catch {
+      const failed = await again();
+      if (failed !== undefined) return failed;
     }
-    return { reason: `${path} does not load: ${problem}` };
+    try {
+      return load();
+    } catch (error) {
+      return none('compiler-failed', `${path} does not load: ${messageOf(error)}`);
+    }
   } catch (error) {
-    return { reason: messageOf(error) };
+    return none('other', messageOf(error));
   }
 }
 
@@ -113,25 +156,27 @@ export interface NativeInspection {
   readonly reason: string | undefined;
   /** The directory that builds are kept in. */
   readonly cache: string;
-  /** Whether the cache holds the addon of these sources and this compiler. */
+  /** Whether the cache holds the addon of these sources and this compiler for the requested set. */
   readonly built: boolean;
 }
 
 export async function inspectNative(
-  options: Pick<NativeOptions, 'environment' | 'sourceDirectory' | 'prebuilt'> = {},
+  options: Pick<NativeOptions, 'environment' | 'sourceDirectory' | 'prebuilt' | keyof SetRequest> = {},
 ): Promise<NativeInspection> {
   const { environment = process.env } = options;
   const cache = join(cacheDirectory(environment), 'native');
   const prebuilt = await prebuiltFor({ threads: 1, ...options });
   const search = await findCompiler(environment);
   if ('reason' in search) return { prebuilt, compiler: undefined, reason: search.reason, cache, built: false };
-  const plan = await planBuild(search.compiler, options.sourceDirectory ?? shippedSources());
+  const plan = await planBuild(cache, search.compiler, options.sourceDirectory ?? shippedSources());
+  const abilities = await knownAbilities(plan, environment);
+  const choice = abilities && chooseSet(abilities, options);
   const [version = ''] = search.compiler.version.split('\n');
   return {
     prebuilt,
     compiler: { command: search.compiler.command.join(' '), version },
     reason: undefined,
     cache,
-    built: await isBuilt(cache, plan),
+    built: choice !== undefined && 'set' in choice && (await isBuilt(plan, choice.set)),
   };
 }

@@ -3,26 +3,23 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { kernelsEqual } from '../../../../test/contracts/kernels.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
-import { addonPath, checksum, planBuild, shippedSources, sourceHash } from './build.js';
-import { writableBuilds } from './build-cache.js';
-import { findCompiler } from './compiler.js';
-import { inspectNative, loadNativeKernels } from './load-kernels.js';
+import { checksum, shippedSources, sourceHash } from './build.js';
+import { compileSet, inspectNative, loadNativeKernels } from './load-kernels.js';
 import { loadPrebuilt, PREBUILT_MANIFEST, prebuiltDirectory } from './prebuilt.js';
 
 const root = temporaryRoot();
-const search = await findCompiler();
 const none = join(root, 'none');
 const compiled = await loadNativeKernels({ threads: 1, prebuilt: none });
 const name = `${process.platform}-${process.arch}${process.platform === 'linux' ? '-glibc' : ''}.node`;
 
 /** A directory of addons that holds the one which was compiled here. */
 async function shipped(directory: string, sources?: string): Promise<string> {
-  if ('reason' in search) throw new Error(search.reason);
+  const set = await compileSet({});
+  if ('reason' in set) throw new Error(set.reason);
   const place = join(root, directory);
   await mkdir(place);
-  const addon = addonPath(await writableBuilds(), await planBuild(search.compiler, shippedSources()));
-  await copyFile(addon, join(place, name));
-  const files = { [name]: checksum(await readFile(addon)) };
+  await copyFile(set.path, join(place, name));
+  const files = { [name]: checksum(await readFile(set.path)) };
   const manifest = { sources: sources ?? (await sourceHash(shippedSources())), compiler: 'this one', files };
   await writeFile(join(place, PREBUILT_MANIFEST), JSON.stringify(manifest));
   return place;

@@ -1,5 +1,7 @@
 /** The parts that the addon is compiled from, and their flags. */
 import { createRequire } from 'node:module';
+import type { Bfloat16Products } from '../bfloat16.js';
+import type { Isa, KernelSet } from './kernel-set.js';
 
 // A CommonJS package without types.
 const require = createRequire(import.meta.url);
@@ -14,12 +16,11 @@ export interface Unit {
 
 const COMMON = ['-std=c++17', '-fPIC', '-fvisibility=hidden', '-ffp-contract=off', '-fno-math-errno', '-pthread'];
 
-const ISA_FLAGS = {
+const ISA_FLAGS: Readonly<Record<Isa, readonly string[]>> = {
   avx512: ['-mavx512f', '-mavx512vl', '-mavx512dq', '-mavx512bw', '-mavx2', '-mfma', '-mprefer-vector-width=512'],
   avx2: ['-mavx2', '-mfma'],
   portable: [],
 };
-export type Isa = keyof typeof ISA_FLAGS;
 
 /** The flags that kernels.cpp is compiled with for an instruction set, without the level of optimisation. */
 export const kernelFlags = (isa: Isa): string[] => [...COMMON, `-DDRMAS_ISA=${isa}`, ...ISA_FLAGS[isa]];
@@ -33,36 +34,47 @@ export function nodeHeaders() {
   return { include, definitions: definitions.node_api_def };
 }
 
-/** The instructions for operands in bfloat16, with the compiler flags that each needs in addition to AVX-512's. */
-const BFLOAT16_FLAGS = { avx512bf16: ['-mavx512bf16'], amx: ['-mamx-tile', '-mamx-bf16', '-mavx512bf16'] };
+const kernelUnit = (isa: Isa): Unit => ({
+  source: 'kernels.cpp',
+  object: `${isa}.o`,
+  flags: ['-O3', ...kernelFlags(isa)],
+});
 
-/** The flags that bfloat16.cpp is compiled with for AMX's tiles emulated, which any processor runs. */
-const emulatedTilesFlags = [...COMMON, '-DDRMAS_ISA=amx_emulated', '-DDRMAS_EMULATED_TILES'];
+/** bfloat16.cpp for an instruction on operands in bfloat16, or for AMX's tiles emulated, which any processor runs. */
+function productUnit(name: string, flags: readonly string[], newer?: readonly string[]): Unit {
+  const all = ['-O3', ...COMMON, `-DDRMAS_ISA=${name}`, ...flags];
+  return { source: 'bfloat16.cpp', object: `${name}.o`, flags: all, ...(newer && { newer }) };
+}
 
-/**
- * The units of an architecture as Node names it: kernels.cpp once for each instruction set, bfloat16.cpp once for each
- * instruction on operands in bfloat16 and once for emulated tiles, and addon.cpp.
- */
+const PRODUCT_UNITS: Readonly<Record<Exclude<Bfloat16Products, 'widened'>, Unit>> = {
+  'amx-emulated': productUnit('amx_emulated', ['-DDRMAS_EMULATED_TILES']),
+  'avx512-bf16': productUnit('avx512bf16', ISA_FLAGS.avx512, ['-mavx512bf16']),
+  amx: productUnit('amx', ISA_FLAGS.avx512, ['-mamx-tile', '-mamx-bf16', '-mavx512bf16']),
+};
+
+/** The units of an addon with these kernels: the list of its sets, and addon.cpp, which is the same for all addons. */
+function withAddon(kernels: readonly Unit[]): Unit[] {
+  const names = kernels.map(({ object }) => object.replace('.o', ''));
+  const have = names.map((name) => `-DDRMAS_HAVE_${name}`);
+  return [
+    ...kernels,
+    { source: 'sets.cpp', object: `sets-${names.join('-')}.o`, flags: ['-O2', ...COMMON, ...have] },
+    { source: 'addon.cpp', object: 'addon.o', flags: ['-O2', ...COMMON, `-I${nodeHeaders().include}`] },
+  ];
+}
+
+/** The units of one set. */
+export function unitsOf({ isa, products }: KernelSet): Unit[] {
+  return withAddon([kernelUnit(isa), ...(products === 'widened' ? [] : [PRODUCT_UNITS[products]])]);
+}
+
+/** The units of an addon with all sets of an architecture as Node names it. */
 export function unitsFor(architecture: string): Unit[] {
-  const x64 = architecture === 'x64';
-  const kernels = (isa: Isa) => ({ source: 'kernels.cpp', object: `${isa}.o`, flags: ['-O3', ...kernelFlags(isa)] });
-  const dispatch = x64 ? ['-DDRMAS_HAVE_AVX512', '-DDRMAS_HAVE_AVX2'] : [];
+  const { 'amx-emulated': emulated, 'avx512-bf16': pairs, amx } = PRODUCT_UNITS;
   // Least first: of a template of the standard library that several units have, the linker keeps the first, and that
   // must run on every processor.
-  return [
-    kernels('portable'),
-    { source: 'bfloat16.cpp', object: 'amx_emulated.o', flags: ['-O3', ...emulatedTilesFlags] },
-    ...(x64 ? [kernels('avx2'), kernels('avx512')] : []),
-    ...Object.entries(x64 ? BFLOAT16_FLAGS : {}).map(([name, newer]) => ({
-      source: 'bfloat16.cpp',
-      object: `${name}.o`,
-      flags: ['-O3', ...COMMON, `-DDRMAS_ISA=${name}`, ...ISA_FLAGS.avx512],
-      newer,
-    })),
-    {
-      source: 'addon.cpp',
-      object: 'addon.o',
-      flags: ['-O2', ...COMMON, ...dispatch, `-I${nodeHeaders().include}`],
-    },
-  ];
+  const portable = [kernelUnit('portable'), emulated];
+  return withAddon(
+    architecture === 'x64' ? [...portable, kernelUnit('avx2'), kernelUnit('avx512'), pairs, amx] : portable,
+  );
 }

@@ -2,10 +2,11 @@
 import type { Hono } from 'hono';
 import { onAbort } from '../../../base/async.js';
 import { ArgumentError, DialectError } from '../../../base/errors.js';
+import { type GuardedApp, guardOf } from '../../../base/platform.js';
 import type { GatewayConnection } from '../../../teams/index.js';
 import type { EpisodeInPlay } from '../../../teams/rollout.js';
 import type { ModelRequest } from '../../dialects/dialect.js';
-import { modelApp } from '../../dialects/model-app.js';
+import { modelApp, modelPolicy } from '../../dialects/model-app.js';
 import type { EpisodeCalls } from '../attribution.js';
 import { EpisodeRequests } from './episode-requests.js';
 import { EpisodeSecrets } from './episode-secrets.js';
@@ -26,6 +27,7 @@ interface Caller {
 /** The episodes that are played, behind one app. */
 export class Gateway {
   readonly app: Hono;
+  readonly guard: GuardedApp['guard'];
   readonly #options: GatewayOptions;
   readonly #secrets = new EpisodeSecrets();
   readonly #requests = new Map<string, EpisodeRequests>();
@@ -33,6 +35,7 @@ export class Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options;
+    this.guard = guardOf({ access: { type: 'secrets' }, ...modelPolicy });
     this.app = modelApp<Caller>({
       authorise: ({ secret, path }) => this.#callerOf(secret, path),
       models: ({ requests }) => requests.agents,

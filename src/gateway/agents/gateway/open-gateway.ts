@@ -29,7 +29,7 @@ export async function openGateway(settings: GatewaySettings, { maxTurns, warn }:
       warn(`${agent}: requests set ${wish}, which is ignored: the recipe controls how the agent samples`),
     ),
   });
-  const { url, close } = await listen(gateway.app, { host, port }).catch((error: unknown) => {
+  const { url, close } = await listen(gateway, { host, port }).catch((error: unknown) => {
     throw new RecipeError(messageOf(error), 'gateway');
   });
   const reached = publicUrl?.replace(/\/+$/, '') ?? url;

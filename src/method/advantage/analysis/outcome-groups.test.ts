@@ -29,6 +29,15 @@ describe('groups by outcome', () => {
     expect(kindOf(apart.map((turn) => ({ ...turn, agent: 'solver' })))?.kind).toBe('ownRewardsOnly');
   });
 
+  it('are right only if every member succeeds, if success is known', () => {
+    const groups = [[0.2, 0.2], [1, 1], [0.2], []];
+    const successes = [[0, 0], [1, 0.5], [0.4], []];
+    const outcome = columnOf(groups, (value) => value);
+    const success = columnOf(successes, (value) => value);
+    const found = groupOutcomes(groups.length, { outcome, success, reward: outcome });
+    expect(found.map(({ right }) => right)).toEqual([false, true, false, false]);
+  });
+
   it('ignore differences by rounding, and count once as right or wrong unless they are mixed', () => {
     const groups = [[0.1 + 0.2, 0.3], [0, 0], [1, 0], [1]];
     const column = columnOf(groups, (outcome) => outcome);

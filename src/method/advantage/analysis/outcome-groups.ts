@@ -14,9 +14,12 @@ export interface Column {
  */
 export type GroupKind = 'mixed' | 'ownRewardsOnly' | 'penaltiesOnly' | 'nothing';
 
+/** The success of a member that counts as right. */
+const SUCCESS = 0.5;
+
 export interface GroupOutcome {
   readonly kind: GroupKind;
-  /** The outcomes add up to more than 0. */
+  /** All members succeed. If only outcomes are known: the outcomes add up to more than 0. */
   readonly right: boolean;
 }
 
@@ -32,7 +35,8 @@ export interface KindCounts {
 
 /**
  * Finds what differs in each of `count` groups. Numbers that differ by rounding only count as equal.
- * @param columns.outcome The success of the episodes
+ * @param columns.outcome The reward of the episodes, which decides what differs
+ * @param columns.success From 0 to 1; a member succeeds from 0.5 on. Absent in logs of programs that record no success
  * @param columns.earned The outcome plus the rewards of single agents and turns, before penalties. Default: the outcome
  * @param columns.reward `earned` minus the penalties
  */
@@ -40,24 +44,41 @@ export function groupOutcomes(
   count: number,
   {
     outcome,
+    success,
     earned = outcome,
     reward,
-  }: { readonly outcome: Column; readonly earned?: Column; readonly reward: Column },
+  }: { readonly outcome: Column; readonly success?: Column; readonly earned?: Column; readonly reward: Column },
 ): GroupOutcome[] {
   const outcomeDiffers = differing(outcome, count);
   const earnedDiffers = differing(earned, count);
   const rewardDiffers = differing(reward, count);
-  const total = new Float64Array(count);
-  for (let i = 0; i < outcome.values.length; i++) {
-    const g = outcome.group[i] as number;
-    total[g] = (total[g] as number) + (outcome.values[i] as number);
-  }
+  const right = success === undefined ? positive(outcome, count) : succeeding(success, count);
   const kindOf = (group: number): GroupKind => {
     if (outcomeDiffers[group] === 1) return 'mixed';
     if (earnedDiffers[group] === 1) return 'ownRewardsOnly';
     return rewardDiffers[group] === 1 ? 'penaltiesOnly' : 'nothing';
   };
-  return Array.from(total, (sum, group) => ({ kind: kindOf(group), right: sum > 0 }));
+  return Array.from({ length: count }, (_, group) => ({ kind: kindOf(group), right: right[group] === true }));
+}
+
+/** Whether the values of each group add up to more than 0. */
+function positive({ values, group }: Column, count: number): boolean[] {
+  const total = new Float64Array(count);
+  for (const [i, value] of values.entries()) {
+    const g = group[i] as number;
+    total[g] = (total[g] as number) + value;
+  }
+  return Array.from(total, (sum) => sum > 0);
+}
+
+/** Whether each group has members, and all of them succeed. */
+function succeeding({ values, group }: Column, count: number): boolean[] {
+  const least = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
+  for (const [i, value] of values.entries()) {
+    const g = group[i] as number;
+    least[g] = Math.min(least[g] as number, value);
+  }
+  return Array.from(least, (value) => value >= SUCCESS && value < Number.POSITIVE_INFINITY);
 }
 
 export function countKinds(outcomes: readonly GroupOutcome[]): KindCounts {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { TurnRecord } from '../../../base/core/advantage.js';
-import { estimateAdvantages, estimateStep } from '../estimate.js';
+import { estimateAdvantages } from '../../../runs/composition/estimate-advantages.js';
+import { estimateStep } from '../estimate.js';
 
 const turnOf = (agent: string, reward: number, episode: number): TurnRecord => ({
   task: 'a',

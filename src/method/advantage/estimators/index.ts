@@ -1,4 +1,4 @@
-/** Every estimator. A new estimator is one file and one row here. */
+/** Every estimator of the method; `src/lab` has others. A new estimator is one file and one row here. */
 import { z } from 'zod';
 import { ArgumentError } from '../../../base/errors.js';
 import type { EstimatorDeclaration, OpenEstimator } from '../define-estimator.js';
@@ -6,19 +6,14 @@ import { advantageAlignment } from './advantage-alignment.js';
 import { atGrpo } from './by-group/at-grpo.js';
 import { drGrpo } from './by-group/dr-grpo.js';
 import { drmas } from './by-group/drmas.js';
-import { drmasBatch } from './by-group/drmas-batch.js';
-import { drmasEpisode } from './by-group/drmas-episode.js';
-import { drmasMean } from './by-group/drmas-mean.js';
-import { drmasStd } from './by-group/drmas-std.js';
 import { grpo } from './by-group/grpo.js';
-import { grpoTurn } from './by-group/grpo-turn.js';
 import { partition } from './by-group/partition.js';
+import { drmasBatch, drmasEpisode, drmasMean, drmasStd, grpoTurn } from './by-group/partition-points.js';
 import { reinforcePlusPlusBaseline } from './by-group/reinforce-plus-plus-baseline.js';
 import { rloo } from './by-group/rloo.js';
 import { gae } from './by-token/gae.js';
 import { reinforcePlusPlus } from './by-token/reinforce-plus-plus.js';
 import { remax } from './by-token/remax.js';
-import { counterfactual } from './counterfactual.js';
 import { ema } from './ema.js';
 import { gigpo } from './gigpo.js';
 import { grpoPassK } from './grpo-passk.js';
@@ -45,7 +40,6 @@ const list = [
   rejection,
   reinforcePlusPlus,
   remax,
-  counterfactual,
   gae,
   ema,
   advantageAlignment,

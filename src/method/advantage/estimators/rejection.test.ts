@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { estimateAdvantages } from '../estimate.js';
+import { estimateAdvantages } from '../../../runs/composition/estimate-advantages.js';
 import type { Estimator } from './index.js';
 
 const turnsOf = (task: string, rewards: readonly number[]) =>

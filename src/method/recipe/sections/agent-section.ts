@@ -10,7 +10,9 @@ const topK = z.int().min(0);
 /** Sampling settings of evaluations. A missing key leaves the choice to the other sampling settings. */
 export const evaluationSampling = z
   .strictObject({
-    temperature: nonNegative.describe('The sampling temperature in evaluations. 0 takes the most probable token.'),
+    temperature: nonNegative.describe(
+      'The sampling temperature in evaluations. 0, or less than 1e-30, takes the most probable token.',
+    ),
     topP: topP.describe('The probability that the sampled tokens add up to in evaluations. 1 keeps all tokens.'),
     topK: topK.describe('The number of most probable tokens to sample from in evaluations. 0 keeps all tokens.'),
     maxTokens: count.describe('The most tokens of one response in evaluations.'),
@@ -26,7 +28,7 @@ export const agentSchema = z.strictObject({
   sampling: z
     .strictObject({
       temperature: nonNegative.describe(
-        "The sampling temperature. 0 takes the most probable token. Default: the setting of the team's " +
+        "The sampling temperature. 0, or less than 1e-30, takes the most probable token. Default: the setting of the team's " +
           'agent, else 1.',
       ),
       topP: topP.describe(

@@ -1,10 +1,9 @@
 /** The settings of a policy: its model, and how it learns. */
 import { z } from 'zod';
 import { PRECISIONS } from '../../../engine/contract.js';
-import { completeModel, defaultOptimizer, optimizerSchema } from '../../../engine/model.js';
+import { completeModel, defaultOptimizer, modelSchema, optimizerSchema } from '../../../engine/model.js';
 import { criticSchema, klSchema, priceSchema, scheduleSchema } from '../learning.js';
 import type { Sections } from '../lists.js';
-import { modelSchema } from './model-section.js';
 
 const nonNegative = z.number().min(0);
 const count = z.int().min(1);

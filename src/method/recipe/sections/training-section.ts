@@ -65,20 +65,22 @@ export const trainingSchema = z.strictObject({
       "The weights of named parts of the team's reward in its sum. A part without a weight has the weight " +
         '1. Events report the parts without weights, and the success of an episode does not change.',
     ),
-  durationWeights: z
-    .strictObject({
-      most: z.number().gt(1).default(10).describe('The largest weight of a turn.'),
-    })
-    .optional()
-    .describe(
-      'Weights the advantages of each turn by its duration, as the team reports it, divided by the mean ' +
-        "duration of the agent's turns in the step. A turn without a duration has the weight 1. By default " +
-        'all turns have the weight 1.',
-    ),
   failedEpisodes: z
     .enum(['exclude', 'zero'])
     .default('exclude')
-    .describe('The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0.'),
+    .describe(
+      'The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0. An ' +
+        'episode that failed because an output did not fit (`invalid-output`) is always kept.',
+    ),
+  rewardRetries: z
+    .int()
+    .min(0)
+    .max(20)
+    .default(2)
+    .describe(
+      'How often `reward`, `success` and `metrics` are called again if one of them throws. After a network ' +
+        'error drmas waits half a second first, then twice as long each time.',
+    ),
   maxTurns: count.default(16).describe('The most calls of agents in one episode. One more fails the episode.'),
   episodeTimeoutMs: count.default(600_000).describe('An episode fails if it is not over after this many milliseconds.'),
   concurrency: count

@@ -12,7 +12,6 @@ import type { EstimatorState, OpenEstimator } from '../../advantage/define-estim
 import { estimateStep, type StepEstimate } from '../../advantage/estimate.js';
 import type { SignalsByTurn, TurnSignals } from '../run/signal.js';
 import { chainsOf } from '../samples/chains.js';
-import { type DurationWeights, durationWeights } from './duration-weights.js';
 
 /** A turn with its reward and its advantage. */
 export interface TurnAdvantage {
@@ -52,19 +51,17 @@ export interface StepAdvantages {
 export interface AdvantageSettings {
   readonly estimator: OpenEstimator;
   readonly agents: Readonly<Record<string, { readonly rewardWeight: number }>>;
-  readonly training?: { readonly durationWeights?: DurationWeights | undefined };
 }
 
 /**
  * Estimates the advantages of a step's turns. Turns of frozen agents are ignored: they count neither in a task's
- * statistics nor in an episode's score. Then an agent's advantages are multiplied by its weight, and each turn's
- * advantages by the weight of its duration if the recipe has such weights.
+ * statistics nor in an episode's score. Then an agent's advantages are multiplied by its weight.
  * @param signals Numbers of turns that the episodes do not contain
  * @param before The estimator's state after the previous step
  * @throws ArgumentError with the turn that lacks an input of the estimator
  */
 export function stepAdvantages(
-  { estimator, agents, training }: AdvantageSettings,
+  { estimator, agents }: AdvantageSettings,
   groups: readonly EpisodeGroup[],
   signals: SignalsByTurn = new Map(),
   before: EstimatorState = {},
@@ -91,18 +88,11 @@ export function stepAdvantages(
     ...numbersOf(signals.get(turn)),
   }));
   const { advantages, returns, inflation, ownShare, calls, state } = estimateStep(records, estimator, before);
-  const byDuration = durationWeights(
-    pairs.map(({ turn }) => turn),
-    training?.durationWeights,
-  );
   const turns = pairs.map(({ episode, turn }, i) => ({
     episode,
     turn,
     reward: (records[i] as TurnRecord).reward,
-    advantage: weighted(
-      advantages[i] as number | number[],
-      (agents[turn.agent]?.rewardWeight ?? 1) * (byDuration[i] as number),
-    ),
+    advantage: weighted(advantages[i] as number | number[], agents[turn.agent]?.rewardWeight ?? 1),
     ...(returns === undefined ? {} : { returns: returns[i] as number[] }),
   }));
   const byTurn = new Map<Turn, TurnAdvantage>(turns.map((each) => [each.turn, each]));

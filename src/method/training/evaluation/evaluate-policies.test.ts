@@ -37,6 +37,22 @@ const group = (id: string, samples: readonly Sample[]): EpisodeGroup => ({
 const request = { step: 3, tasks: 4, samples: 4, level: 0.95 };
 
 describe('an evaluation', () => {
+  it('leaves episodes without a score out of all means, and counts them', () => {
+    const [right, wrong] = [group('right', [['1', 1]]), group('wrong', [['1', 0]])].map(({ episodes }) => episodes[0]);
+    const lost = (failure: object) => ({ ...right, score: { team: 0, agents: {}, parts: {} }, failure });
+    const scorer = { reason: 'reward', message: 'fetch failed' };
+    const late = { reason: 'timeout', message: 'not over', scoring: true };
+    const groups = [
+      { task: { id: 'a', data: {} }, episodes: [right, lost(scorer), lost(late)] },
+      { task: { id: 'b', data: {} }, episodes: [lost(scorer)] },
+      { task: { id: 'c', data: {} }, episodes: [wrong, lost({ reason: 'error', message: 'no' })] },
+    ] as unknown as EpisodeGroup[];
+    const event = evaluationEvent(groups, request, 0);
+    expect(event).toMatchObject({ averageAtK: 0.5, reward: 0.5, tasks: 2, failed: 1, unscored: 3, episodes: 6 });
+    const none = evaluationEvent(groups.slice(1, 2), request, 0);
+    expect(none).toMatchObject({ averageAtK: 0, tasks: 1, unscored: 1, episodes: 1 });
+  });
+
   const right = (answer: string): Sample => [answer, 1];
   const wrong = (answer: string): Sample => [answer, 0];
   const failed: Sample = [undefined, 0];

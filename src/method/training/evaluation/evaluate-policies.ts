@@ -1,7 +1,7 @@
 import type { AgentEvaluation, EvaluationEvent } from '../../../base/events.js';
 import { type Price, playedTokens, priced } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
-import { agentReward, type Episode, type EpisodeGroup, responseTokens } from '../../../base/nouns.js';
+import { agentReward, type Episode, type EpisodeGroup, isUnscored, responseTokens } from '../../../base/nouns.js';
 import { BENCHMARK } from '../../../teams/tasks.js';
 import { pricesOf, type Recipe } from '../../recipe/recipe.js';
 import { failureText } from '../play/common-failure.js';
@@ -79,11 +79,16 @@ export async function evaluatePolicies(run: OpenRun, progress: EvaluationProgres
   progress.evaluated = step;
 }
 
+/**
+ * The event of an evaluation. An episode whose reward failed has no score: it is left out of all means, and counted in
+ * `unscored`. Other failed episodes count as unsolved.
+ */
 export function evaluationEvent(
-  groups: readonly EpisodeGroup[],
+  played: readonly EpisodeGroup[],
   { step, samples, level, by = [], prices = {} }: EvaluationRequest,
   seconds: number,
 ): EvaluationEvent {
+  const groups = scoredGroups(played);
   const slices = Object.fromEntries(
     by.map((field) => {
       const parts = [...divided(groups, field)].map(([value, part]) => [value, scoresOf(part, level)] as const);
@@ -92,9 +97,11 @@ export function evaluationEvent(
   );
   const ofBenchmarks = Object.values(slices[BENCHMARK] ?? {});
   const episodes = groups.flatMap((group) => group.episodes);
-  const failed = episodes.filter(({ failure }) => failure !== undefined).length;
+  const all = played.flatMap((group) => group.episodes);
+  const unscored = all.filter(isUnscored).length;
+  const failed = all.filter(({ failure }) => failure !== undefined).length - unscored;
   const rewards = groups.map(({ episodes }) => mean(episodes.map(({ score }) => score.team)));
-  const agents = agentEvaluations(groups, level, prices);
+  const agents = agentEvaluations(played, groups, level, prices);
   const costs = Object.values(agents).flatMap(({ cost }) => cost ?? []);
   return {
     type: 'evaluation',
@@ -102,6 +109,7 @@ export function evaluationEvent(
     split: 'test',
     samples,
     ...(failed === 0 ? {} : { failed }),
+    ...(unscored === 0 ? {} : { unscored, episodes: all.length }),
     ...scoresOf(groups, level),
     reward: mean(rewards),
     rewardInterval: intervalOf(rewards, level),
@@ -120,12 +128,22 @@ export function evaluationEvent(
   };
 }
 
+/** The groups without episodes that have no score; if no episode has one, the groups as they are. */
+function scoredGroups(played: readonly EpisodeGroup[]): readonly EpisodeGroup[] {
+  const scored = played
+    .map(({ task, episodes }) => ({ task, episodes: episodes.filter((episode) => !isUnscored(episode)) }))
+    .filter(({ episodes }) => episodes.length > 0);
+  return scored.length === 0 ? played : scored;
+}
+
+/** @param played All groups, whose turns are counted @param groups The groups whose rewards are averaged */
 function agentEvaluations(
+  played: readonly EpisodeGroup[],
   groups: readonly EpisodeGroup[],
   level: number,
   prices: Readonly<Record<string, Price>>,
 ): Record<string, AgentEvaluation> {
-  const episodes = groups.flatMap((group) => group.episodes);
+  const episodes = played.flatMap((group) => group.episodes);
   const turns = episodes.flatMap((episode) => episode.turns);
   const agents = [...new Set(turns.map(({ agent }) => agent))].sort();
   return Object.fromEntries(

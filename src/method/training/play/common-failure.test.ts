@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Episode, Failure } from '../../../base/core/episode.js';
-import { commonFailure } from './common-failure.js';
+import { commonFailure, failureKinds } from './common-failure.js';
 
 const groups = (...failures: (Failure | undefined)[]) => {
   const task = { id: 't', data: {} };
@@ -10,7 +10,10 @@ const groups = (...failures: (Failure | undefined)[]) => {
     { task, episodes: episodes.slice(1) },
   ];
 };
-const answer = (line: number): Failure => ({ reason: 'backend', message: `solver: line ${line}: <html>` });
+const answer = (line: number): Failure => ({
+  ...{ reason: 'backend', agent: 'solver' },
+  message: `solver: line ${line}: <html>`,
+});
 const thrown = (message: string, line: number): Failure => ({
   reason: 'error',
   message,
@@ -20,7 +23,8 @@ const thrown = (message: string, line: number): Failure => ({
 describe('the failure that all episodes share', () => {
   it.each<[string, (Failure | undefined)[]]>([
     ['a server that answers a page, apart from numbers', [answer(1), answer(2), answer(30)]],
-    ['errors of one place, with any message', [thrown('no key a', 3), thrown('no key b', 3)]],
+    ['errors at any place, with any message', [thrown('no key a', 3), thrown('no key b', 4)]],
+    ['whatever a server says', [answer(1), { ...answer(1), message: 'solver: log-probs NaN' }]],
     ['the only failure', [answer(1)]],
   ])('is %s', (_, failures) => {
     expect(commonFailure(groups(...failures))).toBe(failures[0]);
@@ -28,11 +32,18 @@ describe('the failure that all episodes share', () => {
 
   it.each<[string, (Failure | undefined)[]]>([
     ['an episode that did not fail', [answer(1), undefined, answer(1)]],
-    ['other places', [thrown('no key', 3), thrown('no key', 4)]],
-    ['other messages', [answer(1), { reason: 'backend', message: 'solver: out of memory' }]],
+    ['other agents', [answer(1), { ...answer(1), agent: 'verifier' }]],
     ['other reasons', [answer(1), { ...answer(1), reason: 'timeout' }]],
     ['no episode at all', []],
   ])('is none with %s', (_, failures) => {
     expect(commonFailure(groups(...failures))).toBeUndefined();
   });
+});
+
+it('failures are counted by reason and agent, the most frequent kind first', () => {
+  const kinds = failureKinds(groups(thrown('a', 1), answer(1), undefined, answer(2)));
+  expect(kinds).toEqual([
+    { kind: 'backend solver', first: answer(1), share: 0.5 },
+    { kind: 'error', first: thrown('a', 1), share: 0.25 },
+  ]);
 });

@@ -1,7 +1,7 @@
 /** The events of a step, from its results. */
 
 import type { AgentStep, EpisodeFailed, Step } from '../../../base/events.js';
-import { type EpisodeGroup, inCanonicalOrder } from '../../../base/nouns.js';
+import { type EpisodeGroup, inCanonicalOrder, isLesson } from '../../../base/nouns.js';
 import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
@@ -55,9 +55,11 @@ export function failureEvents(
 ): EpisodeFailed[] {
   return groups
     .flatMap(({ episodes }) => episodes)
-    .flatMap(({ task, sample, failure }) =>
-      failure === undefined
-        ? []
-        : [{ type: 'episode.failed', step, task: task.id, episode: sample, ...failure, action } as const],
-    );
+    .flatMap((episode) => {
+      const { task, sample, failure } = episode;
+      if (failure === undefined) return [];
+      const { scoring: _, ...told } = failure;
+      const taken = isLesson(episode) ? 'zero' : action;
+      return [{ type: 'episode.failed', step, task: task.id, episode: sample, ...told, action: taken } as const];
+    });
 }

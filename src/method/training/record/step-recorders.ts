@@ -39,14 +39,24 @@ function tokens({ played, learnt, episodes, spending }: RecordedStep): Partial<S
 
 function episodeCounts(groups: readonly EpisodeGroup[]): NonNullable<Step['episodes']> {
   const episodes = groups.flatMap((group) => group.episodes);
-  const refused = new Map<string, number>();
-  for (const [agent, calls] of episodes.flatMap((episode) => Object.entries(episode.refused ?? {})))
-    refused.set(agent, (refused.get(agent) ?? 0) + calls);
+  const refused = callsByAgent(episodes.map((episode) => episode.refused));
+  const unanswered = callsByAgent(episodes.map((episode) => episode.unanswered));
   return {
     played: episodes.length,
     failed: failuresOf(episodes),
-    ...(refused.size === 0 ? {} : { refused: Object.fromEntries([...refused].sort()) }),
+    ...(refused && { refused }),
+    ...(unanswered && { unanswered }),
   };
+}
+
+/** The sums of counts by agent. Undefined if there are none. */
+function callsByAgent(
+  counts: readonly (Readonly<Record<string, number>> | undefined)[],
+): Readonly<Record<string, number>> | undefined {
+  const sums = new Map<string, number>();
+  for (const [agent, calls] of counts.flatMap((count) => Object.entries(count ?? {})))
+    sums.set(agent, (sums.get(agent) ?? 0) + calls);
+  return sums.size === 0 ? undefined : Object.fromEntries([...sums].sort());
 }
 
 function rewards({ episodes }: RecordedStep): Partial<Step> {

@@ -1,7 +1,7 @@
 /** Branches of a step's episodes: each turn that policies learn from is played again in its original context. */
 
 import { mean } from '../../../base/math.js';
-import { type Episode, type EpisodeGroup, type Turn, trainedTurns, turnReward } from '../../../base/nouns.js';
+import { type Episode, type EpisodeGroup, isLesson, type Turn, trainedTurns, turnReward } from '../../../base/nouns.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import type { Playing } from '../run/run-state.js';
 import type { PlayedGroups, Signal, SignalsByTurn } from '../run/signal.js';
@@ -84,7 +84,7 @@ function branchBaselines(
     const ofTurn = rewards.get(of) ?? [];
     rewards.set(of, ofTurn);
     const other = episode.turns.find(({ turn }) => turn === of.turn);
-    if (episode.failure === undefined && other !== undefined) ofTurn.push(turnReward(episode, other));
+    if (isLesson(episode) && other !== undefined) ofTurn.push(turnReward(episode, other));
     else if (failedEpisodes === 'zero') ofTurn.push(0);
   }
   const measured = groups.flatMap(({ episodes }) =>

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
 import type { Turn } from '../../../base/core/episode.js';
-import { openEstimator } from '../../advantage/estimators/index.js';
+import { estimatorOf } from '../../recipe/recipe.js';
 import { together, wantedSignals } from './index.js';
 
 const [first, second] = [{ turn: 0 }, { turn: 1 }] as [Turn, Turn];
@@ -27,6 +27,6 @@ it.each([
   ['gae', { solver: { kl: { coefficient: 1 } } }, ['reference-kl', 'values']],
 ] as const)('%s with %j wants %j', (type, policies, names) => {
   const recipe = tinyRecipe({ advantage: { type }, policies });
-  const settings = { estimator: openEstimator(recipe.advantage), policies: recipe.policies };
+  const settings = { estimator: estimatorOf(recipe), policies: recipe.policies };
   expect(wantedSignals(settings).map(({ name }) => name)).toEqual(names);
 });

@@ -23,7 +23,7 @@ const kinds = { kl: 'k1', abs: 'abs', mse: 'k2', low_var_kl: 'k3' } as const;
 
 describe('the KL in the reward, as in the paper', () => {
   it('has the same token penalties, averages and coefficients', () => {
-    const { cases } = golden<{ cases: Case[] }>('advantages/kl_in_reward.json');
+    const { cases } = golden<{ cases: Case[] }>('advantages/kl_in_reward');
     for (const { id, params, turns, tokenRewards, meanKl: expected, coefAfter } of cases) {
       const tokens = turns.map(({ oldLogprobs, refLogprobs }) =>
         // In double precision, as the original was run.

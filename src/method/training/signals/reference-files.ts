@@ -37,6 +37,17 @@ export function policiesByReference<Held extends Pick<TrainedModel, 'name' | 'se
   return [...groups.values()];
 }
 
+/** The names of the references that a run stores when it begins, and reads when it resumes. */
+export function storedReferences(
+  recipe: Pick<Recipe, 'warmStart'>,
+  trained: readonly Pick<TrainedModel, 'name' | 'settings' | 'backendKey'>[],
+): string[] {
+  if (recipe.warmStart === undefined) return [];
+  return policiesByReference(recipe, trained).flatMap(([{ name, settings }]) =>
+    settings?.kl?.reference.type === 'checkpoint' ? [] : [name],
+  );
+}
+
 /**
  * Opens the references by policy. If the reference is the first weights (also of an untrained adapter), a resumed run
  * makes them again. After a warm start the references are copies of the policies. The store keeps these copies, if

@@ -70,10 +70,18 @@ it("a step's groups are sorted by the team's reward, with the penalties of all a
   expect(kinds).toEqual({ allRight: 2, allWrong: 1, mixed: 1, penaltyOnly: 1 });
 });
 
+it('a group that earns the same without success is all wrong, for the team and for an agent without its own reward', () => {
+  const partly = { reward: 0.2, task: 'partly' };
+  const { episode } = playedTurn(partly);
+  const wrong = { allRight: 0, allWrong: 1, mixed: 0, penaltyOnly: 0 };
+  expect(groupKinds([{ task: episode.task, episodes: [episode, episode] }])).toEqual(wrong);
+  expect(health(partly, partly).groups).toEqual(wrong);
+});
+
 it('ignores the penalties of a frozen agent', () => {
   const episode = (penalty: number) => {
     const turns = [{ penalty: 0 }, { penalty, frozen: true }];
-    return { score: { team: 1 }, turns } as unknown as Episode;
+    return { score: { team: 1, parts: {} }, turns } as unknown as Episode;
   };
   const kinds = groupKinds([{ task: { id: 'a', data: {} }, episodes: [episode(0), episode(0.5)] }]);
   expect(kinds).toEqual({ allRight: 1, allWrong: 0, mixed: 0, penaltyOnly: 0 });

@@ -2,7 +2,14 @@
 
 import type { AgentHealth, GroupKinds } from '../../../base/events.js';
 import { mean } from '../../../base/math.js';
-import { agentReward, type Episode, type EpisodeGroup, type Turn, trainedTurns } from '../../../base/nouns.js';
+import {
+  agentReward,
+  type Episode,
+  type EpisodeGroup,
+  successOf,
+  type Turn,
+  trainedTurns,
+} from '../../../base/nouns.js';
 import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
 
 export interface PlayedTurn {
@@ -23,6 +30,11 @@ export function agentHealth(turns: readonly PlayedTurn[]): Omit<AgentHealth, 'gr
       groups,
       ({ episode, turn }) => agentReward(episode, turn.agent),
       ({ turn }) => turn.penalty,
+      // An agent's own reward has no success: there a reward above 0 is right.
+      ({ episode, turn }) => {
+        const reward = episode.score.agents?.[turn.agent];
+        return reward === undefined ? successOf(episode) : Number(reward > 0);
+      },
     ),
   };
 }
@@ -41,12 +53,13 @@ function duplicates(turns: readonly PlayedTurn[]): number {
   return repeated.length / Math.max(1, turns.length);
 }
 
-/** Groups of episodes by the team's reward. */
+/** Groups of episodes by the team's reward; right is a group whose episodes succeed. */
 export function groupKinds(groups: readonly EpisodeGroup[]): GroupKinds {
   return kindsOf(
     groups.map(({ episodes }) => episodes),
     ({ score }) => score.team,
     (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, 0),
+    successOf,
   );
 }
 
@@ -54,9 +67,11 @@ function kindsOf<Member>(
   groups: readonly (readonly Member[])[],
   outcomeOf: (member: Member) => number,
   penaltyOf: (member: Member) => number,
+  successFor: (member: Member) => number,
 ): GroupKinds {
   const outcomes = groupOutcomes(groups.length, {
     outcome: columnOf(groups, outcomeOf),
+    success: columnOf(groups, successFor),
     reward: columnOf(groups, (member) => outcomeOf(member) - penaltyOf(member)),
   });
   const { allRight, allWrong, mixed, penaltiesOnly } = countKinds(outcomes);

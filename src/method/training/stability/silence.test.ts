@@ -71,6 +71,24 @@ describe('Silence', () => {
     ['all wrong', { groups: wrong }, [], /4 groups earn the same, because none of them succeeds.*longer warm start/],
     ['all right', { groups: { ...wrong, allWrong: 0, allRight: 4 } }, [], /all of them succeed.*Harder tasks/],
     ['equal', { groups: { ...wrong, allRight: 4 } }, [], /each of 8 groups earn the same.*medium difficulty/],
+    [
+      'mostly failed',
+      { episodes: { played: 32, failed: 30 }, groups: { ...wrong, allRight: 2 } },
+      [],
+      /30 of 32 episodes failed/,
+    ],
+    [
+      'nobody called',
+      { agents: {}, episodes: { played: 8, failed: 0 } },
+      [],
+      /`play` called no agent in any of 8 episodes/,
+    ],
+    [
+      'nothing awaited',
+      { agents: {}, episodes: { played: 8, failed: 0, unanswered: { solver: 8 } } },
+      [],
+      /before its calls of 'solver' were answered: `await` them/,
+    ],
     ['failed', { episodes: { played: 8, failed: 8 } }, [], /every episode failed/],
     ['filtered', { filter: filterOf(0) }, [], /training\.filter left none of 8 groups/],
   ])('says why: %s', (_, changes, learns, expected) => {

@@ -1,6 +1,7 @@
 /** Steps without learning: no turn has an advantage, or the turns of one agent have none for many steps. */
 import type { AgentStep, Step, Warning } from '../../../base/events.js';
 import { isSilent, percent, ROUNDING } from '../../../base/host.js';
+import { isGreedy } from '../../../engine/contract.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Updates } from '../update/update-result.js';
 
@@ -74,6 +75,13 @@ function reasonOf({ agents, training }: Learners, { groups, filter, episodes, ag
   const count = groups.allRight + groups.allWrong + groups.mixed;
   if (episodes !== undefined && episodes.failed === episodes.played)
     return 'every episode failed; the events of the failures have the reasons';
+  if (episodes !== undefined && episodes.failed > episodes.played / 2)
+    return `${episodes.failed} of ${episodes.played} episodes failed; the events of the failures have the reasons`;
+  const [unanswered] = Object.entries(episodes?.unanswered ?? {});
+  if (unanswered !== undefined && Object.keys(played).length === 0)
+    return `\`play\` returned before its calls of '${unanswered[0]}' were answered: \`await\` them`;
+  if (episodes !== undefined && episodes.played > 0 && Object.keys(played).length === 0)
+    return `\`play\` called no agent in any of ${episodes.played} episodes; what no agent wrote cannot be learnt`;
   if (filter?.kept === 0)
     return `training.filter left none of ${filter.played} groups. ${remedyForSameness(agents, training.groupSize)}`;
   if (Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING))
@@ -103,7 +111,7 @@ export const remedies = {
 export function remedyForSameness(agents: Recipe['agents'], groupSize: number, repeated = 0): string {
   if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
   const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
-  if (temperatures.every((temperature) => temperature === 0))
+  if (temperatures.every(isGreedy))
     return 'A temperature above 0: at temperature 0 the episodes of a task are all the same.';
   if (repeated > 0.5)
     return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature, or a shorter warm start.`;

@@ -25,6 +25,24 @@ export function gapWarnings(
 }
 
 /**
+ * A warning for each agent whose calls `play` does not wait for. It is given in the first step: a mistake in a team shows
+ * there, and a team that drops calls on purpose reads it once.
+ */
+export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
+  if (step !== 1) return [];
+  const episodes = all.flatMap((group) => group.episodes);
+  const agents = new Set(episodes.flatMap(({ unanswered = {} }) => Object.keys(unanswered)));
+  return [...agents].sort().map((agent) => {
+    const left = episodes.filter(({ unanswered = {} }) => agent in unanswered);
+    const [first] = left;
+    return {
+      ...{ type: 'warning', code: 'calls.unanswered', step, agent },
+      message: `step 1: in ${left.length} of ${episodes.length} episodes, such as ${first?.task.id}/${first?.sample}, \`play\` returned before a call of '${agent}' was answered. The call was cancelled and is no turn. If that is not on purpose, \`await\` the call.`,
+    };
+  });
+}
+
+/**
  * A warning about weights for parts of the reward that no episode has. It is given once; the name is probably misspelt.
  */
 export function partWarnings(

@@ -59,6 +59,8 @@ const parts = {
   }),
   /** The estimator's state after the last complete step. */
   estimator: plainNumbers(),
+  /** The steps in a row in which most, or all, episodes failed, by kind of failure. */
+  failing: plainNumbers(),
   /** The success that a curriculum predicts, by level. */
   predictions: plainNumbers(),
   /** The hash of the warm start in the cache. Undefined without a warm start. */

@@ -2,7 +2,7 @@ import type { Spike, Step, Warning } from '../../../base/events.js';
 import type { Played } from '../play/played.js';
 import type { TrainingRun } from '../run/run-state.js';
 import { estimatorHints } from '../stability/estimator-hints.js';
-import { gapWarnings, partWarnings } from '../stability/step-warnings.js';
+import { awaitWarnings, gapWarnings, partWarnings } from '../stability/step-warnings.js';
 import type { Progress } from '../state/progress.js';
 import type { Learnt } from '../update/learnt.js';
 
@@ -23,6 +23,7 @@ export function judgeStep(
   const { events, fatal } = watch.judge(recorded, advantages, updates);
   const silence = watch.silence.judge(recorded, updates);
   const hints = [
+    ...awaitWarnings(played),
     ...partWarnings(training, played),
     ...gapWarnings(played, updates, training.logprobGap),
     ...estimatorHints({ estimator, groupSize: training.groupSize }, played.step, advantages),

@@ -34,7 +34,6 @@ export async function estimateAdvantages(
 ): Promise<Omit<EstimatedStep, 'keepRatios'>> {
   const turns = learners.map((learner) => ({ learner, chains: learner.turns(kept) }));
   const signals = await scoreSignals(wanted, turns, progress.kl, extra);
-  const { agents, training } = recipe;
-  const advantages = stepAdvantages({ estimator, agents, training }, kept, signals, progress.estimator);
+  const advantages = stepAdvantages({ estimator, agents: recipe.agents }, kept, signals, progress.estimator);
   return { step, turns, signals, advantages };
 }

@@ -1,7 +1,7 @@
 import { TrainingError } from '../../../base/errors.js';
 import type { Step } from '../../../base/events.js';
-import { commonFailure, failureText } from '../play/common-failure.js';
 import { predictionsAfter } from '../play/curriculum.js';
+import { failuresAfter, failureWarnings, fatalFailure } from '../play/lasting-failures.js';
 import type { Played } from '../play/played.js';
 import { keepStep } from '../record/kept-episodes.js';
 import { failureEvents } from '../record/step-event.js';
@@ -11,17 +11,18 @@ import type { Learnt } from '../update/learnt.js';
 import { judgeStep } from './judge-step.js';
 import { stepEvents } from './step-events.js';
 
-/** If all episodes of a step failed in the same way, records the step and ends the run. @throws TrainingError then */
+/** If all episodes of a step failed, and further steps would too, records the step and ends the run. @throws TrainingError then */
 export async function refuseCommonFailure(
   { recipe: { training } }: Pick<TrainingRun, 'recipe'>,
+  { failing }: Pick<Progress, 'failing'>,
   log: RunLog,
   played: Played,
 ): Promise<void> {
-  const common = commonFailure(played.all);
-  if (common === undefined) return;
+  const fatal = fatalFailure(failing, played);
+  if (fatal === undefined) return;
   for (const event of failureEvents(played.all, played.step, training.failedEpisodes)) log.emit(event);
   await keepStep(training, log, played);
-  throw new TrainingError(`every episode of step ${played.step} failed alike: ${failureText(common)}`);
+  throw new TrainingError(fatal);
 }
 
 /** Sets the progress of a run to the end of a step. */
@@ -49,7 +50,8 @@ export async function recordStep(
 ): Promise<void> {
   const recorded = stepEvents(run, played, learnt);
   const { events, fatal } = judgeStep(run, progress, recorded.at(-1) as Step, played, learnt);
-  for (const event of [...recorded, ...events]) log.emit(event);
+  for (const event of [...recorded, ...events, ...failureWarnings(progress.failing, played)]) log.emit(event);
+  progress.failing = failuresAfter(progress.failing, played);
   await keepStep(run.recipe.training, log, played, learnt);
   if (fatal !== undefined) throw new TrainingError(fatal);
 }

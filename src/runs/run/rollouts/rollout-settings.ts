@@ -4,9 +4,10 @@ import type { AgentSettings, RolloutSettings } from '../../../teams/rollout.js';
 
 /** The settings of a recipe's rollouts. */
 export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutSettings {
-  const { maxTurns, partWeights, episodeTimeoutMs: timeoutMs, concurrency, maxOutcomeBytes } = recipe.training;
+  const { maxTurns, partWeights, rewardRetries, concurrency, maxOutcomeBytes, ...training } = recipe.training;
   const agents = agentSettings(recipe, speakerOf);
-  return { agents, seed: recipe.seed, maxTurns, partWeights, timeoutMs, concurrency, maxOutcomeBytes };
+  const limits = { maxTurns, timeoutMs: training.episodeTimeoutMs, concurrency, maxOutcomeBytes };
+  return { agents, seed: recipe.seed, partWeights, rewardRetries, ...limits };
 }
 
 function agentSettings(recipe: Recipe, speakerOf: Assignment['speakerOf']): Record<string, AgentSettings> {

@@ -7,7 +7,7 @@ import type { Host, PlayProgress, RunListener } from '../../../base/host.js';
 import { nodeFiles, nodeHost } from '../../../base/platform.js';
 import type { RecipeDefinition } from '../../../method/recipe.js';
 import { type Recipe, recipeJson } from '../../../method/recipe.js';
-import { codeOf, type LoadedRecipe } from '../../../method/recipe-files.js';
+import { codeOf, type LoadedRecipe, withoutRemoved } from '../../../method/recipe-files.js';
 import {
   type AblationRecord,
   defaultRunPath,
@@ -20,7 +20,7 @@ import { type ParetoPicture, paretoPicture } from '../../analysis/aims/pareto-fr
 import { metricDifferences, type PairedDifference, pairedDifferences } from '../../analysis/paired-differences.js';
 import { resolveRecipe } from '../../composition/resolve-recipe.js';
 import { prepareTasks } from '../../run/open-run.js';
-import { load, runRecord } from '../../run/request.js';
+import { load, requireReferences, runRecord } from '../../run/request.js';
 import { functionsListener, type ListenerOptions, RunListeners } from '../../run/run-listeners.js';
 import { type RunPlace, startRun, thisProcess } from '../../run/start-run.js';
 import { requestedTrackers } from '../../trackers/index.js';
@@ -255,6 +255,7 @@ async function perform(
   try {
     await startRun(run, { place, host, listeners }, async () => {
       const checkpoint = await run.latestCheckpoint();
+      if (checkpoint !== undefined) await requireReferences(run, planned.recipe);
       if (begun) await run.rewind(checkpoint);
       const recipe = { ...planned.recipe, sinks: [] };
       return { recipe, checkpoint, onReady: (events) => options.onBegin?.(planned, events) };
@@ -287,7 +288,10 @@ function listenerOf(
 async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
   if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
   const { record } = await RunDirectory.open(path);
-  if (record.recipe.codeHash !== codeHash || contentHash(record.resolved) !== contentHash(recipeJson(recipe)))
+  if (
+    record.recipe.codeHash !== codeHash ||
+    contentHash(withoutRemoved(record.resolved)) !== contentHash(recipeJson(recipe))
+  )
     throw new RunError(`${path} was made with other settings; choose another directory with --run`);
 }
 

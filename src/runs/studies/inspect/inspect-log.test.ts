@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { comparableEstimators } from '../../../method/advantage/analysis/compared-estimators.js';
-import { estimateAdvantages } from '../../../method/advantage/estimate.js';
 import { openEstimator } from '../../../method/advantage/estimators/index.js';
 import { predictedInflation } from '../../../method/advantage/inflation.js';
 import { TurnBatch } from '../../../method/advantage/turn-batch.js';
+import { estimateAdvantages } from '../../composition/estimate-advantages.js';
 import type { Log } from './collect-turns.js';
 import { comparableEstimator, inspect } from './inspect-log.js';
 

@@ -12,11 +12,11 @@ import {
   type Column,
   comparableEstimators,
   countKinds,
-  type Estimator,
   explainInflation,
   type Groups,
   groupOutcomes,
   type KindCounts,
+  type MethodEstimator,
   openEstimator,
   ownShares,
   predictedInflation,
@@ -62,7 +62,7 @@ export interface Inspection {
 }
 
 /** @throws ArgumentError with a turn for which an estimator cannot be computed */
-export function inspect(log: Log, estimators: readonly Estimator[] = usualEstimators): Inspection {
+export function inspect(log: Log, estimators: readonly MethodEstimator[] = usualEstimators): Inspection {
   const { batch, logged } = log;
   const compared: [string, Advantages][] = estimators.map((one) => [one.type, openEstimator(one).compute(batch)]);
   if (logged !== undefined) compared.unshift(['logged', logged]);
@@ -80,7 +80,7 @@ export function inspect(log: Log, estimators: readonly Estimator[] = usualEstima
 }
 
 /** The estimator of this name, if a log is enough to compute it. @throws ArgumentError with the possible names */
-export function comparableEstimator(name: string): Estimator {
+export function comparableEstimator(name: string): MethodEstimator {
   const estimator = comparableEstimators.find(({ type }) => type === name);
   if (estimator !== undefined) return estimator;
   const types = comparableEstimators.map(({ type }) => type).join(', ');

@@ -23,7 +23,7 @@ describe('extractBoxed', () => {
 
   it('agrees with the original', () => {
     type Case = { text: string; answer: string | null };
-    for (const { text, answer } of golden<{ cases: Case[] }>('grading/boxed.json').cases) {
+    for (const { text, answer } of golden<{ cases: Case[] }>('grading/boxed').cases) {
       expect(extractBoxed(text), text).toBe(answer);
     }
   });

@@ -214,7 +214,7 @@ describe('gradeMath against the originals', () => {
   it('takes an answer for the same however the original respells it', () => {
     type Case = { text: string; mathd: string };
     // The original loses the row break of a matrix, and the rest is not a matrix.
-    const cases = golden<{ cases: Case[] }>('grading/math_normalize.json').cases.filter(
+    const cases = golden<{ cases: Case[] }>('grading/math_normalize').cases.filter(
       ({ text }) => !text.includes('pmatrix'),
     );
     expect(cases).toHaveLength(29);
@@ -223,7 +223,7 @@ describe('gradeMath against the originals', () => {
 
   type Pair = { prediction: string; reference: string; expected: boolean; intended: boolean };
   const grade = (file: string, verdict: 'expected' | 'intended') =>
-    golden<{ pairs: Pair[] }>(`grading/${file}.json`).pairs.map((pair) => ({
+    golden<{ pairs: Pair[] }>(`grading/${file}`).pairs.map((pair) => ({
       ...pair,
       right: pair[verdict],
       got: gradeMath(pair.prediction, pair.reference),

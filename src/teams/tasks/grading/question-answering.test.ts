@@ -27,7 +27,7 @@ describe('question answering', () => {
 
   it('agrees with SQuAD and Search-R1', () => {
     type Pair = { prediction: string; golds: string[]; normalized: string; exactMatch: number; squadF1: number };
-    for (const pair of golden<{ pairs: Pair[] }>('grading/qa.json').pairs) {
+    for (const pair of golden<{ pairs: Pair[] }>('grading/qa').pairs) {
       expect(normalizeAnswer(pair.prediction)).toBe(pair.normalized);
       expect(Number(exactMatch(pair.prediction, pair.golds)), pair.prediction).toBe(pair.exactMatch);
       expect(tokenF1(pair.prediction, pair.golds), pair.prediction).toBeCloseTo(pair.squadF1, 12);

@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import { unlessAborted } from '../../../base/async.js';
 import { ArgumentError, issuesText, messageOf } from '../../../base/errors.js';
-import { excerpt } from '../../../base/host.js';
+import { excerpt, waitMs } from '../../../base/host.js';
 import { webRequest } from '../../../base/platform.js';
 import { cached } from './cached.js';
 import { passageOf } from './corpus.js';
@@ -130,7 +130,7 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
         signal.throwIfAborted();
         if (!(error instanceof Transient)) throw new Error(`${endpoint}: ${excerpt(messageOf(error), 1000)}`);
         if (tried > retries) throw new Error(`${endpoint}: ${error.message} (${tried} attempts)`);
-        await unlessAborted(sleep(retryDelayMs * 2 ** (tried - 1)), signal);
+        await unlessAborted(sleep(waitMs(retryDelayMs * 2 ** (tried - 1))), signal);
       }
     }
   };

@@ -9,6 +9,7 @@ import {
   savedAnswer,
   stepAnswer,
 } from '../wire/answers.js';
+import { checkedSample } from '../wire/datum.js';
 import { score, sendPasses } from '../wire/passes.js';
 import type { TinkerClient } from '../wire/tinker-client.js';
 
@@ -80,9 +81,24 @@ export class ProbedModel {
       prompt_logprobs: true,
       type: 'sample',
     };
-    return (await this.client.submit('asample', body, { repeatable: true })).result(sampleAnswer);
+    const submitted = await this.client.submit('asample', body, { repeatable: true });
+    const answer = await submitted.result(sampleAnswer);
+    const request = {
+      prompt: tokens,
+      temperature,
+      topP: 1,
+      topK: 0,
+      maxTokens: 8,
+      stopTokens: [],
+      key: [0, 1],
+    } as const;
+    const source = { server: 'the server', policy: this.model.name };
+    return { ...checkedSample(answer, request, ANY_MODEL, source), promptLogprobs: answer.prompt_logprobs };
   }
 }
+
+/** The sizes of the server's model are not known here. */
+const ANY_MODEL = { vocabSize: 2 ** 31, context: 2 ** 31 };
 
 /** Dropout and rounding may change a norm by this fraction of it. */
 export const TOLERANCE = 0.25;

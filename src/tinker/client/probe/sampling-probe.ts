@@ -18,12 +18,9 @@ export async function probeSampling(probed: ProbedModel): Promise<SamplingProfil
   const before = (await probed.score(LONG))[0] as Float32Array;
   const session = await probed.snapshot();
   const answer = await probed.sample(session, prompt, 0.5);
-  const sampled = answer.sequences[0] as (typeof answer.sequences)[number];
-  const [scored] = await probed.score(Int32Array.from([...prompt, ...sampled.tokens]));
-  const gaps = sampled.tokens.map((_, t) =>
-    Math.abs((sampled.logprobs?.[t] ?? Number.NaN) - (scored?.[prompt.length + t] as number)),
-  );
-  const length = answer.prompt_logprobs?.length ?? 0;
+  const [scored] = await probed.score(Int32Array.from([...prompt, ...answer.tokens]));
+  const gaps = answer.logprobs.map((logprob, t) => Math.abs(logprob - (scored?.[prompt.length + t] as number)));
+  const length = answer.promptLogprobs?.length ?? 0;
   return {
     loggedTemperature: Math.max(...gaps) < EQUAL_LOGPROBS ? 'one' : 'sampling',
     promptLogprobs: length === 0 ? 'none' : length === prompt.length ? 'all' : 'after-first',
@@ -43,9 +40,9 @@ async function isolates(probed: ProbedModel, session: string, before: Float32Arr
     await step.result(stepAnswer);
   }
   const trained = (await probed.score(LONG))[0] as Float32Array;
-  const { prompt_logprobs } = await probed.sample(session, [...LONG], 1);
+  const { promptLogprobs } = await probed.sample(session, [...LONG], 1);
   const after = (await probed.score(LONG))[0] as Float32Array;
-  const old = prompt_logprobs?.slice(-(LONG.length - 1));
+  const old = promptLogprobs?.slice(-(LONG.length - 1));
   if (old === undefined || old.length === 0) return false; // cannot be measured, so drmas does not rely on it
   const distance = (a: Float32Array, b: ArrayLike<number | null>) => {
     let sum = 0;

@@ -46,8 +46,9 @@ export const sampleAnswer = z.object({
   sequences: z
     .array(
       z.object({
-        tokens: z.array(z.int().min(0)),
-        logprobs: numbers.nullish(),
+        /** Checked with the model's vocabulary (`checkedAnswer`). */
+        tokens: z.array(z.unknown()),
+        logprobs: z.array(z.unknown()).nullish(),
         stop_reason: z.enum(['stop', 'length']),
       }),
     )

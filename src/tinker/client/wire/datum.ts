@@ -1,21 +1,26 @@
 /**
  * Converts samples to the protocol's datums. T tokens become T - 1 inputs and as many targets: each input's next token.
  */
+import type { z } from 'zod';
 import { BackendError } from '../../../base/errors.js';
 import type { TrainingSample } from '../../../base/nouns.js';
+import {
+  type AnswerSource,
+  checkedAnswer,
+  idFault,
+  logprobFault,
+  type SequenceLimits,
+} from '../../../engine/backends.js';
+import { type GenerateRequest, isGreedy } from '../../../engine/contract.js';
 import type { GradientPath } from '../server-profile.js';
-import type { Datum, PassInput, Tensor } from './answers.js';
+import type { Datum, PassInput, sampleAnswer, Tensor } from './answers.js';
 import { TinkerError } from './tinker-failure.js';
 
 /**
  * The limits of sequences for a server's model. Servers also accept other sequences, and then break or train on
  * something else.
  */
-export interface Limits {
-  readonly vocabSize: number;
-  /** Longest sequence in tokens. */
-  readonly context: number;
-}
+export type Limits = SequenceLimits;
 
 /** @throws BackendError for a sequence or a token that a server would silently pad, cut or turn into NaN */
 export function requireTokens(tokens: ArrayLike<number>, { vocabSize, context }: Limits, least: number): void {
@@ -23,9 +28,8 @@ export function requireTokens(tokens: ArrayLike<number>, { vocabSize, context }:
   if (length < least) throw new BackendError(`expected at least ${least} tokens, got ${length}`);
   if (length > context) throw new BackendError(`${length} tokens do not fit the model's context of ${context}`);
   for (let t = 0; t < length; t++) {
-    const id = tokens[t] as number;
-    if (!Number.isInteger(id) || id < 0 || id >= vocabSize)
-      throw new BackendError(`token ${t} is ${id}, which is not in the vocabulary of ${vocabSize}`);
+    const fault = idFault(tokens[t], vocabSize);
+    if (fault !== undefined) throw new BackendError(`token ${t} is ${fault}`);
   }
 }
 
@@ -38,7 +42,7 @@ export function requireSample(sample: TrainingSample, limits: Limits): void {
   requireTokens(tokens, limits, 2);
   for (const [name, { length }] of Object.entries({ mask, behaviourLogprobs, advantages }))
     if (length !== tokens.length) throw new BackendError(`${name} has ${length} entries, tokens ${tokens.length}`);
-  if (temperature !== 1 && temperature !== 0)
+  if (temperature !== 1 && !isGreedy(temperature))
     throw new BackendError(`a Tinker server computes log-probs at temperature 1, the sample's is ${temperature}`);
   if (mask[0] !== 0)
     throw new BackendError('the first token of a sample cannot be predicted: there is no token before it');
@@ -81,14 +85,26 @@ export function finite(value: number | null | undefined, what: string): number {
   throw new TinkerError('malformed', `${what} is not a finite number`);
 }
 
-/** Rounding may make the log-prob of a certain token exceed 0 by this much. */
-const MOST_ABOVE_CERTAIN = 0.01;
-
-/** @throws TinkerError `malformed` as `finite` does, and for a log-prob that exceeds 0 by more than rounding */
+/** @throws TinkerError `malformed` if it is not finite, or exceeds 0 by more than rounding */
 export function finiteLogprob(value: number | null | undefined, what: string): number {
-  const logprob = finite(value, what);
-  if (logprob <= MOST_ABOVE_CERTAIN) return logprob;
-  throw new TinkerError('malformed', `${what} is ${logprob}, expected at most 0`);
+  const fault = logprobFault(value);
+  if (fault !== undefined) throw new TinkerError('malformed', `${what} is ${fault}`);
+  return value as number;
+}
+
+/** The first response of a reply. @throws BackendError as `checkedAnswer` does */
+export function checkedSample(
+  { sequences }: z.output<typeof sampleAnswer>,
+  request: GenerateRequest,
+  limits: Limits,
+  source: Pick<AnswerSource, 'server' | 'policy'>,
+) {
+  const [{ tokens, logprobs }] = sequences as [(typeof sequences)[number]];
+  return checkedAnswer({ tokens, logprobs: logprobs ?? [] }, request, limits, {
+    ...source,
+    tokenField: (t) => `sequences[0].tokens[${t}]`,
+    logprobField: (t) => `sequences[0].logprobs[${t}]`,
+  });
 }
 
 /** A sequence, and the gradient of a loss with respect to its tokens' log-probs. */

@@ -25,7 +25,7 @@ export async function retrieve<S extends z.ZodType>(
   for (;;) {
     const polled = performance.now();
     try {
-      const answer = await http.once('retrieve_future', { request_id: request.id });
+      const answer = await http.once('retrieve_future', { request_id: request.id }, deadline - polled);
       const failure = failureIn(request.name, answer);
       if (failure === undefined) return read(request.name, schema, answer);
       if (failure !== 'pending') throw failure;
@@ -36,10 +36,10 @@ export async function retrieve<S extends z.ZodType>(
       if (!again) throw named(request.name, error);
     }
     const now = performance.now();
-    if (now > deadline) throw new TinkerError('late', `${request.name}: no result within ${http.timing.total} s`);
+    if (now >= deadline) throw new TinkerError('late', `${request.name}: no result within ${http.timing.total} s`);
     // A long poll that was held needs no pause.
     pause = now - polled > LONGEST_PAUSE_MS ? SHORTEST_PAUSE_MS : Math.min(pause * 1.5, LONGEST_PAUSE_MS);
-    await sleep(pause, undefined, { signal: http.signal }).catch(() => {});
+    await sleep(Math.min(pause, deadline - now), undefined, { signal: http.signal }).catch(() => {});
   }
 }
 

@@ -10,7 +10,7 @@ import { failureOf, isKind, TinkerError } from './tinker-failure.js';
 export interface Timing {
   /** After this time a poll for a result, or any other single request, is abandoned and sent again. */
   readonly request: number;
-  /** After this time a pending result counts as failed. */
+  /** After this time a pending result counts as failed, and a request without an answer is given up. */
   readonly total: number;
   readonly heartbeat: number;
   /** Pause before the first retry. It doubles with each retry. */
@@ -58,8 +58,11 @@ export class Http {
     this.#headers = { accept: 'application/json', ...(apiKey && { 'x-api-key': apiKey.reveal() }) };
   }
 
-  /** One request, without retries. It uses GET if `body` is undefined. */
-  async once(path: string, body: unknown): Promise<unknown> {
+  /**
+   * One request, without retries. It uses GET if `body` is undefined.
+   * @param leftMs Milliseconds until the deadline of the work that the request belongs to
+   */
+  async once(path: string, body: unknown, leftMs = this.timing.total * 1000): Promise<unknown> {
     let response: WebAnswer;
     try {
       const init =
@@ -70,7 +73,7 @@ export class Http {
               headers: { ...this.#headers, 'content-type': 'application/json' },
               body: JSON.stringify(body),
             };
-      const timeoutMs = this.timing.request * 1000;
+      const timeoutMs = Math.max(1, Math.min(this.timing.request * 1000, leftMs));
       const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs, secret: this.#secret, signal: this.signal };
       response = await webRequest(`${this.#root}/${path}`, { ...init, ...limits });
     } catch (error) {
@@ -94,7 +97,7 @@ export class Http {
 
   /**
    * Sends a request, and repeats it with back-off while the server is busy or absent. If the reply was lost on the way,
-   * the request is sent again only if it is `repeatable`.
+   * the request is sent again only if it is `repeatable`. All attempts together end with the total deadline.
    */
   async ask<S extends z.ZodType>(
     path: string,
@@ -102,15 +105,20 @@ export class Http {
     schema: S,
     { repeatable }: { readonly repeatable: boolean },
   ): Promise<z.output<S>> {
-    const answer = await pRetry(() => this.once(path, body), {
+    const start = performance.now();
+    const leftMs = () => this.timing.total * 1000 - (performance.now() - start);
+    const answer = await pRetry(() => this.once(path, body, leftMs()), {
       retries: this.timing.retries,
       minTimeout: this.timing.backOff * 1000,
       maxTimeout: LONGEST_BACK_OFF_MS,
       randomize: true,
       signal: this.signal,
+      maxRetryTime: this.timing.total * 1000,
       shouldRetry: ({ error }) => isKind(error, 'busy') || (repeatable && isKind(error, 'unreachable')),
     }).catch((error: unknown) => {
       this.#throwIfClosed();
+      if (leftMs() <= 0 && isKind(error, 'busy', 'unreachable'))
+        throw new TinkerError('unreachable', `${error.message}; not answered within ${this.timing.total} s`);
       throw error;
     });
     return read(path, schema, answer);

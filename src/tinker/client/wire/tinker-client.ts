@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { waitMs } from '../../../base/host.js';
 import { capabilitiesAnswer, futureAnswer, heartbeatAnswer, sessionAnswer } from './answers.js';
 import { retrieve } from './futures.js';
 import { Http, type HttpOptions } from './http.js';
@@ -68,7 +69,7 @@ export class TinkerClient {
     const body = { tags: [], user_metadata: {}, sdk_version: PROTOCOL_VERSION, type: 'create_session' };
     const { session_id } = await this.#http.ask('create_session', body, sessionAnswer, { repeatable: true });
     if (!this.#sessions.includes(session_id)) this.#sessions.push(session_id);
-    this.#heartbeat ??= setInterval(() => void this.#beat(), this.#http.timing.heartbeat * 1000).unref();
+    this.#heartbeat ??= setInterval(() => void this.#beat(), waitMs(this.#http.timing.heartbeat * 1000)).unref();
     return session_id;
   }
 

@@ -5,7 +5,7 @@
 
 import { type RandomKey, uniformAt } from '../../../../base/math.js';
 import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
-import type { Sampling } from '../../../contract/sampling.js';
+import { type Sampling, scaleOfDraws } from '../../../contract/sampling.js';
 import { Arena, type Columns } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats, Integers } from '../../../tensor/memory.js';
@@ -96,7 +96,7 @@ export class CachedDecoder {
       requests.forEach(({ request, tokens }, i) => {
         integers[3 * stride + i] = request.topK;
         floats[4 * stride + i] = uniformAt(request.key, tokens.length);
-        floats[5 * stride + i] = request.temperature === 0 ? 0 : 1 / request.temperature;
+        floats[5 * stride + i] = scaleOfDraws(request.temperature);
         floats[6 * stride + i] = request.topP;
       });
     });

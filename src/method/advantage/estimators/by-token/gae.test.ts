@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TurnRecord } from '../../../../base/core/advantage.js';
 import { whiten } from '../../../../base/core/statistics.js';
-import { estimateAdvantages, estimateStep } from '../../estimate.js';
+import { estimateAdvantages } from '../../../../runs/composition/estimate-advantages.js';
+import { estimateStep } from '../../estimate.js';
 import { everyToken } from './token-rewards.js';
 
 const gae = (choices: object = {}) =>

@@ -150,6 +150,7 @@ function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvan
   const agentOf = ({ turn }: { readonly turn: Turn }) => turn.agent;
   const outcomes = groupOutcomes(groups.length, {
     outcome: columnOf(episodes, ({ score }) => score.team),
+    success: columnOf(episodes, successOf),
     earned: columnOf(turns, ({ episode, turn }) => turnReward(episode, turn) + turn.penalty, agentOf),
     reward: columnOf(turns, ({ episode, turn }) => turnReward(episode, turn), agentOf),
   });

@@ -1,0 +1,277 @@
+/** Compares an episode that a worker hands in with the answers that the run itself sampled for it. */
+import { z } from 'zod';
+import { isObject, isSmall, messageOf, parseAt } from '../../base/errors.js';
+import type { Episode, Turn } from '../../base/nouns.js';
+import type { GenerateRequest, Generation, Sampling, TextRequest, Utterance } from '../../engine/contract.js';
+import {
+  type AgentSettings,
+  finiteReward,
+  isCallName,
+  nameOf,
+  type PlayRequest,
+  type RolloutContext,
+  type SpeakerRequest,
+  withoutStop,
+} from '../../teams/rollout.js';
+
+/** An answer that the run gave to a worker, with its request. */
+interface Answered {
+  readonly policy: string;
+  readonly request: SpeakerRequest;
+  readonly answer: Generation | Utterance;
+}
+
+/** The answers that the run has given for one episode, by the names of the calls. */
+export class AnsweredCalls {
+  readonly #byName = new Map<string, Answered[]>();
+
+  add(policy: string, request: SpeakerRequest, answer: Generation | Utterance): void {
+    const name = 'key' in request ? nameOf(request.key) : seedName(request.seed);
+    this.#byName.set(name, [...(this.#byName.get(name) ?? []), { policy, request, answer }]);
+  }
+
+  /** The answers to the call of a turn; several if the call was repeated. */
+  of(id: string): readonly Answered[] {
+    return this.#byName.get(id) ?? this.#byName.get(seedName(Number.parseInt(id.slice(0, 8), 16) >>> 1)) ?? [];
+  }
+}
+
+/** An endpoint's request has no key, only the seed that follows from it. */
+const seedName = (seed: number) => `seed ${seed}`;
+
+const text = z.string();
+const count = z.int().min(0);
+const ids = z.array(count);
+const tally = z.object({ promptTokens: count.optional(), responseTokens: count.optional() });
+const reasons = ['error', 'overlong', 'timeout', 'too-many-turns', 'reward', 'backend'] as const;
+
+const turnSchema = z.object({
+  id: z.string().regex(/^[0-9a-f]{16}$/),
+  agent: text,
+  policy: text,
+  policyVersion: count,
+  turn: count,
+  call: count,
+  messages: z.array(z.object({ content: text })),
+  observation: text.optional(),
+  envStep: count.optional(),
+  prompt: ids,
+  response: ids,
+  logprobs: z.array(z.number()),
+  temperature: z.number(),
+  finishReason: z.enum(['stop', 'length']),
+  text,
+  history: z.object({ exact: count, byText: count, byCalls: count, foreign: count }).optional(),
+  ignored: z.array(text).optional(),
+  tools: z.array(z.object({ name: text })).optional(),
+  prefilled: count.optional(),
+  content: text.optional(),
+  reasoning: text.optional(),
+  toolCalls: z.array(z.object({ id: text, name: text, arguments: text })).optional(),
+  valid: z.boolean(),
+  penalty: z.number(),
+  frozen: z.literal(true).optional(),
+  judging: z.literal(true).optional(),
+  endpoint: tally.optional(),
+  stepReward: z.number().optional(),
+  duration: z.number().min(0).optional(),
+});
+
+/** The form of an episode. Further fields are kept: values are the team's. */
+const episodeSchema = z.object({
+  task: z.object({ id: text }),
+  sample: count,
+  turns: z.array(turnSchema),
+  score: z.object({
+    team: z.number(),
+    agents: z.custom(isObject, 'expected rewards by agent'),
+    parts: z.custom(isObject, 'expected rewards by part'),
+    agentParts: z.custom(isObject, 'expected parts by agent').optional(),
+    success: z.number().min(0).max(1).optional(),
+    metrics: z.custom(isObject, 'expected numbers by name').optional(),
+  }),
+  log: z
+    .array(z.object({ name: text }))
+    .max(1000)
+    .optional(),
+  refused: z.custom(isObject, 'expected counts by agent').optional(),
+  failure: z.object({ reason: z.enum(reasons), message: text, stack: text.optional() }).optional(),
+});
+
+/** An episode that the run waits for: its request, and the answers that the run has given for it. */
+export interface AwaitedEpisode {
+  readonly context: RolloutContext;
+  readonly request: PlayRequest;
+  readonly answered: AnsweredCalls;
+}
+
+/** An episode differs from its request, or from the run's answers. */
+class Fault extends Error {}
+
+/**
+ * The difference between an episode and its request and answers: its task, its agents, and each token that it sampled.
+ * Undefined if there is none. Outcome, rewards and logs are the work of the team's code on the worker: they must have
+ * the right form and size, and are believed.
+ */
+export function faultOf(handedIn: unknown, awaited: AwaitedEpisode): string | undefined {
+  try {
+    parseAt(episodeSchema, handedIn);
+    checkEpisode(handedIn as Episode, awaited);
+    return undefined;
+  } catch (error) {
+    return messageOf(error).replaceAll(/\n\s*/g, '; ');
+  }
+}
+
+function checkEpisode(episode: Episode, { context, request, answered }: AwaitedEpisode): void {
+  const { agents, maxTurns, maxOutcomeBytes = Number.POSITIVE_INFINITY } = context;
+  expectEqual('task.id', episode.task.id, request.task.id);
+  expectEqual('sample', episode.sample, request.sample);
+  if (episode.turns.length > maxTurns) throw new Fault(`${episode.turns.length} turns, expected at most ${maxTurns}`);
+  const names = new Set<string | undefined>();
+  const last = new Map<string, number>();
+  let before = -1;
+  for (const turn of episode.turns) {
+    const at = `turn ${turn.turn}`;
+    const settings = ownValue(agents, turn.agent);
+    if (settings === undefined) throw new Fault(`${at}: the team has no agent '${turn.agent}'`);
+    if (turn.turn <= before || turn.turn >= maxTurns || turn.call <= (last.get(turn.agent) ?? -1))
+      throw new Fault(`${at}: expected the turns in the order of their calls, at most ${maxTurns}`);
+    if (names.has(turn.id)) throw new Fault(`${at}: an earlier turn has the id ${turn.id} too`);
+    before = turn.turn;
+    last.set(turn.agent, turn.call);
+    names.add(turn.id);
+    checkSettings(at, turn, settings);
+    checkAnswer(at, turn, settings, { context, request, answered });
+  }
+  checkScore(episode, agents);
+  for (const [name, value] of [
+    ['outcome', episode.outcome],
+    ...(episode.log ?? []).map(({ name, value }) => [name, value]),
+  ])
+    if (!isSmall(value, maxOutcomeBytes))
+      throw new Fault(`${String(name)} is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
+}
+
+/** Checks the fields that follow from the agent's settings. */
+function checkSettings(at: string, turn: Turn, settings: AgentSettings): void {
+  expectEqual(`${at}: policy`, turn.policy, settings.policy);
+  expectEqual(`${at}: frozen`, turn.frozen ?? false, settings.frozen ?? false);
+  expectEqual(`${at}: penalty`, turn.penalty, turn.valid ? 0 : settings.invalidPenalty);
+  if (turn.judging === true && settings.judges !== true) throw new Fault(`${at}: '${turn.agent}' may not judge`);
+  for (const reward of [turn.stepReward, turn.duration])
+    if (reward !== undefined) finiteReward(reward, `${at}: the reward`);
+}
+
+/** Compares a turn with the answers to its call, or with the turn that it repeats. */
+function checkAnswer(at: string, turn: Turn, settings: AgentSettings, { context, request, answered }: AwaitedEpisode) {
+  const { id = '', agent } = turn;
+  const fixed = request.replay?.fixed.find((each) => each.id === id);
+  if (fixed !== undefined) {
+    if (!isCallName(id, context, request, agent, fixed))
+      throw new Fault(`${at}: '${agent}' did not make the call ${id}`);
+    for (const field of [...SAMPLED, 'text'] as const) expectEqual(`${at}: ${field}`, turn[field], fixed[field]);
+    return;
+  }
+  const candidates = answered.of(id);
+  if (candidates.length === 0) throw new Fault(`${at}: this run has sampled nothing for the call ${id}`);
+  const faults = candidates.map((each) => {
+    try {
+      expectEqual(`${at}: policy`, turn.policy, each.policy);
+      const spoken = 'key' in each.request ? each.request : { ...each.request, prompt: [] };
+      if (!isCallName(id, context, request, agent, { messages: turn.messages, ...spoken }))
+        throw new Fault(`${at}: '${agent}' did not make the call ${id}`);
+      checkSampling(at, each.request, settings, request);
+      if ('prompt' in each.request) checkTokens(at, turn, each.request, each.answer as Generation, context);
+      else checkText(at, turn, each.request, each.answer as Utterance);
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  });
+  if (!faults.includes(undefined)) throw faults[0];
+}
+
+/** Checks that the worker asked with the settings of the run. */
+function checkSampling(at: string, spoken: SpeakerRequest, settings: AgentSettings, request: PlayRequest): void {
+  const { sampling, evaluationSampling = sampling, policy } = settings;
+  const of: Sampling = { ...(request.phase === 'evaluation' ? evaluationSampling : sampling), ...request.sampling };
+  for (const field of ['temperature', 'topP', 'topK'] as const)
+    expectEqual(`${at}: the request's ${field}`, spoken[field], of[field]);
+  if (spoken.maxTokens > of.maxTokens) throw new Fault(`${at}: the request's maxTokens is ${spoken.maxTokens}`);
+  if ('prompt' in spoken) expectEqual(`${at}: the request's version`, spoken.version, request.versions?.[policy]);
+}
+
+/** The fields of a turn that the sampler decides, with the log-probs. */
+const SAMPLED = ['prompt', 'response', 'logprobs', 'finishReason', 'policyVersion', 'temperature'] as const;
+
+function checkTokens(
+  at: string,
+  turn: Turn,
+  spoken: GenerateRequest,
+  answer: Generation,
+  { policies }: RolloutContext,
+) {
+  const { tokens: response, logprobs, finishReason, policyVersion } = answer;
+  const sampled = {
+    response,
+    logprobs,
+    finishReason,
+    policyVersion,
+    prompt: spoken.prompt,
+    temperature: spoken.temperature,
+  };
+  for (const field of SAMPLED) expectEqual(`${at}: ${field}`, turn[field], sampled[field]);
+  if (turn.endpoint !== undefined) throw new Fault(`${at}: no endpoint speaks for '${turn.agent}'`);
+  const speaker = policies[turn.policy];
+  if (speaker === undefined || !('tokenizer' in speaker)) return;
+  const { tokenizer } = speaker;
+  expectEqual(`${at}: the stop tokens`, spoken.stopTokens, tokenizer.stopTokens);
+  const opening = turn.prompt.slice(turn.prompt.length - (turn.prefilled ?? 0));
+  const written = [...opening, ...withoutStop(response, finishReason, tokenizer)];
+  expectEqual(`${at}: text`, turn.text, tokenizer.decode(written));
+}
+
+function checkText(at: string, turn: Turn, spoken: TextRequest, answer: Utterance): void {
+  const { promptTokens, responseTokens } = answer;
+  const utterance = {
+    ...{ prompt: [], response: [], logprobs: [], policyVersion: 0 },
+    ...{ text: answer.text, finishReason: answer.finishReason, temperature: spoken.temperature },
+  };
+  for (const [field, value] of Object.entries(utterance))
+    expectEqual(`${at}: ${field}`, turn[field as keyof Turn], value);
+  expectEqual(`${at}: the messages`, JSON.stringify(turn.messages), JSON.stringify(spoken.messages));
+  expectEqual(`${at}: the endpoint's prompt tokens`, turn.endpoint?.promptTokens, promptTokens);
+  expectEqual(`${at}: the endpoint's response tokens`, turn.endpoint?.responseTokens, responseTokens);
+}
+
+/** Checks that statistics can hold all rewards, and that they belong to agents of the team. */
+function checkScore({ score, refused = {}, failure }: Episode, agents: RolloutContext['agents']): void {
+  const { team, parts, agentParts = {}, metrics = {} } = score;
+  const byAgent = [score.agents, agentParts, refused];
+  for (const name of byAgent.flatMap((each) => Object.keys(each)))
+    if (ownValue(agents, name) === undefined) throw new Fault(`score: the team has no agent '${name}'`);
+  const named = [parts, score.agents, metrics, refused, ...Object.values(agentParts)];
+  for (const [name, value] of [['the reward', team] as const, ...named.flatMap((each) => Object.entries(each))])
+    finiteReward(numberOf(value), name);
+  if (failure !== undefined && (team !== 0 || byAgent.slice(0, 2).some((each) => Object.keys(each).length > 0)))
+    throw new Fault('score: a failed episode has no reward');
+}
+
+/** A value that may be anything; `finiteReward` refuses what is no number. */
+const numberOf = (value: unknown) => (typeof value === 'number' ? value : Number.NaN);
+
+const ownValue = <T>(values: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(values, name) ? values[name] : undefined;
+
+/** @throws Fault unless two values, or all values of two lists, have the same bits */
+function expectEqual(what: string, value: unknown, expected: unknown): void {
+  if (Array.isArray(value) && Array.isArray(expected)) {
+    const at = expected.findIndex((each, i) => !Object.is(each, value[i]));
+    if (value.length !== expected.length)
+      throw new Fault(`${what} has ${value.length} values, expected ${expected.length}`);
+    if (at >= 0) throw new Fault(`${what}[${at}] is ${String(value[at])}, expected ${String(expected[at])}`);
+  } else if (!Object.is(value, expected)) throw new Fault(`${what} is ${brief(value)}, expected ${brief(expected)}`);
+}
+
+const brief = (value: unknown) => (typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : String(value));

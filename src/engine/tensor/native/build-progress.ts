@@ -1,0 +1,39 @@
+/** Lines about a build, for people: one at once, then one every few seconds. */
+
+/** Seconds between two lines. */
+const INTERVAL_SECONDS = 4;
+
+export interface CompileProgress {
+  /** A file is compiled. */
+  done(): void;
+  end(): void;
+}
+
+/** Begins to report the compilation of a set's files. */
+export function compileProgress(
+  set: string,
+  files: number,
+  onProgress: ((message: string) => void) | undefined,
+): CompileProgress {
+  let done = 0;
+  onProgress?.(
+    `compiling the kernels for this processor (${set}): ${files} files, once; about 10 to 20 s, longer on a busy machine`,
+  );
+  const end = repeated((seconds) =>
+    onProgress?.(`compiling the kernels: ${done} of ${files} files after ${seconds} s`),
+  );
+  return { done: () => void done++, end };
+}
+
+/** Begins to report that another process compiles. Returns the function that ends the reports. */
+export function waitingProgress(holder: string, onProgress: ((message: string) => void) | undefined): () => void {
+  const who = `another process${holder === '' ? '' : ` (${holder})`} compiles the kernels`;
+  onProgress?.(`${who}; waiting for it`);
+  return repeated((seconds) => onProgress?.(`${who}; waiting for ${seconds} s`));
+}
+
+function repeated(report: (seconds: number) => void): () => void {
+  const began = Date.now();
+  const timer = setInterval(() => report(Math.round((Date.now() - began) / 1000)), INTERVAL_SECONDS * 1000);
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,33 @@
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { describe, expect, it } from 'vitest';
+
+/** The packages and the files of `src` that a bundler follows an entry to. */
+async function reached(entry: string): Promise<{ readonly packages: string[]; readonly files: string[] }> {
+  const { metafile } = await build({
+    entryPoints: [fileURLToPath(new URL(entry, import.meta.url))],
+    ...{ bundle: true, platform: 'node', format: 'esm', packages: 'external', write: false, metafile: true },
+  });
+  const imports = Object.values(metafile.inputs).flatMap((input) => input.imports);
+  const external = imports.filter((one) => one.external === true && !one.path.startsWith('node:'));
+  return { packages: [...new Set(external.map(({ path }) => path))].sort(), files: Object.keys(metafile.inputs) };
+}
+
+describe('the entries for production', () => {
+  it.each(['./serve.ts', '../gateway/agents/index.ts'])(
+    '%s reaches no compiler, command line or optional package',
+    async (entry) => {
+      const { packages, files } = await reached(entry);
+      expect(packages).toEqual(['@hono/node-server', 'env-paths', 'fastest-levenshtein', 'hono', 'zod']);
+      const rooms = new Set(files.map((file) => /src\/([^/.]+)\//.exec(file)?.[1]));
+      expect([...rooms].sort().filter((room) => room !== 'public')).toEqual(['base', 'gateway']);
+      expect(files.length).toBeLessThan(75);
+    },
+  );
+
+  it('are held by a test that sees more in the entry of training', async () => {
+    const { packages, files } = await reached('../index.ts');
+    expect(packages).toEqual(expect.arrayContaining(['bullmq', 'ioredis']));
+    expect(files.length).toBeGreaterThan(500);
+  });
+});

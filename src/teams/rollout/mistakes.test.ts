@@ -1,0 +1,214 @@
+/** Mistakes of teams that are named as the mistake they are. */
+import { describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import { scriptedContext } from '../../runs/testing/play-scripted.js';
+import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
+import { agent } from '../team/agent.js';
+import { integer } from '../team/parsers.js';
+import { defineTeam, type PlayContext, type Reward, type Team } from '../team/team.js';
+import { playEpisode } from './play-episode.js';
+import type { RolloutContext } from './rollout-context.js';
+
+const agents = { counter: agent({ parse: integer, invalidPenalty: 0.25 }), talker: agent() };
+type Play = (context: PlayContext<unknown, typeof agents>) => Promise<unknown>;
+
+function played(play: Play, reward: () => unknown = () => 1, changes: Partial<RolloutContext> = {}, script?: Script) {
+  const team = defineTeam({ task: z.unknown(), agents, play, reward: reward as () => Reward }) as unknown as Team;
+  const context = scriptedContext(team, scriptedSampler(script ?? (() => '7')), changes);
+  return playEpisode(context, { team, task: { id: 't', data: 7 }, sample: 0, phase: 'training', step: 1 });
+}
+
+const counts: Play = async ({ agents: { counter } }) => (await counter('1')).value;
+
+describe('a forgotten await', () => {
+  it('of all calls fails the episode, which has no turn', async () => {
+    const { failure, unanswered } = await played(async ({ agents: { counter } }) => void counter('1'));
+    expect(failure).toEqual({
+      reason: 'error',
+      message: "play returned before its call of 'counter' was answered: `await` the call",
+      agent: 'counter',
+    });
+    expect(unanswered).toEqual({ counter: 1 });
+  });
+
+  it('of some calls is counted by agent', async () => {
+    const { failure, unanswered, turns } = await played(async ({ agents: { counter, talker } }) => {
+      await counter('1');
+      void talker('a');
+      void talker('b');
+    });
+    expect([failure, turns.length, unanswered]).toEqual([undefined, 1, { talker: 2 }]);
+  });
+
+  it('is none if all calls are answered, or given up by a signal', async () => {
+    const { unanswered, failure } = await played(async ({ agents: { counter, talker } }) => {
+      const controller = new AbortController();
+      const given = talker('a', { signal: controller.signal }).catch(() => {});
+      controller.abort(new Error('enough'));
+      await Promise.all([given, counter('1')]);
+    });
+    expect([failure, unanswered]).toEqual([undefined, undefined]);
+  });
+
+  it.each<[string, (reply: Promise<unknown>) => unknown]>([
+    ['outcome.draft', (draft) => ({ draft })],
+    ['outcome.steps[1].answer', (answer) => ({ steps: [{}, { answer }] })],
+  ])('inside the outcome is found at %s', async (place, outcome) => {
+    const { failure } = await played(async ({ agents: { counter } }) => {
+      const reply = counter('1');
+      await counter('2');
+      return outcome(reply);
+    });
+    expect(failure?.message).toBe(`play returned a promise as ${place}: \`await\` it before play returns`);
+  });
+});
+
+describe('a reward', () => {
+  it.each<[string, () => unknown, string]>([
+    ['a text', () => '0.5', 'the reward is the text "0.5", expected a finite number: convert it with Number(...)'],
+    [
+      'a promise as a part',
+      () => ({ right: Promise.resolve(1) }),
+      "the part 'right' is a promise, expected a finite number: `await` it",
+    ],
+    [
+      'a promise for the team',
+      () => ({ team: Promise.resolve(1) }),
+      'the reward is a promise, expected a finite number: `await` it',
+    ],
+    [
+      'a text for an agent',
+      () => ({ team: 1, agents: { counter: '1' } }),
+      `the reward of 'counter' is the text "1", expected a finite number`,
+    ],
+    ['a list as a part', () => ({ team: { a: [1] } }), "the part 'a' is a list, expected a finite number"],
+    [
+      'an undefined part',
+      () => ({ right: undefined }),
+      "the part 'right' is undefined, expected a finite number: a branch returns nothing",
+    ],
+    [
+      'an object that throws when it is read',
+      () => Object.defineProperty({}, 'right', { enumerable: true, get: () => JSON.parse('{') }),
+      'JSON at position 1',
+    ],
+    [
+      'an object of too many parts',
+      () => Object.fromEntries(Array.from({ length: 1e5 }, (_, i) => [i, 1])),
+      'the reward has 100000 parts, expected at most 100',
+    ],
+  ])('that is %s is named', async (_, reward, message) => {
+    const { failure, turns } = await played(counts, reward);
+    expect(failure).toMatchObject({ reason: 'reward', message: expect.stringContaining(message) });
+    expect(turns).toHaveLength(1);
+  });
+
+  it('that throws is asked again, with pauses if the network is the cause', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const times: number[] = [];
+      const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:9'), { code: 'ECONNREFUSED' });
+      const reward = () => {
+        times.push(Date.now());
+        if (times.length < 3) throw new TypeError('fetch failed', { cause: refused });
+        return 1;
+      };
+      const over = played(counts, reward, { rewardRetries: 2, timeoutMs: 60_000 });
+      while (times.length === 0) await new Promise(setImmediate);
+      await vi.advanceTimersByTimeAsync(499);
+      expect(times).toHaveLength(1);
+      await vi.advanceTimersByTimeAsync(1);
+      expect(times).toHaveLength(2);
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(times).toHaveLength(3);
+      expect((await over).score.team).toBe(1);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('that throws again and again fails the episode with its cause and the number of tries', async () => {
+    let tries = 0;
+    const reward = () => {
+      tries++;
+      throw new Error('no scorer', { cause: new Error('no key') });
+    };
+    const { failure } = await played(counts, reward, { rewardRetries: 2 });
+    expect(tries).toBe(3);
+    expect(failure).toMatchObject({ reason: 'reward', message: 'no scorer (no key) (the last of 3 tries)' });
+  });
+
+  it('that is wrong without an error is not asked again', async () => {
+    let tries = 0;
+    const reward = () => {
+      tries++;
+      return Number.NaN;
+    };
+    await played(counts, reward, { rewardRetries: 2 });
+    expect(tries).toBe(1);
+  });
+
+  it('that does not come in time leaves only the score missing', async () => {
+    const { failure } = await played(counts, () => new Promise(() => {}), { timeoutMs: 30 });
+    expect(failure).toEqual({ reason: 'timeout', message: 'not over after 30 ms', scoring: true });
+  });
+});
+
+describe('an output that does not fit', () => {
+  const parses: Play = async ({ agents: { counter } }) => JSON.parse((await counter('1')).text);
+
+  it('makes a failure of its own kind, with the agent and the penalty of the turn', async () => {
+    const { failure, turns, score } = await played(
+      parses,
+      () => 1,
+      {},
+      () => '{',
+    );
+    expect(failure).toMatchObject({ reason: 'invalid-output', agent: 'counter' });
+    expect(failure?.message).toMatch(/^the output of 'counter' does not fit: /);
+    expect(turns).toMatchObject([{ valid: false, penalty: 0.25 }]);
+    expect(score.team).toBe(0);
+  });
+
+  it('is none if the turn was valid, or the error is of another kind', async () => {
+    const other: Play = async ({ agents: { counter } }) => (await counter('1')).value?.toFixed().at(1)?.at(2)?.at(3);
+    expect(
+      (
+        await played(
+          other,
+          () => 1,
+          {},
+          () => 'x',
+        )
+      ).failure,
+    ).toBeUndefined();
+    const mistake: Play = async ({ agents: { counter } }) => {
+      await counter('1');
+      return (undefined as unknown as { answer: string }).answer;
+    };
+    expect(
+      (
+        await played(
+          mistake,
+          () => 1,
+          {},
+          () => 'x',
+        )
+      ).failure?.reason,
+    ).toBe('error');
+    const configuration: Play = async ({ agents: { counter } }) => {
+      await counter('1');
+      return JSON.parse('{');
+    };
+    expect(
+      (
+        await played(
+          configuration,
+          () => 1,
+          {},
+          () => '7',
+        )
+      ).failure?.reason,
+    ).toBe('error');
+  });
+});

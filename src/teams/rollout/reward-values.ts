@@ -1,0 +1,77 @@
+/** The numbers of a team's rewards: what is no number is named with the mistake that is behind it. */
+import type { Metrics, RewardParts, RewardValue } from '../team/team.js';
+import { EpisodeFailure } from './episode-failure.js';
+
+/**
+ * The largest size of a reward. Statistics square rewards in double precision, and losses hold advantages in single
+ * precision. Larger rewards would overflow without an error, and the run would learn nothing.
+ */
+export const LARGEST = 1e30;
+
+/**
+ * The most named parts of a reward, and the most metrics of an episode. Each name is a column of the events and a line
+ * of the terminal. A team with more of them names them by its data, and a step would take minutes to record.
+ */
+const MOST_NAMES = 100;
+
+/** A reward as one number, with its named parts, if any. */
+export function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {
+  if (typeof reward !== 'object' || reward === null || reward instanceof Promise)
+    return { sum: finiteReward(reward, what) };
+  const parts = entriesOf(reward, `${what} has`, 'parts').map(
+    ([name, value]) => [name, finiteReward(value, `the part '${name}'`)] as const,
+  );
+  const sum = parts.reduce((total, [, value]) => total + value, 0);
+  return { sum: finiteReward(sum, `the sum of the parts of ${what}`), parts: Object.fromEntries(parts) };
+}
+
+export function measured(metrics: Metrics): Record<string, number> {
+  return Object.fromEntries(
+    entriesOf(metrics, 'the episode has', 'metrics').flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, finiteReward(value, `the metric '${name}'`)]],
+    ),
+  );
+}
+
+export function share(value: RewardValue, what: string): number {
+  const number = finiteReward(value, what);
+  if (number < 0 || number > 1)
+    throw new EpisodeFailure('reward', `${what} is ${number}, expected true, false or a number from 0 to 1`);
+  return number;
+}
+
+/** @throws EpisodeFailure with the reason 'reward' if statistics cannot hold the number */
+export function finiteReward(value: unknown, what: string): number {
+  const number = typeof value === 'boolean' ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isFinite(number))
+    throw new EpisodeFailure('reward', `${what} is ${valueText(value)}, expected a finite number${hintFor(value)}`);
+  if (Math.abs(number) > LARGEST)
+    throw new EpisodeFailure('reward', `${what} is ${number}, expected at most ${LARGEST} in size`);
+  return number;
+}
+
+/** The named values of an object, counted before they are read. */
+function entriesOf<Value>(named: Readonly<Record<string, Value>>, owner: string, kind: string): [string, Value][] {
+  const names = Object.keys(named);
+  if (names.length > MOST_NAMES)
+    throw new EpisodeFailure('reward', `${owner} ${names.length} ${kind}, expected at most ${MOST_NAMES}`);
+  return names.map((name) => [name, named[name] as Value]);
+}
+
+/** A wrong value as text. A text is quoted: `0.5` without quotes would be a number to the reader. */
+function valueText(value: unknown): string {
+  if (typeof value === 'string')
+    return `the text ${JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)}`;
+  if (value instanceof Promise) return 'a promise';
+  if (typeof value === 'function') return 'a function';
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
+
+function hintFor(value: unknown): string {
+  if (value instanceof Promise) return ': `await` it';
+  if (value === undefined) return ': a branch returns nothing, or a name is misspelt';
+  if (typeof value === 'string') return ': convert it with Number(...)';
+  if (Number.isNaN(value)) return ': something divides 0 by 0, or reads a number where there is none';
+  return '';
+}

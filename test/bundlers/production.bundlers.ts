@@ -1,0 +1,162 @@
+/** A small program on `drmas/serve` from the packed package: in Node, through bundlers, in Bun and in Deno. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { build as esbuild } from 'esbuild';
+import { build as vite } from 'vite';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { messageOf } from '../../src/base/core/errors.js';
+import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { openModel } from '../../src/engine/library/open-engine.js';
+import { tinyDecoder } from '../../src/engine/model.js';
+import { freePort, ServerProcess } from '../support/server-process.js';
+
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+const INSTALL_TIMEOUT_MS = 5 * 60_000;
+
+const run = async (command: string, words: readonly string[], cwd: string): Promise<string> =>
+  (await promisify(execFile)(command, words, { cwd, env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1' } })).stdout;
+
+const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
+const pins: Readonly<Record<string, string>> = await readJson(join(repository, 'test/bundlers/pins.json'));
+
+/**
+ * A folder with the pinned programs and the packages that drmas depends on, installed once. Apps are in folders below
+ * it, where they find these packages.
+ */
+async function environment(): Promise<{ readonly folder: string } | { readonly unavailable: string }> {
+  const { dependencies } = await readJson(join(repository, 'package.json'));
+  const manifest = JSON.stringify({ private: true, dependencies: { ...pins, ...dependencies } });
+  const key = createHash('sha256').update(manifest).digest('hex').slice(0, 16);
+  const folder = join(cacheDirectory(), 'bundlers', key);
+  if (existsSync(join(folder, 'complete'))) return { folder };
+  console.log(`installing Next.js, Bun and Deno (540 MB) into ${folder} (once)`);
+  await rm(folder, { recursive: true, force: true }); // what an interrupted installation left
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'package.json'), manifest);
+  try {
+    const options = { cwd: folder, timeout: INSTALL_TIMEOUT_MS };
+    const install = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
+    await promisify(execFile)('npm', install, options);
+    await promisify(execFile)('npm', ['rebuild', 'bun', 'deno', '--silent'], options);
+  } catch (error) {
+    return { unavailable: messageOf(error) };
+  }
+  await writeFile(join(folder, 'complete'), '');
+  return { folder };
+}
+
+const installed = await environment();
+const folder = 'folder' in installed ? installed.folder : '';
+if ('unavailable' in installed) console.log(`SKIPPED: bundlers, Bun and Deno: ${installed.unavailable}`);
+const program = (name: string) => join(folder, 'node_modules/.bin', name);
+
+const ANSWER = `import { loadPolicy, trainable, trainedAgents } from 'drmas/serve';
+
+// What a model answers: as tokens, and as text through AI SDK's interface.
+export async function answer(directory) {
+  const policy = await loadPolicy(directory, { threads: 1 });
+  const prompt = policy.tokenizer.encode('12 + 7 = ');
+  const { tokens } = await policy.generate({ prompt, maxTokens: 24, temperature: 1, seed: 3 });
+  await policy.dispose();
+  const agents = trainedAgents(directory, { threads: 1 });
+  const model = trainable('model', { otherwise: agents.model('model') });
+  const { content } = await model.doGenerate({
+    prompt: [{ role: 'user', content: [{ type: 'text', text: '12 + 7 = ' }] }],
+    seed: 3,
+    maxOutputTokens: 12,
+  });
+  await agents.dispose();
+  return { tokens: [...tokens], text: content.map(({ text }) => text).join('') };
+}
+`;
+const MAIN = `import { answer } from './answer.js';
+
+answer(process.argv[2]).then((answered) => console.log(JSON.stringify(answered)));
+`;
+const ROUTE = `import { answer } from '../../answer.js';
+
+export const dynamic = 'force-dynamic';
+export const GET = async () => Response.json(await answer(process.env.MODEL));
+`;
+
+let app: string;
+let model: string;
+/** The answer in Node, without a bundler. */
+let expected: unknown;
+
+const answerOf = async (command: string, words: readonly string[]): Promise<unknown> =>
+  JSON.parse(await run(command, [...words, model], app));
+
+beforeAll(async () => {
+  if (folder === '') return;
+  app = await mkdtemp(join(folder, 'app-'));
+  const drmas = join(app, 'node_modules/drmas');
+  await mkdir(drmas, { recursive: true });
+  await run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', app], repository);
+  const { version } = await readJson(join(repository, 'package.json'));
+  await run('tar', ['-xzf', `drmas-${version}.tgz`, '-C', drmas, '--strip-components=1'], app);
+  await mkdir(join(app, 'app/answer'), { recursive: true });
+  for (const [name, text] of Object.entries({
+    'package.json': '{ "private": true, "type": "module" }',
+    'next.config.mjs': 'export default {};',
+    'app/layout.js': 'export default ({ children }) => children;',
+    'app/answer/route.js': ROUTE,
+    'answer.js': ANSWER,
+    'main.js': MAIN,
+  }))
+    await writeFile(join(app, name), text);
+  const sizes = { width: 48, layers: 2, heads: 3, feedForward: 128, context: 128 };
+  const tiny = await openModel(tinyDecoder({ ...sizes, tokenizer: { type: 'bytes' } }), { seed: 7, threads: 1 });
+  model = join(app, 'model');
+  await tiny.save(model);
+  await tiny.dispose();
+  expected = await answerOf(process.execPath, ['main.js']);
+});
+afterAll(async () => {
+  if (app !== undefined) await rm(app, { recursive: true, force: true });
+});
+
+it.skipIf(folder === '')('answers in Node', () => {
+  expect(expected).toMatchObject({ tokens: { length: 24 }, text: expect.stringMatching(/./) });
+});
+
+it.skipIf(folder === '').each(['esm', 'cjs'] as const)(
+  'gives the same tokens from a bundle of esbuild: %s',
+  async (format) => {
+    const outfile = join(app, `esbuild/${format}.${format === 'esm' ? 'mjs' : 'cjs'}`);
+    const entryPoints = [join(app, 'main.js')];
+    await esbuild({ entryPoints, bundle: true, platform: 'node', format, outfile, logLevel: 'error' });
+    expect(await answerOf(process.execPath, [outfile])).toEqual(expected);
+  },
+);
+
+it.skipIf(folder === '')('gives the same tokens from an SSR build of Vite that bundles all packages', async () => {
+  const ssr = { noExternal: true, target: 'node' } as const;
+  const build = { ssr: 'main.js', outDir: 'vite' };
+  await vite({ root: app, configFile: false, logLevel: 'error', ssr, build });
+  expect(await answerOf(process.execPath, ['vite/main.js'])).toEqual(expected);
+});
+
+it.skipIf(folder === '')('gives the same tokens from a route of Next.js', async () => {
+  await run(program('next'), ['build'], app);
+  const port = await freePort();
+  const words = ['start', '--port', String(port), '--hostname', '127.0.0.1', app];
+  const server = new ServerProcess(program('next'), words, { MODEL: model, NEXT_TELEMETRY_DISABLED: '1' });
+  onTestFinished(() => server.stop());
+  const url = `http://127.0.0.1:${port}/answer`;
+  await server.ready(url);
+  expect(await (await fetch(url)).json()).toEqual(expected);
+});
+
+it.skipIf(folder === '')('gives the same tokens in Bun', async () => {
+  expect(await answerOf(program('bun'), ['main.js'])).toEqual(expected);
+});
+
+it.skipIf(folder === '')('gives the same tokens in Deno', async () => {
+  expect(await answerOf(program('deno'), ['run', '--allow-all', 'main.js'])).toEqual(expected);
+});

@@ -1,0 +1,230 @@
+/** What every server of drmas refuses: requests of web pages, of strangers, and of clients that do not keep to HTTP. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type GuardedApp, type Listening, listen } from '../../src/base/platform/servers/listen.js';
+
+export interface TestedServer extends GuardedApp {
+  /** Requests that a client makes; only whether they reach the app matters. */
+  readonly get: string;
+  readonly post: string;
+  /** The key that clients send. Without one the server is for programs of this machine. */
+  readonly key?: string;
+  /** Whether the guard itself knows the key, or the app does. */
+  readonly checks?: 'app';
+  /** Whether a browser may bring the key in the address of the first page. */
+  readonly entrance?: true;
+  /** The most bytes of a body. */
+  readonly mostBytes: number;
+}
+
+interface Sent {
+  readonly method?: string;
+  readonly target?: string;
+  /** Headers by name; undefined leaves one out that is sent otherwise. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly body?: string;
+}
+
+interface Reply {
+  /** 0 if the server closed the connection without an answer. */
+  readonly status: number;
+  readonly text: string;
+}
+
+const EVIL = 'http://evil.example';
+const FORMS = [
+  'text/plain',
+  'text/plain;charset=UTF-8',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+];
+
+export function serverContract(name: string, open: () => Promise<TestedServer>): void {
+  describe(`${name} refuses`, () => {
+    let server: TestedServer;
+    let listening: Listening;
+    let port: number;
+    let reached = 0;
+    beforeAll(async () => {
+      server = await open();
+      const fetch: GuardedApp['app']['fetch'] = (request, ...rest) => {
+        reached++;
+        return server.app.fetch(request, ...rest);
+      };
+      const deadlines = { headMs: 300, bodyMs: 300, bodyMsPerKilobyte: 10, checkMs: 20 };
+      listening = await listen({ guard: server.guard, app: { fetch } }, { host: '127.0.0.1', port: 0, deadlines });
+      port = Number(new URL(listening.url).port);
+    });
+    afterAll(() => listening.close());
+
+    /** Sends these bytes, and returns the answer until the server closes the connection. */
+    async function raw(bytes: string): Promise<Reply> {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => {});
+      socket.write(bytes);
+      const answer = await text(socket).catch(() => '');
+      return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0), text: answer };
+    }
+    function send({
+      method = 'POST',
+      target,
+      headers = {},
+      body = method === 'POST' ? '{}' : '',
+    }: Sent): Promise<Reply> {
+      const all = {
+        host: `127.0.0.1:${port}`,
+        connection: 'close',
+        ...(server.key === undefined ? {} : { authorization: `Bearer ${server.key}` }),
+        ...(method === 'POST' ? { 'content-type': 'application/json', 'content-length': `${body.length}` } : {}),
+        ...headers,
+      };
+      const lines = Object.entries(all).flatMap(([key, value]) => (value === undefined ? [] : [`${key}: ${value}`]));
+      const path = target ?? (method === 'POST' ? server.post : server.get);
+      return raw(`${[`${method} ${path} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n${body}`);
+    }
+    async function refused(sent: Sent, statuses: readonly number[] = [401, 403, 415]): Promise<void> {
+      const before = reached;
+      const { status, text: answer } = await send(sent);
+      expect({ sent, status }).toEqual({ sent, status: expect.toSatisfy((one) => statuses.includes(one)) });
+      expect(answer).not.toMatch(/access-control-allow/i);
+      if (server.key !== undefined) expect(answer).not.toContain(server.key);
+      if (server.checks !== 'app') expect(reached - before).toBe(0);
+    }
+    async function passes(sent: Sent): Promise<void> {
+      const before = reached;
+      const { status } = await send(sent);
+      expect({ sent, reached: reached - before }).toEqual({ sent, reached: 1 });
+      expect([401, 403, 408, 413, 415]).not.toContain(status);
+    }
+    const origin = (value: string, more: Sent['headers'] = {}): Sent => ({ headers: { origin: value, ...more } });
+
+    it('none of the requests of its own clients', async () => {
+      for (const method of ['GET', 'POST']) {
+        await passes({ method });
+        await passes({ method, headers: { host: `localhost:${port}`, origin: `http://localhost:${port}` } });
+        await passes({ method, headers: { host: `[::1]:${port}`, 'sec-fetch-site': 'same-origin' } });
+        await passes({ method, headers: { 'sec-fetch-site': 'none' } });
+      }
+      await passes({ headers: { 'content-type': 'Application/JSON; charset=utf-8' } });
+      await passes({ method: 'GET', headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' } });
+    });
+
+    it('pages of other origins', async () => {
+      const origins = [EVIL, 'https://evil.example', 'http://localhost:1', `http://localhost.evil.example:${port}`];
+      for (const each of [...origins, `http://evil.example:${port}`, 'null', 'x', '', 'file://'])
+        for (const method of ['GET', 'POST', 'DELETE']) await refused({ ...origin(each), method });
+      for (const site of ['cross-site', 'same-site', 'x']) {
+        await refused({ headers: { 'sec-fetch-site': site } });
+        await refused({ headers: { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' } });
+        await refused({ method: 'GET', headers: { 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' } });
+      }
+      const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' };
+      await refused({ ...origin(EVIL, preflight), method: 'OPTIONS' });
+      for (const type of FORMS) await refused(origin(EVIL, { 'content-type': type }));
+    });
+
+    it('names of other machines that lead to this one, unless a secret is sent', async () => {
+      const keyless: Sent['headers'] = { authorization: undefined };
+      for (const host of [
+        ...['evil.example', `evil.example:${port}`, `127.0.0.1.evil.example:${port}`, `localhost.evil.example:${port}`],
+        ...[`0.0.0.0:${port}`, `192.168.1.7:${port}`, `[fe80::1]:${port}`, `localhost.:${port}`],
+      ]) {
+        for (const method of ['GET', 'POST']) await refused({ method, headers: { host, ...keyless } });
+        await refused({ headers: { host, origin: `http://${host}`, 'sec-fetch-site': 'same-origin', ...keyless } });
+      }
+      await refused({ target: `${EVIL}${server.post}`, headers: keyless });
+      await refused({
+        target: `http://localhost:${port}${server.post}`,
+        headers: { host: 'evil.example', ...keyless },
+      });
+    });
+
+    it('forms and texts of pages that need no leave to send them', async () => {
+      for (const type of [...FORMS, undefined, '', 'application/jsonp', 'text/plain, application/json'])
+        await refused({ headers: { 'content-type': type, authorization: undefined } });
+    });
+
+    it('everybody without its secret', async () => {
+      const key = server.key ?? 'a-secret-that-is-none';
+      if (server.key === undefined) return passes({ headers: { authorization: 'Bearer anything' } });
+      const wrong = [
+        undefined,
+        '',
+        'Bearer',
+        'Bearer ',
+        `Bearer ${key}x`,
+        `Bearer ${key.slice(0, -1)}`,
+        'Bearer wrong',
+      ];
+      for (const authorization of [...wrong, `Basic ${Buffer.from(`:${key}`).toString('base64')}`, `Digest ${key}`])
+        for (const method of ['GET', 'POST']) await refused({ method, headers: { authorization } }, [401]);
+      await refused({ headers: { authorization: undefined, 'x-api-key': `${key} ${key}` } }, [401]);
+      const none = { authorization: undefined, cookie: `token=${key}; key=${key}` };
+      for (const name of ['token', 'key', 'api_key', 'access_token'])
+        for (const method of ['GET', 'POST']) {
+          const path = method === 'GET' ? server.get : server.post;
+          await refused({ method, target: `${path}?${name}=${key}`, headers: none }, [401]);
+        }
+      await passes({ headers: { authorization: undefined, 'x-api-key': key } });
+      if (server.entrance === undefined)
+        await refused({ method: 'GET', target: `/?token=${key}`, headers: none }, [401, 404]);
+    });
+
+    it('requests that are no HTTP, or that two readers would read differently', async () => {
+      const host = `Host: 127.0.0.1:${port}`;
+      const key = `Authorization: Bearer ${server.key}\r\nContent-Type: application/json\r\nConnection: close`;
+      const head = `POST ${server.post} HTTP/1.1\r\n${host}\r\n${key}\r\n`;
+      const smuggled = `0\r\n\r\nGET ${server.get} HTTP/1.1\r\n${host}\r\n\r\n`;
+      for (const bytes of [
+        `${head}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n${smuggled}`,
+        `${head}Transfer-Encoding: xchunked\r\nContent-Length: 4\r\n\r\n${smuggled}`,
+        `${head}Transfer-Encoding: chunked, identity\r\n\r\n${smuggled}`,
+        `${head}Transfer-Encoding : chunked\r\n\r\n${smuggled}`,
+        `${head}Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}`,
+        `${head}Content-Length: +2\r\n\r\n{}`,
+        `${head}Content-Length: -2\r\n\r\n{}`,
+        `${head}Content-Length: 2 2\r\n\r\n{}`,
+        `${head}X: a\0b\r\nContent-Length: 2\r\n\r\n{}`,
+        `${head} folded: x\r\nContent-Length: 2\r\n\r\n{}`,
+        `${head}X: ${'x'.repeat(20_000)}\r\n\r\n`,
+        `${head}Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}\r\n0\r\n\r\n`,
+        `POST ${server.post} HTTP/1.1\r\n${key}\r\nContent-Length: 2\r\n\r\n{}`,
+        `POST ${server.post} HTTP/1.1\r\nHost: a b\r\n${key}\r\nContent-Length: 2\r\n\r\n{}`,
+        `POST ${server.post} HTTP/1.1\r\nHost: localhost@evil.example\r\n${key}\r\nContent-Length: 2\r\n\r\n{}`,
+        `POST ${server.post} HTTP/3.7\r\n${host}\r\n${key}\r\nContent-Length: 2\r\n\r\n{}`,
+        `P()ST ${server.post} HTTP/1.1\r\n${host}\r\n\r\n`,
+        `CONNECT evil.example:80 HTTP/1.1\r\n${host}\r\n\r\n`,
+        '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+        '\0\r\n\r\n',
+      ]) {
+        const { status, text: answer } = await raw(bytes);
+        expect({ bytes: bytes.slice(0, 400), status }).toEqual({
+          bytes: bytes.slice(0, 400),
+          status: expect.toSatisfy((one) => one === 0 || (one >= 400 && one < 500)),
+        });
+        expect(answer.split('HTTP/1.1 ').length).toBeLessThanOrEqual(2); // no answer to a second request
+      }
+    });
+
+    it('a body that is too long, before it comes', async () => {
+      const headers = { 'content-length': `${server.mostBytes + 1}` };
+      const { status } = await send({ headers });
+      expect(status).toBe(413);
+    });
+
+    it('to wait for heads and bodies that do not come, and serves others meanwhile', async () => {
+      const began = performance.now();
+      const head = `POST ${server.post} HTTP/1.1\r\nHost: localhost\r\n`;
+      const key = `Authorization: Bearer ${server.key}\r\nContent-Type: application/json\r\n`;
+      const slow = [
+        ...Array.from({ length: 20 }, () => raw(head)),
+        ...Array.from({ length: 20 }, () => raw(`${head}${key}Content-Length: 1000\r\n\r\n{`)),
+        ...Array.from({ length: 20 }, () => raw(`${head}${key}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`)),
+      ];
+      expect((await send({})).status).toBeLessThan(500);
+      for (const { status } of await Promise.all(slow)) expect([0, 408]).toContain(status);
+      expect(performance.now() - began).toBeLessThan(5000);
+    });
+  });
+}

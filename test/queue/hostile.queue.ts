@@ -1,0 +1,251 @@
+/** A queue whose Redis holds anything, and workers that lie: the run goes on and equals an undisturbed one. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, it } from 'vitest';
+import { RandomStream } from '../../src/base/core/random.js';
+import { packageVersion } from '../../src/base/platform/package-version.js';
+import { QueueKey } from '../../src/cluster/queue/queue-key.js';
+import { redisOptions } from '../../src/cluster/queue/redis.js';
+import { announcementKey, packed, queueOf, type Registered, unpacked } from '../../src/cluster/queue/wire.js';
+import { codeHash } from '../../src/method/recipe/code-hash.js';
+import { temporaryRoot } from '../support/tiny-run.js';
+import { comparable, kill, killAll, noRedis, onQueue, program, REDIS, recipe, startWorker, train } from './workers.js';
+
+const unavailable = await noRedis();
+if (unavailable !== undefined) console.log(`SKIPPED: hostile queues, because ${unavailable}`);
+const root = temporaryRoot();
+const redis = new Redis(REDIS, { lazyConnect: true });
+const key = new QueueKey(process.env.DRMAS_QUEUE_KEY ?? '', 'the test');
+const steps = ['--set', 'training.steps=8'];
+
+afterAll(async () => {
+  await killAll();
+  redis.disconnect();
+});
+
+/** The warnings of a run by code. */
+const warnings = ({ events }: Awaited<ReturnType<typeof train>>, code: string) =>
+  events.flatMap((event) => (event.type === 'warning' && event.code === code ? [event.message] : []));
+
+/** The run that has announced itself on a queue. */
+async function announced(queue: string) {
+  for (;;) {
+    const text = await redis.get(announcementKey(queue)).catch(() => null);
+    if (text !== null) return key.read(queue, text);
+    await sleep(50);
+  }
+}
+
+/** Registers a worker that the test plays. */
+async function registered(queue: string) {
+  const run = await announced(queue);
+  const ask = async (path: string, body: unknown, secret: string) => {
+    const headers = { authorization: `Bearer ${secret}` };
+    const response = await fetch(`${run.url}/${path}`, { method: 'POST', headers, body: packed(body) });
+    const { status, ok } = response;
+    return { status, answer: ok ? unpacked(new Uint8Array(await response.arrayBuffer())) : await response.json() };
+  };
+  const { codeHash } = run;
+  const registration = { codeHash, version: packageVersion(), name: 'liar', nonce: 'n' };
+  const { answer } = await ask('register', registration, key.door(run.run));
+  const { secret } = answer as Registered;
+  return { run, ask: (path: string, body: unknown) => ask(path, body, secret) };
+}
+
+const score = { team: 1, agents: {}, parts: {} };
+const turn = {
+  id: '0123456789abcdef',
+  agent: 'solver',
+  policy: 'solver',
+  policyVersion: 0,
+  turn: 0,
+  call: 0,
+  messages: [],
+  prompt: [1],
+  response: [2],
+  logprobs: [-1],
+  temperature: 1,
+  finishReason: 'stop',
+  text: '',
+  value: '1',
+  valid: true,
+  penalty: 0,
+};
+type Taken = { readonly task: unknown; readonly sample: number };
+const forgeries: ((taken: Taken) => unknown)[] = [
+  () => ({}),
+  () => null,
+  () => 'text',
+  ({ task, sample }) => ({ task, sample, score }),
+  ({ task, sample }) => ({ task, sample, turns: [{ ...turn, agent: '__proto__' }], score }),
+  ({ task, sample }) => ({ task, sample, turns: [{ ...turn, response: [2 ** 32 + 5] }], score }),
+  ({ task, sample }) => ({ task, sample, turns: [{ ...turn, logprobs: undefined }], score }),
+  ({ task, sample }) => ({ task, sample, turns: [{ ...turn, logprobs: [Number.NaN] }], score }),
+  ({ task, sample }) => ({ task, sample, turns: [{ ...turn, logprobs: [2] }], score }),
+  ({ task, sample }) => ({ task, sample, turns: [turn], score }),
+  ({ task, sample }) => ({ task, sample, turns: Array.from({ length: 99 }, () => turn), score }),
+  ({ task, sample }) => ({ task, sample, turns: [], score: { ...score, team: 1e308 } }),
+  ({ task, sample }) => ({ task, sample, turns: [], score: { ...score, team: 'much' } }),
+  ({ sample }) => ({ task: { id: 'mine', data: {} }, sample, turns: [], score }),
+  ({ task, sample }) => ({ task, sample: sample + 1, turns: [], score }),
+];
+
+describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
+  it(`refuses ${forgeries.length} forged episodes by name, has them played again, and equals a run in one process`, async () => {
+    const queue = `test-${process.pid}-forged`;
+    const honest = startWorker({ queue, concurrency: 4, toolMs: 50 });
+    const training = train('forged-on-queue', [...onQueue(queue), ...steps], 50);
+    const forged = new Set<string>();
+    const answers: { status: number; answer: unknown }[] = [];
+    const waiting = [...forgeries];
+    try {
+      while (waiting.length > 0) {
+        const { run, ask } = await registered(queue);
+        const [forge] = waiting;
+        let given = () => {};
+        const done = new Promise<void>((resolve) => {
+          given = resolve;
+        });
+        const lie = async (job = '') => {
+          if (forged.has(job) || forge !== waiting[0]) throw new Error('another worker plays it');
+          forged.add(job);
+          waiting.shift();
+          const { answer } = await ask('take', { job });
+          answers.push(await ask('over', { job, episode: forge?.(answer as Taken) }));
+          given();
+        };
+        const liar = new Worker(queueOf(queue, run.run), ({ id }) => lie(id), { connection: redisOptions(REDIS) });
+        liar.on('error', () => {});
+        await done;
+        await liar.close(true);
+      }
+      const there = await training;
+      expect(answers.map(({ status }) => status)).toEqual(forgeries.map(() => 403));
+      const named = warnings(there, 'queue.episode');
+      expect(named).toHaveLength(forgeries.length);
+      for (const message of named)
+        expect(message).toMatch(
+          /^worker \d+ \(liar\) handed in an episode of .* that this run did not sample: .*another one plays/,
+        );
+      const here = await train('forged-in-process', steps, 0);
+      expect(await comparable(there)).toEqual(await comparable(here));
+    } finally {
+      await kill(honest);
+    }
+  });
+
+  it('goes on if values in Redis are no JSON or of another type, and ends no worker', async () => {
+    const queue = `test-${process.pid}-damaged`;
+    const workers = [0, 1].map(() => startWorker({ queue, concurrency: 4, toolMs: 50 }));
+    const training = train('damaged-on-queue', [...onQueue(queue), ...steps], 50);
+    const random = new RandomStream('damage');
+    const state = { over: false, damaged: 0 };
+    const damaging = (async () => {
+      const { run } = await announced(queue);
+      while (!state.over) {
+        await sleep(400);
+        const keys = [announcementKey(queue), ...(await redis.keys(`bull:${queueOf(queue, run)}:*`))].sort();
+        const place = keys[random.integer(0, keys.length - 1)] as string;
+        const kind = random.integer(0, 2);
+        const isHash = (await redis.type(place)) === 'hash';
+        if (isHash && kind > 0) await redis.hset(place, 'data', 'not { json', 'opts', '[');
+        else if (kind === 1) await redis.del(place).then(() => redis.lpush(place, 'x'));
+        else await redis.set(place, 'not { json');
+        state.damaged++;
+      }
+    })();
+    try {
+      const there = await training;
+      state.over = true;
+      await damaging;
+      console.log(`${state.damaged} values in Redis were damaged while 8 steps of 32 episodes were played`);
+      expect(state.damaged).toBeGreaterThan(10);
+      expect(warnings(there, 'queue.redis').length).toBeGreaterThan(0);
+      const here = await train('damaged-in-process', steps, 0);
+      expect(await comparable(there)).toEqual(await comparable(here));
+      expect(workers.map(({ exitCode }) => exitCode)).toEqual([null, null]);
+    } finally {
+      state.over = true;
+      await Promise.all(workers.map(kill));
+    }
+  });
+});
+
+describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
+  /** The output of a worker until a line matches. */
+  function printed({ stderr }: ChildProcess, until: RegExp): Promise<string> {
+    return new Promise((resolve) => {
+      let text = '';
+      const hear = (part: unknown) => {
+        text += String(part);
+        if (!until.test(text)) return;
+        stderr?.off('data', hear);
+        resolve(text);
+      };
+      stderr?.on('data', hear);
+    });
+  }
+
+  it('runs no file that Redis names: unsigned, signed with another key, outside its folder, or of other code', async () => {
+    const queue = `test-${process.pid}-evil`;
+    const [evil, ran] = [join(root, 'evil.ts'), join(root, 'ran')];
+    await writeFile(evil, `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(ran)}, '');\n`);
+    const run = { run: 'x', url: 'http://127.0.0.1:9', source: evil, codeHash: 'other' };
+    const announce = (text: string) => redis.set(announcementKey(queue), text, 'EX', 60);
+    const words = ['--import', 'tsx', program, 'serve', 'worker', '--url', REDIS, '--queue', queue];
+    const start = (...more: string[]) =>
+      spawn(process.execPath, [...words, ...more], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const worker = start();
+    try {
+      await announce(JSON.stringify({ ...run, secret: 's' }));
+      expect(await printed(worker, /ignoring .*\n/)).toContain('it is not the announcement of a run');
+      await announce(new QueueKey('z'.repeat(32), 'elsewhere').sign(queue, run));
+      expect(await printed(worker, /ignoring .*\n/)).toContain('not signed with the key in DRMAS_QUEUE_KEY');
+      await announce(key.sign(queue, run));
+      expect(await printed(worker, /not playing .*\n/)).toContain(
+        `a worker without a recipe file runs only files below the folder that it names: drmas serve worker --url ${REDIS} --queue ${queue} --recipes ${root}`,
+      );
+      const strict = start('--recipes', join(root, 'nowhere'));
+      expect(await printed(strict, /not playing .*\n/)).toContain(`${evil} does not lie below`);
+      const inside = start('--recipes', root);
+      expect(await printed(inside, /not playing .*\n/)).toMatch(
+        /the code of \S+evil\.ts here differs from the code of the run/,
+      );
+      const named = start(evil);
+      expect(await printed(named, /not playing .*\n/)).toMatch(
+        /the code of \S+evil\.ts here differs from the code of the run/,
+      );
+      await Promise.all([strict, inside, named].map(kill));
+      expect(existsSync(ran)).toBe(false);
+      expect(worker.exitCode).toBeNull();
+    } finally {
+      await kill(worker);
+      await redis.del(announcementKey(queue));
+    }
+  });
+
+  it('plays for no run that lacks the key, although it announced itself with an old announcement', async () => {
+    const queue = `test-${process.pid}-replayed`;
+    const answer = { secret: 's', proof: 'guessed', recipe: 'r', settings: {}, leaseSeconds: 1 };
+    const server = createServer((_, response) => void response.end(packed(answer))).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const hash = await codeHash(recipe);
+    const old = { run: 'old', url: `http://127.0.0.1:${port}`, source: recipe, codeHash: hash };
+    await redis.set(announcementKey(queue), key.sign(queue, old), 'EX', 60);
+    const worker = startWorker({ queue, concurrency: 1, toolMs: 0 });
+    try {
+      expect(await printed(worker, /not playing .*\n/)).toContain('it does not have the key');
+    } finally {
+      await kill(worker);
+      server.close();
+    }
+  });
+});
