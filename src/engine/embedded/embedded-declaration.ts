@@ -1,7 +1,7 @@
 import type { BackendDeclaration } from '../backends/backend-declaration.js';
 import { precisionsOf } from '../contract/weights-spec.js';
-import { readConfig } from '../model/formats/model-config.js';
-import { readJson, readTokenizer } from '../model/formats/tokenizer-files.js';
+import { describeModel } from '../model/formats/stored-model.js';
+import { readTokenizer } from '../model/formats/tokenizer-files.js';
 import { engineDevice } from '../tensor/engine-device.js';
 import { EMBEDDED_CAPABILITIES } from './embedded-backend.js';
 import { embeddedSchema } from './embedded-schema.js';
@@ -21,8 +21,7 @@ export const embedded: BackendDeclaration<typeof embeddedSchema> = {
   },
   plan: {
     async readModel(files, directory, chatTemplate) {
-      const file = `${directory}/config.json`;
-      const { config, dtype } = readConfig(await readJson(files, file), file);
+      const { config, dtype } = await describeModel(files, directory);
       const kept = dtype === 'bfloat16' ? dtype : 'float32';
       const tokenizer = await readTokenizer(files, directory, chatTemplate);
       return { tokenizer, context: config.context, config, kept };

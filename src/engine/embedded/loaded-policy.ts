@@ -118,7 +118,7 @@ export class LoadedPolicy implements AsyncDisposable {
       ...sampling,
       prompt: Array.from(prompt),
       stopTokens: ignoreEos ? [] : this.tokenizer.stopTokens,
-      key: randomKey('generate', seed),
+      key: randomKey('generate', seed ?? 0),
     });
     return { tokens, logprobs, finishReason };
   }
@@ -145,7 +145,7 @@ export class LoadedPolicy implements AsyncDisposable {
     requireRoom('prompt', prompt, this.config);
     const sampling = checkedSampling(samplingOf(agentModel, chosen), seed);
     await this.#publish();
-    return answer(agentModel, { prompt, sampling, key: randomKey('generate', seed) }, signal, onText);
+    return answer(agentModel, { prompt, sampling, key: randomKey('generate', seed ?? 0) }, signal, onText);
   }
 
   /**

@@ -47,8 +47,9 @@ export const wholeModels = [
       .string()
       .min(1)
       .describe(
-        'A directory, or `org/name[@revision]` on the hub; a directory that exists wins. A path that begins with `./` or ' +
-          "`../` is relative to the recipe's file; any other relative path starts at the working directory.",
+        "A directory, a GGUF file, a model's name in Ollama or LM Studio, or `org/name[@revision]` on the hub. The first " +
+          "of these that exists wins. A path that begins with `./` or `../` is relative to the recipe's file; any other " +
+          'relative path starts at the working directory.',
       ),
     chatTemplate: z
       .string()

@@ -30,12 +30,13 @@ export interface TinyDecoderSpec {
   readonly tokenizer: SymbolsSpec | BytesSpec;
 }
 
-/** A model on disk in the Hugging Face layout, or on a hub. */
+/** A model on disk, in the Hugging Face layout or in a GGUF file, or on a hub. */
 export interface CheckpointSpec {
   readonly type: 'checkpoint';
   /**
-   * A directory, or `org/name[@revision]` on the hub; a directory that exists wins. A path that begins with `./` or
-   * `../` is relative to the recipe's file; any other relative path starts at the working directory.
+   * A directory, a GGUF file, a model's name in Ollama or LM Studio, or `org/name[@revision]` on the hub. The first of
+   * these that exists wins. A path that begins with `./` or `../` is relative to the recipe's file; any other relative
+   * path starts at the working directory.
    */
   readonly path: string;
   /**
@@ -146,9 +147,10 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
 }
 
 /**
- * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer), or
- * `org/name[@revision]` on a hub, which is downloaded into the cache when a run begins. A path that begins with `/`,
- * `~`, `.` or `..` is always a directory; in a recipe's file `./` and `../` start at that file. `chatTemplate` is for
+ * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer) or in a GGUF file, a
+ * model that Ollama or LM Studio has on disk, by its name there, or `org/name[@revision]` on a hub, which is downloaded
+ * into the cache when a run begins. A path that begins with `/`, `~`, `.` or `..` is always a directory or a file; in a
+ * recipe's file `./` and `../` start at that file. `chatTemplate` is for
  * base models, which have no template.
  *
  * @example
@@ -157,6 +159,7 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
  *
  * const model = checkpoint('Qwen/Qwen2.5-0.5B-Instruct');
  * const base = checkpoint('Qwen/Qwen2.5-0.5B', { chatTemplate: 'chatml' });
+ * const file = checkpoint('./model.gguf');
  * ```
  */
 export function checkpoint(path: string, options: Pick<CheckpointSpec, 'chatTemplate'> = {}): CheckpointSpec {

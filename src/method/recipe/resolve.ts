@@ -137,7 +137,20 @@ function withInherited(tree: Plain, team: Team, agents: readonly string[], lists
   const valued = estimator.success && needOf(estimator.data, lists.estimators) === 'values';
   const policies = withEntries(tree.policies, policiesOf(assign), (_, written) => policyEntry(model, valued, written));
   const settings = withEntries(tree.agents, agents, (agent, written) => agentEntry(team, agent, written));
-  return { ...tree, assign, policies, agents: settings };
+  return { ...tree, ...warmStartEntry(tree.warmStart, policies), assign, policies, agents: settings };
+}
+
+/**
+ * The warm start of adapters on pretrained models is each policy's own unless the recipe says otherwise: one adapter
+ * that learned all agents' formats would begin each agent with the habits of the others.
+ */
+function warmStartEntry(written: unknown, policies: unknown): Plain {
+  if (!isObject(written) || 'share' in written || !isObject(policies)) return {};
+  const models = Object.values(policies).map((settings) => (isObject(settings) ? settings.model : undefined));
+  const adapted = models.every(
+    (model) => isObject(model) && model.type === 'lora' && isObject(model.base) && model.base.type === 'checkpoint',
+  );
+  return adapted ? { warmStart: { ...written, share: 'policy' } } : {};
 }
 
 /** A section with an entry for each name. If the value is not an object, the schema reports it. */

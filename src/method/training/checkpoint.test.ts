@@ -49,6 +49,16 @@ describe('checkpointDue', () => {
     const due = [0, 1, 2, 3, 4, 5].filter((step) => checkpointDue(every.training, { step }));
     expect(due).toEqual([2, 4, 5]);
   });
+
+  it('is written before the first step if the recipe keeps it, or if there are no steps', () => {
+    const dueAtFirst = (overrides: readonly string[]) => {
+      const recipe = tinyRecipe({}, overrides);
+      return checkpointDue(recipe.training, firstProgress(watchedRun(recipe)));
+    };
+    expect(dueAtFirst(['training.keepFirst=true'])).toBe(true);
+    expect(dueAtFirst(['training.steps=0'])).toBe(true);
+    expect(dueAtFirst([])).toBe(false);
+  });
 });
 
 describe('a checkpoint', () => {
@@ -75,6 +85,17 @@ describe('a checkpoint', () => {
     expect(loaded.kl.of(one)).not.toBe(kl.coefficient);
     expect(await commitsOf(nodeFiles, checkpoint)).toEqual({ 'org/model': 'abc123' });
     expect(await commitsOf(nodeFiles, undefined)).toEqual({});
+  });
+
+  it('of the beginning stays if the recipe keeps it, also after an interruption', async () => {
+    const keeping = tinyRecipe({}, ['training.keepFirst=true', 'training.keepCheckpoints=1']);
+    const { run, log } = await runOf(keeping);
+    const kept = async () => (await log.checkpoints()).map(({ step }) => step);
+    await saveCheckpoint(run, firstProgress(watchedRun(keeping)), log);
+    await saveCheckpoint(run, { ...firstProgress(watchedRun(keeping)), step: 3 }, log);
+    expect(await kept()).toEqual([0, 3]);
+    await saveCheckpoint(run, { ...firstProgress(watchedRun(keeping)), step: 5 }, log, { interrupted: true });
+    expect(await kept()).toEqual([0, 5]);
   });
 
   it('does not exist if writing it fails', async () => {

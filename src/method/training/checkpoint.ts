@@ -18,12 +18,15 @@ const stateSchema = keptSchema.extend({
   commits: z.record(z.string(), z.string()).default({}),
 });
 
-/** Whether a step writes a checkpoint: the last step, and every N-th. */
+/**
+ * Whether a step writes a checkpoint: the last step, and every N-th. The beginning writes one if it is also the end (a
+ * run of a warm start alone), or if the recipe keeps it.
+ */
 export function checkpointDue(
-  { steps, checkpointEvery }: Pick<Recipe['training'], 'steps' | 'checkpointEvery'>,
+  { steps, checkpointEvery, keepFirst }: Pick<Recipe['training'], 'steps' | 'checkpointEvery' | 'keepFirst'>,
   { step }: Pick<Progress, 'step'>,
 ): boolean {
-  return step > 0 && (step >= steps || step % checkpointEvery === 0);
+  return step >= steps || (step === 0 ? keepFirst : step % checkpointEvery === 0);
 }
 
 /** Writes policies, optimisers, critics and the progress, completely or not at all. A signal does not interrupt it. */
@@ -44,8 +47,8 @@ export async function saveCheckpoint(
     await saveCritics(run, directory);
     await files.write(joinPath(directory, STATE), JSON.stringify({ ...keptProgress(progress), commits }));
   };
-  const keep = training.keepCheckpoints;
-  await protect(() => log.writeCheckpoint(progress.step, fill, { ...options, keep }));
+  const { keepCheckpoints: keep, keepFirst } = training;
+  await protect(() => log.writeCheckpoint(progress.step, fill, { ...options, keep, keepFirst }));
 }
 
 /** Puts the weights of a checkpoint into the run's models and returns the progress. @throws CheckpointError */

@@ -10,7 +10,7 @@ import { holdsAdapter } from '../../engine/backends.js';
 import type { ModelHandle, OwnWeights } from '../../engine/contract.js';
 import { PRECISIONS, type Precision, precisionsOf } from '../../engine/contract.js';
 import { startEmbedded } from '../../engine/embedded.js';
-import { modelDirectory, withLocalModels } from '../../engine/formats.js';
+import { holdsModel, modelDirectory, withLocalModels } from '../../engine/formats.js';
 import { kindOfType, readAgentProfile } from '../../engine/model.js';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
 
@@ -234,8 +234,11 @@ async function placesOfModel(
     if (!(error instanceof HubError)) throw error;
     throw new HubError(error.reason, `there is no directory ${from}, and as a model of a hub: ${error.message}`);
   });
-  const isModel = (await holdsAdapter(files, directory)) || (await files.exists(join(directory, 'config.json')));
-  if (!isModel) throw new RunError(`${from} is neither a run nor a model: it has no recipe.json and no config.json`);
+  const isModel = (await holdsAdapter(files, directory)) || (await holdsModel(files, directory));
+  if (!isModel)
+    throw new RunError(
+      `${from} is neither a run nor a model: it has no recipe.json and no config.json, and is no GGUF file`,
+    );
   if (checkpoint !== undefined) throw new RunError(`${from} is not a run, so it has no checkpoint '${checkpoint}'`);
   const agent = await readAgentProfile(files, directory);
   const name = agent?.name ?? wanted ?? basename(from);

@@ -129,12 +129,12 @@ describe('a spike', () => {
   it('is not found below the floor, a multiple of the clipping norm (of 1 without clipping)', () => {
     const watch = new StabilityWatch(rule('skip', 0.5));
     const both = (norm: number) => ({ ...alone(norm), verifier: update(norm, { verifier: norm }) });
-    for (let i = 0; i < 5; i++) watch.judge(at(1), advantagesOfStep, both(1e-11));
+    for (let i = 0; i < 5; i++) watch.judge(at(1), advantagesOfStep, both(1e-4));
     expect(watch.skipAboveNorm('solver')).toBe(1);
     expect(watch.skipAboveNorm('verifier')).toBe(0.5);
     expect(watch.judge(at(2), advantagesOfStep, both(0.5)).events).toEqual([]);
     expect(watch.judge(at(3), advantagesOfStep, both(0.9)).events).toMatchObject([
-      { policy: 'verifier', median: 1e-11 },
+      { policy: 'verifier', median: 1e-4 },
     ]);
   });
 
@@ -148,7 +148,8 @@ describe('a spike', () => {
       const watch = new StabilityWatch(rule('stop', floor));
       return trace.filter((norm) => watch.judge(at(1), advantagesOfStep, alone(norm)).fatal !== undefined).length;
     };
-    expect(spikesWith(0)).toBeGreaterThan(10);
+    // Rounding is no usual norm, so that not even a floor is needed.
+    expect(spikesWith(0)).toBe(0);
     expect(spikesWith(tinyRecipe().training.spike.floor)).toBe(0);
   });
 

@@ -23,6 +23,8 @@ const HELD_OUT = 128;
  * computation.
  */
 const IN_FLIGHT = 4;
+/** Seconds of a warm start without an event, after which it says how far it is. */
+const SILENCE_SECONDS = 30;
 
 export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
 
@@ -58,7 +60,7 @@ export async function trainWarmStart(
 }
 
 async function learn(
-  { demonstrations, host: { clock, signal } }: WarmStartedRun,
+  { demonstrations, host: { clock, signal, notify } }: WarmStartedRun,
   settings: WarmStartSettings,
   { policy, agents }: Taught,
   name: string,
@@ -74,6 +76,7 @@ async function learn(
   const flying: Promise<void>[] = [];
   let tokens = 0;
   let started = clock.seconds();
+  let spoke = started;
   for (let step = 1; step <= steps; step++) {
     signal.throwIfAborted();
     const samples = traceBatch(demonstrations, source, batch, 'train', step, settings.seed);
@@ -91,6 +94,9 @@ async function learn(
     tokens += samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
     if (step % REPORT_EVERY !== 0 && step !== steps) {
       if (flying.length >= IN_FLIGHT) await flying.shift();
+      if (clock.seconds() - spoke < SILENCE_SECONDS) continue;
+      spoke = clock.seconds();
+      notify(`Warm start of ${name}: step ${step - flying.length} of ${steps}.`);
       continue;
     }
     await Promise.all(flying.splice(0));
@@ -99,6 +105,7 @@ async function learn(
     const now = clock.seconds();
     emit({ type: 'warmup', policy: name, step, steps, loss, heldOutLoss, tokens, seconds: now - started });
     started = now;
+    spoke = now;
     tokens = 0;
     if (lossTarget !== undefined && loss <= lossTarget) return;
   }
