@@ -94,9 +94,9 @@ export function inflationAdvice(
       ? ` It is called ${significant(turns)} times in a group of ${groupSize}: a larger training.groupSize gives it more turns to be compared with.`
       : '';
   const known = diagnosis.ownShare !== undefined && ownShare >= NEARLY_ALL_OWN;
-  const own = known ? ` ${percent(ownShare, 0)} of its learning signal comes from its own rewards.` : '';
+  const signal = known ? ` ${percent(ownShare, 0)} of its learning signal comes from its own rewards.` : '';
   return {
-    says: `${explainInflation(agent, diagnosis)}${own} ${type} judges it by the rewards of the others.`,
+    says: `${explainInflation(agent, diagnosis)}${signal} ${type} judges it by the rewards of the others.`,
     remedy: `advantage.type=drmas (or drmas-mean), which measures every agent by its own turns, may help; drmas ablate compares them.${larger}`,
   };
 }
