@@ -9,7 +9,7 @@ export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
 export { wholeWeights } from './model/initial-weights.js';
 export { contextOf, tableSize } from './model/kinds/choice-table.js';
 export { completeModel, isOtherModel, kindOfType, modelKindOf } from './model/kinds/index.js';
-export { modelSchema, wholeModels } from './model/model-schema.js';
+export { modelSchema } from './model/model-schema.js';
 export {
   type CheckpointSpec,
   type ChoiceTableInput,
@@ -22,7 +22,6 @@ export {
   lora,
   type ModelInput,
   type ModelSpec,
-  type OtherModelInput,
   type OtherModelSpec,
   type SavedAdapter,
   type TinyDecoderInput,

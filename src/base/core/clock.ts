@@ -12,7 +12,7 @@ export const systemClock: Clock = {
 };
 
 /** The longest wait of a timer, 24.8 days. A longer one overflows in Node and in browsers, and ends at once. */
-export const LONGEST_WAIT_MS = 2 ** 31 - 1;
+const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
 /** A number of milliseconds from settings or from a server, as a timer can wait for it; NaN counts as 0. */
 export const waitMs = (ms: number): number => Math.min(Math.max(0, ms) || 0, LONGEST_WAIT_MS);

@@ -80,7 +80,7 @@ function signed(text: string): { readonly body: string; readonly signature: stri
 }
 
 /** The file of this user's key. */
-export const keyFile = () => join(envPaths('drmas', { suffix: '' }).config, 'queue-key');
+const keyFile = () => join(envPaths('drmas', { suffix: '' }).config, 'queue-key');
 
 /**
  * The key of runs and workers: `DRMAS_QUEUE_KEY`, or the key in this user's configuration directory, which is made at

@@ -9,7 +9,7 @@ import { ownTokenizerSpec } from './tokenizers/tokenizer-spec.js';
 const count = z.int().min(1);
 
 /** Whole models, told apart by `type`. */
-export const wholeModels = [
+const wholeModels = [
   z
     .strictObject({
       type: z.literal('tiny-decoder'),
@@ -67,7 +67,7 @@ export const wholeModels = [
 ] as const;
 
 /** An adapter on a whole model. */
-export const loraModel = z
+const loraModel = z
   .strictObject({
     type: z.literal('lora'),
     base: z

@@ -86,7 +86,7 @@ export function finite(value: number | null | undefined, what: string): number {
 }
 
 /** @throws TinkerError `malformed` if it is not finite, or exceeds 0 by more than rounding */
-export function finiteLogprob(value: number | null | undefined, what: string): number {
+function finiteLogprob(value: number | null | undefined, what: string): number {
   const fault = logprobFault(value);
   if (fault !== undefined) throw new TinkerError('malformed', `${what} is ${fault}`);
   return value as number;

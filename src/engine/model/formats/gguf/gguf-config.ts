@@ -124,7 +124,7 @@ class Numbers {
 }
 
 /** The shortest decimal that rounds to the same float32; the number itself if it is no float32. */
-export function shortest(value: number): number {
+function shortest(value: number): number {
   for (let digits = 1; digits <= 9; digits++) {
     const rounded = Number(value.toPrecision(digits));
     if (Math.fround(rounded) === value) return rounded;
