@@ -56,6 +56,7 @@ export const checks: Readonly<Record<string, Check>> = {
     build: true,
   },
   exports: { does: 'exported models in transformers and llama.cpp', words: suite('exports') },
+  real: { does: 'a real model in GGUF beside transformers and llama.cpp', words: suite('real') },
   servers: {
     does: 'a server whose clients disappear (DRMAS_TEST_MINUTES=10: 3,000 of them)',
     words: suite('servers'),

@@ -1,7 +1,12 @@
 /** The kinds of flags that a command may have, each with the type of its value. */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { DEVICES, type Device } from '../engine/contract.js';
 import { overridesOf } from '../method/recipe-files.js';
+
+/** The rank of the adapters of `--model`. */
+const RANK = 16;
 
 export interface Flag<Value = unknown> {
   readonly description: string;
@@ -123,12 +128,26 @@ export const set: Flag<readonly string[]> = {
   parse: (word, previous) => [...(previous as readonly string[]), ...overridesAt(word)],
 };
 
-/** Moves the device to the overrides of the recipe, so that `recipe.json` of the run records it. */
-export function withDevice<Flags extends { readonly set: readonly string[]; readonly device?: Device }>({
-  device: wanted,
-  ...flags
-}: Flags): Omit<Flags, 'device'> {
-  return wanted === undefined ? flags : { ...flags, set: [...flags.set, `backend.device=${wanted}`] };
+/** A pretrained model for all policies. */
+export const model = text(
+  'model',
+  `train LoRA adapters of rank ${RANK} on this model: a GGUF file, a directory, a name in Ollama or LM Studio, org/name on a hub`,
+);
+
+/**
+ * Moves the device and the model to the overrides of the recipe, so that `recipe.json` of the run records them. A
+ * model's path is relative to the working directory, as all paths on a command line are.
+ */
+export function withDevice<
+  Flags extends { readonly set: readonly string[]; readonly device?: Device; readonly model?: string },
+>({ device: wanted, model: path, ...flags }: Flags): Omit<Flags, 'device' | 'model'> {
+  const base = path !== undefined && { type: 'checkpoint', path: existsSync(path) ? resolve(path) : path };
+  const overrides = [
+    ...(base === false ? [] : [`model=${JSON.stringify({ type: 'lora', base, rank: RANK })}`]),
+    ...flags.set, // further settings of the model may follow
+    ...(wanted === undefined ? [] : [`backend.device=${wanted}`]),
+  ];
+  return { ...flags, set: overrides };
 }
 
 function overridesAt(word: string): readonly string[] {

@@ -170,7 +170,8 @@ async function exists(path: string): Promise<boolean> {
     await stat(path);
     return true;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false;
+    // ENOTDIR: a part of the path is a file, such as a model in one file that is asked for a file of a directory.
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return false;
     throw error;
   }
 }

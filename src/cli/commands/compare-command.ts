@@ -1,6 +1,6 @@
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { device, integer, json, repeated, set, text, track, withDevice } from '../flags.js';
+import { device, integer, json, model, repeated, set, text, track, withDevice } from '../flags.js';
 import { type AblationFlags, type AblationView, reportAblation } from '../report-ablation.js';
 import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
 import { screenOf } from '../reporter/screen.js';
@@ -23,6 +23,7 @@ export const compare = defineCommand({
     set,
     run: text('directory', 'directory of the comparison (default: runs/<recipe>-ablation-<time>)'),
     parallel: integer(1, 'concurrent runs (default: up to 4 for small models, else 1)'),
+    model,
     device,
     threads: integer(1, 'kernel threads of all runs together (default: all cores)'),
     track,

@@ -1,9 +1,12 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
-import { cacheDirectory, findVulkan, packageVersion, type VulkanParts } from '../../base/platform.js';
+import { messageOf } from '../../base/errors.js';
+import { byteText } from '../../base/host.js';
+import { cacheDirectory, findVulkan, nodeFiles, packageVersion, type VulkanParts } from '../../base/platform.js';
+import { type GpuReport, inspectGpu, inspectNative, selectKernels } from '../../engine/embedded.js';
+import { describeModel, type ModelOnDisk, modelsOnDisk } from '../../engine/formats.js';
 import type { Bfloat16Products } from '../../engine/tensor.js';
-import { type GpuReport, inspectGpu, inspectNative, selectKernels } from '../../engine/tensor.js';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';
@@ -39,13 +42,17 @@ interface Diagnosis {
   readonly cache: string;
   readonly cacheWritable: boolean;
   readonly workingDirectoryWritable: boolean;
+  /** The GGUF files that Ollama and LM Studio have on disk. */
+  readonly models: readonly (ModelOnDisk & {
+    /** Why drmas cannot read it; null if it can. */ readonly problem: string | null;
+  })[];
 }
 
 export const doctor = defineCommand({
   name: 'doctor',
-  description: 'check this machine: kernels, compiler, GPU, cache; check a run for damage',
+  description: 'check this machine: kernels, compiler, GPU, cache, models; check a run for damage',
   details:
-    'shows the kernels, compiler, GPU and cache of this machine, and compiles the kernels if necessary. `drmas doctor verify RUN` looks for damaged files of a run, `drmas doctor cache` lists cached data',
+    'shows the kernels, compiler, GPU and cache of this machine and the models that Ollama and LM Studio have here, whose names `checkpoint` takes, and compiles the kernels if necessary. `drmas doctor verify RUN` looks for damaged files of a run, `drmas doctor cache` lists cached data',
   arguments: [],
   flags: { json: toggle('print the facts as JSON') },
   examples: ['drmas doctor', 'drmas doctor verify runs/first', 'drmas doctor cache clear'],
@@ -89,7 +96,18 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
     cache,
     cacheWritable: await isWritable(cache),
     workingDirectoryWritable: await isWritable('.'),
+    models: await Promise.all((await modelsOnDisk(environment)).map(withProblem)),
   };
+}
+
+/** Reads a model's header, but no weights. */
+async function withProblem(model: ModelOnDisk): Promise<Diagnosis['models'][number]> {
+  try {
+    await describeModel(nodeFiles, model.file);
+    return { ...model, problem: null };
+  } catch (error) {
+    return { ...model, problem: messageOf(error).replace(`${model.file}: `, '') };
+  }
 }
 
 async function gpuFacts(environment: NodeJS.ProcessEnv): Promise<Pick<Diagnosis, 'gpu' | 'vulkan' | 'gpuAdvice'>> {
@@ -135,5 +153,9 @@ function rows(diagnosis: Diagnosis): string[][] {
     ]),
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
     ['runs', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
+    ...diagnosis.models.map(({ name, program, bytes, problem }, i) => [
+      i === 0 ? 'models' : '',
+      `${name} (${program}, ${byteText(bytes)})${problem === null ? '' : `: not read, ${problem}`}`,
+    ]),
   ];
 }

@@ -11,6 +11,7 @@ import {
   device,
   formerly,
   integer,
+  model,
   numbers,
   repeated,
   set,
@@ -41,6 +42,7 @@ const playFlags = {
 const recipeFlags = {
   set,
   seed: integer(0, 'seed of tasks and sampling'),
+  model,
   device,
   threads,
 };

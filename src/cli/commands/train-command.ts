@@ -5,7 +5,20 @@ import { RECIPE, RunDirectory } from '../../method/store.js';
 import { fetchRun, resumeIn, trainIn } from '../../runs/index.js';
 import { type CommandContext, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { device, formerly, integer, json, replaced, set, text, threads, toggle, track, withDevice } from '../flags.js';
+import {
+  device,
+  formerly,
+  integer,
+  json,
+  model,
+  replaced,
+  set,
+  text,
+  threads,
+  toggle,
+  track,
+  withDevice,
+} from '../flags.js';
 import { type Reporting, reportRun, typedRequest } from '../report-run.js';
 import { onRay, withRay } from '../with-ray.js';
 import { showPlan } from './plan-command.js';
@@ -28,6 +41,7 @@ export const train = defineCommand({
       'place',
       'copy the run to this folder or s3://bucket/prefix at each checkpoint; with --ray, the place of the runs',
     ),
+    model,
     device,
     threads,
     watch: toggle('serve a dashboard of the run and print its address'),
@@ -38,6 +52,7 @@ export const train = defineCommand({
     'drmas train math',
     'drmas train math --seed 2 --set advantage.type=grpo',
     'drmas train gsm8k --set tasks.train.file=train.jsonl',
+    'drmas train my-agents.ts --model path/to/model.gguf',
     'drmas train examples/own-team.ts --run runs/first',
     'drmas train examples/own-team.ts --run runs/first --resume',
   ],

@@ -4,6 +4,10 @@ import type { Screen } from './screen.js';
 const SECONDS_BETWEEN_LINES = 10;
 /** The shortest time between a passing line and any other line. */
 const SECONDS_BETWEEN_PASSING = 0.3;
+/** The longest silence if lines cannot be replaced: after it, a passing line is written for good. */
+const SECONDS_OF_SILENCE = 30;
+
+const seconds = () => performance.now() / 1000;
 
 /** Permanent lines, and below them one line of progress, which the next one replaces. */
 export class StatusLines {
@@ -12,6 +16,8 @@ export class StatusLines {
   /** Whether the line of progress stays when a permanent line comes, or is overwritten. */
   #last: 'stays' | 'goes' = 'goes';
   #written = Number.NEGATIVE_INFINITY;
+  /** The time of the latest line of any kind. */
+  #heard = seconds();
 
   constructor(screen: Screen) {
     this.#screen = screen;
@@ -31,6 +37,7 @@ export class StatusLines {
     for (const [i, line] of lines.entries())
       write(over && i === 0 ? `\r${line.padEnd(progress.length)}\n` : `${line}\n`);
     if (live && lines.length > 0) this.#written = seconds();
+    if (lines.length > 0) this.#heard = seconds();
   }
 
   /**
@@ -43,15 +50,19 @@ export class StatusLines {
     this.#last = last;
     const due = live || seconds() - this.#written >= SECONDS_BETWEEN_LINES;
     if (due) write(live ? `\r${line.padEnd(this.#progress.length)}` : `${line}\n`);
-    if (due) this.#written = seconds();
+    if (due) {
+      this.#written = seconds();
+      this.#heard = this.#written;
+    }
     this.#progress = due && !live ? '' : line;
   }
 
-  /** Writes a line of progress that may be left out: from time to time, and only if it can be overwritten. */
+  /** Writes a line of progress that may be left out: from time to time, or after silence if it stays for good. */
   passing(line: () => string): void {
-    if (!this.#screen.live || seconds() - this.#written < SECONDS_BETWEEN_PASSING) return;
-    this.progress(line(), 'goes');
+    const { live } = this.#screen;
+    const since = live ? this.#written : this.#heard;
+    if (seconds() - since < (live ? SECONDS_BETWEEN_PASSING : SECONDS_OF_SILENCE)) return;
+    if (live) this.progress(line(), 'goes');
+    else this.say(line());
   }
 }
-
-const seconds = () => performance.now() / 1000;

@@ -195,12 +195,19 @@ describe('during a step', () => {
     expect(shown).toMatch(/^\rstep 1\/3 {2}1 of 128 episodes\r +\r$/);
   });
 
-  it('shows nothing of it where there is no terminal', () => {
+  it('shows it where there is no terminal only after half a minute of silence', () => {
     let shown = '';
     const reporter = opened({ live: false, write: (text) => (shown += text) });
-    vi.advanceTimersByTime(60_000);
+    vi.advanceTimersByTime(29_000);
     reporter.progress({ ...played, done: 1 });
     expect(shown).toBe('');
+    vi.advanceTimersByTime(2_000);
+    reporter.progress({ ...played, done: 2 });
+    reporter.progress({ ...played, done: 3 });
+    expect(shown).toBe('step 1/3  2 of 128 episodes\n');
+    vi.advanceTimersByTime(31_000);
+    reporter.progress({ ...played, done: 4 });
+    expect(shown).toBe('step 1/3  2 of 128 episodes\nstep 1/3  4 of 128 episodes\n');
   });
 
   it('prints the first failure of each reason with advice, and counts the rest in the line of the step', () => {

@@ -4,8 +4,8 @@ import type { RandomKey } from '../../base/math.js';
 import type { FinishReason, Tokenizer } from '../../base/nouns.js';
 
 /**
- * Logits are multiplied by 1 / temperature in 32-bit floats, which end at 3.4e38. Beyond this range the product would be
- * infinite, or the factor 0.
+ * Logits are multiplied by 1 / temperature in 32-bit floats, which end at 3.4e38. Beyond this range the product would
+ * be infinite, or the factor 0.
  */
 const COOLEST = 1e-30;
 const HOTTEST = 1e30;

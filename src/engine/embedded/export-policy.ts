@@ -5,7 +5,7 @@ import { RunError, TokenizerError } from '../../base/errors.js';
 import { nodeFiles } from '../../base/platform.js';
 import type { ExportRequest, PreparedExport } from '../backends/backend-declaration.js';
 import { type GgufModel, ggufHeader, ggufOf } from '../model/formats/gguf/gguf-model.js';
-import { openModelDirectory } from '../model/formats/hugging-face-directory.js';
+import { holdsModel, openStoredModel } from '../model/formats/stored-model.js';
 import { addHuggingFaceTokenizer, readTemplate } from '../model/formats/tokenizer-files.js';
 import { loadPolicy } from './load-policy.js';
 import { holdsAdapter, locateBase, OWN_BASE, openAdapter, openPolicy } from './state-files.js';
@@ -20,7 +20,7 @@ const GGUF = 'model.gguf';
 export async function prepareExport(request: ExportRequest): Promise<PreparedExport> {
   const { policy, from, format, tell } = request;
   const adapter = await holdsAdapter(nodeFiles, from);
-  if (!adapter && !(await nodeFiles.exists(join(from, 'config.json')))) throw new RunError(`${from} holds no model`);
+  if (!adapter && !(await holdsModel(nodeFiles, from))) throw new RunError(`${from} holds no model`);
   if (!adapter && format === 'peft') throw new RunError(`policy '${policy}' is a whole model, no adapter: --format hf`);
   const baseOf = (directory: string) => locateBase(nodeFiles, directory);
   if (format === 'gguf') {
@@ -49,7 +49,7 @@ async function writeGguf(
 ): Promise<void> {
   const merged = join(directory, 'merged');
   if (adapter !== undefined) await merge(adapter, merged);
-  const { tensors } = await openModelDirectory(nodeFiles, adapter === undefined ? whole : merged);
+  const { tensors } = await openStoredModel(nodeFiles, adapter === undefined ? whole : merged);
   await writeFile(join(directory, GGUF), ggufOf(model, tensors.values()));
   await rm(merged, { recursive: true, force: true });
 }

@@ -13,8 +13,8 @@ export interface GenerateOptions {
   readonly maxTokens?: number;
   /** 0 takes the most probable token each time. By default the exported agent's; required for weights without one. */
   readonly temperature?: number;
-  /** Equal seeds (and prompts) give equal tokens, whatever else is running. */
-  readonly seed: number;
+  /** Equal seeds (and prompts) give equal tokens, whatever else is running. At temperature 0 it may be left out. */
+  readonly seed?: number;
   /** Continues after the tokens that end a text. */
   readonly ignoreEos?: boolean;
 }
@@ -31,8 +31,9 @@ export interface GeneratedText {
 
 /** The options of `LoadedPolicy.answer`. Sampling that is not given is the agent's. */
 export interface AnswerOptions extends Partial<Sampling> {
-  /** Equal seeds (and conversations) give equal answers, whatever else is running. */
-  readonly seed: number;
+  /** Equal seeds (and conversations) give equal answers, whatever else is running. At temperature 0 it may be left out.
+   * */
+  readonly seed?: number;
   /** Receives the text while it is written. */
   readonly onText?: (text: string) => void;
   /** Ends the answer; the promise rejects with its reason. */
@@ -46,7 +47,7 @@ export interface AnsweredText extends GeneratedText {
 }
 
 /** Checks a caller's sampling options. @throws ArgumentError naming the wrong option and the expected value */
-export function checkedSampling(chosen: Partial<Sampling>, seed: number): Sampling {
+export function checkedSampling(chosen: Partial<Sampling>, seed: number | undefined): Sampling {
   const { maxTokens = Number.NaN, temperature = Number.NaN, topP = 1, topK = 0 } = chosen;
   const check = (name: string, test: boolean, expected: string, value: unknown) => {
     if (!test) throw new ArgumentError(`${name}: expected ${expected}, found ${value}`);
@@ -56,6 +57,7 @@ export function checkedSampling(chosen: Partial<Sampling>, seed: number): Sampli
   check('temperature', temperature >= 0 && temperature < Infinity, 'a number of at least 0', chosen.temperature);
   check('topP', topP > 0 && topP <= 1, 'a number above 0 and at most 1', topP);
   check('topK', isSafeInteger(topK) && topK >= 0, 'a whole number of at least 0', topK);
-  check('seed', isSafeInteger(seed), 'a whole number', seed);
+  // The most probable token needs no chance.
+  check('seed', (seed === undefined && temperature === 0) || isSafeInteger(seed), 'a whole number', seed);
   return { maxTokens, temperature, topP, topK };
 }

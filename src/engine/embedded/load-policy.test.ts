@@ -92,7 +92,7 @@ describe('loadPolicy', () => {
   });
 
   it('at temperature 0 takes what the logits prefer', async () => {
-    const { tokens, logprobs } = await policy.generate({ prompt: [3], maxTokens: 1, temperature: 0, seed: 1 });
+    const { tokens, logprobs } = await policy.generate({ prompt: [3], maxTokens: 1, temperature: 0 }); // needs no seed
     const logits = await policy.logits(Int32Array.of(3));
     expect(logits.length).toBe(config.vocabSize);
     expect(tokens).toEqual([logits.indexOf(Math.max(...logits))]);
@@ -133,6 +133,7 @@ describe('loadPolicy', () => {
     ['no length', (p) => generate(p, { maxTokens: 0 }), 'maxTokens: expected a whole number of at least 1, found 0'],
     ['cold', (p) => generate(p, { temperature: -1 }), 'temperature: expected a number of at least 0, found -1'],
     ['no seed', (p) => generate(p, { seed: Number.NaN }), 'seed: expected a whole number, found NaN'],
+    ['no seed above temperature 0', (p) => p.generate({ prompt: [1], maxTokens: 1, temperature: 1 }), 'seed: expected'],
   ])('refuses %s', async (_, call, message) => {
     await expect(call(policy)).rejects.toThrow(ArgumentError);
     await expect(call(policy)).rejects.toThrow(message);

@@ -9,7 +9,10 @@ import { holdsAdapter, locateBase } from './state-files.js';
 
 /** The options of `loadPolicy`. */
 export interface LoadPolicyOptions {
-  /** Threads of the engine's kernels; by default one a core. */
+  /**
+   * Threads of the engine's kernels. Default: one a core except one, which is left to the program. Their number changes
+   * no result.
+   */
   readonly threads?: number;
   /** The base of an adapter, in the form of the first argument. Default: the base that adapter_config.json names. */
   readonly base?: string;
@@ -23,6 +26,7 @@ export interface LoadPolicyOptions {
  * Loads a model with its tokenizer. It can be:
  * - a directory in the Hugging Face layout: Llama, Qwen2 or Qwen3, in float32, bfloat16 or float16, in one safetensors
  *   file or several
+ * - a GGUF file of these families, or the name of a model that Ollama or LM Studio has on disk
  * - an adapter in PEFT's format, on the model that it names or on `base`
  * - a policy of a checkpoint of drmas
  *
@@ -42,7 +46,7 @@ export interface LoadPolicyOptions {
  * ```
  */
 export async function loadPolicy(model: string, options: LoadPolicyOptions = {}): Promise<LoadedPolicy> {
-  const { threads = availableParallelism(), base, signal, onProgress, ...rest } = options;
+  const { threads = Math.max(1, availableParallelism() - 1), base, signal, onProgress, ...rest } = options;
   const place = { signal, onProgress };
   const directory = await modelDirectory(model, place);
   const baseDirectory = base === undefined ? undefined : await modelDirectory(base, place);

@@ -10,7 +10,7 @@ import type { AdapterSettings, DecoderConfig } from '../contract/architecture.js
 import { adapterParameterCount, adapterTensors } from '../model/decoder/weights/adapter-tensors.js';
 import { decoderTensors, parameterCount } from '../model/decoder/weights/decoder-tensors.js';
 import { decoderPlaces } from '../model/formats/decoder-layout.js';
-import { openModelDirectory, writeModelDirectory } from '../model/formats/hugging-face-directory.js';
+import { writeModelDirectory } from '../model/formats/hugging-face-directory.js';
 import {
   ADAPTER_CONFIG,
   openAdapterWeights,
@@ -18,6 +18,7 @@ import {
   writeAdapterDirectory,
 } from '../model/formats/peft.js';
 import { encodeSafetensors, openSafetensors, readTensor, requireTensor } from '../model/formats/safetensors.js';
+import { holdsModel, openStoredModel } from '../model/formats/stored-model.js';
 import { writeTemplate } from '../model/formats/tokenizer-files.js';
 import { isThere } from '../model/formats/validated-json.js';
 import { optimizerNamed, optimizerTypes } from '../model/optimizers/index.js';
@@ -91,11 +92,11 @@ export async function openPolicy(
   directory: string,
   { optimizer, chatTemplate }: { readonly optimizer: boolean; readonly chatTemplate?: string | undefined },
 ): Promise<StoredPolicy> {
-  if ((await holdsAdapter(files, directory)) && !(await isThere(files, `${directory}/config.json`)))
+  if ((await holdsAdapter(files, directory)) && !(await holdsModel(files, directory)))
     throw new CheckpointError(
       `${directory}: holds an adapter, expected a whole model; lora(base, { from: '${directory}' }) begins with an adapter`,
     );
-  const { model, tensors, tokenizer } = await openModelDirectory(files, directory, chatTemplate);
+  const { model, tensors, tokenizer } = await openStoredModel(files, directory, chatTemplate);
   const { config } = model;
   const state = { tensors: [...tensors.values()] };
   if (!optimizer) return { config, tokenizer, state };
@@ -124,15 +125,15 @@ export async function openAdapter(
 }
 
 /**
- * The directory of an adapter's base. The adapter's file names it; its name is first looked up beside that file.
+ * The directory or GGUF file of an adapter's base. The adapter's file names it; its name is first looked up beside that
+ * file.
  * @throws CheckpointError when the file names no base, or a base that does not exist
  */
 export async function locateBase(files: Files, directory: string): Promise<string> {
   const { base } = await readAdapterDescription(files, directory);
   const hint = 'name the directory of the model that it adapts as `base`';
   if (base === undefined) throw new CheckpointError(`${directory}/${ADAPTER_CONFIG} names no base; ${hint}`);
-  for (const candidate of [`${directory}/${base}`, base])
-    if (await isThere(files, `${candidate}/config.json`)) return candidate;
+  for (const candidate of [`${directory}/${base}`, base]) if (await holdsModel(files, candidate)) return candidate;
   throw new CheckpointError(`${directory}/${ADAPTER_CONFIG} names the base "${base}", which is not there; ${hint}`);
 }
 

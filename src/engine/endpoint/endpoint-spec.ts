@@ -54,7 +54,8 @@ export interface EndpointOptions {
   /** Milliseconds that one attempt may take. */
   readonly timeoutMs?: number | undefined;
   /**
-   * Retries of a request that found no server, timed out, or got status 408, 409, 429 or 5xx. It obeys `Retry-After`, up to 120 s.
+   * Retries of a request that found no server, timed out, or got status 408, 409, 429 or 5xx. It obeys `Retry-After`,
+   * up to 120 s.
    */
   readonly retries?: number | undefined;
   /** The most requests at the same time, for all agents with this endpoint together. Further ones wait. */

@@ -1,14 +1,18 @@
-/** The directory of a model: a local directory of the user, or the model's directory in the cache of downloads. */
-import { readFile, stat, statfs } from 'node:fs/promises';
+/** The place of a model: a local directory or GGUF file of the user, or the model's directory in the cache of
+ * downloads. */
+import { readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CheckpointError, HubError } from '../../base/errors.js';
 import { byteText } from '../../base/host.js';
+import { nodeFiles } from '../../base/platform.js';
+import { isGguf } from '../model/formats/gguf/gguf-checkpoint.js';
 import { diskError, downloadBlob, partialBytes } from './blob-download.js';
 import { progressOf } from './download-progress.js';
 import { type HubClient, hubClient, type RemoteFile } from './hub-client.js';
 import { cacheRoot, expandHome, ModelCache } from './model-cache.js';
 import { INDEX, lacking, type NeededFiles, smallFiles, weightFiles } from './model-files.js';
-import { formatModelId, type ModelId, parseModelId } from './model-id.js';
+import { formatModelId, looksLikePath, type ModelId, parseModelId } from './model-id.js';
+import { isDigest, modelOnDisk } from './models-on-disk.js';
 import { patiently } from './patience.js';
 
 export interface ModelDirectoryOptions {
@@ -31,8 +35,9 @@ type Context = Required<ModelDirectoryOptions> & {
 };
 
 /**
- * The directory of a model that is named by a path or as `org/name[@revision]` on a hub. A directory that exists wins.
- * A name that begins like a path (`/`, `~`, `.`, `..`) is never looked up on a hub. Files that the cache lacks are
+ * The directory or GGUF file of a model that is named by a path, by the name that Ollama or LM Studio has for it, or as
+ * `org/name[@revision]` on a hub. A path that exists wins, then a model of those programs.
+ * A name that begins like a path (`/`, `~`, `.`, `..`) is never looked up elsewhere. Files that the cache lacks are
  * downloaded into it. Without a network, or with HF_HUB_OFFLINE=1, only the cache is used.
  * @throws CheckpointError when the name is neither a directory nor a hub's name; HubError when the download fails; the
  *   signal's reason
@@ -42,19 +47,34 @@ export async function modelDirectory(model: string, options: ModelDirectoryOptio
 }
 
 /**
- * Finds the directory as `modelDirectory` does, with the commit of a model that is on a hub.
- * @param commit The commit to take, even if the name's revision is another commit now
+ * Finds the place as `modelDirectory` does, with the commit of a model that is on a hub, or the hash of Ollama's file.
+ * @param commit The commit or hash to take, even if the name means another one now
  */
 export async function findModel(
   model: string,
   { commit, ...options }: ModelDirectoryOptions & { readonly commit?: string | undefined },
 ): Promise<{ readonly directory: string; readonly commit?: string }> {
   const path = expandHome(model);
-  if (await isDirectory(path)) return { directory: path };
+  if (await isDirectory(path)) return { directory: (await onlyGguf(path)) ?? path };
+  if (await isFile(path)) {
+    if (await isGguf(nodeFiles, path)) return { directory: path };
+    throw new CheckpointError(`${model}: is a file that is no GGUF file, expected one or a directory with config.json`);
+  }
+  if (!looksLikePath(model) && (commit === undefined || isDigest(commit))) {
+    const found = await modelOnDisk(model, options.environment ?? process.env, commit);
+    if (found !== undefined) {
+      options.onProgress?.(`Taking ${model} as ${found.program} has it (${found.file}).`);
+      return { directory: found.file, ...(found.digest !== undefined && { commit: found.digest }) };
+    }
+    if (commit !== undefined)
+      throw new CheckpointError(`${model}: Ollama no longer has the file ${commit}, which this run began with`);
+  }
   const named = parseModelId(model);
+  const steps = await checkpointsBeside(path);
+  if (steps !== undefined) throw new CheckpointError(`${model}: there is no such directory; ${steps}`);
   if (named === undefined)
     throw new CheckpointError(
-      `${model}: expected a directory with config.json, found none (nor is it a model's name on a hub, org/name[@revision])`,
+      `${model}: expected a directory with config.json or a GGUF file, found none; nor is it a model that Ollama or LM Studio has (drmas doctor lists them), nor a name on a hub, org/name[@revision]`,
     );
   const id = { ...named, revision: commit ?? named.revision };
   const context: Context = {
@@ -72,6 +92,35 @@ export async function findModel(
     context.signal.throwIfAborted();
     throw diskError(error, cache.directory);
   }
+}
+
+/** What a run has in place of a checkpoint that is gone; undefined if the path is not below a run's checkpoints. */
+async function checkpointsBeside(path: string): Promise<string | undefined> {
+  const [, root] = /^(.*[/\\]checkpoints)[/\\]step-\d+(?:[/\\]|$)/.exec(path) ?? [];
+  if (root === undefined || !(await isDirectory(root))) return undefined;
+  const steps = (await readdir(root)).filter((name) => /^step-\d+$/.test(name)).sort();
+  return steps.length === 0 ? `${root} has no checkpoint` : `${root} has ${steps.join(', ')}`;
+}
+
+const isFile = (path: string) =>
+  stat(path).then(
+    (entry) => entry.isFile(),
+    () => false,
+  );
+
+/**
+ * The GGUF file of a directory that holds nothing else of a model, as LM Studio and hubs have them.
+ * @throws CheckpointError when there are several, such as one for each number format
+ */
+async function onlyGguf(directory: string): Promise<string | undefined> {
+  const names = await readdir(directory).catch(() => []);
+  const models = names.filter((name) => name.endsWith('.gguf') && !name.startsWith('mmproj')).sort();
+  if (models.length === 0 || names.some((name) => name === 'config.json' || name === 'adapter_config.json'))
+    return undefined;
+  const [only, ...more] = models;
+  if (more.length > 0)
+    throw new CheckpointError(`${directory}: expected one GGUF file, found ${models.length}: ${models.join(', ')}`);
+  return only && join(directory, only);
 }
 
 const isDirectory = (path: string) =>

@@ -14,7 +14,7 @@ const part = String.raw`(?!-|\.)(?:(?!--|\.\.)[\w.-]){1,96}(?<![-.])`;
 const pattern = new RegExp(`^(${part}/${part})(?:@(.*))?$`);
 
 /** Whether a text can only be meant as a path: it begins with `/`, `~`, `.` or `..`, or has a backslash. */
-function looksLikePath(text: string): boolean {
+export function looksLikePath(text: string): boolean {
   return /^(?:\/|~|\.{1,2}(?:\/|$))|\\/.test(text);
 }
 

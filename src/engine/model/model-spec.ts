@@ -1,6 +1,6 @@
 /** A policy's model in a recipe: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
-import { type AdapterSettings, PROJECTIONS, type ProjectionName, type TableShape } from '../contract/architecture.js';
+import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../contract/architecture.js';
 import type { BytesSpec, SymbolsSpec } from './tokenizers/tokenizer-spec.js';
 
 /** A decoder trained from scratch: its first weights are random, so its recipe needs a warm start. */
@@ -30,12 +30,13 @@ export interface TinyDecoderSpec {
   readonly tokenizer: SymbolsSpec | BytesSpec;
 }
 
-/** A model on disk in the Hugging Face layout, or on a hub. */
+/** A model on disk, in the Hugging Face layout or in a GGUF file, or on a hub. */
 export interface CheckpointSpec {
   readonly type: 'checkpoint';
   /**
-   * A directory, or `org/name[@revision]` on the hub; a directory that exists wins. A path that begins with `./` or
-   * `../` is relative to the recipe's file; any other relative path starts at the working directory.
+   * A directory, a GGUF file, a model's name in Ollama or LM Studio, or `org/name[@revision]` on the hub. The first of
+   * these that exists wins. A path that begins with `./` or `../` is relative to the recipe's file; any other relative
+   * path starts at the working directory.
    */
   readonly path: string;
   /**
@@ -57,9 +58,19 @@ export type LoraSpec = { readonly type: 'lora'; readonly base: WholeModelSpec } 
 );
 
 /** A table of logits over named choices, which a policy has in place of a language model. */
-export interface ChoiceTableSpec extends TableShape {
+export interface ChoiceTableSpec {
   readonly type: 'choice-table';
+  /** The names of the choices: at least two, all different. */
+  readonly choices: readonly string[];
+  /** The questions, each with a row of logits. */
+  readonly features: readonly string[];
+  /** The number of choices in a response. In longer ones each depends on the choice before it. */
+  readonly length: number;
 }
+
+/** A model that is no decoder. The declaration of its kind (`ModelKind`) has all facts about it. */
+export type OtherModelSpec = ChoiceTableSpec;
+export type OtherModelInput = ChoiceTableInput;
 
 export type ModelSpec = WholeModelSpec | LoraSpec | ChoiceTableSpec;
 
@@ -136,9 +147,10 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
 }
 
 /**
- * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer), or
- * `org/name[@revision]` on a hub, which is downloaded into the cache when a run begins. A path that begins with `/`,
- * `~`, `.` or `..` is always a directory; in a recipe's file `./` and `../` start at that file. `chatTemplate` is for
+ * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer) or in a GGUF file, a
+ * model that Ollama or LM Studio has on disk, by its name there, or `org/name[@revision]` on a hub, which is downloaded
+ * into the cache when a run begins. A path that begins with `/`, `~`, `.` or `..` is always a directory or a file; in a
+ * recipe's file `./` and `../` start at that file. `chatTemplate` is for
  * base models, which have no template.
  *
  * @example
@@ -147,6 +159,7 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
  *
  * const model = checkpoint('Qwen/Qwen2.5-0.5B-Instruct');
  * const base = checkpoint('Qwen/Qwen2.5-0.5B', { chatTemplate: 'chatml' });
+ * const file = checkpoint('./model.gguf');
  * ```
  */
 export function checkpoint(path: string, options: Pick<CheckpointSpec, 'chatTemplate'> = {}): CheckpointSpec {
@@ -187,12 +200,8 @@ export function choiceTable(input: Omit<ChoiceTableInput, 'type'>): ChoiceTableI
   return { type: 'choice-table', ...input };
 }
 
-/** Fills in the defaults of a model. */
-export function completeModel(input: ModelInput): ModelSpec {
-  if (input.type === 'choice-table') {
-    const { choices, features = [''], length = 1 } = input;
-    return { type: 'choice-table', choices, features, length };
-  }
+/** Fills in the defaults of a decoder, or of an adapter on one. */
+export function completeDecoder(input: WholeModelInput | LoraInput): WholeModelSpec | LoraSpec {
   return input.type === 'lora' ? completeAdapter(input) : completeWhole(input);
 }
 
@@ -213,6 +222,6 @@ export function completeWhole(input: WholeModelInput): WholeModelSpec {
 }
 
 /** The model that determines a policy's sizes, context and tokenizer: itself, or an adapter's base. */
-export function wholeModel(model: ModelSpec): WholeModelSpec | ChoiceTableSpec {
+export function wholeModel(model: ModelSpec): WholeModelSpec | OtherModelSpec {
   return model.type === 'lora' ? model.base : model;
 }

@@ -218,6 +218,15 @@ describe('overrides', () => {
     }
   });
 
+  it('give adapters on checkpoints a warm start each, unless the recipe says otherwise', () => {
+    const shareOf = (model: object, warmStart: object) =>
+      resolve([], { model, warmStart } as Partial<Input>).warmStart?.share;
+    const base = { type: 'checkpoint', path: './m' };
+    expect(shareOf({ type: 'lora', base, rank: 2 }, { steps: 3 })).toBe('policy');
+    expect(shareOf({ type: 'lora', base, rank: 2 }, { steps: 3, share: 'base' })).toBe('base');
+    expect(shareOf(base, { steps: 3 })).toBe('base');
+  });
+
   it('with null restore the default', () => {
     expect(resolve(['training.steps=null'], { training: { steps: 3 } }).training.steps).toBe(60);
     expect(resolve(['warmStart=null'], { warmStart: { steps: 3 } }).warmStart).toBeUndefined();

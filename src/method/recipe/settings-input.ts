@@ -1463,7 +1463,9 @@ export interface WarmStartInput {
   readonly seed?: number | undefined;
   /**
    * `base` trains one model and copies it into all policies, which must have the same model. `policy` trains
-   * each policy on the demonstrations of its own agents.
+   * each policy on the demonstrations of its own agents, and is the default if all policies are adapters on
+   * checkpoints: one adapter that learned all demonstrations would begin each agent with the habits of the
+   * others.
    * @default `base`
    */
   readonly share?: 'base' | 'policy' | undefined;
@@ -1611,6 +1613,12 @@ export interface TrainingInput {
    * checkpoint if the last one is damaged.
    */
   readonly keepCheckpoints?: number | undefined;
+  /**
+   * Whether the run writes a checkpoint before the first step and keeps it, whatever `keepCheckpoints` is:
+   * the agents as they were after the warm start. A run of 0 steps always writes it.
+   * @default `false`
+   */
+  readonly keepFirst?: boolean | undefined;
   /**
    * drmas warns if the log-probs of sampler and trainer differ by more than this, on average over the sampled
    * tokens of a step.

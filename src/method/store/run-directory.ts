@@ -208,18 +208,24 @@ export class RunDirectory {
   /**
    * Writes `checkpoints/step-000050` atomically from the files that `fill` writes into its directory, then the event.
    * @param options.keep The number of checkpoints to keep, the latest ones. Default: all
+   * @param options.keepFirst Whether the checkpoint of step 0 stays in addition
    */
   async writeCheckpoint(
     step: number,
     fill: (directory: string) => Promise<void>,
-    options: { readonly interrupted?: boolean; readonly keep?: number | undefined } = {},
+    options: {
+      readonly interrupted?: boolean;
+      readonly keep?: number | undefined;
+      readonly keepFirst?: boolean;
+    } = {},
   ): Promise<void> {
-    const { interrupted = false, keep = Number.POSITIVE_INFINITY } = options;
+    const { interrupted = false, keep = Number.POSITIVE_INFINITY, keepFirst = false } = options;
     const cursor = { events: this.#log.cursor, episodes: this.#digests.cursor, interrupted };
     const written = await this.#checkpoints.write(step, cursor, fill);
     await this.#options.onCheckpoint?.();
     if (written !== undefined) this.#announce(written);
     const kept = new Set((await this.#checkpoints.list()).slice(-keep).map((checkpoint) => checkpoint.step));
+    if (keepFirst) kept.add(0);
     await this.#checkpoints.remove((checkpoint) => !kept.has(checkpoint.step));
   }
 

@@ -39,11 +39,11 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   const run = await openRun(recipe, tasks, preparing.host, { openBackend });
   preparing.opened();
   try {
-    logStart(run, log);
+    logStart(recipe.name, run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
     const training = await openTraining(run, { store: { directory: join(log.path, REFERENCES), mode: 'write' } });
     await publishAll(run);
-    return { run: training, progress: firstProgress(recipe, warmed) };
+    return { run: training, progress: firstProgress(run, warmed) };
   } catch (error) {
     await run.dispose();
     throw failureOf(error);
@@ -65,21 +65,25 @@ function preparingHost(host: Host, log: RunDirectory): { readonly host: Host; re
   };
 }
 
-/** Logs the first events of a run: the hardware, and the warnings about tasks, models and backends. */
-function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {
+/** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */
+function logStart(
+  recipe: string,
+  { team, seed, assignment, backends, models, warnings }: OpenRun,
+  log: RunDirectory,
+): void {
   const [first, ...others] = backendsOf({ backends });
   const { server, ...kernels } = facts(first as Backend);
   log.emit({
     type: 'run.started',
-    recipe: recipe.name,
-    seed: recipe.seed,
+    recipe,
+    seed,
     versions: { drmas: packageVersion(), node: process.version },
     hardware: { cores: cpus().length, ...kernels },
     ...(server === undefined ? {} : { server }),
     ...(others.length === 0
       ? {}
       : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
-    success: recipe.team.success !== undefined,
+    success: team.success !== undefined,
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;

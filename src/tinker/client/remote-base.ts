@@ -7,7 +7,7 @@ import { CheckpointError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import type { Tokenizer } from '../../base/nouns.js';
 import type { DecoderConfig } from '../../engine/contract.js';
-import { parseWith, readConfig, readJson, readTokenizer } from '../../engine/formats.js';
+import { describeModel, holdsModel, parseWith, readConfig, readJson, readTokenizer } from '../../engine/formats.js';
 import type { Limits } from './wire/datum.js';
 
 /** Models with vision have the sizes of their text part in a section. */
@@ -22,6 +22,11 @@ export interface RemoteBase extends Limits {
 
 /** @throws CheckpointError with the file and the expected content; TokenizerError */
 export async function readBase(files: Files, directory: string, chatTemplate?: string): Promise<RemoteBase> {
+  if (!(await files.exists(`${directory}/config.json`)) && (await holdsModel(files, directory))) {
+    const { config } = await describeModel(files, directory);
+    const { vocabSize, context } = config;
+    return { vocabSize, context, tokenizer: await readTokenizer(files, directory, chatTemplate), config };
+  }
   const file = `${directory}/config.json`;
   const json = await readJson(files, file);
   const { vocab_size, max_position_embeddings } = parseWith(configFile, json, file);

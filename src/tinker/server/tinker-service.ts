@@ -3,8 +3,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { DialectError, NonFiniteError, suggestion } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import type { EmbeddedPolicy } from '../../engine/backends.js';
-import type { EmbeddedBackend } from '../../engine/embedded.js';
+import type { EmbeddedBackend, EmbeddedPolicy } from '../../engine/backends.js';
 import type {
   createModelBody,
   loadBody,
@@ -206,7 +205,7 @@ export class TinkerService {
   async #rescale(model: ServedModel, alpha: number): Promise<void> {
     const outgrown = model.policy;
     const about = { ...model.about, alpha };
-    const release = this.#memory.take(this.#bytesOf(about).trained, 'an adapter with another alpha'); // both for a while
+    const release = this.#memory.take(this.#bytesOf(about).trained, 'an adapter of another alpha'); // for a while
     try {
       model.policy = await this.#open(model.id, about, 0);
       model.about = about;

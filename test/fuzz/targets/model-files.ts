@@ -3,9 +3,14 @@ import { readFileSync } from 'node:fs';
 import { assistant, user } from '../../../src/base/core/message.js';
 import { PROJECTIONS } from '../../../src/engine/contract/architecture.js';
 import { readAgentProfile } from '../../../src/engine/model/agent-profile.js';
+import { decoderMetadata } from '../../../src/engine/model/formats/gguf/gguf-decoder.js';
+import { encodeGguf, type GgufMetadata } from '../../../src/engine/model/formats/gguf/gguf-file.js';
+import { ggufName } from '../../../src/engine/model/formats/gguf/gguf-names.js';
 import { readConfig, readStopTokens } from '../../../src/engine/model/formats/model-config.js';
 import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from '../../../src/engine/model/formats/peft.js';
 import { openSafetensors, readTensor } from '../../../src/engine/model/formats/safetensors.js';
+import { openStoredModel } from '../../../src/engine/model/formats/stored-model.js';
+import { expectedTensors } from '../../../src/engine/model/formats/tensor-names.js';
 import { parseJson } from '../../../src/engine/model/formats/validated-json.js';
 import { createTokenizer } from '../../../src/engine/model/tokenizers/create-tokenizer.js';
 import { goldenModels, goldenPath } from '../../goldens.js';
@@ -54,6 +59,55 @@ const safetensors: Target = {
   async run(input) {
     const { tensors } = await openSafetensors(memoryFiles(new Map([['x', input]])), 'x');
     for (const each of tensors.values()) await readTensor(each);
+  },
+};
+
+/** A file of a tiny Llama model with blocks, by the writer of exports and a change of one tensor's format. */
+async function ggufSeed(): Promise<Uint8Array> {
+  const { config } = readConfig({ ...JSON.parse(texts('config.json')[0] as string), num_hidden_layers: 1 });
+  const tensors = expectedTensors(config).map(({ name, shape }) => ({
+    ...{ name: ggufName(name), shape },
+    read: async () => new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(0.5),
+  }));
+  const metadata: GgufMetadata = {
+    ...decoderMetadata(config),
+    'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
+    'tokenizer.ggml.pre': { type: 'string', value: 'qwen2' },
+    'tokenizer.ggml.tokens': { type: 'strings', value: ['a', 'b', 'ab', '<|im_end|>'] },
+    'tokenizer.ggml.token_type': { type: 'int32s', value: [1, 1, 1, 3] },
+    'tokenizer.ggml.merges': { type: 'strings', value: ['a b'] },
+    'tokenizer.ggml.eos_token_id': { type: 'uint32', value: 3 },
+    'tokenizer.chat_template': { type: 'string', value: '{% for m in messages %}{{ m.content }}{% endfor %}' },
+  };
+  const parts: Uint8Array[] = [];
+  for await (const part of encodeGguf(metadata, tensors)) parts.push(Uint8Array.from(part));
+  const whole = Buffer.concat(parts);
+  const name = 'blk.0.ffn_gate.weight';
+  whole.writeUInt32LE(8, whole.indexOf(name) + name.length + 4 + 16); // Q8_0: fewer bytes than it has in float32
+  return whole;
+}
+
+const gguf: Target = {
+  name: 'gguf',
+  seeds: [await ggufSeed()],
+  words: [
+    ...[
+      'GGUF',
+      'llama.',
+      'qwen3',
+      'general.alignment',
+      'rope.scaling.type',
+      'linear',
+      'rope_freqs.weight',
+      'split.count',
+    ],
+    ...['blk.0.attn_q.bias', 'output.weight', 'token_embd.weight', '\u0009\0\0\0', '\u000c\0\0\0', '\u000e\0\0\0'],
+  ],
+  inputs: 20_000,
+  async run(input) {
+    const { tensors, tokenizer } = await openStoredModel(memoryFiles(new Map([['x.gguf', input]])), 'x.gguf');
+    for (const each of tensors.values()) await readTensor(each);
+    tokenizer.decode(tokenizer.encode('ab b'));
   },
 };
 
@@ -164,4 +218,4 @@ const agentProfile: Target = {
   run: (input) => readAgentProfile(memoryFiles(new Map([['a/drmas-agent.json', input]])), 'a'),
 };
 
-export const modelFiles = [safetensors, config, tokenizer, template, adapters, agentProfile];
+export const modelFiles = [safetensors, gguf, config, tokenizer, template, adapters, agentProfile];

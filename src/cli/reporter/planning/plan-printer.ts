@@ -74,7 +74,7 @@ function backendText({ backend, backends }: RunForecast): string {
 
 /** A run's tokens in a sentence. */
 const tokensText = ({ read, generated, trained }: Tokens): string =>
-  `${short(read)} of prompts, ${short(generated)} written, ${short(trained)} trained`;
+  `${short(read)} of prompts, ${short(generated)} written, at most ${short(trained)} trained`;
 
 function policyRows({ tokens, policies }: RunForecast): string[][] {
   const rows = Object.entries(tokens.policies).map(([policy, { samples, step }]) => {

@@ -7,9 +7,14 @@ import type { DecoderConfig } from '../../contract/architecture.js';
 import { readRope, writeRope } from './rope-settings.js';
 import { parseWith } from './validated-json.js';
 
-type Architecture = 'llama' | 'qwen2' | 'qwen3';
+/** The families, by their names in config.json and in llama.cpp. */
+export const ARCHITECTURES = ['llama', 'qwen2', 'qwen3'] as const;
+export type Architecture = (typeof ARCHITECTURES)[number];
 
-/** The description of a decoder in a config.json. */
+/** Limits of a description: lists by layer are allocated, and the rotary table has a row for each position. */
+export const CONFIG_LIMITS = { layers: 10_000, context: 2 ** 20 } as const;
+
+/** The description of a decoder in a config.json or a GGUF file. */
 export interface DescribedModel {
   readonly architecture: Architecture;
   readonly config: DecoderConfig;
@@ -32,16 +37,12 @@ const configFile = z.looseObject({
   model_type: z.string().nullish(),
   vocab_size: z.int().positive(),
   hidden_size: z.int().positive(),
-  // The limit bounds the lists by layer that are allocated before any weight is read.
-  num_hidden_layers: z.int().positive().max(10_000),
+  num_hidden_layers: z.int().positive().max(CONFIG_LIMITS.layers),
   num_attention_heads: z.int().positive(),
   num_key_value_heads: z.int().positive().nullish(),
   head_dim: z.int().positive().nullish(),
   intermediate_size: z.int().positive(),
-  max_position_embeddings: z
-    .int()
-    .positive()
-    .max(2 ** 20), // the rotary table has a row for each position
+  max_position_embeddings: z.int().positive().max(CONFIG_LIMITS.context),
   rms_norm_eps: z.number().positive(),
   tie_word_embeddings: z.boolean().nullish(),
   attention_bias: z.boolean().nullish(),

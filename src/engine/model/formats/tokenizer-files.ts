@@ -7,6 +7,7 @@ import { createTokenizer } from '../tokenizers/create-tokenizer.js';
 import { templateOf } from '../tokenizers/named-templates.js';
 import { huggingFaceForm } from '../tokenizers/tokenizer-json.js';
 import { type HuggingFaceSpec, parseTextTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
+import { isGguf, openGgufTokenizer } from './gguf/gguf-checkpoint.js';
 import { readStopTokens } from './model-config.js';
 import { isThere, parseJson, readOrRefuse } from './validated-json.js';
 
@@ -15,20 +16,24 @@ const DRMAS_TOKENIZER = 'drmas_tokenizer.json';
 const TEMPLATE = 'chat_template.jinja';
 
 /**
- * Reads the tokenizer of a model's directory. The ids that end a text come from generation_config.json, else from
- * config.json, else from the tokenizer.
+ * Reads the tokenizer of a model's directory or GGUF file. In a directory, the ids that end a text come from
+ * generation_config.json, else from config.json, else from the tokenizer.
  * @param ownTemplate A chat template in place of the directory's: its text, or the name of one that ships
  * @throws CheckpointError when files are missing or unreadable; TokenizerError when their contents cannot be used, or
  *   the template ends messages with a token that the vocabulary lacks.
  */
 export async function readTokenizer(files: Files, directory: string, ownTemplate?: string): Promise<Tokenizer> {
+  if (await isGguf(files, directory)) {
+    const spec = await openGgufTokenizer(files, directory);
+    return ownTemplate === undefined ? createTokenizer(spec) : withTemplate(spec, ownTemplate, directory);
+  }
   const descriptionFile = `${directory}/${DRMAS_TOKENIZER}`;
   const description = await readOptional(files, descriptionFile);
   if (description !== undefined) {
     if (ownTemplate === undefined) return createTokenizer(parseJson(description, descriptionFile));
     throw new TokenizerError(`${descriptionFile} has a chat format of its own, so that it takes no chatTemplate`);
   }
-  const chatTemplate = ownTemplate ?? (await readTemplate(files, directory));
+  const chatTemplate = await readTemplate(files, directory);
   const stopTokens = await findStopTokens(files, directory);
   const spec = {
     type: 'huggingface',
@@ -36,14 +41,23 @@ export async function readTokenizer(files: Files, directory: string, ownTemplate
     config: await readJson(files, `${directory}/tokenizer_config.json`),
     ...(stopTokens.length > 0 && { stopTokens }),
   };
-  if (chatTemplate === undefined) return createTokenizer(spec);
-  const { source, end } = ownTemplate === undefined ? { source: chatTemplate } : templateOf(ownTemplate);
+  if (ownTemplate !== undefined) return withTemplate(spec, ownTemplate, directory);
+  return createTokenizer(chatTemplate === undefined ? spec : { ...spec, chatTemplate });
+}
+
+/**
+ * A tokenizer with a chat template in place of the model's own, whose end of messages then ends responses.
+ * @param ownTemplate As `readTokenizer` takes it
+ * @throws TokenizerError when the template ends messages with a token that the vocabulary lacks
+ */
+export function withTemplate(spec: object, ownTemplate: string, place: string): Tokenizer {
+  const { source, end } = templateOf(ownTemplate);
   const tokenizer = createTokenizer({ ...spec, chatTemplate: source });
   if (end === undefined) return tokenizer;
   const [endToken, ...more] = tokenizer.encode(end);
   if (endToken === undefined || more.length > 0)
     throw new TokenizerError(
-      `the chat template ends messages with ${end}, which is no token of ${directory}; 'plain' suits every model`,
+      `the chat template ends messages with ${end}, which is no token of ${place}; 'plain' suits every model`,
     );
   const others = tokenizer.stopTokens.filter((token) => token !== endToken);
   return createTokenizer({ ...spec, chatTemplate: source, stopTokens: [endToken, ...others] });

@@ -77,9 +77,9 @@ export function sharesMean({ rule }: Pick<OpenEstimator, 'rule'>): boolean {
 
 /**
  * Advice about an agent that an estimator with a shared mean inflates by more than 2, or that gets less than half of
- * its squared scores from its own rewards. Undefined for other agents. The advice says "may" and names both numbers: the
- * first limit, the factor of Lemma 4.2, missed most gains of docs/findings.md, and the second limit was made from those
- * results and has not been tested on others.
+ * its squared scores from its own rewards. Undefined for other agents. The advice says "may" and names both numbers:
+ * the first limit, the factor of Lemma 4.2, missed most gains of docs/findings.md, and the second limit was made from
+ * those results and has not been tested on others.
  */
 export function inflationAdvice(
   agent: string,

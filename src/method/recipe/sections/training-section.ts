@@ -99,6 +99,13 @@ export const trainingSchema = z.strictObject({
       'The number of checkpoints that stay on disk, the latest ones. Default: all. With 1 there is no ' +
         'older checkpoint if the last one is damaged.',
     ),
+  keepFirst: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the run writes a checkpoint before the first step and keeps it, whatever `keepCheckpoints` is: the ' +
+        'agents as they were after the warm start. A run of 0 steps always writes it.',
+    ),
   logprobGap: positive
     .default(0.05)
     .describe(

@@ -37,6 +37,7 @@ export const warmStartSchema = z.strictObject({
     .default('base')
     .describe(
       '`base` trains one model and copies it into all policies, which must have the same model. `policy` ' +
-        'trains each policy on the demonstrations of its own agents.',
+        'trains each policy on the demonstrations of its own agents, and is the default if all policies are adapters ' +
+        'on checkpoints: one adapter that learned all demonstrations would begin each agent with the habits of the others.',
     ),
 });

@@ -3,14 +3,16 @@
 import type { Spike, Step, Warning } from '../../../base/events.js';
 import { median } from '../../../base/math.js';
 import { magnitude } from '../../advantage/analysis/advantage-sizes.js';
-import type { Recipe } from '../../recipe/recipe.js';
 import { episodeName, type StepAdvantages } from '../advantages/advantages.js';
+import type { OpenRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';
-import { Silence } from './silence.js';
+import { Silence, type SilenceSettings } from './silence.js';
 import { type SymptomState, Symptoms } from './symptoms.js';
 
 /** Number of norms that are needed for a median. */
 const FEWEST_NORMS = 5;
+/** A norm below this fraction of `clipNorm` is rounding: the gradient of groups whose advantages are all 0. */
+const ROUNDING = 1e-6;
 /** Number of steps in a row without a finite gradient that end the run. */
 const MOST_DROPPED = 3;
 /** The number of episodes in a spike's event. */
@@ -28,28 +30,33 @@ export interface WatchState {
   readonly silent: Readonly<Record<string, number>>;
 }
 
-type WatchedRecipe = Pick<Recipe, 'training' | 'policies' | 'assign' | 'agents'>;
+/** The parts of a run that the watch reads. */
+export interface WatchedRun extends SilenceSettings {
+  readonly training: OpenRun['training'];
+}
 
 export class StabilityWatch {
-  readonly #rule: Recipe['training']['spike'];
+  readonly #rule: OpenRun['training']['spike'];
   /** The norm below which no gradient is a spike, by policy. */
   readonly #floors: ReadonlyMap<string, number>;
+  readonly #clipNorms: ReadonlyMap<string, number>;
   readonly #norms: Map<string, number[]>;
   readonly #dropped: Map<string, number>;
   readonly #symptoms: Symptoms;
   readonly silence: Silence;
 
-  constructor(recipe: WatchedRecipe, state: Partial<WatchState> = {}) {
-    const { training, policies } = recipe;
+  constructor(run: WatchedRun, state: Partial<WatchState> = {}) {
+    const { training, trained } = run;
     const { norms = {}, dropped = {}, symptoms, silent } = state;
     this.#rule = training.spike;
     // If nearly all groups of an agent are equal, its usual norm is rounding, and each useful gradient is far above it.
     const floorOf = (clipNorm: number) => training.spike.floor * (clipNorm || 1);
-    this.#floors = new Map(Object.entries(policies).map(([policy, { clipNorm }]) => [policy, floorOf(clipNorm)]));
+    this.#floors = new Map(trained.map(({ name, settings }) => [name, floorOf(settings?.clipNorm ?? 0)]));
+    this.#clipNorms = new Map(trained.map(({ name, settings }) => [name, settings?.clipNorm || 1]));
     this.#norms = new Map(Object.entries(norms).map(([key, norms]) => [key, [...norms]]));
     this.#dropped = new Map(Object.entries(dropped));
     this.#symptoms = new Symptoms(symptoms);
-    this.silence = new Silence(recipe, silent);
+    this.silence = new Silence(run, silent);
   }
 
   get state(): WatchState {
@@ -135,10 +142,11 @@ export class StabilityWatch {
     const norms = this.#norms.get(key) ?? [];
     if (norms.length < FEWEST_NORMS) return undefined;
     const middle = median(norms);
-    // A policy that learned nothing lately has no usual norm.
-    if (middle === 0) return undefined;
     const { factor, floor } = this.#rule;
-    return { median: middle, limit: Math.max(factor * middle, this.#floors.get(policy) ?? floor) };
+    const least = this.#floors.get(policy) ?? floor;
+    // A policy that learned nothing in most of the latest steps has no usual norm.
+    if (middle <= ROUNDING * (this.#clipNorms.get(policy) ?? 1)) return undefined;
+    return { median: middle, limit: Math.max(factor * middle, least) };
   }
 }
 

@@ -86,6 +86,16 @@ describe('the warm start', () => {
     expect(submitted).toEqual([]);
   });
 
+  it('says how far it is after half a minute without an event', async () => {
+    const recipe = tinyRecipe({}, ['warmStart.steps=12']);
+    const { run, notices } = await fakeRunOf(recipe);
+    let seconds = 0;
+    const clock = { ...run.host.clock, seconds: () => (seconds += 8) }; // each look at the clock is 8 seconds later
+    await trainWarmStart({ ...run, host: { ...run.host, clock } }, settingsOf(recipe), () => {});
+    expect(notices.length).toBeGreaterThanOrEqual(1);
+    expect(notices[0]).toMatch(/^Warm start of base: step \d+ of 12\.$/);
+  });
+
   it('raises the learning rate, then lets it fall along a cosine', async () => {
     const recipe = tinyRecipe({}, [
       'warmStart.steps=40',

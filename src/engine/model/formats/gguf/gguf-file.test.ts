@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ggufName } from './gguf-decoder.js';
 import { encodeGguf, type GgufMetadata, type GgufTensor } from './gguf-file.js';
+import { ggufName } from './gguf-names.js';
 
 async function encoded(metadata: GgufMetadata, tensors: readonly GgufTensor[]): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];

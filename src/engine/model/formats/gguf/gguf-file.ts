@@ -1,12 +1,19 @@
 /**
- * GGUF files of float32 tensors (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of typed pairs of
- * key and value, the tensors' names, sizes and offsets, then their data, each aligned to 32 bytes.
+ * Writes GGUF files of float32 tensors (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of typed
+ * pairs of key and value, the tensors' names, sizes and offsets, then their data, each aligned to 32 bytes.
  */
 import type { TensorShape } from '../tensor.js';
 
-const VERSION = 3;
-const ALIGNMENT = 32;
-const TYPE = { uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 } as const;
+export const MAGIC = 'GGUF';
+/** The version that is written. */
+export const VERSION = 3;
+/** The alignment of tensors in bytes, unless the metadata name another. */
+export const ALIGNMENT = 32;
+/** The types of values, by their numbers in a file. */
+export const TYPE = {
+  ...{ uint8: 0, int8: 1, uint16: 2, int16: 3, uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 },
+  ...{ uint64: 10, int64: 11, float64: 12 },
+} as const;
 /** The number of the tensors' format, float32. */
 export const F32 = 0;
 
@@ -110,7 +117,7 @@ export async function* encodeGguf(
   tensors: readonly GgufTensor[],
 ): AsyncGenerator<Uint8Array, void> {
   const writer = new Writer();
-  writer.raw(new TextEncoder().encode('GGUF'));
+  writer.raw(new TextEncoder().encode(MAGIC));
   writer.uint32(VERSION);
   writer.uint64(tensors.length);
   writer.uint64(Object.keys(metadata).length);

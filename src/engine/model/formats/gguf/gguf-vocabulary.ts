@@ -3,9 +3,10 @@ import { isObject, TokenizerError } from '../../../../base/errors.js';
 import { BYTE_CHARACTERS, huggingFaceForm } from '../../tokenizers/tokenizer-json.js';
 import type { HuggingFaceSpec, SymbolsSpec, TextTokenizerSpec } from '../../tokenizers/tokenizer-spec.js';
 import type { GgufMetadata, GgufValue } from './gguf-file.js';
+import { splitOf } from './gguf-splits.js';
 
 /** llama.cpp's types of tokens. Control tokens are read where special tokens are, and not shown. */
-const KIND = { normal: 1, control: 3, userDefined: 4, unused: 5 } as const;
+export const KIND = { normal: 1, control: 3, userDefined: 4, unused: 5 } as const;
 
 interface Token {
   readonly text: string;
@@ -93,18 +94,6 @@ function requireApart(symbols: readonly string[]): void {
   }
 }
 
-/** llama.cpp's names of patterns, by the pattern's text. */
-const SPLITS: ReadonlyMap<string, string> = new Map([
-  [
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-    'llama-bpe',
-  ],
-  [
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-    'qwen2',
-  ],
-]);
-
 function byteLevelVocabulary({ tokenizer, config, chatTemplate }: HuggingFaceSpec): Vocabulary {
   const { model, normalizer, pre_tokenizer: splitter, added_tokens: added = [] } = tokenizer;
   if (!isObject(model) || model.type !== 'BPE' || model.byte_fallback === true || !isObject(model.vocab))
@@ -132,16 +121,6 @@ function byteLevelVocabulary({ tokenizer, config, chatTemplate }: HuggingFaceSpe
 }
 
 const cannot = (why: string) => new TokenizerError(`a GGUF file cannot express the tokenizer: ${why}`);
-
-/** llama.cpp's name of the pattern; undefined if it has none. */
-function splitOf(splitter: unknown): string | undefined {
-  if (!isObject(splitter)) return undefined;
-  if (splitter.type === 'ByteLevel') return splitter.add_prefix_space === true ? undefined : 'gpt-2';
-  const [split, bytes, ...more] = Array.isArray(splitter.pretokenizers) ? splitter.pretokenizers : [];
-  const isSplit = split?.type === 'Split' && split.behavior === 'Isolated' && split.invert === false;
-  const isByteLevel = bytes?.type === 'ByteLevel' && !bytes.add_prefix_space && bytes.use_regex === false;
-  return isSplit && isByteLevel && more.length === 0 ? SPLITS.get(split.pattern?.Regex) : undefined;
-}
 
 /** The only template, or the one named `default`. */
 function templateOf(value: unknown): string | undefined {
