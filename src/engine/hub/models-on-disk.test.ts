@@ -110,7 +110,7 @@ describe('a path', () => {
     await put('run/checkpoints/step-000020/fixer/config.json', '{}');
     await put('run/checkpoints/step-000024/fixer/config.json', '{}');
     await expect(find(join(home, 'run/checkpoints/step-000000/fixer'))).rejects.toThrow(
-      'there is no such directory; ' + `${join(home, 'run/checkpoints')} has step-000020, step-000024`,
+      `there is no such directory; ${join(home, 'run/checkpoints')} has step-000020, step-000024`,
     );
   });
 
