@@ -8,8 +8,9 @@ import type { Tokenizer } from '../src/base/core/tokenizer.js';
 import { nodeFiles } from '../src/base/platform/node-files.js';
 import { type DecoderConfig, type Device, PROJECTIONS, type Precision } from '../src/engine/contract/architecture.js';
 import type { BaseSpec } from '../src/engine/contract/weights-spec.js';
-import { EmbeddedBackend } from '../src/engine/embedded/embedded-backend.js';
+import type { EmbeddedBackend } from '../src/engine/embedded/embedded-backend.js';
 import type { EmbeddedPolicy } from '../src/engine/embedded/embedded-policy.js';
+import { startEmbedded } from '../src/engine/embedded/start-embedded.js';
 import type { ForwardBackwardOptions } from '../src/engine/loss/objective/objective-options.js';
 import { createTokenizer } from '../src/engine/model/tokenizers/create-tokenizer.js';
 import { writeCheckpoint } from './checkpoint.js';
@@ -40,7 +41,7 @@ export class DrmasEngine {
     context: number,
     { precision = 'float32', device }: { readonly precision?: Precision; readonly device?: Device } = {},
   ): Promise<DrmasEngine> {
-    const backend = await EmbeddedBackend.start({ threads, device, files: nodeFiles, recompute: shape.recompute });
+    const backend = await startEmbedded({ threads, device, files: nodeFiles, recompute: shape.recompute });
     const symbols = Array.from({ length: shape.vocabSize }, (_, id) => `<${id}>`);
     const tokenizer = createTokenizer({
       type: 'symbols',

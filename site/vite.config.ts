@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
-import { withoutNode } from './without-node.js';
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -10,12 +9,8 @@ export default defineConfig({
   base: './',
   logLevel: 'warn',
   resolve: { alias: [{ find: /^drmas(\/tasks)?$/, replacement: path('src/run/drmas.ts') }] },
-  plugins: [withoutNode()],
   worker: {
     format: 'es',
-    plugins: () => [withoutNode()],
-    // A door names modules for Node too. The worker's bundle leaves out each module that it does not use.
-    rolldownOptions: { treeshake: { moduleSideEffects: false } },
   },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {

@@ -4,7 +4,7 @@ import OpenAI from 'openai';
 import { RandomStream } from '../../src/base/core/random.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { listen } from '../../src/base/platform/servers/listen.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
 import { modelServer } from '../../src/serve/models/model-server.js';
 import { attempt, type Context, forShape, noteRows, noteSkipped, schedule, withDirectory } from '../context.js';
@@ -35,7 +35,7 @@ export async function benchServe(context: Context): Promise<void> {
 async function benchShape(context: Context, shape: Shape, directory: string): Promise<void> {
   const { options, results } = context;
   const threads = Math.max(...options.threads);
-  const backend = await EmbeddedBackend.start({ threads, files: nodeFiles });
+  const backend = await startEmbedded({ threads, files: nodeFiles });
   const symbols = Array.from({ length: shape.vocabSize }, (_, id) => `<${id}>`);
   const tokenizer = createTokenizer({
     ...{ type: 'symbols', symbols, stop: '<1>', endOfUser: '<2>', endOfAssistant: '<1>' },

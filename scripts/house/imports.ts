@@ -17,14 +17,24 @@ export const isTest = (path: string) => /\.(test|test-d)\.ts$/.test(path);
 /** The room of a file below `src`; undefined for a file beside the rooms. */
 const roomOf = (path: string) => /^src\/([^/]+)\//.exec(path)?.[1];
 
-/** The imports of the sources below `src`, tests left out. */
-export function importsOf(root: string, files: readonly string[]): Import[] {
-  const sources = files.filter((path) => /^src\/.*\.ts$/.test(path) && !isTest(path));
+/**
+ * The imports of sources, tests left out.
+ * @param below The sources; `src` by default
+ * @param aliases The files for names of packages that a bundler replaces
+ */
+export function importsOf(
+  root: string,
+  files: readonly string[],
+  below = /^src\/.*\.ts$/,
+  aliases: ReadonlyMap<string, string> = new Map(),
+): Import[] {
+  const sources = files.filter((path) => below.test(path) && !isTest(path));
   return sources.flatMap((from) => {
     const text = readFileSync(join(root, from), 'utf8');
     const source = ts.createSourceFile(from, text, ts.ScriptTarget.Latest, false);
     const imports: Import[] = [];
-    const add = (name: string, typeOnly: boolean) => imports.push({ from, to: resolved(root, from, name), typeOnly });
+    const add = (name: string, typeOnly: boolean) =>
+      imports.push({ from, to: aliases.get(name) ?? resolved(root, from, name), typeOnly });
     const visit = (node: ts.Node) => {
       if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier))
         add(node.moduleSpecifier.text, takesTypesOnly(node));

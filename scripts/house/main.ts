@@ -13,6 +13,12 @@ import { functionsWithRecipe } from './walk.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 const TRAIN = 'src/method/training/train.ts';
+/** The program that trains in a browser tab, and the module that it takes for the package (site/vite.config.ts). */
+const TAB = {
+  entry: 'site/src/run/worker.ts',
+  sources: /^(src|site\/src\/run|recipes)\/.*\.ts$/,
+  aliases: new Map(['drmas', 'drmas/tasks'].map((name) => [name, 'site/src/run/drmas.ts'])),
+};
 const START = { file: 'src/runs/run/execute-run.ts', name: 'executeRun' };
 
 interface Measure {
@@ -30,6 +36,7 @@ function measures(): Measure[] {
   const imports = importsOf(root, files);
   const doors = [...doorsOf(imports)].sort(([, a], [, b]) => b.size - a.size);
   const reached = [...reachedByValue(imports, TRAIN)].sort();
+  const reachedInTab = reachedByValue(importsOf(root, files, TAB.sources, TAB.aliases), TAB.entry);
   return [
     { name: 'arrows between rooms', most: 80, items: [...roomArrows(imports)].sort() },
     { name: `doors of the room with most (${doors[0]?.[0]})`, most: 8, items: [...(doors[0]?.[1] ?? [])].sort() },
@@ -41,14 +48,19 @@ function measures(): Measure[] {
         /^node:|^src\/(engine\/(tensor|embedded|backends|endpoint|hub)|tinker|cluster)\//.test(path),
       ),
     },
-    { name: 'functions that are handed the whole recipe', most: 45, held: 85, items: functionsWithRecipe(root, START) },
+    {
+      name: 'modules of Node that the page that trains reaches',
+      most: 0,
+      items: [...reachedInTab].filter((path) => path.startsWith('node:')).sort(),
+    },
+    { name: 'functions that are handed the whole recipe', most: 45, items: functionsWithRecipe(root, START) },
     {
       name: 'type names declared twice',
       most: 15,
       items: [...sharedTypeNames(root, files)].map(([name, paths]) => `${name}: ${paths.join(' ')}`),
     },
     { name: 'names that drmas exports', most: 120, items: exportedNames(root, 'src/index.ts') },
-    { name: 'tracked files', most: 1900, held: 1917, items: files },
+    { name: 'tracked files', most: 1900, held: 1972, items: files },
     {
       name: 'findings of the rules for files',
       most: 0,
@@ -57,6 +69,7 @@ function measures(): Measure[] {
     ...specimens.map((specimen) => ({
       name: `files to touch for ${specimen.what} (${specimen.example})`,
       most: specimen.most,
+      ...(specimen.held !== undefined && { held: specimen.held }),
       items: filesOfChange(
         root,
         files.filter((path) => !isTest(path)),

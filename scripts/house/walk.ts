@@ -3,9 +3,18 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { isTest } from './imports.js';
 
+/** The sections of a recipe. */
+const SECTIONS = [
+  ...['assign', 'policies', 'agents', 'advantage', 'loss', 'warmStart', 'training', 'evaluation', 'gateway'],
+  ...['rollout', 'backend', 'sampler', 'lists'],
+];
+/** A value with this many sections is a recipe, whatever the name of its type. */
+const MANY_SECTIONS = 3;
+
 /**
- * The functions below `src` that a run's start reaches by calls and that take the whole recipe, as a parameter of type
- * `Recipe` or as a property `recipe` of one. Calls through an interface are not followed.
+ * The functions below `src` that a run's start reaches by calls and that take the whole recipe, as a parameter or as a
+ * property `recipe` of one. A value is a recipe if its type is `Recipe` or is picked from it, or if it has three
+ * sections of a recipe. Calls through an interface are not followed.
  * @param start the file and the name of the function that begins a run
  * @returns `path#name` of each, the first one included
  */
@@ -20,7 +29,9 @@ export function functionsWithRecipe(root: string, start: { readonly file: string
     const holder = ts.isClassDeclaration(node.parent) ? `${node.parent.name?.text}.` : '';
     return `${path}#${holder}${named?.getText() ?? 'constructor'}`;
   };
-  const isRecipe = (type: ts.Type) => /^(Recipe|Pick<Recipe, |Omit<Recipe, )/.test(checker.typeToString(type));
+  const isRecipe = (type: ts.Type) =>
+    /^((Pick|Omit)<)?Recipe(Settings)?\b/.test(checker.typeToString(type)) ||
+    SECTIONS.filter((section) => type.getProperty(section) !== undefined).length >= MANY_SECTIONS;
   const takesRecipe = (node: ts.SignatureDeclaration) =>
     node.parameters.some((parameter) => {
       const type = checker.getTypeAtLocation(parameter);

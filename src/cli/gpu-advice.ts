@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import type { VulkanParts } from '../base/platform.js';
-import type { AdapterFacts, GpuReport } from '../engine/tensor.js';
+import type { GpuReport } from '../engine/embedded.js';
+import type { AdapterFacts } from '../engine/tensor.js';
 
 /** The lines of `drmas doctor` about GPUs; the one in use comes first. */
 export function gpuLines(gpu: GpuReport): readonly string[] {

@@ -1,4 +1,4 @@
-/** Door of `engine`: backends: the embedded engine, endpoints, sampling servers, and how to declare one. */
+/** Door of `engine`: backends: the engine behind a link, endpoints, sampling servers, and how to declare one. */
 export { type AgentModel, answer, conversationWith, promptOf, samplingOf } from './backends/agent-reply.js';
 export {
   type AnswerSource,
@@ -24,12 +24,18 @@ export {
   type SizedModel,
 } from './backends/backend-declaration.js';
 export { forwardBackward } from './backends/forward-backward.js';
+export { ListPolicy } from './backends/list-policy.js';
 export { type LossGradient, lossGradient } from './backends/loss-gradient.js';
 export { responseRoom, seedOf, temperatureOf } from './backends/remote-generation.js';
 export { serverKey, serverUrl } from './backends/server-access.js';
+export { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded/embedded-backend.js';
 export { EmbeddedFrozen, EmbeddedPolicy } from './embedded/embedded-policy.js';
+export { embeddedSchema } from './embedded/embedded-schema.js';
 export { checkedSampling } from './embedded/generate-options.js';
 export { holdsAdapter, locateBase } from './embedded/state-files.js';
+export type { FromWorker, ToWorker } from './embedded/thread/engine-protocol.js';
+export { EngineThread } from './embedded/thread/engine-thread.js';
+export { hardwareOf, serveEngine } from './embedded/thread/serve-engine.js';
 export { type EndpointOptions, type EndpointSpec, endpointSchema } from './endpoint/endpoint-spec.js';
 export {
   SAMPLER_KEY,

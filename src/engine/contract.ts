@@ -8,7 +8,6 @@ export {
   PROJECTIONS,
   type Precision,
   type ProjectionName,
-  type TableShape,
 } from './contract/architecture.js';
 export type { Backend } from './contract/backend.js';
 export { backendIdentity } from './contract/backend-identity.js';

@@ -1,11 +1,11 @@
-/** Door of `engine`: backends at work: the embedded engine and its thread, endpoints, sampling servers. */
-export { EmbeddedBackend } from './embedded/embedded-backend.js';
+/** Door of `engine`: backends at work in Node: the embedded engine, its kernels, endpoints, sampling servers. */
 export { embedded } from './embedded/embedded-declaration.js';
 export { loadPolicy, loadTokenizer } from './embedded/load-policy.js';
 export { LoadedPolicy } from './embedded/loaded-policy.js';
 export { policyFootprint } from './embedded/memory/footprint.js';
-export type { FromWorker, ToWorker } from './embedded/thread/engine-protocol.js';
-export { EngineThread } from './embedded/thread/engine-thread.js';
-export { hardwareOf, serveEngine } from './embedded/thread/serve-engine.js';
+export { startEmbedded } from './embedded/start-embedded.js';
 export { openEndpoint } from './endpoint/endpoint-client.js';
 export { SampledBackend, sampledCapabilities } from './samplers/sampled-backend.js';
+export { inspectNative } from './tensor/native/load-kernels.js';
+export { selectKernels } from './tensor/select.js';
+export { type GpuReport, inspectGpu } from './tensor/webgpu/inspect-gpu.js';

@@ -7,6 +7,8 @@ export { clippedStep, gradientNorm, requireFinite, type TrainedPart } from './mo
 export { adapterParameterCount } from './model/decoder/weights/adapter-tensors.js';
 export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
 export { wholeWeights } from './model/initial-weights.js';
+export { contextOf, tableSize } from './model/kinds/choice-table.js';
+export { completeModel, isOtherModel, kindOfType, modelKindOf } from './model/kinds/index.js';
 export { modelSchema, wholeModels } from './model/model-schema.js';
 export {
   type CheckpointSpec,
@@ -14,13 +16,14 @@ export {
   type ChoiceTableSpec,
   checkpoint,
   choiceTable,
-  completeModel,
   completeWhole,
   type LoraInput,
   type LoraOptions,
   lora,
   type ModelInput,
   type ModelSpec,
+  type OtherModelInput,
+  type OtherModelSpec,
   type SavedAdapter,
   type TinyDecoderInput,
   type TinyDecoderSpec,

@@ -1,4 +1,3 @@
 /** Door of `gateway`: agents as models of other people's frameworks and programs. */
 export { agentModel } from './agents/ai-sdk-model.js';
-export { type GatewaySettings, gatewaySchema } from './agents/gateway/gateway-settings.js';
 export { type OpenGateway, openGateway } from './agents/gateway/open-gateway.js';

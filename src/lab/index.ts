@@ -7,8 +7,6 @@ import type { KnownLoss } from '../engine/loss.js';
 import { counterfactual } from './counterfactual/counterfactual.js';
 import { ktoLoss } from './kto/kto.js';
 
-export { contextOf, tableSize } from './table/choice-table.js';
-
 /** The estimators of the lab. */
 export const labEstimators = [counterfactual] as const;
 

@@ -4,10 +4,13 @@ export { evaluationEvent, playEvaluation } from './training/evaluation/evaluate-
 export { commonFailure, failureText } from './training/play/common-failure.js';
 export { curriculumChecks, predictionsAfter } from './training/play/curriculum.js';
 export type { Played } from './training/play/played.js';
-export { goesOnAfter, stalenessOf } from './training/play/staleness.js';
+export { goesOnAfter } from './training/play/staleness.js';
 export { evaluationTasks, tasksOfStep } from './training/play/step-tasks.js';
 export { drawTrace, loadTasks } from './training/play/task-source.js';
+export { firstWeights } from './training/run/first-weights.js';
 export { withoutWaiting } from './training/run/learner.js';
+export { rolloutSettings } from './training/run/rollout-settings.js';
+export { demonstrationsOf, runSettings, stalenessOf } from './training/run/run-settings.js';
 export {
   backendNamed,
   backendsOf,
@@ -17,10 +20,10 @@ export {
   type Tasks,
   type TrainingRun,
 } from './training/run/run-state.js';
-export type { PlannedRollouts, Requirement, SignalSettings } from './training/run/signal.js';
+export type { PlannedRollouts, Requirement, Signal, SignalSettings } from './training/run/signal.js';
 export { trainedModels } from './training/run/trained-models.js';
 export { playSignals, wantedSignals } from './training/signals/index.js';
-export { type ReferenceStore, storedReferences } from './training/signals/reference-files.js';
+export type { ReferenceStore } from './training/signals/reference-files.js';
 export { trainingRun } from './training/signals/training-run.js';
 export { measureInflation } from './training/stability/measured-inflation.js';
 export { remedies, remedyForSameness } from './training/stability/silence.js';

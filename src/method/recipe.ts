@@ -1,5 +1,6 @@
 /** Door of `method`: recipes: definition, schema, resolution, plug-ins. */
 export { type Assignment, assignmentOf } from './recipe/assignment.js';
+export type { BackendSpec } from './recipe/backend-spec.js';
 export {
   type AgentName,
   type AssignmentInput,
@@ -9,6 +10,7 @@ export {
 } from './recipe/define.js';
 export { type FrozenInput, frozen } from './recipe/frozen.js';
 export { keyVariablesOf, type Lists, typeOf } from './recipe/lists.js';
+export { parseOverride } from './recipe/overrides.js';
 export type { Plugin } from './recipe/plugins/plugins.js';
 export { lossPath, lossSettings } from './recipe/policy-losses.js';
 export {
@@ -27,6 +29,7 @@ export {
   systemPromptOf,
 } from './recipe/recipe.js';
 export type { RecipeSettings } from './recipe/recipe-schema.js';
+export { type ResolveOptions, resolveWith } from './recipe/resolve.js';
 export type {
   AgentInput,
   BackendInput,

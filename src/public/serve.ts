@@ -6,15 +6,17 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type * as engine from '../engine/embedded.js';
 import type { LoadedPolicy } from '../engine/embedded.js';
+import type * as serving from '../serve/index.js';
 import type { TrainedAgents, TrainedAgentsOptions } from '../serve/index.js';
 
 export type { LoadedPolicy } from '../engine/embedded.js';
-export { type AnyLanguageModel, boundFetch, type TrainableOptions, trainable } from '../gateway/agents/index.js';
+export { type AnyLanguageModel, boundFetch, type TrainableOptions, trainable } from '../gateway/agents.js';
 export type { TrainedAgents, TrainedAgentsOptions } from '../serve/index.js';
 
 /** The functions of the installed package that this module passes on. */
-type Installed = Pick<typeof import('../index.js'), 'trainedAgents' | 'loadPolicy' | 'loadTokenizer'>;
+type Installed = Pick<typeof serving, 'trainedAgents'> & Pick<typeof engine, 'loadPolicy' | 'loadTokenizer'>;
 
 /**
  * The installed package `drmas`, seen from this file, or from the working directory if this file is in a bundle whose

@@ -12,7 +12,6 @@ export {
   train,
   trainIn,
 } from './run/api.js';
-export { firstWeights } from './run/first-weights.js';
 export {
   type DataOf,
   LoadedTeam,
@@ -23,6 +22,5 @@ export {
   type PlayTaskOptions,
 } from './run/load-team.js';
 export { agentsOfRun, backendOfRun, checkpointOf, lastCheckpoint, requestRecipe } from './run/request.js';
-export { rolloutSettings } from './run/rollouts/rollout-settings.js';
 export { fetchRun } from './run/run-store.js';
 export { type RunPlace, thisProcess } from './run/start-run.js';

@@ -1,6 +1,6 @@
 /** Door of `teams`: teams, agents and parsers. */
 export { type Agent, type AgentSpec, agent } from './team/agent.js';
-export type { AgentWays, GatewayConnection, OpenAIConnection } from './team/agent-adapters.js';
+export type { AgentWays, EpisodeWays, GatewayConnection, OpenAIConnection } from './team/agent-adapters.js';
 export type {
   ContentPart,
   FunctionTool,

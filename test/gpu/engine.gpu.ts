@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RandomStream } from '../../src/base/core/random.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import type { OptimizerSettings } from '../../src/engine/contract/optimizer-settings.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 import { CriticModel } from '../../src/engine/model/decoder/critic-model.js';
 import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
 import { decoderTensors, initialise } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
@@ -120,7 +120,7 @@ describe('the engine on a GPU', () => {
   });
 
   it('names its device, and each device has only one name', { tags: ['long'] }, async () => {
-    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles, device: 'gpu' });
+    const backend = await startEmbedded({ threads: 1, files: nodeFiles, device: 'gpu' });
     expect(backend.hardware.kernels).toBe('webgpu');
     expect(backend.hardware.isa).toMatch(/^wgsl, ./);
     await backend.dispose();

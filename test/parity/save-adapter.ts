@@ -6,13 +6,13 @@ import { mkdir } from 'node:fs/promises';
 import { RandomStream } from '../../src/base/core/random.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 import { plainAdamW } from '../support/adamw.js';
 import { writeExpected } from './expected.js';
 
 const [directory, to] = process.argv.slice(2);
 if (directory === undefined || to === undefined) throw new Error('usage: save-adapter.ts BASE TO');
-const backend = await EmbeddedBackend.start({ threads: 2, files: nodeFiles });
+const backend = await startEmbedded({ threads: 2, files: nodeFiles });
 const base = { type: 'directory', directory } as const;
 const adapter = { rank: 4, alpha: 10, targets: PROJECTIONS };
 const policy = await backend.open({ type: 'adapter', base, adapter, seed: 1 }, 'policy', 'adapter');

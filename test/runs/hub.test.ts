@@ -7,8 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { HubError, TaskError } from '../../src/base/core/errors.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { nodeHost } from '../../src/base/platform/node-host.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { loadPolicy, loadTokenizer } from '../../src/engine/embedded/load-policy.js';
+import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
@@ -29,7 +29,7 @@ let hub: HubServer;
 beforeAll(async () => {
   const model = join(root, 'model');
   await mkdir(model);
-  const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+  const backend = await startEmbedded({ threads: 1, files: nodeFiles });
   const { width, layers, heads, feedForward } = tiny;
   const sizes = { width, layers, heads, kvHeads: heads, headDim: width / heads, feedForward };
   const config = { vocabSize: tokenizer.vocabSize, ...sizes, context, ropeBase, normEpsilon: 1e-6 };

@@ -5,8 +5,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../src/base/core/errors.js';
 import type { Files } from '../../src/base/core/files.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { loadPolicy, loadTokenizer } from '../../src/engine/embedded/load-policy.js';
+import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import {
@@ -61,7 +61,7 @@ describe('two agents, each its own adapter on one base', () => {
   });
 
   it('refuse a checkpoint of another rank', async () => {
-    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    const backend = await startEmbedded({ threads: 1, files: nodeFiles });
     const base = { type: 'directory', directory: join(policyAt(2, 'solver'), 'base') } as const;
     const adapter = { rank: 3, alpha: 3, targets: ['q'] } as const;
     const other = await backend.open({ type: 'adapter', base, adapter, seed: 1 }, 'policy', 'other');
@@ -117,7 +117,7 @@ describe('a policy that is an adapter', () => {
     await expect(loadPolicy(directory)).rejects.toThrow(/names no base/);
     const whole = join(policyAt(2, 'solver'), 'base');
     await expect(loadPolicy(whole, { base: whole })).rejects.toThrow(/holds no adapter/);
-    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    const backend = await startEmbedded({ threads: 1, files: nodeFiles });
     await expect(backend.open({ type: 'directory', directory }, 'policy', 'x')).rejects.toThrow(
       /holds an adapter, expected a whole model/,
     );

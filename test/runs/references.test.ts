@@ -113,7 +113,7 @@ describe('a reference', () => {
         settings,
         backendKey: 'here',
       }));
-      return policiesByReference(recipe, trained).map((policies) => policies.map(({ name }) => name));
+      return policiesByReference(recipe.warmStart?.share, trained).map((policies) => policies.map(({ name }) => name));
     };
     expect(sharing([])).toEqual([['solver', 'verifier']]);
     expect(sharing(['warmStart.share=policy'])).toEqual([['solver'], ['verifier']]);

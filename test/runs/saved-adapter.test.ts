@@ -5,8 +5,9 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../src/base/core/errors.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import type { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 import { checkpoint, lora, type ModelInput } from '../../src/engine/model/model-spec.js';
 import { eventsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
@@ -28,7 +29,7 @@ const recipe = (model: ModelInput) => tinyRecipe({ model, training }, ['warmStar
 const weights = (directory: string) => readFile(join(directory, 'adapter_model.safetensors'));
 
 async function withBackend<T>(use: (backend: EmbeddedBackend) => Promise<T>): Promise<T> {
-  const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+  const backend = await startEmbedded({ threads: 1, files: nodeFiles });
   try {
     return await use(backend);
   } finally {

@@ -8,12 +8,13 @@ import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/obj
 import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
 import { assignmentOf } from '../../src/method/recipe/assignment.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
+import { firstWeights } from '../../src/method/training/run/first-weights.js';
+import { rolloutSettings } from '../../src/method/training/run/rollout-settings.js';
+import { runSettings } from '../../src/method/training/run/run-settings.js';
 import { trainedModels } from '../../src/method/training/run/trained-models.js';
 import { trainingRun } from '../../src/method/training/signals/training-run.js';
 import { firstProgress, type Progress } from '../../src/method/training/state/progress.js';
-import { firstWeights } from '../../src/runs/run/first-weights.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';
-import { rolloutSettings } from '../../src/runs/run/rollouts/rollout-settings.js';
 import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
 import { inProcessExecutor } from '../../src/teams/rollout/executor.js';
@@ -119,18 +120,19 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
     seed: recipe.seed,
   });
   const backends = Object.fromEntries(assignment.models.map(({ name }) => [name, backend]));
-  const opened = { recipe, assignment, backends, weights: firstWeights(recipe, assignment, assignment) };
+  const opened = { assignment, backends, weights: firstWeights(recipe, assignment, assignment) };
   const run = trainingRun({
+    ...runSettings(recipe),
     ...opened,
     tasks: await prepareTasks(recipe),
     models: policies,
-    trained: trainedModels({ ...opened, policies }, () => 'fake'),
+    trained: trainedModels(recipe, { ...opened, policies }, () => 'fake'),
     executor: inProcessExecutor(context),
     commits: {},
     warnings: [],
     host: nodeHost({ warn: (code, message) => void log.emit({ type: 'warning', code, message }) }),
     dispose: () => backend.dispose(),
   });
-  const progress: Progress = { ...firstProgress(recipe), evaluated: 0 };
+  const progress: Progress = { ...firstProgress(run), evaluated: 0 };
   return { run, progress, log, submitted, steps, tokenizer };
 }

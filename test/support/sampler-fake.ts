@@ -7,7 +7,8 @@ import { messageOf } from '../../src/base/core/errors.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { listen } from '../../src/base/platform/servers/listen.js';
 import type { ModelHandle } from '../../src/engine/contract/handles.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import type { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
+import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 
 export interface SamplerFakeOptions {
   readonly type: 'vllm' | 'sglang';
@@ -65,7 +66,7 @@ export class SamplerFake {
   }
 
   static async start(options: SamplerFakeOptions): Promise<SamplerFake> {
-    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    const backend = await startEmbedded({ threads: 1, files: nodeFiles });
     const whole = await opened(backend, { type: 'directory', directory: options.directory });
     const app = new Hono();
     const requests: SamplerFake['requests'] = [];

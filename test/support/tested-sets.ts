@@ -3,7 +3,7 @@ import type { SetRequest } from '../../src/engine/tensor/native/kernel-set.js';
 import { compileSet } from '../../src/engine/tensor/native/load-kernels.js';
 
 /** The native kernels that the tests compare, the default set first. */
-export const TESTED_SETS: readonly SetRequest[] = [
+const TESTED_SETS: readonly SetRequest[] = [
   {},
   { bfloat16Products: 'widened' },
   { isa: 'avx512', bfloat16Products: 'avx512-bf16' },

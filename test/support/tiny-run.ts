@@ -14,6 +14,7 @@ import { tinyDecoder } from '../../src/engine/model/model-spec.js';
 import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/method/recipe/define.js';
 import { agentProfiles, type Recipe, recipeJson } from '../../src/method/recipe/recipe.js';
 import { RunDirectory, type RunDirectoryOptions } from '../../src/method/store/run-directory.js';
+import type { WatchedRun } from '../../src/method/training/stability/stability-watch.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { executeRun } from '../../src/runs/run/execute-run.js';
 import { tinySizes } from '../../src/runs/testing/train-tiny.js';
@@ -36,6 +37,13 @@ export function temporaryRoot(): string {
     rmSync(root, { recursive: true, force: true });
   });
   return root;
+}
+
+/** The parts of a run that its stability watch reads. */
+export function watchedRun({ training, agents, policies, assign }: Recipe): WatchedRun {
+  const agentsOf = (policy: string) => Object.keys(assign).filter((agent) => assign[agent] === policy);
+  const trained = Object.entries(policies).map(([name, settings]) => ({ name, settings, agents: agentsOf(name) }));
+  return { training, agents, trained };
 }
 
 /** Makes an empty cache directory the one in use. */

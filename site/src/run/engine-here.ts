@@ -1,6 +1,5 @@
 import { macrotask } from '../../../src/base/async.js';
-import type { FromWorker, ToWorker } from '../../../src/engine/embedded.js';
-import { EngineThread, hardwareOf, serveEngine } from '../../../src/engine/embedded.js';
+import { EngineThread, type FromWorker, hardwareOf, serveEngine, type ToWorker } from '../../../src/engine/backends.js';
 import type { Kernels } from '../../../src/engine/tensor.js';
 
 /** Holds messages to an engine back while it is closed. */

@@ -1,6 +1,34 @@
 import repair from '../../../recipes/repair/recipe.js';
-import type { Recipe } from '../../../src/method/recipe.js';
-import { resolveRecipe } from '../../../src/runs/composition.js';
+import {
+  defineBackend,
+  EMBEDDED_CAPABILITIES,
+  embeddedSchema,
+  SAMPLER_KEY,
+  samplerSchema,
+} from '../../../src/engine/backends.js';
+import { losses } from '../../../src/engine/loss.js';
+import { estimators } from '../../../src/method/advantage.js';
+import { type Lists, type Recipe, resolveWith } from '../../../src/method/recipe.js';
+
+const { type: _, ...settings } = embeddedSchema.shape;
+
+/** The composition root of the page: everything that a recipe can name in a browser tab. */
+const tabLists: Lists = {
+  estimators,
+  losses,
+  backends: [
+    defineBackend({
+      type: 'embedded',
+      schema: settings,
+      capabilities: EMBEDDED_CAPABILITIES,
+      open: () => Promise.reject(new Error('the page opens its engine itself')),
+    }),
+  ],
+  sampler: { schema: samplerSchema, keyVariable: SAMPLER_KEY },
+  trackers: [],
+  ownLosses: [],
+  ownTrackers: [],
+};
 
 /** The parts of a run of the page. */
 export interface RunSettings {
@@ -25,5 +53,5 @@ export const repairOverrides = ({ estimator, seed, set }: RunSettings): string[]
 
 /** The recipe `repair` as the page trains it. @throws RecipeError naming the override that is wrong */
 export function repairRecipe(settings: RunSettings): Recipe {
-  return resolveRecipe(repair, { name: 'repair', overrides: repairOverrides(settings) });
+  return resolveWith(tabLists, repair, { name: 'repair', overrides: repairOverrides(settings) });
 }

@@ -8,10 +8,18 @@ import type { Host } from '../../../src/base/host.js';
 import { type PlayProgress, progressListener, systemClock } from '../../../src/base/host.js';
 import type { Backend, PolicyHandle, WeightsSpec } from '../../../src/engine/contract.js';
 import type { OpenRun, RunLog } from '../../../src/method/index.js';
-import { firstProgress, trainedModels, trainingRun, trainTeam, trainWarmStart } from '../../../src/method/index.js';
+import {
+  firstProgress,
+  firstWeights,
+  rolloutSettings,
+  runSettings,
+  trainedModels,
+  trainingRun,
+  trainTeam,
+  trainWarmStart,
+} from '../../../src/method/index.js';
 import type { Recipe } from '../../../src/method/recipe.js';
 import { assignmentOf } from '../../../src/method/recipe.js';
-import { firstWeights, rolloutSettings } from '../../../src/runs/index.js';
 import { inProcessExecutor } from '../../../src/teams/rollout.js';
 import { functionsOnly } from './functions-only.js';
 import { noFiles } from './no-files.js';
@@ -59,7 +67,7 @@ export async function trainInTab(
   const run = await openInTab(recipe, backend, host);
   if (recipe.warmStart !== undefined) await trainWarmStart(run, recipe.warmStart, log.emit);
   for (const model of Object.values(run.models)) await model.publish();
-  await trainTeam(trainingRun(run), firstProgress(recipe), log);
+  await trainTeam(trainingRun(run), firstProgress(run), log);
 }
 
 async function openInTab(recipe: Recipe, backend: Backend, host: Host): Promise<OpenRun> {
@@ -73,9 +81,10 @@ async function openInTab(recipe: Recipe, backend: Backend, host: Host): Promise<
   const executor = inProcessExecutor({ ...settings, policies, adaptAgents: functionsOnly, listener: host.listener });
   const backends = Object.fromEntries(Object.keys(policies).map((name) => [name, backend]));
   const [train, test] = [await tasks.train.load('train', team.task), await tasks.test.load('test', team.task)];
-  const trained = trainedModels({ recipe, assignment, backends, weights, policies }, () => 'this tab');
+  const trained = trainedModels(recipe, { assignment, backends, weights, policies }, () => 'this tab');
   return {
-    ...{ recipe, assignment, tasks: { train, test }, backends, weights, models: policies, trained, executor, host },
+    ...runSettings(recipe),
+    ...{ assignment, tasks: { train, test }, backends, weights, models: policies, trained, executor, host },
     ...{ commits: {}, warnings: [], dispose: () => backend.dispose() },
   };
 }

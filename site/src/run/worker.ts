@@ -1,7 +1,7 @@
 /** The entry of a Web Worker that trains one run of the page. */
 
 import { messageOf } from '../../../src/base/errors.js';
-import { EmbeddedBackend } from '../../../src/engine/embedded.js';
+import { EmbeddedBackend } from '../../../src/engine/backends.js';
 import { engineHere, Gate } from './engine-here.js';
 import { noFiles } from './no-files.js';
 import type { FromTab, ToTab } from './protocol.js';

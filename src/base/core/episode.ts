@@ -104,7 +104,7 @@ export interface Failure {
   readonly message: string;
   /** The agent whose call failed. Absent if no single agent is the cause. */
   readonly agent?: string;
-  /** True if `play` had returned and only the reward's part was missing. Absent for the reason `reward`, which says it. */
+  /** True if `play` had returned, so that only the score is missing. Absent for the reason `reward`. */
   readonly scoring?: true;
   /** The stack of the error, with file and line, if the team's code threw it. */
   readonly stack?: string;

@@ -44,7 +44,7 @@ function listen(): void {
   globalThis.queueMicrotask = (callback) => queueMicrotask(guarded(callback));
 }
 
-/** A callback of a scope whose error goes to the scope: Node reports an error of `queueMicrotask` without its context. */
+/** A callback whose error goes to its scope: Node reports an error of `queueMicrotask` without its context. */
 function guarded(callback: () => void): () => void {
   const scope = current.getStore();
   if (scope === undefined || typeof callback !== 'function') return callback;

@@ -4,7 +4,8 @@ import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '..
 import { type Message, user } from '../../base/nouns.js';
 import { nodeFiles } from '../../base/platform.js';
 import { EXPORT_FORMATS } from '../../engine/backends.js';
-import { type AgentProfile, writeAgentProfile } from '../../engine/model.js';
+import { type AgentProfile, kindOfType, writeAgentProfile } from '../../engine/model.js';
+
 import { EPISODES, RunDirectory, readEpisodes } from '../../method/store.js';
 import { agentsOfRun, backendOfRun, checkpointOf } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -108,8 +109,8 @@ async function exampleOf(run: RunDirectory, agent: string, prompt: string | unde
 async function backendOfPolicy(run: RunDirectory, policy: string) {
   const { backend, policies } = run.record.resolved;
   const settings = entryOf(policies, policy);
-  const isTable = entryOf(entryOf(settings, 'model'), 'type') === 'choice-table';
-  const type = isTable ? 'table' : entryOf(entryOf(settings, 'backend') ?? backend, 'type');
+  const kind = kindOfType(entryOf(entryOf(settings, 'model'), 'type'));
+  const type = kind !== undefined ? kind.backend : entryOf(entryOf(settings, 'backend') ?? backend, 'type');
   const row = await backendOfRun(run, type);
   if (row === undefined)
     throw new RunError(`neither this version nor the recipe has the backend ${shown(type)}, which trained the run`);

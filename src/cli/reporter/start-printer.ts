@@ -1,5 +1,6 @@
 import type { RunStarted } from '../../base/events.js';
 import type { ModelSpec } from '../../engine/model.js';
+import { isOtherModel, modelKindOf } from '../../engine/model.js';
 import type { Recipe } from '../../method/recipe.js';
 import { lossSettings } from '../../method/recipe.js';
 import { duration, grouped, table, wrap } from './text-layout.js';
@@ -57,10 +58,10 @@ export function labelled(rows: readonly (readonly string[])[], width: number): s
 }
 
 export function modelText(model: ModelSpec): string {
+  if (isOtherModel(model)) return modelKindOf(model).text(model);
   if (model.type === 'lora' && 'from' in model) return `the adapter in ${model.from} on ${modelText(model.base)}`;
   if (model.type === 'lora') return `adapters of rank ${model.rank} on ${modelText(model.base)}`;
   if (model.type === 'checkpoint') return model.path;
-  if (model.type === 'choice-table') return `a table of ${model.features.length} x ${model.choices.length} choices`;
   const { tokenizer } = model;
   const tokens = tokenizer.type === 'symbols' ? `${tokenizer.symbols.length} symbols` : 'bytes';
   return `d${model.width} x ${model.layers} layers, ${tokens}`;

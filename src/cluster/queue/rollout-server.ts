@@ -7,7 +7,7 @@ import { excerpt, visible } from '../../base/host.js';
 import type { Episode } from '../../base/nouns.js';
 import { guardOf, isEqual, packageVersion } from '../../base/platform.js';
 import { bodyBytes } from '../../gateway/dialects.js';
-import type { GatewaySettings } from '../../gateway/index.js';
+import type { GatewaySettings } from '../../gateway/settings.js';
 import type { RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { answerOf, noScore, type PlayRequest, type RemoteSettings, remoteSettings } from '../../teams/rollout.js';

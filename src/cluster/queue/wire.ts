@@ -3,7 +3,7 @@ import { deserialize, serialize } from 'node:v8';
 import { z } from 'zod';
 import { DialectError } from '../../base/errors.js';
 import type { Generation, Utterance } from '../../engine/contract.js';
-import type { GatewaySettings } from '../../gateway/index.js';
+import type { GatewaySettings } from '../../gateway/settings.js';
 import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../teams/rollout.js';
 
 /** The run's announcement in Redis, which a key signs. */

@@ -1,11 +1,12 @@
 /** The declaration of a backend: one row with all facts and functions that the rest of the program needs. */
 import { z } from 'zod';
-import { BackendError, RunError } from '../../base/errors.js';
+import { ArgumentError, BackendError, RunError } from '../../base/errors.js';
 import type { Files, Host } from '../../base/host.js';
 import type { Tokenizer } from '../../base/nouns.js';
 import type { AdapterSettings, DecoderConfig, Precision } from '../contract/architecture.js';
 import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
+import type { Handles, PolicyHandle, Role } from '../contract/handles.js';
 import type { OptimizerSettings } from '../contract/optimizer-settings.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import type { MatrixKind } from '../tensor/kernel-arguments.js';
@@ -149,11 +150,15 @@ type BackendShape<Type extends string, Shape extends z.ZodRawShape> = z.ZodObjec
 
 /** A backend as its author writes it. Missing fields get defaults. */
 export interface BackendDefinition<Type extends string, Shape extends z.ZodRawShape>
-  extends Pick<BackendDeclaration<BackendShape<Type, Shape>>, 'capabilities' | 'keyVariable' | 'open'> {
+  extends Pick<BackendDeclaration<BackendShape<Type, Shape>>, 'capabilities' | 'keyVariable'> {
   /** The name by which a recipe chooses it: `backend: { type: 'mine' }`. */
   readonly type: Type;
   /** The schema of its settings, without `type`. Default: no settings. */
   readonly schema?: Shape;
+  /** Starts the backend or connects to it. Default: there is nothing to start, and `policy` opens its models. */
+  readonly open?: BackendDeclaration<BackendShape<Type, Shape>>['open'];
+  /** Opens a model in this process. Required without `open`. The model plays every role. @throws BackendError */
+  readonly policy?: (weights: WeightsSpec, name: string, host: Host) => PolicyHandle;
   /** Its answers to a dry run. By default it reads no model directory and does not know its memory. */
   readonly plan?: Partial<BackendPlan<z.output<BackendShape<Type, Shape>>>>;
   /** By default its policies cannot be exported. */
@@ -164,6 +169,7 @@ export interface BackendDefinition<Type extends string, Shape extends z.ZodRawSh
  * Defines a backend of your own, which holds the models of a run: it samples, scores and trains. A recipe takes it with
  * `use: [backend]` and chooses it with `backend: { type: 'mine' }`. A recipe that needs an ability which its
  * capabilities lack is refused before the run.
+ * @throws ArgumentError without `open` and `policy`
  *
  * @example
  * ```ts
@@ -182,7 +188,9 @@ export interface BackendDefinition<Type extends string, Shape extends z.ZodRawSh
 export function defineBackend<const Type extends string, Shape extends z.ZodRawShape = Record<never, never>>(
   definition: BackendDefinition<Type, Shape>,
 ): BackendPlugin<Type, Shape> {
-  const { type, schema = {} as Shape, capabilities, keyVariable, open, plan, prepareExport } = definition;
+  const { type, schema = {} as Shape, capabilities, keyVariable, policy, plan, prepareExport } = definition;
+  const { open = policy && inProcess({ type, capabilities, policy }) } = definition;
+  if (open === undefined) throw new ArgumentError(`the backend '${type}' has neither \`open\` nor \`policy\``);
   return {
     kind: 'backend',
     schema: z.strictObject({ type: z.literal(type), ...schema }) as unknown as BackendShape<Type, Shape>,
@@ -201,3 +209,24 @@ export function defineBackend<const Type extends string, Shape extends z.ZodRawS
         Promise.reject(new RunError(`policy '${policy}' was trained on the backend '${type}', which exports nothing`))),
   };
 }
+
+/** Opens a backend that has nothing to start: it opens models by `policy`. */
+const inProcess =
+  ({
+    type,
+    capabilities,
+    policy,
+  }: {
+    type: string;
+    capabilities: Capabilities;
+    policy: NonNullable<BackendDefinition<string, z.ZodRawShape>['policy']>;
+  }) =>
+  async (_: unknown, { host }: OpenOptions): Promise<Backend> => ({
+    capabilities,
+    hardware: { kernels: type, isa: 'typescript' },
+    async open<R extends Role>(weights: WeightsSpec, role: R, name: string): Promise<Handles[R]> {
+      if (role === 'critic') throw new BackendError(`the backend '${type}' has no critics`);
+      return policy(weights, name, host) as Handles[Role] as Handles[R];
+    },
+    dispose: async () => {},
+  });

@@ -56,19 +56,6 @@ export interface AdapterSettings {
 }
 
 /**
- * A table of logits over named choices, with a row for each feature (question). It is no language model: it reads one
- * name and answers with one.
- */
-export interface TableShape {
-  /** At least two; their positions are their ids. */
-  readonly choices: readonly string[];
-  /** The questions; each has its own row. A table with one question has a single empty name. */
-  readonly features: readonly string[];
-  /** The choices of a response. In longer responses each choice but the first depends on the one before it. */
-  readonly length: number;
-}
-
-/**
  * The format of both operands of every matrix product: `float32`, or rounded to `bfloat16`. Sums, and all numbers that
  * are not multiplied, are in float32 in both.
  */

@@ -1,12 +1,6 @@
 /** Where the weights of a model come from. */
 import type { Tokenizer } from '../../base/nouns.js';
-import {
-  type AdapterSettings,
-  type DecoderConfig,
-  PRECISIONS,
-  type Precision,
-  type TableShape,
-} from './architecture.js';
+import { type AdapterSettings, type DecoderConfig, PRECISIONS, type Precision } from './architecture.js';
 import type { PolicyHandle } from './handles.js';
 
 /** A whole model. */
@@ -39,8 +33,8 @@ export type OwnWeights = (
       /** Seed of the adapter's first weights. */
       readonly seed: number;
     }
-  /** A table of choices, all equally likely at first. */
-  | { readonly type: 'table'; readonly shape: TableShape }
+  /** A fresh model of a kind that is no decoder, as its recipe describes it. Only the backend of its kind opens it. */
+  | { readonly type: 'of-kind'; readonly model: { readonly type: string } }
   /** An adapter as it was saved in a directory in PEFT's layout, which holds its settings too. */
   | { readonly type: 'saved-adapter'; readonly base: BaseSpec; readonly directory: string }
 ) & {

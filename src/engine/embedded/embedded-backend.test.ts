@@ -14,8 +14,8 @@ import { openModelDirectory } from '../model/formats/hugging-face-directory.js';
 import { readTensor } from '../model/formats/safetensors.js';
 import type { NamedTensor } from '../model/formats/tensor.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
-import { EmbeddedBackend } from './embedded-backend.js';
 import type { EmbeddedFrozen, EmbeddedPolicy } from './embedded-policy.js';
+import { startEmbedded } from './start-embedded.js';
 
 const root = temporaryRoot();
 /** Files that fail after `left` more pieces were read. */
@@ -39,7 +39,7 @@ describe('a checkpoint that cannot be read to its end', () => {
   it('leaves no policy behind, and no base; the next attempt reads it whole', { tags: 'verify' }, async () => {
     const directory = await writeBaseModel(root, { name: 'unreadable', config });
     const disk = failingDisk();
-    const backend = await EmbeddedBackend.start({ threads: 1, files: disk.files });
+    const backend = await startEmbedded({ threads: 1, files: disk.files });
     const whole = { type: 'directory', directory } as const;
     const settings = { rank: 1, alpha: 1, targets: ['q'] as const };
     const adapted = { type: 'adapter', base: whole, adapter: settings, seed: 1 } as const;
@@ -55,7 +55,7 @@ describe('a checkpoint that cannot be read to its end', () => {
     // An adapter changes nothing at first.
     const [first, adapter] = await Promise.all(policies.map((policy) => policy.logits(tokens)));
     expect(adapter).toEqual(first);
-    const other = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    const other = await startEmbedded({ threads: 1, files: nodeFiles });
     expect(await (await other.open(whole, 'frozen', 'other')).logits(tokens)).toEqual(first);
     await Promise.all([backend.dispose(), other.dispose()]);
   });
@@ -63,7 +63,7 @@ describe('a checkpoint that cannot be read to its end', () => {
   it('leaves a policy that was there unused until it is read whole', { tags: 'verify' }, async () => {
     const directory = await writeBaseModel(root, { name: 'interrupted', config });
     const disk = failingDisk();
-    const backend = await EmbeddedBackend.start({ threads: 1, files: disk.files });
+    const backend = await startEmbedded({ threads: 1, files: disk.files });
     const random = { type: 'random', config, tokenizer: bytesTokenizer(), seed: 7 } as const;
     const policy = await backend.open(random, 'policy', 'policy');
     disk.left = 6;
@@ -101,7 +101,7 @@ describe('a base whose matrices are stored in bfloat16', () => {
 
   it('gives every result the bits that float32 gives: frozen, adapted, trained, sampled, merged, identified', async () => {
     const { coarse, fine } = await directories();
-    const backend = await EmbeddedBackend.start({ threads: 2, files: nodeFiles });
+    const backend = await startEmbedded({ threads: 2, files: nodeFiles });
     const both = {
       coarse: { type: 'directory', directory: coarse },
       fine: { type: 'directory', directory: fine },
@@ -157,9 +157,7 @@ describe('a base whose matrices are stored in bfloat16', () => {
 
   it('is what a policy of another engine is not like', { tags: 'verify' }, async () => {
     const { coarse } = await directories();
-    const [one, other] = await Promise.all(
-      [1, 1].map((threads) => EmbeddedBackend.start({ threads, files: nodeFiles })),
-    );
+    const [one, other] = await Promise.all([1, 1].map((threads) => startEmbedded({ threads, files: nodeFiles })));
     const spec = { type: 'adapter', base: { type: 'directory', directory: coarse }, adapter, seed: 1 } as const;
     const policy = (await one?.open(spec, 'policy', 'mine')) as EmbeddedPolicy;
     await expect(other?.open({ type: 'like', policy }, 'frozen', 'judge')).rejects.toThrow(/'mine' is one of another/);

@@ -1,6 +1,6 @@
 import { BackendError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import { type AdapterSettings, type Device, PRECISIONS, type Precision } from '../contract/architecture.js';
+import { type AdapterSettings, PRECISIONS, type Precision } from '../contract/architecture.js';
 import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import type { Handles, Role } from '../contract/handles.js';
@@ -17,24 +17,8 @@ import { GenerationQueue } from './generation-queue.js';
 import { openAdapter, openPolicy, type StoredAdapter, type StoredPolicy } from './state-files.js';
 import type { StoredState } from './stored-state.js';
 import type { RandomStart } from './thread/engine.js';
-import { type EngineHardware, EngineThread } from './thread/engine-thread.js';
+import type { EngineHardware, EngineThread } from './thread/engine-thread.js';
 import type { PolicyShape } from './thread/resident-policy.js';
-
-export interface EmbeddedOptions {
-  /** Threads of the kernels; at least 1. */
-  readonly threads: number;
-  readonly files: Files;
-  /** Default: the processor, unless `DRMAS_KERNELS` names a GPU's kernels. */
-  readonly device?: Device | undefined;
-  /** The kernels, in the words of `DRMAS_KERNELS`, which this replaces. */
-  readonly kernels?: string | undefined;
-  /** The precisions of the models that will be opened. Other models are refused. Default: all. */
-  readonly precisions?: readonly Precision[] | undefined;
-  /** Keep only the layers' inputs for the backward pass. Default false. */
-  readonly recompute?: boolean | undefined;
-  /** Receives messages about slow work at the start, such as compiling the kernels. */
-  readonly onProgress?: (message: string) => void;
-}
 
 const wholes = ['random', 'directory'] as const;
 const anyWeights = [...wholes, 'adapter', 'saved-adapter', 'like'] as const;
@@ -67,7 +51,7 @@ interface NamedPrecision {
   readonly precision: Precision;
 }
 
-/** The engine of this package: trains and samples in a worker thread of this process. */
+/** The engine of this package: trains and samples behind a link, such as a worker thread of this process. */
 export class EmbeddedBackend implements Backend {
   readonly capabilities = EMBEDDED_CAPABILITIES;
   readonly #services: EngineServices;
@@ -80,11 +64,6 @@ export class EmbeddedBackend implements Backend {
   constructor(thread: EngineThread, files: Files, precisions: readonly Precision[] = PRECISIONS) {
     this.#precisions = precisions;
     this.#services = { thread, files, queue: new GenerationQueue(thread) };
-  }
-
-  static async start({ files, onProgress, ...options }: EmbeddedOptions): Promise<EmbeddedBackend> {
-    const thread = await EngineThread.start(options, onProgress);
-    return new EmbeddedBackend(thread, files, options.precisions);
   }
 
   get hardware(): EngineHardware {
@@ -165,8 +144,8 @@ export class EmbeddedBackend implements Backend {
         };
       case 'saved-adapter':
         return this.#openSavedAdapter(named, weights.directory, await this.#base(weights.base));
-      case 'table':
-        throw new BackendError(`'${named.name}': a table of choices is no language model`);
+      case 'of-kind':
+        throw new BackendError(`'${named.name}': a model of type '${weights.model.type}' is no language model`);
     }
   }
 

@@ -3,7 +3,7 @@ import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
-import { EmbeddedBackend } from './embedded-backend.js';
+import { startEmbedded } from './start-embedded.js';
 
 const tokenizer = bytesTokenizer();
 const random = (seed: number, feedForward: number): WeightsSpec => ({
@@ -17,7 +17,7 @@ const random = (seed: number, feedForward: number): WeightsSpec => ({
 });
 
 backendContract('the embedded engine', {
-  open: () => EmbeddedBackend.start({ threads: 2, files: nodeFiles }),
+  open: () => startEmbedded({ threads: 2, files: nodeFiles }),
   weights: (seed = 1) => random(seed, 12),
   misfit: random(1, 16),
   learns: 1,

@@ -6,7 +6,7 @@ import { answer, type Conversation, promptOf, samplingOf } from '../backends/age
 import type { DecoderConfig } from '../contract/architecture.js';
 import { type AgentProfile, readAgentProfile } from '../model/agent-profile.js';
 import { readTemplate } from '../model/formats/tokenizer-files.js';
-import { EmbeddedBackend, type EmbeddedOptions } from './embedded-backend.js';
+import type { EmbeddedBackend } from './embedded-backend.js';
 import type { EmbeddedFrozen } from './embedded-policy.js';
 import {
   type AnsweredText,
@@ -16,6 +16,7 @@ import {
   type GenerateOptions,
   type TokenIds,
 } from './generate-options.js';
+import { type EmbeddedOptions, startEmbedded } from './start-embedded.js';
 import { holdsAdapter, locateBase, openAdapter, openPolicy } from './state-files.js';
 import { requireRoom, requireTokens } from './token-checks.js';
 import { writingInto } from './writing-into.js';
@@ -67,7 +68,7 @@ export class LoadedPolicy implements AsyncDisposable {
     const model = { directory: from, ...(await openPolicy(files, from, { optimizer: false, chatTemplate })) };
     const adapter = adapted ? await openAdapter(files, directory, model.config, { optimizer: false }) : undefined;
     const agent = await readAgentProfile(files, directory);
-    const backend = await EmbeddedBackend.start({ ...options, precisions: ['float32'] });
+    const backend = await startEmbedded({ ...options, precisions: ['float32'] });
     try {
       return new LoadedPolicy(backend, await backend.openStored(directory, model, adapter), { files, agent });
     } catch (error) {

@@ -12,7 +12,8 @@ import { TableBackend } from '../../lab/table/table-backend.js';
 import { lossNamed } from '../loss/loss-spec.js';
 import { policyLoss } from '../loss/policy-loss.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
-import { EmbeddedBackend } from './embedded-backend.js';
+import type { EmbeddedBackend } from './embedded-backend.js';
+import { startEmbedded } from './start-embedded.js';
 
 const root = temporaryRoot();
 const module = pathToFileURL(join(root, 'self-normalised.mjs')).href;
@@ -28,7 +29,7 @@ beforeAll(async () => {
     platform: 'node',
     format: 'esm',
   });
-  backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+  backend = await startEmbedded({ threads: 1, files: nodeFiles });
 });
 afterAll(() => backend.dispose());
 
@@ -76,7 +77,11 @@ it('refuses a loss that it cannot import', async () => {
 it('trains a table too, which needs no module', async () => {
   const tables = new TableBackend(nodeFiles);
   const shape = { choices: ['left', 'right'], features: [''], length: 1 };
-  const table = await tables.open({ type: 'table', shape }, 'policy', 'chooser');
+  const table = await tables.open(
+    { type: 'of-kind', model: { type: 'choice-table', ...shape } as never },
+    'policy',
+    'chooser',
+  );
   const question = shape.choices.length; // the first token after the choices
   const played = sampleOf([0], [1], {
     tokens: Int32Array.of(question, 0),

@@ -7,7 +7,8 @@ import { ArgumentError, parseSpec } from '../../base/errors.js';
 import { nodeFiles } from '../../base/platform.js';
 import type { Device, Precision } from '../contract/architecture.js';
 import type { BaseSpec, OwnWeights } from '../contract/weights-spec.js';
-import { EmbeddedBackend } from '../embedded/embedded-backend.js';
+import type { EmbeddedBackend } from '../embedded/embedded-backend.js';
+import { startEmbedded } from '../embedded/start-embedded.js';
 import type { EngineHardware } from '../embedded/thread/engine-thread.js';
 import { modelDirectory } from '../hub/model-directory.js';
 import { wholeWeights } from '../model/initial-weights.js';
@@ -147,7 +148,7 @@ async function startEngine(options: EngineOptions, precisions?: readonly Precisi
   if (!(Number.isSafeInteger(threads) && threads >= 1))
     throw new ArgumentError(`threads: expected a whole number of at least 1, found ${threads}`);
   requireSeed(seed);
-  const backend = await EmbeddedBackend.start({
+  const backend = await startEmbedded({
     ...{ threads, device, kernels, recompute, precisions },
     files: nodeFiles,
     ...(onProgress && { onProgress }),

@@ -1,6 +1,7 @@
 /** The settings of models: their keys, ranges and descriptions. `model-spec.ts` has their types. */
 import { z } from 'zod';
 import { PROJECTIONS } from '../contract/architecture.js';
+import { modelKinds } from './kinds/index.js';
 import type { LoraInput, ModelInput, WholeModelInput } from './model-spec.js';
 import { templateProblem } from './tokenizers/named-templates.js';
 import { ownTokenizerSpec } from './tokenizers/tokenizer-spec.js';
@@ -101,39 +102,9 @@ export const loraModel = z
 /** A model that reads and writes text: a whole one or an adapter. */
 export const languageModelSchema = z.discriminatedUnion('type', [...wholeModels, loraModel]);
 
-const differentNames = z
-  .array(z.string().min(1))
-  .readonly()
-  .refine((names) => new Set(names).size === names.length, 'expected different names');
-
-/** A table of choices. */
-const choiceTableModel = z
-  .strictObject({
-    type: z.literal('choice-table'),
-    choices: differentNames
-      .refine((names) => names.length >= 2, 'expected at least two choices')
-      .describe('The names to choose from.'),
-    features: differentNames
-      .refine((names) => names.length >= 1, 'expected at least one feature, or no `features` at all')
-      .optional()
-      .describe('The questions. Each has its own logits. By default the table has one row for every question.'),
-    length: z
-      .int()
-      .min(1)
-      .optional()
-      .describe(
-        'The choices of a response, 1 by default. In longer responses each choice depends on the previous one.',
-      ),
-  })
-  .superRefine(({ choices, features = [] }, context) => {
-    const both = features.find((feature) => choices.includes(feature));
-    if (both !== undefined)
-      context.addIssue({ code: 'custom', path: ['features'], message: `'${both}' is the name of a choice` });
-  });
-
 /** A recipe's `model`: every kind of model, told apart by `type`. */
 export const modelSchema = z.discriminatedUnion('type', [
   ...wholeModels,
-  choiceTableModel,
+  ...modelKinds.map(({ schema }) => schema),
   loraModel,
 ]) satisfies z.ZodType<ModelInput>;

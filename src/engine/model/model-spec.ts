@@ -1,6 +1,6 @@
 /** A policy's model in a recipe: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
-import { type AdapterSettings, PROJECTIONS, type ProjectionName, type TableShape } from '../contract/architecture.js';
+import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../contract/architecture.js';
 import type { BytesSpec, SymbolsSpec } from './tokenizers/tokenizer-spec.js';
 
 /** A decoder trained from scratch: its first weights are random, so its recipe needs a warm start. */
@@ -58,9 +58,19 @@ export type LoraSpec = { readonly type: 'lora'; readonly base: WholeModelSpec } 
 );
 
 /** A table of logits over named choices, which a policy has in place of a language model. */
-export interface ChoiceTableSpec extends TableShape {
+export interface ChoiceTableSpec {
   readonly type: 'choice-table';
+  /** The names of the choices: at least two, all different. */
+  readonly choices: readonly string[];
+  /** The questions, each with a row of logits. */
+  readonly features: readonly string[];
+  /** The number of choices in a response. In longer ones each depends on the choice before it. */
+  readonly length: number;
 }
+
+/** A model that is no decoder. The declaration of its kind (`ModelKind`) has all facts about it. */
+export type OtherModelSpec = ChoiceTableSpec;
+export type OtherModelInput = ChoiceTableInput;
 
 export type ModelSpec = WholeModelSpec | LoraSpec | ChoiceTableSpec;
 
@@ -190,12 +200,8 @@ export function choiceTable(input: Omit<ChoiceTableInput, 'type'>): ChoiceTableI
   return { type: 'choice-table', ...input };
 }
 
-/** Fills in the defaults of a model. */
-export function completeModel(input: ModelInput): ModelSpec {
-  if (input.type === 'choice-table') {
-    const { choices, features = [''], length = 1 } = input;
-    return { type: 'choice-table', choices, features, length };
-  }
+/** Fills in the defaults of a decoder, or of an adapter on one. */
+export function completeDecoder(input: WholeModelInput | LoraInput): WholeModelSpec | LoraSpec {
   return input.type === 'lora' ? completeAdapter(input) : completeWhole(input);
 }
 
@@ -216,6 +222,6 @@ export function completeWhole(input: WholeModelInput): WholeModelSpec {
 }
 
 /** The model that determines a policy's sizes, context and tokenizer: itself, or an adapter's base. */
-export function wholeModel(model: ModelSpec): WholeModelSpec | ChoiceTableSpec {
+export function wholeModel(model: ModelSpec): WholeModelSpec | OtherModelSpec {
   return model.type === 'lora' ? model.base : model;
 }

@@ -10,8 +10,8 @@ import { BackendError } from '../../base/core/errors.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import type { PolicyHandle } from '../contract/handles.js';
-import { EmbeddedBackend } from '../embedded/embedded-backend.js';
 import { embedded } from '../embedded/embedded-declaration.js';
+import { startEmbedded } from '../embedded/start-embedded.js';
 import { SampledBackend } from './sampled-backend.js';
 import { samplerSchema } from './sampler-spec.js';
 
@@ -26,7 +26,7 @@ describe.each(['vllm', 'sglang'] as const)('an engine of the type %s that answer
   let backend: SampledBackend;
   beforeAll(async () => {
     fake = await SamplerFake.start({ type, directory });
-    const trainer = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    const trainer = await startEmbedded({ threads: 1, files: nodeFiles });
     const spec = samplerSchema.parse({ type, url: fake.url, folder: join(root, type) });
     const options = { host: nodeHost({}), row: embedded, weights: [adapterOn(directory)], environment: {} };
     backend = await SampledBackend.connect(trainer, spec, { ...options, backOffMs: 1 });

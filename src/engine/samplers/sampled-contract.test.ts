@@ -7,8 +7,8 @@ import { adapterOn } from '../../../test/support/tinker-fake/open.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { nodeHost } from '../../base/platform/node-host.js';
-import { EmbeddedBackend } from '../embedded/embedded-backend.js';
 import { embedded } from '../embedded/embedded-declaration.js';
+import { startEmbedded } from '../embedded/start-embedded.js';
 import { SampledBackend } from './sampled-backend.js';
 import { samplerSchema } from './sampler-spec.js';
 
@@ -25,7 +25,7 @@ for (const type of ['vllm', 'sglang'] as const)
     async open() {
       const fake = await SamplerFake.start({ type, directory });
       fakes.push(fake);
-      const trainer = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+      const trainer = await startEmbedded({ threads: 1, files: nodeFiles });
       const spec = samplerSchema.parse({ type, url: fake.url, folder: root });
       return SampledBackend.connect(trainer, spec, {
         host: nodeHost({}),

@@ -10,8 +10,8 @@ import { BackendError } from '../../base/core/errors.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
-import { EmbeddedBackend } from '../embedded/embedded-backend.js';
 import { embedded } from '../embedded/embedded-declaration.js';
+import { startEmbedded } from '../embedded/start-embedded.js';
 import { SampledBackend } from './sampled-backend.js';
 import { samplerSchema } from './sampler-spec.js';
 
@@ -34,7 +34,7 @@ async function sampled(
 ) {
   const fake = started ?? (await SamplerFake.start({ type, directory }));
   if (started === undefined) ends.push(() => fake.close());
-  const trainer = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+  const trainer = await startEmbedded({ threads: 1, files: nodeFiles });
   ends.push(() => trainer.dispose());
   const warnings: string[] = [];
   const folder = join(root, `weights-${ends.length}`);
@@ -128,7 +128,7 @@ it('refuses whole models on vllm, and an engine with another model', { tags: 've
   await expect(sampled('vllm', { model: 'Qwen/Qwen3-4B' })).rejects.toThrow(
     /serves .*base-model.*, not Qwen\/Qwen3-4B/,
   );
-  const trainer = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+  const trainer = await startEmbedded({ threads: 1, files: nodeFiles });
   ends.push(() => trainer.dispose());
   const nobody = samplerSchema.parse({ type: 'vllm', url: 'http://127.0.0.1:9' });
   const options = { host: nodeHost({}), row: embedded, weights: [], environment: {}, backOffMs: 1 };

@@ -1,13 +1,12 @@
 /** The connections that an episode offers to code written for other frameworks. */
 import { DialectError } from '../../base/errors.js';
-import type { Ask } from '../../teams/index.js';
+import type { AgentWays, Ask } from '../../teams/index.js';
 import type { AdaptedAgents, EpisodeInPlay, MeasurePrompt } from '../../teams/rollout.js';
-import { agentModel } from './ai-sdk-model.js';
+import { adapters } from './adapters/index.js';
 import { type EpisodeCalls, offer } from './attribution.js';
 import { askOptions, foreignCall, recalled } from './foreign-call.js';
 import type { OpenGateway } from './gateway/open-gateway.js';
 import { noGateway } from './no-gateway.js';
-import { connectionTo } from './openai.js';
 
 /** The agents of an episode with all their connections; code of the episode also finds them by itself. */
 export function adaptAgents(
@@ -34,9 +33,10 @@ export function adaptAgents(
   };
   offer(episode, calls);
   const agents = Object.entries(asks).map(([name, ask]) => {
-    const model = agentModel(name, (request, signal) => calls.complete(name, request, signal));
-    return [name, Object.assign(ask, { model, openai: { ...connectionTo(calls, name), model: name } })] as const;
+    const ways = adapters.map(({ toAgent }) => toAgent(calls, name));
+    return [name, Object.assign(ask, ...ways) as Ask & AgentWays] as const;
   });
   const overHttp = gateway === undefined ? noGateway : gateway.connect(episode, calls);
-  return { agents: Object.fromEntries(agents), openai: connectionTo(calls), gateway: overHttp };
+  const toAll = adapters.map(({ toEpisode }) => toEpisode?.(calls));
+  return Object.assign({ agents: Object.fromEntries(agents), gateway: overHttp }, ...toAll) as AdaptedAgents;
 }

@@ -11,6 +11,7 @@ import type {
 } from '../../teams/index.js';
 import type { ModelAnswer, ModelRequest } from '../dialects/dialect.js';
 import { readCall, type SamplingSource } from './ai-sdk-prompt.js';
+import type { AgentAdapter } from './attribution.js';
 
 /** Answers a request; fires of the signal end it. */
 export type Complete = (request: ModelRequest, signal: AbortSignal | undefined) => Promise<ModelAnswer>;
@@ -111,3 +112,8 @@ function piecesOf(part: ContentPart, index: number): ModelStreamPart[] {
     { type: `${type}-end`, id, providerMetadata },
   ];
 }
+
+/** The agents as models of AI SDK's interface. */
+export const aiSdkModels: AgentAdapter = {
+  toAgent: (calls, name) => ({ model: agentModel(name, (request, signal) => calls.complete(name, request, signal)) }),
+};

@@ -2,6 +2,7 @@
 import { onAbort } from '../../base/async.js';
 import { UnattributedCallError } from '../../base/errors.js';
 import { currentScope, type Scope } from '../../base/platform.js';
+import type { AgentWays, EpisodeWays } from '../../teams/index.js';
 import type { MeasurePrompt } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 
@@ -21,6 +22,14 @@ export interface EpisodeCalls {
   measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt>;
   /** A turn of the episode, by the id of its answer. */
   recall(id: string): Said | undefined;
+}
+
+/** Connects the clients of one framework to the agents of an episode. */
+export interface AgentAdapter {
+  /** The connections to one agent: properties of the agent in `play`. */
+  readonly toAgent: (calls: EpisodeCalls, agent: string) => Partial<AgentWays>;
+  /** The connections to all agents: properties of the argument of `play`. */
+  readonly toEpisode?: (calls: EpisodeCalls) => Partial<EpisodeWays>;
 }
 
 const calls = new WeakMap<Scope, EpisodeCalls>();
@@ -54,4 +63,4 @@ const LOST =
   'Usual causes: a queue whose jobs run in the context of another caller (p-queue, a worker loop, a batching loader), ' +
   'the handler of an EventEmitter, a generator made in one place and read in another, a promise that is made once and ' +
   'shared (memoised). Bind the function with AsyncResource.bind where the episode passes it on, or use ' +
-  'agents.<name>.model and agents.<name>.openai of play, which know their episode.';
+  'the connections of agents.<name> in play, such as agents.<name>.model, which know their episode.';

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { UnattributedCallError } from '../../base/errors.js';
 import type { OpenAIConnection } from '../../teams/index.js';
 import { modelApp } from '../dialects/model-app.js';
-import { callsOfCaller, type EpisodeCalls } from './attribution.js';
+import { type AgentAdapter, callsOfCaller, type EpisodeCalls } from './attribution.js';
 import { promptTokens } from './gateway/prompt-tokens.js';
 
 /** The target of a connection. */
@@ -52,10 +52,16 @@ function callsHere(): EpisodeCalls {
 export const boundFetch: typeof fetch = async (input, init) => app.fetch(new Request(input, init));
 
 /** Settings with which clients reach the agents of one episode, or one of them. */
-export function connectionTo(calls: EpisodeCalls, agent?: string): OpenAIConnection {
+function connectionTo(calls: EpisodeCalls, agent?: string): OpenAIConnection {
   return {
     baseURL: 'http://drmas/v1', // this name is never looked up
     apiKey: 'drmas',
     fetch: (input, init) => targets.run({ calls, agent }, () => boundFetch(input, init)),
   };
 }
+
+/** The agents for clients of OpenAI's API. */
+export const openaiClients: AgentAdapter = {
+  toAgent: (calls, name) => ({ openai: { ...connectionTo(calls, name), model: name } }),
+  toEpisode: (calls) => ({ openai: connectionTo(calls) }),
+};

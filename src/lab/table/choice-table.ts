@@ -9,11 +9,21 @@ import {
   type OptimStepSettings,
   scaleOfDraws,
   scaleOfScores,
-  type TableShape,
 } from '../../engine/contract.js';
-import type { Sequence, SequenceScores, Upstream } from '../../engine/model.js';
-import { clippedStep, FlatOptimizer, gradientNorm, requireFinite, type TrainedPart } from '../../engine/model.js';
+import type { ChoiceTableSpec, Sequence, SequenceScores, Upstream } from '../../engine/model.js';
+import {
+  clippedStep,
+  contextOf,
+  FlatOptimizer,
+  gradientNorm,
+  requireFinite,
+  type TrainedPart,
+  tableSize,
+} from '../../engine/model.js';
 import type { HostKernels } from '../../engine/tensor.js';
+
+/** The names and the length that decide the shape of a table. */
+export type TableShape = Omit<ChoiceTableSpec, 'type'>;
 
 /** Where the predicted tokens of a sequence are, and the rows that predict them. */
 interface Predicted {
@@ -230,11 +240,3 @@ export class ChoiceTable implements TrainedPart {
     throw new ArgumentError(`token ${token} has no row in a table of ${features.length} features`);
   }
 }
-
-/** The number of logits in a table. */
-export function tableSize({ choices, features, length }: TableShape): number {
-  return (features.length + (length > 1 ? choices.length : 0)) * choices.length;
-}
-
-/** The longest prompt, one feature, and response together. */
-export const contextOf = ({ length }: TableShape): number => 1 + length;

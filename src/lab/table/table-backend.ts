@@ -2,11 +2,12 @@ import { BackendError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import type { Backend, Capabilities, Handles, Hardware, Role, WeightsSpec } from '../../engine/contract.js';
 import { lossTypes } from '../../engine/loss.js';
+import type { ChoiceTableSpec } from '../../engine/model.js';
 import { optimizerTypes } from '../../engine/model.js';
 import { readTable } from './table-files.js';
 import { TablePolicy, type TableRoom, tableOf } from './table-policy.js';
 
-const weights = ['table', 'directory', 'like'] as const;
+const weights = ['of-kind', 'directory', 'like'] as const;
 
 export const TABLE_CAPABILITIES: Capabilities = {
   roles: { frozen: weights, policy: weights, critic: [] },
@@ -45,8 +46,10 @@ export class TableBackend implements Backend {
   async #open(spec: WeightsSpec, name: string): Promise<TablePolicy> {
     const room = this.#room;
     switch (spec.type) {
-      case 'table':
-        return new TablePolicy(room, spec.shape, name);
+      case 'of-kind': {
+        const { type, ...shape } = spec.model as ChoiceTableSpec; // models of other kinds are on other backends
+        return new TablePolicy(room, shape, name);
+      }
       case 'directory': {
         const { shape } = await readTable(room.files, spec.directory, { optimizer: false });
         const table = new TablePolicy(room, shape, name);

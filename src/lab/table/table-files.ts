@@ -2,11 +2,10 @@
 import { z } from 'zod';
 import { CheckpointError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import type { TableShape } from '../../engine/contract.js';
 import { parseJson, parseWith, readOrRefuse } from '../../engine/formats.js';
 import type { OptimizerState } from '../../engine/model.js';
-import { optimizerTypes } from '../../engine/model.js';
-import { tableSize } from './choice-table.js';
+import { optimizerTypes, tableSize } from '../../engine/model.js';
+import type { TableShape } from './choice-table.js';
 
 const TABLE = 'choices.json';
 const OPTIMIZER = 'choices.optimizer.json';

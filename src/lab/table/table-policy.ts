@@ -11,12 +11,11 @@ import type {
   OptimStepSettings,
   PolicyHandle,
   StateOptions,
-  TableShape,
 } from '../../engine/contract.js';
 import type { ForwardBackwardOptions } from '../../engine/loss.js';
 import { createReferenceKernels } from '../../engine/tensor.js';
 import { choicesTokenizer } from '../../engine/tokens.js';
-import { ChoiceTable } from './choice-table.js';
+import { ChoiceTable, type TableShape } from './choice-table.js';
 import { readTable, type TableState, writeTable } from './table-files.js';
 
 /** The state that the tables of a backend share. */

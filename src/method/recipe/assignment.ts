@@ -1,6 +1,7 @@
 /** The model of each agent: a policy that trains, a frozen model or an endpoint. */
+
 import type { EndpointSpec } from '../../engine/backends.js';
-import { type ModelSpec, wholeModel } from '../../engine/model.js';
+import { isOtherModel, type ModelSpec, wholeModel } from '../../engine/model.js';
 import type { FrozenSpec } from './frozen.js';
 import type { Recipe } from './recipe.js';
 
@@ -69,7 +70,7 @@ export function assignmentOf({ assign, policies, warmStart }: Recipe): Assignmen
     endpoints,
     models,
     warmStarted: [...trained, ...warmStartedFrozen],
-    demonstrationLearners: [...trained, ...warmStartedFrozen].filter(({ model }) => model.type !== 'choice-table'),
+    demonstrationLearners: [...trained, ...warmStartedFrozen].filter(({ model }) => !isOtherModel(model)),
     warmStartedFrozen,
     speakerOf,
   };

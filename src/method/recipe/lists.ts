@@ -5,7 +5,7 @@ import type { BackendDeclaration, samplerSchema } from '../../engine/backends.js
 import type { KnownLoss, LossDeclaration, lossSchema } from '../../engine/loss.js';
 import type { EstimatorDeclaration } from '../advantage/define-estimator.js';
 import type { estimatorSchema } from '../advantage/estimators/index.js';
-import type { BackendSchema } from './backend-registry.js';
+import type { BackendSchema } from './backend-spec.js';
 
 /** All types that recipes can name. The composition root makes the package's lists. */
 export interface Lists {

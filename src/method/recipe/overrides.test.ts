@@ -5,9 +5,10 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { tinyDefinition } from '../../../test/support/tiny-run.js';
 import { createTokenizer } from '../../engine/model/tokenizers/create-tokenizer.js';
 import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
+import { demonstrationsOf } from '../training/run/run-settings.js';
 import { traceBatch } from '../training/warm-start/supervised.js';
-import { overridesOf } from './overrides.js';
 import { agentProfiles } from './recipe.js';
+import { overridesOf } from './settings-file.js';
 
 const root = mkdtempSync(join(tmpdir(), 'drmas-overrides-'));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -51,7 +52,7 @@ describe('overrides from a file', () => {
     const model = before.policies.solver?.model;
     if (model?.type !== 'tiny-decoder') throw new Error('a tiny decoder');
     const source = { agents: ['solver'], tokenizer: createTokenizer(model.tokenizer), context: 1000 };
-    const first = (recipe: typeof of) => traceBatch(recipe, source, 1, 'train', 1, 1)[0]?.tokens[0];
+    const first = (recipe: typeof of) => traceBatch(demonstrationsOf(recipe), source, 1, 'train', 1, 1)[0]?.tokens[0];
     expect(first(of)).toBe(source.tokenizer.encode('<verifier>')[0]);
     expect(first(before)).toBe(source.tokenizer.encode('<solver>')[0]);
   });

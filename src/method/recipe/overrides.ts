@@ -1,5 +1,4 @@
 /** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
-import { readFileSync } from 'node:fs';
 import { DEEPEST, isObject, messageOf, nestsTooDeep, RecipeError, shown } from '../../base/errors.js';
 
 export interface Override {
@@ -37,29 +36,6 @@ export function parseOverride(text: string, keys: readonly string[] = []): Overr
 /** The environment variables that may hold the key which a path names. */
 const keyVariables = (path: readonly string[], keys: readonly string[]): string =>
   path.includes('backend') || path.includes('sampler') ? keys.join(' or ') || 'its key' : 'OPENAI_API_KEY';
-
-/** The overrides of a JSON file of settings, one for each leaf. @throws RecipeError with the file */
-export function overridesOf(path: string): string[] {
-  let tree: unknown;
-  try {
-    const text = readFileSync(path, 'utf8');
-    if (nestsTooDeep(text)) throw new Error(`expected settings nested at most ${DEEPEST} deep`);
-    tree = JSON.parse(text);
-  } catch (error) {
-    throw new RecipeError(`${path} holds no settings: ${messageOf(error)}`);
-  }
-  if (!isObject(tree)) throw new RecipeError(`${path} holds no settings: expected a JSON object, got ${shown(tree)}`);
-  return leavesOf(tree, path);
-}
-
-function leavesOf(tree: Plain, file: string, path: readonly string[] = []): string[] {
-  return Object.entries(tree).flatMap(([key, value]) => {
-    if (key.includes('.') || key.includes('='))
-      throw new RecipeError(`${file}: the key '${key}' cannot be overridden: it has a dot or an equals sign`);
-    const at = [...path, key];
-    return isObject(value) ? leavesOf(value, file, at) : [`${at.join('.')}=${JSON.stringify(value)}`];
-  });
-}
 
 /** Whether the value contains a key of a server. A text that looks like JSON is searched as text. */
 function holdsKey(value: unknown): boolean {

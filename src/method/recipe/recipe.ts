@@ -3,10 +3,11 @@ import type { TaskSource } from '../../base/nouns.js';
 import type { BackendDeclaration, SamplerSpec } from '../../engine/backends.js';
 import type { OwnWeights, Sampling } from '../../engine/contract.js';
 import type { AgentProfile } from '../../engine/model.js';
+import { isOtherModel, modelKindOf } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
 import type { OpenEstimator } from '../advantage/define-estimator.js';
 import { openEstimator } from '../advantage/estimators/index.js';
-import type { BackendSpec } from './backend-registry.js';
+import type { BackendSpec } from './backend-spec.js';
 import { type Lists, typeOf } from './lists.js';
 import type { RecipeSettings } from './recipe-schema.js';
 
@@ -33,12 +34,13 @@ export interface RecipeCode {
 }
 
 /**
- * The backend of a model: the policy's own, or the recipe's, which also holds frozen models. Tables of choices are
- * always held in this process.
+ * The backend of a model: the policy's own, or the recipe's, which also holds frozen models. A model that is no decoder
+ * is on the backend of its kind.
  */
 export function backendOfModel({ backend, policies }: Pick<Recipe, 'backend' | 'policies'>, name: string): BackendSpec {
-  if (policies[name]?.model.type === 'choice-table') return { type: 'table' };
-  return policies[name]?.backend ?? backend;
+  const policy = policies[name];
+  if (policy !== undefined && isOtherModel(policy.model)) return { type: modelKindOf(policy.model).backend };
+  return policy?.backend ?? backend;
 }
 
 /** The recipe's estimator with its choices. */
@@ -56,7 +58,7 @@ export function samplerOfModel(
   name: string,
 ): SamplerSpec | undefined {
   const policy = policies[name];
-  return policy === undefined || policy.model.type === 'choice-table' ? undefined : (policy.sampler ?? sampler);
+  return policy === undefined || isOtherModel(policy.model) ? undefined : (policy.sampler ?? sampler);
 }
 
 /** The backend of a model in words, with its sampler if it has one. */
@@ -70,7 +72,10 @@ export const systemPromptOf = ({ agents, team }: Pick<Recipe, 'agents' | 'team'>
   agents[agent]?.system ?? team.agents[agent]?.system;
 
 /** The sampling settings of an agent in evaluations. */
-export function evaluationSampling({ agents, evaluation }: Recipe, agent: string): Sampling {
+export function evaluationSampling(
+  { agents, evaluation }: Pick<Recipe, 'agents' | 'evaluation'>,
+  agent: string,
+): Sampling {
   const { sampling, evaluationSampling: apart } = agents[agent] as Recipe['agents'][string];
   const layered = (key: keyof Sampling) => apart?.[key] ?? evaluation.sampling?.[key] ?? sampling[key];
   return {
@@ -92,7 +97,7 @@ export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies
 }
 
 /** The weights with the precision of the policy's matrix products. A model that is no policy has float32. */
-export function inPrecisionOf({ policies }: Pick<Recipe, 'policies'>, policy: string, weights: OwnWeights): OwnWeights {
+export function inPrecisionOf(policies: Recipe['policies'], policy: string, weights: OwnWeights): OwnWeights {
   const { precision = 'float32' } = policies[policy] ?? {};
   return precision === 'float32' ? weights : { ...weights, precision };
 }

@@ -1,5 +1,4 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
-import { dirname, isAbsolute, resolve } from 'node:path';
 import { isObject, messageOf, parseAt, RecipeError, shown } from '../../base/errors.js';
 import { defaultOptimizer, modelSchema } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
@@ -24,6 +23,11 @@ export interface ResolveOptions {
   readonly name?: string;
   /** Where the definition was loaded from. */
   readonly code?: RecipeCode | undefined;
+  /**
+   * Makes a path of a model absolute that begins with `./` or `../`. By default such paths start at the working
+   * directory.
+   */
+  readonly absolutePath?: ((path: string) => string) | undefined;
   /** Accepts a recipe whose agents are all frozen, for work that trains no weights. */
   readonly allFrozen?: boolean | undefined;
 }
@@ -46,7 +50,7 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   const ofTasks = (override: Override) => override.path[0] === 'tasks';
   const first = overrides.filter((override) => !inherits(override) && !ofTasks(override));
   const defaults = { name: options.name ?? team.name, ...defaultChoices };
-  const applied = applyOverrides({ ...defaults, ...plainPart(written, options.code) }, first);
+  const applied = applyOverrides({ ...defaults, ...plainPart(written, options.absolutePath) }, first);
   const reassigned = first.some(({ path, value }) => path.join() === 'assign' && typeof value === 'string');
   const tree = reassigned ? withMovedPolicies(applied, agents) : applied;
   if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
@@ -85,24 +89,20 @@ function checkSinks(sinks: unknown): void {
 /** The settings as plain data. @throws RecipeError for a function or a class instance, which cannot be recorded */
 function plainPart(
   written: Omit<RecipeInput, 'team' | 'tasks' | 'use' | 'sinks'>,
-  code: RecipeCode | undefined,
+  absolutePath: ResolveOptions['absolutePath'],
 ): Plain {
   try {
-    return withAbsoluteModelPaths<Plain>(structuredClone({ ...written }), code);
+    return withAbsoluteModelPaths<Plain>(structuredClone({ ...written }), absolutePath);
   } catch (error) {
     throw new RecipeError(`only the team, the tasks, plug-ins and sinks may hold functions (${messageOf(error)})`);
   }
 }
 
-/**
- * Makes paths of models absolute that begin with `./` or `../`: they start at the folder of the recipe's file. In a
- * recipe without a file they start at the working directory.
- */
-function withAbsoluteModelPaths<Settings>(settings: Settings, code: RecipeCode | undefined): Settings {
-  if (code === undefined || !isAbsolute(code.source)) return settings;
-  const directory = dirname(code.source);
+/** Makes paths of models absolute that begin with `./` or `../`. */
+function withAbsoluteModelPaths<Settings>(settings: Settings, absolutePath: ResolveOptions['absolutePath']): Settings {
+  if (absolutePath === undefined) return settings;
   const absolute = (path: unknown) =>
-    typeof path === 'string' && /^\.\.?(?:[/\\]|$)/.test(path) ? resolve(directory, path) : path;
+    typeof path === 'string' && /^\.\.?(?:[/\\]|$)/.test(path) ? absolutePath(path) : path;
   /** The key of the path in each kind of model. */
   const keys: Readonly<Record<string, string>> = { checkpoint: 'path', lora: 'from' };
   const resolved = (value: unknown): unknown => {

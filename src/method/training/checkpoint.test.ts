@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fakeRun } from '../../../test/support/fake-run.js';
-import { temporaryRoot, tinyModel, tinyRecipe } from '../../../test/support/tiny-run.js';
+import { temporaryRoot, tinyModel, tinyRecipe, watchedRun } from '../../../test/support/tiny-run.js';
 import { CheckpointError } from '../../base/core/errors.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { frozen } from '../recipe/frozen.js';
@@ -32,7 +32,7 @@ async function runOf(chosen = recipe) {
 
 /** Progress in the middle of a run. No part of it is empty. */
 function progressAt(step: number): Progress {
-  const progress: Progress = { ...firstProgress(recipe, 'a-warm-start'), step, evaluated: 2 };
+  const progress: Progress = { ...firstProgress(watchedRun(recipe), 'a-warm-start'), step, evaluated: 2 };
   progress.kl.observe(one, 100, 5);
   return progress;
 }
@@ -46,14 +46,14 @@ async function latest(log: { latestCheckpoint(): Promise<Checkpoint | undefined>
 describe('checkpointDue', () => {
   it('is written every N steps and at the end, never before the first step', () => {
     const every = tinyRecipe({}, ['training.steps=5', 'training.checkpointEvery=2']);
-    const due = [0, 1, 2, 3, 4, 5].filter((step) => checkpointDue(every.training, { ...firstProgress(every), step }));
+    const due = [0, 1, 2, 3, 4, 5].filter((step) => checkpointDue(every.training, { step }));
     expect(due).toEqual([2, 4, 5]);
   });
 
   it('is written before the first step if the recipe keeps it, or if there are no steps', () => {
     const dueAtFirst = (overrides: readonly string[]) => {
       const recipe = tinyRecipe({}, overrides);
-      return checkpointDue(recipe.training, firstProgress(recipe));
+      return checkpointDue(recipe.training, firstProgress(watchedRun(recipe)));
     };
     expect(dueAtFirst(['training.keepFirst=true'])).toBe(true);
     expect(dueAtFirst(['training.steps=0'])).toBe(true);
@@ -91,10 +91,10 @@ describe('a checkpoint', () => {
     const keeping = tinyRecipe({}, ['training.keepFirst=true', 'training.keepCheckpoints=1']);
     const { run, log } = await runOf(keeping);
     const kept = async () => (await log.checkpoints()).map(({ step }) => step);
-    await saveCheckpoint(run, firstProgress(keeping), log);
-    await saveCheckpoint(run, { ...firstProgress(keeping), step: 3 }, log);
+    await saveCheckpoint(run, firstProgress(watchedRun(keeping)), log);
+    await saveCheckpoint(run, { ...firstProgress(watchedRun(keeping)), step: 3 }, log);
     expect(await kept()).toEqual([0, 3]);
-    await saveCheckpoint(run, { ...firstProgress(keeping), step: 5 }, log, { interrupted: true });
+    await saveCheckpoint(run, { ...firstProgress(watchedRun(keeping)), step: 5 }, log, { interrupted: true });
     expect(await kept()).toEqual([0, 5]);
   });
 

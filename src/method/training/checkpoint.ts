@@ -8,6 +8,7 @@ import type { Recipe } from '../recipe/recipe.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { OpenRun, RunLog, TrainingRun } from './run/run-state.js';
 import { saveCritics } from './signals/critic-files.js';
+import type { WatchedRun } from './stability/stability-watch.js';
 import { keptProgress, keptSchema, loadProgress, type Progress } from './state/progress.js';
 
 const STATE = 'state.json';
@@ -30,12 +31,12 @@ export function checkpointDue(
 
 /** Writes policies, optimisers, critics and the progress, completely or not at all. A signal does not interrupt it. */
 export async function saveCheckpoint(
-  run: TrainingRun,
+  run: Pick<TrainingRun, 'training' | 'trained' | 'learners' | 'commits' | 'host'>,
   progress: Progress,
   log: Pick<RunLog, 'writeCheckpoint'>,
   options: { readonly interrupted?: boolean } = {},
 ): Promise<void> {
-  const { trained, commits, recipe } = run;
+  const { trained, commits, training } = run;
   const { files, protect } = run.host;
   const fill = async (directory: string) => {
     for (const { name, handle, settings } of trained) {
@@ -46,22 +47,23 @@ export async function saveCheckpoint(
     await saveCritics(run, directory);
     await files.write(joinPath(directory, STATE), JSON.stringify({ ...keptProgress(progress), commits }));
   };
-  const { keepCheckpoints: keep, keepFirst } = recipe.training;
+  const { keepCheckpoints: keep, keepFirst } = training;
   await protect(() => log.writeCheckpoint(progress.step, fill, { ...options, keep, keepFirst }));
 }
 
 /** Puts the weights of a checkpoint into the run's models and returns the progress. @throws CheckpointError */
 export async function loadCheckpoint(
-  { recipe, trained, host }: Pick<OpenRun, 'recipe' | 'trained' | 'host'>,
+  run: WatchedRun & Pick<OpenRun, 'trained' | 'host'>,
   { step, directory }: Checkpoint,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<Progress> {
+  const { trained, host } = run;
   const path = joinPath(directory, STATE);
   const state = await readState(host.files, path);
   if (state.step !== step) throw new CheckpointError(`${path} is of step ${state.step}, its directory of step ${step}`);
   for (const { name, handle, settings } of trained)
     await handle.load(joinPath(directory, name), { optimizer: optimizer && settings !== undefined });
-  return loadProgress(recipe, state);
+  return loadProgress(run, state);
 }
 
 /**

@@ -274,7 +274,7 @@ describe('one step of a scripted team', () => {
         return norm <= skipAboveNorm ? { applied: true, norm } : { applied: false, why: 'above-limit', norm };
       },
     });
-    const watch = new StabilityWatch(recipe, { norms: { solver: [2, 2, 2, 2, 2] }, dropped: {} });
+    const watch = new StabilityWatch(run, { norms: { solver: [2, 2, 2, 2, 2] }, dropped: {} });
     await trainTeam(run, { ...progress, watch }, log);
     const dropped = (await log.events()).filter(({ type }) => type === 'skipped' || type === 'spike');
     expect(dropped).toMatchObject([{ type: 'skipped', policy: 'solver', gradientNorm: 7, median: 2, action: 'skip' }]);

@@ -19,11 +19,11 @@ import { RolloutsAhead } from './step/rollouts-ahead.js';
  * @throws TrainingError if it cannot continue; the reason of the signal if interrupted
  */
 export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLog): Promise<void> {
-  const { training, evaluation } = run.recipe;
+  const { training } = run;
   await using rollouts = new RolloutsAhead(run);
 
   for (;;) {
-    if (evaluationDue({ training, evaluation }, progress)) await evaluatePolicies(run, progress, log);
+    if (evaluationDue(run, progress)) await evaluatePolicies(run, progress, log);
     if (checkpointDue(training, progress)) await saveCheckpoint(run, progress, log);
     if (progress.step >= training.steps) return;
 

@@ -35,56 +35,55 @@ export interface StartedRun {
 
 /** Opens a run, logs its first events and gives its policies the warm start. */
 export async function beginRun({ recipe, tasks, log, host, openBackend }: RunRequest): Promise<StartedRun> {
-  const opening = withNotices(host, log);
-  const run = await openRun(recipe, tasks, opening.host, { openBackend });
+  const run = await openLogged(recipe, tasks, host, { log, openBackend });
   try {
-    opening.end();
-    logStart(run, log);
+    logStart(recipe.name, run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
     const training = await openTraining(run, { store: { directory: join(log.path, REFERENCES), mode: 'write' } });
     await publishAll(run);
-    return { run: training, progress: firstProgress(recipe, warmed) };
+    return { run: training, progress: firstProgress(run, warmed) };
   } catch (error) {
     await run.dispose();
     throw failureOf(error);
   }
 }
 
-/**
- * The host while models are opened: the log keeps its messages too, for those who watch the run from elsewhere. Later
- * messages depend on caches, so they stay out of the log.
- */
-function withNotices(host: Host, log: RunDirectory): { readonly host: Host; end(): void } {
-  let isOpening = true;
-  return {
-    host: {
-      ...host,
-      notify(message) {
-        if (isOpening) log.emit({ type: 'preparing', message });
-        host.notify(message);
-      },
-    },
-    end() {
-      isOpening = false;
-    },
+/** Opens a run. The log keeps the messages until it is open, for those who watch the run from elsewhere. */
+async function openLogged(
+  recipe: Recipe,
+  tasks: Tasks,
+  host: Host,
+  { log, openBackend }: Pick<RunRequest, 'log' | 'openBackend'>,
+): Promise<OpenRun> {
+  let opening = true;
+  const notify = (message: string) => {
+    if (opening) log.emit({ type: 'preparing', message });
+    host.notify(message);
   };
+  const run = await openRun(recipe, tasks, { ...host, notify }, { openBackend });
+  opening = false;
+  return run;
 }
 
-/** Logs the first events of a run: the hardware, and the warnings about tasks, models and backends. */
-function logStart({ recipe, assignment, backends, models, warnings }: OpenRun, log: RunDirectory): void {
+/** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */
+function logStart(
+  recipe: string,
+  { team, seed, assignment, backends, models, warnings }: OpenRun,
+  log: RunDirectory,
+): void {
   const [first, ...others] = backendsOf({ backends });
   const { server, ...kernels } = facts(first as Backend);
   log.emit({
     type: 'run.started',
-    recipe: recipe.name,
-    seed: recipe.seed,
+    recipe,
+    seed,
     versions: { drmas: packageVersion(), node: process.version },
     hardware: { cores: cpus().length, ...kernels },
     ...(server === undefined ? {} : { server }),
     ...(others.length === 0
       ? {}
       : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
-    success: recipe.team.success !== undefined,
+    success: team.success !== undefined,
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;

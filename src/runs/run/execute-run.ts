@@ -50,7 +50,7 @@ export async function executeRun(
   } catch (error) {
     if (error instanceof KernelError) throw error; // nothing was started
     try {
-      if (signal.aborted && started !== undefined && goesOnAfter(recipe, started.progress.step))
+      if (signal.aborted && started !== undefined && goesOnAfter(started.run, started.progress.step))
         await saveCheckpoint(started.run, started.progress, log, { interrupted: true });
     } finally {
       finish(signal.aborted ? 'stopped' : 'failed');

@@ -71,7 +71,7 @@ export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDispo
 
   /** The names of the team's agents. */
   get agents(): readonly string[] {
-    return Object.keys(this.#run.recipe.team.agents);
+    return Object.keys(this.#run.team.agents);
   }
 
   /**
@@ -83,8 +83,7 @@ export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDispo
    */
   async play(data: Data, options: PlayTaskOptions = {}): Promise<PlayedTask<Data, Outcome>> {
     const { signal, sampling, sample = this.#plays++, score = false } = options;
-    const { recipe, executor } = this.#run;
-    const { team } = recipe;
+    const { team, executor } = this.#run;
     const read = team.task.safeParse(data);
     if (!read.success) throw new ArgumentError(`the task does not fit the team: ${issuesText(read.error.issues)}`);
     const task = { id: contentHash(read.data), data: read.data };

@@ -5,8 +5,7 @@ import type { BackendDeclaration, OpenOptions, SamplerSpec } from '../../engine/
 import type { Backend, WeightsSpec } from '../../engine/contract.js';
 import { backendIdentity } from '../../engine/contract.js';
 import { SampledBackend } from '../../engine/embedded.js';
-import { backendOf, backendOfModel, type Recipe, samplerOfModel } from '../../method/recipe.js';
-import type { BackendSpec } from '../../method/recipe-files.js';
+import { type BackendSpec, backendOf, backendOfModel, type Recipe, samplerOfModel } from '../../method/recipe.js';
 
 /** Starts a backend. The caller disposes of it. */
 export type OpenBackend = (spec: BackendSpec, options: OpenOptions) => Promise<Backend>;

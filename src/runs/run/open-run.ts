@@ -10,15 +10,19 @@ import { type OpenRollouts, openRollouts } from '../../gateway/rollouts.js';
 import {
   backendNamed,
   backendsOf,
+  firstWeights,
   loadTasks,
   type OpenRun,
   type RunWarning,
+  rolloutSettings,
+  runSettings,
   type Tasks,
   trainedModels,
 } from '../../method/index.js';
 import {
   type Assignment,
   assignmentOf,
+  type BackendSpec,
   backendOf,
   backendOfModel,
   inPrecisionOf,
@@ -26,17 +30,14 @@ import {
   recipeJson,
   samplerOfModel,
 } from '../../method/recipe.js';
-import type { BackendSpec } from '../../method/recipe-files.js';
 import type { Checkpoint } from '../../method/store.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { inProcessExecutor, type RolloutExecutor } from '../../teams/rollout.js';
 import { watchTeams } from '../../teams/watchdog.js';
 import { checkBackends, type Purpose } from './checks/backend-checks.js';
 import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
-import { firstWeights } from './first-weights.js';
 import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
 import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js';
-import { rolloutSettings } from './rollouts/rollout-settings.js';
 
 /**
  * Reads the tasks and makes the checks that the recipe's schema cannot make, so that a mistake is reported before any
@@ -87,7 +88,8 @@ export async function openRun(
   const { recipe, commits } = await withModels(requested, host, wanted);
   const assignment = assignmentOf(recipe);
   const first = firstWeights(recipe, assignment, assignmentOf(requested));
-  const weights = checkpoint === undefined ? first : { ...first, ...weightsOf(recipe, checkpoint, assignment, first) };
+  const weights =
+    checkpoint === undefined ? first : { ...first, ...weightsOf(recipe.policies, checkpoint, assignment, first) };
   const backends = await openBackends(modelPlaces(recipe, Object.keys(weights)), weights, host, openBackend);
   let rollouts: OpenRollouts | undefined;
   let executor: RolloutExecutor | undefined;
@@ -105,7 +107,7 @@ export async function openRun(
       checkpoint === undefined ? assignment : { ...assignment, warmStarted: [] },
       weights,
     );
-    checkToolFormats(recipe, assignment, models);
+    checkToolFormats(recipe.team, assignment, models);
     const speakers = {
       ...models,
       ...Object.fromEntries(
@@ -121,15 +123,15 @@ export async function openRun(
       listener: host.listener,
     });
     executor = await executorOf(recipe, host, rollouts.context);
+    const placeOf = (model: string) => backendIdentity(backendOfModel(recipe, model));
+    const trained = trainedModels(recipe, { assignment, backends, weights, policies }, placeOf);
     const warnings = [
       ...taskWarnings(tasks).map((message) => ({ code: 'tasks', message })),
       ...Object.values(models).flatMap(({ warnings }) => warnings.map((message) => ({ code: 'policy', message }))),
-      ...ignoredSettings(recipe, backends),
+      ...ignoredSettings(trained),
     ];
-    const placeOf = (model: string) => backendIdentity(backendOfModel(recipe, model));
-    const trained = trainedModels({ recipe, assignment, backends, weights, policies }, placeOf);
     const opened = { backends, weights, models, trained, executor };
-    return { recipe, assignment, tasks, ...opened, commits, warnings, host, dispose };
+    return { ...runSettings(recipe), assignment, tasks, ...opened, commits, warnings, host, dispose };
   } catch (error) {
     await dispose();
     throw error;
@@ -173,7 +175,7 @@ async function openModels(
 
 /** The weights of the models in a checkpoint: as they were saved, on their original bases. */
 function weightsOf(
-  recipe: Recipe,
+  policies: Recipe['policies'],
   { directory }: Checkpoint,
   { warmStarted }: Assignment,
   first: OpenRun['weights'],
@@ -185,7 +187,7 @@ function weightsOf(
         spec?.type !== 'adapter' && spec?.type !== 'saved-adapter'
           ? { type: 'directory', directory: place }
           : { type: 'saved-adapter', base: spec.base, directory: place };
-      return [name, inPrecisionOf(recipe, name, saved)];
+      return [name, inPrecisionOf(policies, name, saved)];
     }),
   );
 }
@@ -220,17 +222,18 @@ async function withModels(
 }
 
 /** Warnings about settings that a backend ignores. The recipe is valid nevertheless. */
-function ignoredSettings({ policies }: Recipe, backends: OpenRun['backends']): RunWarning[] {
-  return Object.entries(policies)
-    .filter(([name, { clipNorm }]) => clipNorm > 0 && !backendNamed({ backends }, name).capabilities.clipsGradients)
-    .map(([policy, { clipNorm }]) => ({
+function ignoredSettings(trained: OpenRun['trained']): RunWarning[] {
+  return trained
+    .map(({ name, settings, backend }) => ({ name, clipNorm: settings?.clipNorm ?? 0, can: backend.capabilities }))
+    .filter(({ clipNorm, can }) => clipNorm > 0 && !can.clipsGradients)
+    .map(({ name, clipNorm }) => ({
       code: 'backend.ignores',
-      message: `policies.${policy}.clipNorm is ${clipNorm}, but the server may not clip gradients`,
+      message: `policies.${name}.clipNorm is ${clipNorm}, but the server may not clip gradients`,
     }));
 }
 
 /** Publishes the current weights of every model for sampling. */
-export async function publishAll({ models }: OpenRun): Promise<void> {
+export async function publishAll({ models }: Pick<OpenRun, 'models'>): Promise<void> {
   await Promise.all(Object.values(models).map((model) => model.publish()));
 }
 

@@ -6,7 +6,7 @@ import { commandText, nodeFiles } from '../../base/platform.js';
 import type { BackendDeclaration } from '../../engine/backends.js';
 import { backendIdentity } from '../../engine/contract.js';
 import type { AgentProfile } from '../../engine/model.js';
-import { storedReferences } from '../../method/index.js';
+import { storedReferences } from '../../method/checkpoints.js';
 import type { RecipeDefinition } from '../../method/recipe.js';
 import { agentProfiles, assignmentOf, backendOfModel, type Recipe, recipeJson, typeOf } from '../../method/recipe.js';
 import { codeOf, type LoadedRecipe, loadRecipe, withLossModules, withoutRemoved } from '../../method/recipe-files.js';
@@ -166,7 +166,7 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
     settings: recipe.policies[name],
     backendKey: backendIdentity(backendOfModel(recipe, name)),
   }));
-  for (const name of storedReferences(recipe, trained)) {
+  for (const name of storedReferences(recipe.warmStart?.share, trained)) {
     const directory = join(run.path, REFERENCES, name);
     if (!(await nodeFiles.exists(directory))) throw new CheckpointError(`${directory} is missing`);
     await requireWhole(nodeFiles, directory);

@@ -4,12 +4,12 @@ import type { RunEvent, RunStarted } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
 import type { Hardware, WeightsSpec } from '../../engine/contract.js';
 import { commitsOf, loadCheckpoint, openTraining } from '../../method/checkpoints.js';
+import { firstWeights } from '../../method/index.js';
 import type { Recipe } from '../../method/recipe.js';
 import { assignmentOf } from '../../method/recipe.js';
 import type { Checkpoint, RunDirectory } from '../../method/store.js';
 import { REFERENCES } from '../../method/store.js';
 import type { RunRequest, StartedRun } from './begin-run.js';
-import { firstWeights } from './first-weights.js';
 import { modelPlaces, modelsByBackend } from './open-backends.js';
 import { openRun, publishAll } from './open-run.js';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RunEvent, Step } from '../../base/events.js';
 import { nodeFiles } from '../../base/platform.js';
-import { lora, type ModelInput, tinyDecoder, type WholeModelInput } from '../../engine/model.js';
+import { kindOfType, lora, type ModelInput, tinyDecoder, type WholeModelInput } from '../../engine/model.js';
 import type { RecipeDefinition, RecipeInput } from '../../method/recipe.js';
 import { RunDirectory, readEpisodes, type StoredEpisode } from '../../method/store.js';
 import { train } from '../run/api.js';
@@ -103,8 +103,8 @@ function tinyAssignment(assign: NonNullable<RecipeInput['assign']>): NonNullable
 }
 
 function tinyModel(model: ModelInput | undefined): ModelInput {
-  if (model?.type === 'choice-table') return model;
-  if (model?.type !== 'lora') return tinyWhole(model);
+  if (kindOfType(model?.type) !== undefined) return model as ModelInput;
+  if (model?.type !== 'lora') return tinyWhole(model as WholeModelInput | undefined);
   return lora(tinyWhole(model.base), { rank: 2, targets: model.targets });
 }
 

@@ -1,17 +1,19 @@
 /** The trained agents of a run, or an exported one, opened on one engine so that all of them answer together. */
+
 import { basename, join } from 'node:path';
 import { isNoOptimizer, requireWhole } from '../../base/disk.js';
 import { HubError, isObject, RunError, suggestion } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { byteText } from '../../base/host.js';
-import type { AgentModel } from '../../engine/backends.js';
+import type { AgentModel, EmbeddedBackend } from '../../engine/backends.js';
 import { holdsAdapter } from '../../engine/backends.js';
 import type { ModelHandle, OwnWeights } from '../../engine/contract.js';
 import { PRECISIONS, type Precision, precisionsOf } from '../../engine/contract.js';
-import { EmbeddedBackend } from '../../engine/embedded.js';
+import { startEmbedded } from '../../engine/embedded.js';
 import { holdsModel, modelDirectory, withLocalModels } from '../../engine/formats.js';
-import { readAgentProfile } from '../../engine/model.js';
+import { kindOfType, readAgentProfile } from '../../engine/model.js';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
+
 import { RECIPE, RunDirectory } from '../../method/store.js';
 import { agentsOfRun, checkpointOf } from '../../runs/index.js';
 import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './stored-weights.js';
@@ -86,7 +88,7 @@ export async function openAgentModels(request: AgentModelsRequest, host: Host): 
   const { mostBytes = Number.POSITIVE_INFINITY } = request;
   if (bytes > mostBytes)
     throw new RunError(`the weights take ${byteText(bytes)}, but the limit is ${byteText(mostBytes)}`);
-  const backend = await EmbeddedBackend.start({
+  const backend = await startEmbedded({
     ...{ device, threads, files, onProgress: notify },
     precisions: precisionsOf([...specs.values()]),
   });
@@ -156,14 +158,14 @@ export interface TrainedAgent {
   readonly here: boolean;
 }
 
-/** The agents of a run that train, except tables of choices, which generate no text. */
+/** The agents of a run that train, except those whose models generate no text. */
 export function agentsOfTraining({ record }: RunDirectory): TrainedAgent[] {
   const { backend, assign, policies } = record.resolved;
   return Object.entries(isObject(assign) ? assign : {}).flatMap(([name, policy]) => {
     if (typeof policy !== 'string') return [];
     const settings = isObject(policies) ? policies[policy] : undefined;
     const { backend: holder = backend, model } = isObject(settings) ? settings : {};
-    if (isObject(model) && model.type === 'choice-table') return [];
+    if (isObject(model) && kindOfType(model.type) !== undefined) return [];
     return [{ name, policy, here: !isObject(holder) || holder.type === 'embedded' }];
   });
 }

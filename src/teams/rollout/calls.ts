@@ -113,7 +113,7 @@ function askOf(
         const read = prompts.of(role, input, options);
         const { key, fixed, giveBack } = nextKey(read);
         const call = { ...read, turn: counter.turns++, call: calls++, key };
-        const settled = askedBy === 'play' ? episode.asked(role.name, given) : undefined;
+        const settled = askedBy === 'play' ? episode.openCall(role.name, given) : undefined;
         const until = given === undefined ? signal : AbortSignal.any([signal, given]);
         const version = episode.request.versions?.[role.settings.policy];
         const answer = fixed === undefined ? generate(until, role, call, version) : Promise.resolve(answerOf(fixed));

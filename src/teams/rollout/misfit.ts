@@ -15,8 +15,8 @@ const MOST_CAUSES = 8;
 
 /**
  * The failure `invalid-output` if `play` threw the error of a framework about an output, and a turn of an agent that
- * trains is at fault: the turn that the error names, else the last turn if it is invalid. A turn that the agent's parser
- * accepted becomes invalid then, in `turns`. All other errors are returned unchanged.
+ * trains is at fault: the turn that the error names, else the last turn if it is invalid. A turn that the agent's
+ * parser accepted becomes invalid then, in `turns`. All other errors are returned unchanged.
  */
 export function asMisfit(
   thrown: unknown,

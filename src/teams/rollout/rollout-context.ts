@@ -2,7 +2,7 @@ import type { EpisodeListener, Phase, RunListener } from '../../base/host.js';
 import type { Message, Task, Turn } from '../../base/nouns.js';
 import type { Scope } from '../../base/platform.js';
 import type { PlayableHandle, Sampling, TextBackend } from '../../engine/contract.js';
-import type { AgentWays, GatewayConnection, OpenAIConnection } from '../team/agent-adapters.js';
+import type { AgentWays, EpisodeWays, GatewayConnection } from '../team/agent-adapters.js';
 import type { Ask, AskOptions, Team } from '../team/team.js';
 
 /** The settings of an agent in a run: its policy and how it samples. */
@@ -55,9 +55,8 @@ export interface ForeignAskOptions extends AskOptions {
 }
 
 /** The agents as `play` gets them. */
-export interface AdaptedAgents {
+export interface AdaptedAgents extends EpisodeWays {
   readonly agents: Readonly<Record<string, Ask & AgentWays>>;
-  readonly openai: OpenAIConnection;
   readonly gateway: GatewayConnection;
 }
 

@@ -58,7 +58,7 @@ export class RunningEpisode implements Scope {
    * Counts a call of `play`. A call that the team gives up by its signal needs no answer.
    * @returns a function to call when the answer is delivered
    */
-  asked(agent: string, given: AbortSignal | undefined): () => void {
+  openCall(agent: string, given: AbortSignal | undefined): () => void {
     const count = (by: 1 | -1) => this.#open.set(agent, (this.#open.get(agent) ?? 0) + by);
     let stopListening: (() => void) | undefined;
     let isOpen = true;

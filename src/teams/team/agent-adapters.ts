@@ -31,6 +31,12 @@ export interface GatewayConnection {
   envOf(agent: string): Readonly<Record<string, string>>;
 }
 
+/** Connections to all agents of an episode. */
+export interface EpisodeWays {
+  /** All agents for clients of OpenAI's API: the model that a request names is the agent. */
+  readonly openai: OpenAIConnection;
+}
+
 /** Connections to the agent in addition to calling it as a function. */
 export interface AgentWays {
   /** The agent as a model of AI SDK 6 and 7, Mastra, VoltAgent and, through `aisdk()`, OpenAI Agents. */

@@ -3,7 +3,7 @@ import { ArgumentError, issuesText } from '../../base/errors.js';
 import type { RandomStream } from '../../base/math.js';
 import type { Episode, FinishReason, JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import type { Agent } from './agent.js';
-import type { AgentWays, GatewayConnection, OpenAIConnection } from './agent-adapters.js';
+import type { AgentWays, EpisodeWays, GatewayConnection } from './agent-adapters.js';
 import { schemaProblem } from './schemas.js';
 
 /** The agents of a team by name. */
@@ -66,13 +66,11 @@ export type Ask<Value = unknown> = (input: string | readonly Message[], options?
 
 type AgentValue<A> = A extends Agent<infer Value> ? Value : never;
 
-export interface PlayContext<Data, A extends Agents> {
+export interface PlayContext<Data, A extends Agents> extends EpisodeWays {
   /** Frozen: all episodes of the task share it. */
   readonly task: Data;
   /** The agents as functions. Replies arrive in the order of the calls, so that concurrent calls are reproducible. */
   readonly agents: { readonly [Name in keyof A]: Ask<AgentValue<A[Name]>> & AgentWays };
-  /** All agents for clients of OpenAI's API: the model that a request names is the agent. */
-  readonly openai: OpenAIConnection;
   /** The agents over HTTP, for programs in any language. It requires a `gateway` in the recipe. */
   readonly gateway: GatewayConnection;
   /** Random numbers for the team's decisions: a stream of this episode alone, equal in every repetition of the run. */

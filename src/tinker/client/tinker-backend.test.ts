@@ -16,7 +16,7 @@ import type { Backend } from '../../engine/contract/backend.js';
 import type { PolicyHandle } from '../../engine/contract/handles.js';
 import type { GenerateRequest } from '../../engine/contract/sampling.js';
 import type { WeightsSpec } from '../../engine/contract/weights-spec.js';
-import { EmbeddedBackend } from '../../engine/embedded/embedded-backend.js';
+import { startEmbedded } from '../../engine/embedded/start-embedded.js';
 import type { LossSpec } from '../../engine/loss/loss-spec.js';
 import { TinkerBackend } from './tinker-backend.js';
 import { type TinkerSpec, tinkerSchema } from './tinker-spec.js';
@@ -95,7 +95,7 @@ const losses: LossSpec[] = [
 describe('any loss on any server moves the weights as the embedded engine does', () => {
   let expected: Float32Array[][] = [];
   beforeAll(async () => {
-    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    const backend = await startEmbedded({ threads: 1, files: nodeFiles });
     expected = await trainedEach(backend, losses);
     await backend.dispose();
   });

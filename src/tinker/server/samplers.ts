@@ -2,9 +2,8 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { DialectError } from '../../base/errors.js';
 import { type RandomKey, randomKey } from '../../base/math.js';
-import type { EmbeddedFrozen } from '../../engine/backends.js';
+import type { EmbeddedBackend, EmbeddedFrozen } from '../../engine/backends.js';
 import { type GenerateRequest, type Generation, isGreedy, type WeightsSpec } from '../../engine/contract.js';
-import type { EmbeddedBackend } from '../../engine/embedded.js';
 import type { SampleBody } from './bodies.js';
 import type { MemoryBudget } from './memory-budget.js';
 import type { ServedModel } from './served-model.js';

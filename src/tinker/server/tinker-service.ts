@@ -3,8 +3,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { DialectError, NonFiniteError, suggestion } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import type { EmbeddedPolicy } from '../../engine/backends.js';
-import type { EmbeddedBackend } from '../../engine/embedded.js';
+import type { EmbeddedBackend, EmbeddedPolicy } from '../../engine/backends.js';
 import type {
   createModelBody,
   loadBody,

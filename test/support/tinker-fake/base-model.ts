@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Tokenizer } from '../../../src/base/core/tokenizer.js';
 import { nodeFiles } from '../../../src/base/platform/node-files.js';
 import type { DecoderConfig } from '../../../src/engine/contract/architecture.js';
-import { EmbeddedBackend } from '../../../src/engine/embedded/embedded-backend.js';
+import { startEmbedded } from '../../../src/engine/embedded/start-embedded.js';
 import { bytesTokenizer } from '../../../src/engine/model/tokenizers/bytes.js';
 
 /** Writes a small random decoder as a Hugging Face directory, for a fake to serve. Returns the directory. */
@@ -27,7 +27,7 @@ export async function writeBaseModel(
     normEpsilon: 1e-6,
     ...options.config,
   };
-  const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+  const backend = await startEmbedded({ threads: 1, files: nodeFiles });
   const model = await backend.open({ type: 'random', config, tokenizer, seed: 3 }, 'frozen', 'base');
   await model.save(directory);
   await backend.dispose();

@@ -7,7 +7,7 @@ import { temporaryRoot, tinyModel, tinyRecipe, trainTiny, useCache } from '../..
 import { randomKey } from '../../../base/core/random.js';
 import { nodeFiles } from '../../../base/platform/node-files.js';
 import { nodeHost } from '../../../base/platform/node-host.js';
-import { EmbeddedBackend } from '../../../engine/embedded/embedded-backend.js';
+import { startEmbedded } from '../../../engine/embedded/start-embedded.js';
 import { wholeWeights } from '../../../engine/model/initial-weights.js';
 import { completeWhole, lora } from '../../../engine/model/model-spec.js';
 import { bytesTokenizer } from '../../../engine/model/tokenizers/bytes.js';
@@ -70,7 +70,7 @@ describe('chat', () => {
     const recipe = tinyRecipe({}, ['training.steps=1', 'seed=3', 'warmStart=null']);
     const { path } = await trainTiny(root, recipe);
     const { untrained, dispose } = await openAgentModels({ from: path, untrained: true }, nodeHost({ threads: 1 }));
-    const backend = await EmbeddedBackend.start({ threads: 1, files: nodeFiles });
+    const backend = await startEmbedded({ threads: 1, files: nodeFiles });
     const first = await backend.open(wholeWeights(completeWhole(tinyModel), 3), 'frozen', 'first');
     await first.publish();
     const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 20, stopTokens: [], key: randomKey('first', 1) };

@@ -1,6 +1,4 @@
-import type { Worker } from 'node:worker_threads';
 import { ArgumentError, BackendError, DeviceError, NonFiniteError } from '../../../base/errors.js';
-import { startWorker } from '../../../base/platform.js';
 import type {
   EngineArguments,
   EngineMethod,
@@ -8,7 +6,6 @@ import type {
   FromWorker,
   PlainError,
   ToWorker,
-  WorkerSettings,
 } from './engine-protocol.js';
 
 /** The kernels of an engine, for people and events. */
@@ -25,7 +22,8 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-const errorOf = ({ name, message, reason }: PlainError): Error => {
+/** The error of a message, with its class. */
+export const errorOf = ({ name, message, reason }: PlainError): Error => {
   if (reason !== undefined) return new DeviceError(reason, message);
   if (name === 'NonFiniteError') return new NonFiniteError(message);
   return name === 'ArgumentError' ? new ArgumentError(message) : new BackendError(message);
@@ -63,31 +61,6 @@ export class EngineThread {
       (message) => this.#receive(message),
       (error) => this.#die(error),
     );
-  }
-
-  /**
-   * Starts the worker and waits until its kernels are ready (the first time on a machine they are compiled).
-   * @throws BackendError or ArgumentError when it cannot start
-   */
-  static start(settings: WorkerSettings, onProgress?: (message: string) => void): Promise<EngineThread> {
-    const worker = startWorker('./engine-worker', import.meta.url, settings);
-    return new Promise((resolve, reject) => {
-      const onMessage = (message: FromWorker) => {
-        if (message.type === 'progress') onProgress?.(message.message);
-        else if (message.type === 'failed') reject(errorOf(message.error));
-        else if (message.type === 'ready') {
-          worker.off('message', onMessage);
-          worker.off('error', reject);
-          worker.off('exit', onExit);
-          const { kernels, isa, threads: used, notice } = message;
-          resolve(new EngineThread(linkTo(worker), { kernels, isa, threads: used, notice }));
-        }
-      };
-      const onExit = (code: number) => reject(new BackendError(`the engine's thread ended at its start, code ${code}`));
-      worker.on('message', onMessage);
-      worker.once('error', reject);
-      worker.once('exit', onExit);
-    });
   }
 
   /** The reason why the thread ended; undefined while it runs. */
@@ -159,15 +132,3 @@ export class EngineThread {
     this.onDeath(error);
   }
 }
-
-const linkTo = (worker: Worker): EngineLink => ({
-  post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
-  listen(receive, died) {
-    worker.on('message', receive);
-    worker.on('error', (error) => died(new BackendError(`the engine's thread failed: ${error.message}`)));
-    worker.on('exit', (code) => died(new BackendError(`the engine's thread ended with code ${code}`)));
-    worker.unref();
-  },
-  holdProcess: (held) => (held ? worker.ref() : worker.unref()),
-  end: () => worker.terminate(),
-});

@@ -1,4 +1,5 @@
 /** The engine's thread: selects the kernels, or opens a GPU, and serves the engine on them. */
+import { createHash } from 'node:crypto';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { importUserModule } from '../../../base/platform.js';
 import { selectEngineKernels } from '../../tensor/select.js';
@@ -15,7 +16,8 @@ async function main(port: MessagePort, settings: WorkerSettings): Promise<void> 
     ...(named === undefined ? {} : { environment: { ...process.env, DRMAS_KERNELS: named } }),
     onProgress: (message) => send({ type: 'progress', message }),
   });
-  const receive = serveEngine(kernels, send, { ...options, notice, importModule: importUserModule });
+  const startHash = () => createHash('sha256');
+  const receive = serveEngine(kernels, send, { ...options, notice, importModule: importUserModule, startHash });
   port.on('message', (message: ToWorker) => receive(message));
 }
 

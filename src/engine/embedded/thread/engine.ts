@@ -25,13 +25,21 @@ import { ResidentCritic } from './resident-critic.js';
 import { type EngineSamplers, type PolicyShape, ResidentPolicy, type TokenLosses } from './resident-policy.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 import { Transferred } from './transferred.js';
-import { weightsHash } from './weights-hash.js';
+import { type StartHash, weightsHash } from './weights-hash.js';
 
 /** How random first weights are drawn. */
 export interface RandomStart {
   readonly seed: number;
   /** Standard deviation of a whole decoder's embedding; an adapter has none. */
   readonly embeddingDeviation?: number | undefined;
+}
+
+/** What an engine can do only with a platform such as Node. */
+export interface EngineFacilities {
+  /** Imports modules of users; an engine without it refuses their losses. */
+  readonly importModule?: ImportModule | undefined;
+  /** An engine without it computes no hashes of weights, which saved adapters need. */
+  readonly startHash?: StartHash | undefined;
 }
 
 /** Models are numbered by the other thread; names are for messages. */
@@ -51,9 +59,11 @@ export class Engine {
 
   readonly #losses: LossModules;
 
-  /** @param importModule Imports modules of users; an engine without it refuses their losses */
-  constructor(kernels: Kernels, options: DecoderOptions = {}, importModule?: ImportModule) {
+  readonly #startHash: StartHash | undefined;
+
+  constructor(kernels: Kernels, options: DecoderOptions = {}, { importModule, startHash }: EngineFacilities = {}) {
     this.#kernels = kernels;
+    this.#startHash = startHash;
     this.#losses = new LossModules(importModule);
     this.#options = options;
     this.#incoming = new IncomingStates(kernels);
@@ -150,9 +160,10 @@ export class Engine {
     return new Transferred(await flatCopy(this.#kernels, this.#base(id).tensors));
   }
 
-  /** `weightsHash` of a base. */
-  baseHash(id: number): Promise<string> {
-    return weightsHash(this.#kernels, this.#base(id).tensors);
+  /** `weightsHash` of a base. @throws BackendError if this engine computes no hashes */
+  async baseHash(id: number): Promise<string> {
+    if (this.#startHash === undefined) throw new BackendError('this engine computes no hashes of weights');
+    return weightsHash(this.#kernels, this.#base(id).tensors, this.#startHash);
   }
 
   /** Begins to load weights and an optimiser's state from files. */

@@ -1,9 +1,8 @@
 import { macrotask } from '../../../base/async.js';
 import { DeviceError } from '../../../base/errors.js';
 import type { Kernels } from '../../tensor/kernels.js';
-import { Engine } from './engine.js';
+import { Engine, type EngineFacilities } from './engine.js';
 import type { FromWorker, PlainError, StreamedToken, ToWorker, WorkerSettings } from './engine-protocol.js';
-import type { ImportModule } from './loss-modules.js';
 import { buffersOf, Transferred } from './transferred.js';
 
 /** Sends a message from the engine to its client; `transfer` holds buffers to transfer instead of copying. */
@@ -33,13 +32,12 @@ export function serveEngine(
   {
     notice,
     importModule,
+    startHash,
     ...options
-  }: Omit<WorkerSettings, 'threads' | 'device' | 'kernels' | 'precisions'> & {
-    readonly notice?: string | undefined;
-    readonly importModule?: ImportModule;
-  } = {},
+  }: Omit<WorkerSettings, 'threads' | 'device' | 'kernels' | 'precisions'> &
+    EngineFacilities & { readonly notice?: string | undefined } = {},
 ): (message: ToWorker) => void {
-  const engine = new Engine(kernels, options, importModule);
+  const engine = new Engine(kernels, options, { importModule, startHash });
   let ticking = false;
   /** The tokens of streamed requests in this tick. */
   let streamed: StreamedToken[] = [];

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { type DecoderTensors, tensorsInOrder } from '../../model/decoder/weights/decoder-tensors.js';
 import { widen } from '../../tensor/bfloat16.js';
 import type { Kernels } from '../../tensor/kernels.js';
@@ -7,11 +6,14 @@ import { isInBfloat16 } from '../../tensor/memory.js';
 /** Numbers that are hashed at a time; a hash takes less than 2 GiB. */
 const MOST_AT_ONCE = 2 ** 20;
 
+/** Starts a SHA-256. */
+export type StartHash = () => { update(bytes: Uint8Array): unknown; digest(form: 'hex'): string };
+
 /**
  * SHA-256 of a decoder's weights as float32, in the engine's order: the same whatever files and number types hold them.
  */
-export async function weightsHash(kernels: Kernels, tensors: DecoderTensors): Promise<string> {
-  const hash = createHash('sha256');
+export async function weightsHash(kernels: Kernels, tensors: DecoderTensors, startHash: StartHash): Promise<string> {
+  const hash = startHash();
   const widened = new Float32Array(MOST_AT_ONCE);
   for (const tensor of tensorsInOrder(tensors)) {
     for (let at = 0; at < tensor.length; at += MOST_AT_ONCE) {

@@ -1,6 +1,5 @@
 import { TokenizerError } from '../../../base/errors.js';
 import type { Tokenizer } from '../../../base/nouns.js';
-import type { TableShape } from '../../contract/architecture.js';
 import type { ChoicesSpec } from './tokenizer-spec.js';
 
 /**
@@ -9,7 +8,7 @@ import type { ChoicesSpec } from './tokenizer-spec.js';
  * name reads no message. No token ends a response.
  * @throws TokenizerError when two of the names are the same
  */
-export function choicesTokenizer({ choices, features }: Pick<TableShape, 'choices' | 'features'>): Tokenizer {
+export function choicesTokenizer({ choices, features }: Omit<ChoicesSpec, 'type'>): Tokenizer {
   const names = [...choices, ...features];
   const ids = new Map(names.map((name, id) => [name, id]));
   if (ids.size < names.length) throw new TokenizerError(`expected different names, got ${names.join(', ')}`);

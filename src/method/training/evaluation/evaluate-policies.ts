@@ -3,11 +3,10 @@ import { type Price, playedTokens, priced } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
 import { agentReward, type Episode, type EpisodeGroup, isUnscored, responseTokens } from '../../../base/nouns.js';
 import { BENCHMARK } from '../../../teams/tasks.js';
-import { pricesOf, type Recipe } from '../../recipe/recipe.js';
 import { failureText } from '../play/common-failure.js';
 import { evaluationTasks } from '../play/step-tasks.js';
 import { agentPartMeans, namedMeans } from '../record/named-means.js';
-import type { OpenRun, RunLog } from '../run/run-state.js';
+import type { OpenRun, Playing, RunLog } from '../run/run-state.js';
 import { intervalOf, scoresOf } from './evaluation-scores.js';
 import { divided, divisions } from './slices.js';
 
@@ -23,22 +22,25 @@ export interface EvaluationRequest {
   readonly prices?: Readonly<Record<string, Price>>;
 }
 
+/** The parts of a run that evaluate its models. */
+export type EvaluatedRun = Playing & Pick<OpenRun, 'evaluation' | 'prices'>;
+
 /** Plays held-out tasks with the weights that the sampler holds. It changes no weights and writes nothing. */
 export async function playEvaluation(
-  { recipe, tasks, executor, host: { clock, signal } }: OpenRun,
+  { team, evaluation, prices, tasks, executor, host: { clock, signal } }: EvaluatedRun,
   request: Omit<EvaluationRequest, 'by' | 'prices'>,
 ): Promise<{ readonly event: EvaluationEvent; readonly episodes: readonly Episode[] }> {
   const started = clock.seconds();
   const groups = await executor.playGroups({
-    team: recipe.team,
+    team,
     tasks: evaluationTasks(tasks.test, request.tasks),
     groupSize: request.samples,
     phase: 'evaluation',
     step: request.step,
     signal,
   });
-  const by = divisions(recipe, tasks.test);
-  const event = evaluationEvent(groups, { ...request, by, prices: pricesOf(recipe) }, clock.seconds() - started);
+  const by = divisions({ evaluation }, tasks.test);
+  const event = evaluationEvent(groups, { ...request, by, prices }, clock.seconds() - started);
   return { event, episodes: groups.flatMap(({ episodes }) => episodes) };
 }
 
@@ -50,18 +52,17 @@ interface EvaluationProgress {
 
 /** Whether to evaluate: at the start, at the end and every N steps, once each. */
 export function evaluationDue(
-  { training, evaluation }: Pick<Recipe, 'training' | 'evaluation'>,
+  { training, evaluation }: Pick<OpenRun, 'training' | 'evaluation'>,
   { step, evaluated }: Readonly<EvaluationProgress>,
 ): boolean {
   return evaluated < step && (step === 0 || step >= training.steps || step % evaluation.every === 0);
 }
 
-/** Evaluates at the run's step with the recipe's settings. Writes each episode, then the event. */
-export async function evaluatePolicies(run: OpenRun, progress: EvaluationProgress, log: RunLog): Promise<void> {
-  const { recipe } = run;
+/** Evaluates at the run's step with the settings of the run. Writes each episode, then the event. */
+export async function evaluatePolicies(run: EvaluatedRun, progress: EvaluationProgress, log: RunLog): Promise<void> {
   const { step } = progress;
-  const { tasks, samples, samplesDuring = samples, level } = recipe.evaluation;
-  const between = step > 0 && step < recipe.training.steps;
+  const { tasks, samples, samplesDuring = samples, level } = run.evaluation;
+  const between = step > 0 && step < run.training.steps;
   const { event, episodes } = await playEvaluation(run, {
     step,
     tasks,

@@ -2,13 +2,13 @@
 import type { EpisodeGroup } from '../../../base/nouns.js';
 import { fieldText, type TaskSet } from '../../../base/nouns.js';
 import { BENCHMARK } from '../../../teams/tasks.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import type { OpenRun } from '../run/run-state.js';
 
 /** The slice of the tasks that lack a field of other tasks. */
 const WITHOUT = '(none)';
 
-/** The fields by which a recipe's evaluations are divided. Several benchmarks are always divided. */
-export function divisions({ evaluation }: Pick<Recipe, 'evaluation'>, test: TaskSet): readonly string[] {
+/** The fields by which a run's evaluations are divided. Several benchmarks are always divided. */
+export function divisions({ evaluation }: Pick<OpenRun, 'evaluation'>, test: TaskSet): readonly string[] {
   const { by = [] } = evaluation;
   return test.parts === undefined || by.includes(BENCHMARK) ? by : [BENCHMARK, ...by];
 }

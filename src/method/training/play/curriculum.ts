@@ -9,10 +9,10 @@ import type { Step } from '../../../base/events.js';
 import { mean, RandomStream } from '../../../base/math.js';
 import { type EpisodeGroup, fieldText, successOf, type Task, type TaskSet } from '../../../base/nouns.js';
 import { BENCHMARK } from '../../../teams/tasks.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import type { Playing } from '../run/playing.js';
 import { tasksOfStep } from './step-tasks.js';
 
-type Curriculum = NonNullable<Recipe['training']['curriculum']>;
+type Curriculum = NonNullable<Playing['training']['curriculum']>;
 
 /** The predicted success of each level that was played, from 0 to 1. */
 export type Predictions = Readonly<Record<string, number>>;
@@ -47,7 +47,7 @@ export function weightOf(predicted: number | undefined, { target }: Pick<Curricu
  */
 export function tasksByPrediction(
   tasks: TaskSet,
-  { seed, training }: Pick<Recipe, 'seed' | 'training'>,
+  { seed, training }: Pick<Playing, 'seed' | 'training'>,
   step: number,
   predictions: Predictions,
 ): Task[] {
@@ -72,7 +72,7 @@ export function tasksByPrediction(
  */
 export function levelsOf(
   groups: readonly EpisodeGroup[],
-  { training }: Pick<Recipe, 'training'>,
+  { training }: Pick<Playing, 'training'>,
   { train }: Trained,
   predictions: Predictions,
 ): Levels | undefined {
@@ -98,7 +98,7 @@ export function levelsOf(
 export function predictionsAfter(
   before: Predictions,
   levels: Levels | undefined,
-  { training: { curriculum } }: Pick<Recipe, 'training'>,
+  { training: { curriculum } }: Pick<Playing, 'training'>,
 ): Predictions {
   if (curriculum === undefined || levels === undefined) return before;
   const { decay } = curriculum;
@@ -110,7 +110,7 @@ export function predictionsAfter(
 }
 
 /** The requirements of a recipe's curriculum, in the form of the other checks of recipes. */
-export function* curriculumChecks({ seed, training }: Recipe, { train }: Trained) {
+export function* curriculumChecks({ seed, training }: Pick<Playing, 'seed' | 'training'>, { train }: Trained) {
   const { curriculum, groupSize } = training;
   if (curriculum === undefined) return;
   const { by, groupSizes } = curriculum;

@@ -93,7 +93,7 @@ describe('a run with groups of different sizes', () => {
     expect(sizes).toEqual(
       groupSizesOf(
         all.map(({ task }) => task),
-        run.recipe,
+        run,
         predictions,
       ),
     );

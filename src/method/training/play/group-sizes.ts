@@ -4,7 +4,7 @@
  * process and minimise the variance of the gradient).
  */
 import type { Task } from '../../../base/nouns.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import type { Playing } from '../run/playing.js';
 import { levelOf, type Predictions, weightOf } from './curriculum.js';
 
 /**
@@ -14,7 +14,7 @@ import { levelOf, type Predictions, weightOf } from './curriculum.js';
  */
 export function groupSizesOf(
   tasks: readonly Task[],
-  { training: { groupSize, curriculum } }: Pick<Recipe, 'training'>,
+  { training: { groupSize, curriculum } }: Pick<Playing, 'training'>,
   predictions: Predictions,
 ): number | number[] {
   if (curriculum?.groupSizes === undefined) return groupSize;

@@ -4,7 +4,7 @@ import { percent, remedyOfFailure } from '../../../base/host.js';
 import { commonFailure, failureKinds, failureText } from './common-failure.js';
 import type { Played } from './played.js';
 
-/** The steps in a row without a whole episode that end a run, and with the same frequent failure that cause a warning. */
+/** The steps in a row that end a run if no episode is whole, and that cause a warning if most fail for one reason. */
 const STEPS = 3;
 /** A failure of a larger share of the episodes is frequent. */
 const FREQUENT = 0.5;

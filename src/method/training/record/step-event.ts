@@ -58,8 +58,8 @@ export function failureEvents(
     .flatMap((episode) => {
       const { task, sample, failure } = episode;
       if (failure === undefined) return [];
-      const { scoring: _, ...told } = failure;
+      const { scoring: _, ...record } = failure;
       const taken = isLesson(episode) ? 'zero' : action;
-      return [{ type: 'episode.failed', step, task: task.id, episode: sample, ...told, action: taken } as const];
+      return [{ type: 'episode.failed', step, task: task.id, episode: sample, ...record, action: taken } as const];
     });
 }

@@ -23,6 +23,8 @@ export interface TrainedModel extends AssignedModel {
   readonly weights: WeightsSpec;
   /** The policy's section of the recipe; undefined for a frozen model, which only the warm start trains. */
   readonly settings: Recipe['policies'][string] | undefined;
+  /** The policy's loss; undefined for a frozen model. */
+  readonly loss: AnyLoss | undefined;
   /** Whether the warm start trains it on demonstrations. */
   readonly learnsDemonstrations: boolean;
   /** A text that is equal for models on one backend. It may contain a server's key: never show or store it. */

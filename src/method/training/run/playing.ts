@@ -1,7 +1,7 @@
 import type { Host } from '../../../base/host.js';
 import type { TaskSet } from '../../../base/nouns.js';
 import type { RolloutExecutor } from '../../../teams/rollout.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import type { RunSettings } from './run-settings.js';
 
 export interface Tasks {
   readonly train: TaskSet;
@@ -9,9 +9,7 @@ export interface Tasks {
 }
 
 /** The part of a run that plays episodes. */
-export interface Playing {
-  /** The recipe. Hub names of models are replaced by local directories. */
-  readonly recipe: Recipe;
+export interface Playing extends Pick<RunSettings, 'team' | 'seed' | 'training'> {
   readonly tasks: Tasks;
   readonly executor: RolloutExecutor;
   readonly host: Host;

@@ -3,22 +3,23 @@
 import { BackendError } from '../../../base/errors.js';
 import type { Backend, ModelHandle, WeightsSpec } from '../../../engine/contract.js';
 import type { Commits } from '../../../engine/formats.js';
-import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import type { RunDirectory } from '../../store/run-directory.js';
 import type { Learner, TrainedModel } from './learner.js';
 import type { Playing } from './playing.js';
+import type { RunSettings } from './run-settings.js';
 import type { Signal } from './signal.js';
 
 export type { Playing, Tasks } from './playing.js';
+export type { RunSettings } from './run-settings.js';
 
 export interface RunWarning {
   readonly code: string;
   readonly message: string;
 }
 
-/** A recipe with everything that plays and trains it. The code that opened it must dispose of it. */
-export interface OpenRun extends Playing {
+/** Everything that plays and trains a recipe. The code that opened it must dispose of it. */
+export interface OpenRun extends Playing, RunSettings {
   readonly assignment: Assignment;
   /** The backend of each model, by the model's name in the assignment; models on equal backends have the same one. */
   readonly backends: Readonly<Record<string, Backend>>;
@@ -38,7 +39,6 @@ export interface OpenRun extends Playing {
 
 /** An open run that reinforcement trains. */
 export interface TrainingRun extends OpenRun {
-  readonly estimator: OpenEstimator;
   /** The signals that the recipe needs. */
   readonly signals: readonly Signal[];
   /** The learning policies, each with its reference and its critic. */

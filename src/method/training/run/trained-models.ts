@@ -1,10 +1,11 @@
 import type { Backend, PolicyHandle, WeightsSpec } from '../../../engine/contract.js';
+import { lossOf } from '../../recipe/policy-losses.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { TrainedModel } from './learner.js';
 import type { OpenRun } from './run-state.js';
 
 /** The parts of a run that its trained models consist of. Policies are named as in the assignment. */
-interface OpenedPolicies extends Pick<OpenRun, 'recipe' | 'assignment' | 'backends' | 'weights'> {
+interface OpenedPolicies extends Pick<OpenRun, 'assignment' | 'backends' | 'weights'> {
   readonly policies: Readonly<Record<string, PolicyHandle>>;
 }
 
@@ -13,7 +14,8 @@ interface OpenedPolicies extends Pick<OpenRun, 'recipe' | 'assignment' | 'backen
  * @param backendKeyOf A text that is equal for models on one backend
  */
 export function trainedModels(
-  { recipe, assignment, backends, weights, policies }: OpenedPolicies,
+  recipe: Pick<Recipe, 'policies' | 'loss' | 'lists'>,
+  { assignment, backends, weights, policies }: OpenedPolicies,
   backendKeyOf: (model: string) => string,
 ): TrainedModel[] {
   const settings: Readonly<Record<string, Recipe['policies'][string] | undefined>> = recipe.policies;
@@ -28,6 +30,7 @@ export function trainedModels(
         backend: backends[name] as Backend,
         weights: weights[name] as WeightsSpec,
         settings: settings[name],
+        loss: settings[name] && lossOf(recipe, name),
         learnsDemonstrations: assignment.demonstrationLearners.includes(assigned),
         backendKey: backendKeyOf(name),
       },

@@ -19,7 +19,7 @@ export const branches: Signal = {
   field: 'baseline',
   async play(run, played) {
     const all = await playBranches(run, played, alternativesOf(run.estimator));
-    const byTurn = branchBaselines(all, played.groups, run.recipe.training.failedEpisodes);
+    const byTurn = branchBaselines(all, played.groups, run.training.failedEpisodes);
     return { episodes: playedAgain(all), byTurn };
   },
   // At turn i of n, n - i turns remain to be played: (n + 1) / 2 on average.
@@ -47,7 +47,7 @@ const alternativesOf = ({ choices }: OpenEstimator): number => Number(choices.al
  * team code that depends on a changing world, such as a clock, sees a different one.
  */
 export async function playBranches(
-  { recipe, executor, host: { signal } }: Playing,
+  { team, executor, host: { signal } }: Playing,
   { step, groups, versions }: PlayedGroups,
   alternatives: number,
 ): Promise<Branched[]> {
@@ -65,7 +65,7 @@ export async function playBranches(
   if (again.length === 0) return [];
   const [tasks, replays] = [again.map(({ task }) => task), again.map(({ replay }) => replay)];
   const played = await executor.playGroups({
-    ...{ team: recipe.team, tasks, replays, groupSize: 1, phase: 'training', step, versions, signal },
+    ...{ team, tasks, replays, groupSize: 1, phase: 'training', step, versions, signal },
   });
   return again.map(({ of }, i) => ({ of, episode: played[i]?.episodes[0] as Episode }));
 }

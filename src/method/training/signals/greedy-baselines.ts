@@ -6,9 +6,9 @@ import type { Signal, SignalsByTurn } from '../run/signal.js';
 export const greedyBaselines: Signal = {
   name: 'greedy',
   field: 'baseline',
-  async play({ recipe, executor, host: { signal } }, { step, groups, versions }) {
+  async play({ team, executor, host: { signal } }, { step, groups, versions }) {
     const played = await executor.playGroups({
-      team: recipe.team,
+      team,
       tasks: groups.map(({ task }) => task),
       groupSize: 1,
       phase: 'baseline',

@@ -19,11 +19,11 @@ const root = temporaryRoot();
 const brevity: Signal = {
   name: 'brevity',
   field: 'signals',
-  async play({ recipe, executor, host: { signal } }, { step, groups }) {
+  async play({ team, executor, host: { signal } }, { step, groups }) {
     const tasks = groups.map(({ task }) => task);
     const sampling = { temperature: 0.25 };
     const played = await executor.playGroups({
-      ...{ team: recipe.team, tasks, groupSize: 1, phase: 'baseline', step, sampling, signal },
+      ...{ team, tasks, groupSize: 1, phase: 'baseline', step, sampling, signal },
     });
     return { episodes: played.flatMap(({ episodes }) => episodes), byTurn: new Map() };
   },
@@ -51,8 +51,9 @@ const shortest = defineEstimator({
   compute: (batch) => batch.numbers('brevity', ({ signals }) => signals?.brevity as number).map((length) => -length),
 });
 
+const recipe = tinyRecipe({}, ['training.steps=1', 'evaluation.tasks=1']);
+
 async function ownRun() {
-  const recipe = tinyRecipe({}, ['training.steps=1', 'evaluation.tasks=1']);
   const faked = await fakeRun(root, recipe, ({ index }) => '12345'.slice(index % 4));
   const estimator = shortest.open({ type: 'shortest' });
   const settings = { estimator, policies: recipe.policies };
@@ -63,18 +64,18 @@ it('is needed only by the estimator that names it', async () => {
   const { run } = await ownRun();
   expect(run.signals).toEqual([brevity]);
   const other = { ...run.estimator, traits: {} };
-  expect(wantedSignals({ estimator: other, policies: run.recipe.policies }, [...signals, brevity])).toEqual([]);
+  expect(wantedSignals({ estimator: other, policies: recipe.policies }, [...signals, brevity])).toEqual([]);
 });
 
 it('plays a step with it: the estimator gets its numbers, the event its episodes', async () => {
   const { run, progress } = await ownRun();
   const played = await playStep(run, progress);
-  expect(played.extra.episodes).toHaveLength(run.recipe.training.tasksPerStep);
+  expect(played.extra.episodes).toHaveLength(run.training.tasksPerStep);
   const learnt = await learnStep(run, progress, played);
   expect(learnt.advantages.turns.length).toBeGreaterThan(0);
   for (const { turn, advantage } of learnt.advantages.turns) expect(advantage).toBe(-turn.text.length);
   const recorded = stepEvents(run, played, learnt).at(-1) as Step;
-  expect(recorded.baseline).toMatchObject({ episodes: run.recipe.training.tasksPerStep, failed: 0 });
+  expect(recorded.baseline).toMatchObject({ episodes: run.training.tasksPerStep, failed: 0 });
   const tokens = (episodes: typeof played.extra.episodes) =>
     episodes.flatMap(({ turns }) => turns).reduce((sum, { response }) => sum + response.length, 0);
   const scored = played.scored.flatMap(({ episodes }) => episodes);
@@ -93,7 +94,7 @@ it('reports its rollouts to plans, and its requirements to recipes', async () =>
   const { run } = await ownRun();
   const step: PlannedStep = { estimator: run.estimator, tasks: 3, episodes: 12, calls: { all: 2, learnt: 2 } };
   expect(brevity.plan?.(step)).toMatchObject({ episodes: 3, whole: 3 });
-  const settings = { estimator: run.estimator, policies: run.recipe.policies };
+  const settings = { estimator: run.estimator, policies: recipe.policies };
   const endpoints = [{ agents: ['solver'] }] as unknown as typeof run.assignment.endpoints;
   const [required] = brevity.checks?.(settings, { ...run.assignment, endpoints }) ?? [];
   expect(required).toMatchObject({ test: false, message: "'shortest' wants models" });

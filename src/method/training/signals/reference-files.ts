@@ -4,7 +4,6 @@ import { requireWhole, writeSealedDirectory } from '../../../base/disk.js';
 import { RecipeError } from '../../../base/errors.js';
 import { joinPath } from '../../../base/host.js';
 import type { ModelHandle, WeightsSpec } from '../../../engine/contract.js';
-import type { Recipe } from '../../recipe/recipe.js';
 import type { TrainedModel } from '../run/learner.js';
 import type { OpenRun } from '../run/run-state.js';
 
@@ -17,17 +16,18 @@ export interface ReferenceStore {
 /**
  * Groups the policies that share a reference: policies with the same reference checkpoint, or with equal first weights.
  * All policies of a group have one precision and one backend.
+ * @param warmStartShare Whether policies learn from demonstrations first, and have a common base
  * @returns Groups of policies. The reference's directory has the name of the first policy of its group
  */
 export function policiesByReference<Held extends Pick<TrainedModel, 'name' | 'settings' | 'backendKey'>>(
-  { warmStart }: Pick<Recipe, 'warmStart'>,
+  warmStartShare: OpenRun['warmStartShare'],
   trained: readonly Held[],
 ): (readonly [Held, ...Held[]])[] {
   const groups = new Map<string, [Held, ...Held[]]>();
   for (const policy of trained) {
     const { kl, precision, model } = policy.settings ?? {};
     if (kl === undefined || kl.reference.type === 'policy') continue;
-    const beginning = warmStart?.share === 'policy' ? policy.name : JSON.stringify(model);
+    const beginning = warmStartShare === 'policy' ? policy.name : JSON.stringify(model);
     const near = kl.reference.type === 'checkpoint' ? `at ${kl.reference.path}` : `like ${beginning}`;
     const key = `${precision} ${policy.backendKey} ${near}`;
     const group = groups.get(key);
@@ -39,11 +39,11 @@ export function policiesByReference<Held extends Pick<TrainedModel, 'name' | 'se
 
 /** The names of the references that a run stores when it begins, and reads when it resumes. */
 export function storedReferences(
-  recipe: Pick<Recipe, 'warmStart'>,
+  warmStartShare: OpenRun['warmStartShare'],
   trained: readonly Pick<TrainedModel, 'name' | 'settings' | 'backendKey'>[],
 ): string[] {
-  if (recipe.warmStart === undefined) return [];
-  return policiesByReference(recipe, trained).flatMap(([{ name, settings }]) =>
+  if (warmStartShare === undefined) return [];
+  return policiesByReference(warmStartShare, trained).flatMap(([{ name, settings }]) =>
     settings?.kl?.reference.type === 'checkpoint' ? [] : [name],
   );
 }
@@ -54,8 +54,11 @@ export function storedReferences(
  * there is a store.
  * @throws CheckpointError if a reference cannot be read; RecipeError if its vocabulary differs from its policy's
  */
-export async function openReferences(run: OpenRun, store?: ReferenceStore): Promise<ReadonlyMap<string, ModelHandle>> {
-  const { recipe, trained } = run;
+export async function openReferences(
+  run: Pick<OpenRun, 'warmStartShare' | 'trained' | 'host'>,
+  store?: ReferenceStore,
+): Promise<ReadonlyMap<string, ModelHandle>> {
+  const { warmStartShare, trained } = run;
   const references = new Map<string, ModelHandle>();
   for (const { name, settings } of trained) {
     const reference = settings?.kl?.reference;
@@ -63,7 +66,7 @@ export async function openReferences(run: OpenRun, store?: ReferenceStore): Prom
     const other = trained.find((policy) => policy.name === reference.policy);
     if (other !== undefined) references.set(name, other.handle);
   }
-  for (const policies of policiesByReference(recipe, trained)) {
+  for (const policies of policiesByReference(warmStartShare, trained)) {
     const handle = await openReference(run, policies[0], store);
     for (const { name } of policies) references.set(name, handle);
   }
@@ -80,7 +83,7 @@ export async function openReferences(run: OpenRun, store?: ReferenceStore): Prom
 }
 
 async function openReference(
-  { recipe, host }: OpenRun,
+  { warmStartShare, host }: Pick<OpenRun, 'warmStartShare' | 'host'>,
   { name, handle: policy, backend, weights, settings }: TrainedModel,
   store: ReferenceStore | undefined,
 ): Promise<ModelHandle> {
@@ -91,7 +94,7 @@ async function openReference(
     const spec = { type: 'directory', directory: reference.path } as const;
     return open(precision === 'float32' ? spec : { ...spec, precision });
   }
-  if (recipe.warmStart === undefined) return open(weights);
+  if (warmStartShare === undefined) return open(weights);
   if (store?.mode === 'read') {
     const directory = joinPath(store.directory, name);
     await requireWhole(host.files, directory);

@@ -15,7 +15,7 @@ import { measureInflation } from './measured-inflation.js';
 const root = temporaryRoot();
 const drmas = { type: 'drmas' } as const;
 
-type Measured = Pick<TrainingRun, 'recipe' | 'estimator' | 'learners'>;
+type Measured = Pick<TrainingRun, 'seed' | 'training' | 'estimator' | 'learners'>;
 
 /** A group in which the checker is called only in the episodes that go badly, so it has its own mean. */
 function group(norm: (agent: string, sample: number) => number): {
@@ -54,14 +54,11 @@ function group(norm: (agent: string, sample: number) => number): {
     }),
     discardGradient: async () => {},
   } as unknown as PolicyHandle;
-  const recipe = {
-    seed: 1,
-    training: { measureInflation: 2 },
-  } as unknown as Recipe;
+  const training = { measureInflation: 2 } as Recipe['training'];
   const learners = ['writer', 'checker'].map((name) => ({ name, handle: policy, agents: { [name]: {} } }) as Learner);
   return {
     groups: [{ task: { id: 'a', data: {} }, episodes }],
-    run: { recipe, estimator: openEstimator(drmas), learners },
+    run: { seed: 1, training, estimator: openEstimator(drmas), learners },
   };
 }
 
@@ -96,10 +93,7 @@ describe('measured inflation', () => {
     const advantages = stepAdvantages({ estimator: openEstimator(drmas), agents: {} }, groups);
     expect(await measureInflation(run, 2, advantages)).toEqual({});
     expect(Object.keys(await measureInflation(run, 3, advantages)).sort()).toEqual(['checker', 'writer']);
-    const never = {
-      ...run,
-      recipe: { ...run.recipe, training: { ...run.recipe.training, measureInflation: 0 } },
-    };
+    const never = { ...run, training: { ...run.training, measureInflation: 0 } };
     expect(await measureInflation(never, 1, advantages)).toEqual({});
   });
 

@@ -23,11 +23,10 @@ const MOST_TURNS = 32;
  * @throws BackendError if the backend does not report norms
  */
 export async function measureInflation(
-  { recipe, estimator, learners }: Pick<TrainingRun, 'recipe' | 'estimator' | 'learners'>,
+  { seed, training, estimator, learners }: Pick<TrainingRun, 'seed' | 'training' | 'estimator' | 'learners'>,
   step: number,
   { turns, records }: StepAdvantages,
 ): Promise<Readonly<Record<string, number>>> {
-  const { seed, training } = recipe;
   const every = training.measureInflation;
   if (every === 0 || (step - 1) % every !== 0) return {};
   const { scores } = sharedScores(new TurnBatch(records), estimator);

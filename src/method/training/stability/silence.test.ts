@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { step as stepEvent } from '../../../../test/fixtures/run-events.js';
-import { tinyRecipe } from '../../../../test/support/tiny-run.js';
+import { tinyRecipe, watchedRun } from '../../../../test/support/tiny-run.js';
 import type { Step } from '../../../base/core/events.js';
 import { isSilent } from '../../../base/core/play/health-signs.js';
 import type { Updates } from '../update/update-result.js';
 import { Silence } from './silence.js';
 
-const recipe = tinyRecipe();
+const run = watchedRun(tinyRecipe());
 
 /** A step in which these agents learn. The others earn the same in each of their groups. */
 function lesson(number: number, learns: readonly string[], changes: Partial<Step> = {}): Step {
@@ -28,7 +28,7 @@ const both = ['solver', 'verifier'];
 const wrong = { allRight: 0, allWrong: 4, mixed: 0, penaltyOnly: 0 };
 
 /** The steps with a warning, and the agent that it is about. */
-function warnedAt(steps: number, learns: (step: number) => readonly string[], silence = new Silence(recipe)) {
+function warnedAt(steps: number, learns: (step: number) => readonly string[], silence = new Silence(run)) {
   return Array.from({ length: steps }, (_, i) => silence.judge(lesson(i + 1, learns(i + 1)), trained))
     .flat()
     .map(({ step, agent, code }) => [step, code, agent]);
@@ -49,22 +49,24 @@ describe('Silence', () => {
   });
 
   it('continues the count of a checkpoint', () => {
-    const first = new Silence(recipe);
+    const first = new Silence(run);
     warnedAt(8, () => ['solver'], first);
     const state = JSON.parse(JSON.stringify(first.state));
-    const resumed = new Silence(recipe, state);
+    const resumed = new Silence(run, state);
     const later = [9, 10].flatMap((at) => resumed.judge(lesson(at, ['solver']), trained));
     expect(later.map(({ step }) => step)).toEqual([10]);
   });
 
   it('ignores agents that do not learn: frozen, with weight 0, or waiting for a critic', () => {
-    const { agents } = recipe;
+    const { agents } = run;
     const weightless = { ...agents, verifier: { ...agents.verifier, rewardWeight: 0 } } as typeof agents;
-    expect(warnedAt(10, () => ['solver'], new Silence({ ...recipe, agents: weightless }))).toEqual([]);
-    const frozen = { solver: 'solver', verifier: {} } as unknown as typeof recipe.assign;
-    expect(warnedAt(10, () => ['solver'], new Silence({ ...recipe, assign: frozen }))).toEqual([]);
+    expect(warnedAt(10, () => ['solver'], new Silence({ ...run, agents: weightless }))).toEqual([]);
+    const learners = run.trained.filter(({ name }) => name === 'solver'); // the verifier is frozen
+    expect(warnedAt(10, () => ['solver'], new Silence({ ...run, trained: learners }))).toEqual([]);
+    const warmStarted = { name: 'verifier', agents: ['verifier'], settings: undefined };
+    expect(warnedAt(10, () => ['solver'], new Silence({ ...run, trained: [...learners, warmStarted] }))).toEqual([]);
     const waiting = { ...trained, solver: { agents: {} }, verifier: { agents: {} } } as unknown as Updates;
-    expect(new Silence(recipe).judge(lesson(1, []), waiting)).toEqual([]);
+    expect(new Silence(run).judge(lesson(1, []), waiting)).toEqual([]);
   });
 
   it.each<[string, Partial<Step>, readonly string[], RegExp]>([
@@ -92,21 +94,21 @@ describe('Silence', () => {
     ['failed', { episodes: { played: 8, failed: 8 } }, [], /every episode failed/],
     ['filtered', { filter: filterOf(0) }, [], /training\.filter left none of 8 groups/],
   ])('says why: %s', (_, changes, learns, expected) => {
-    const [warning] = new Silence(recipe).judge(lesson(1, learns, changes), trained);
+    const [warning] = new Silence(run).judge(lesson(1, learns, changes), trained);
     expect(warning?.message).toMatch(expected);
   });
 
   it('has its own reason if turns have advantages but the gradient is 0', () => {
     const { agents, ...rest } = stepEvent(1);
     const still = Object.fromEntries(Object.entries(agents).map(([name, of]) => [name, { ...of, gradientNorm: 0 }]));
-    const [warning] = new Silence(recipe).judge({ ...rest, agents: still }, trained);
+    const [warning] = new Silence(run).judge({ ...rest, agents: still }, trained);
     expect(warning?.message).toContain('the gradient is 0');
   });
 
   it('counts an agent that is not called as one that learns nothing', () => {
     expect(isSilent(undefined)).toBe(true);
     const { verifier, ...others } = stepEvent(1).agents;
-    const silence = new Silence(recipe);
+    const silence = new Silence(run);
     const last = Array.from({ length: 10 }, (_, i) => silence.judge({ ...stepEvent(i + 1), agents: others }, trained));
     expect(last.at(-1)?.[0]?.message).toContain('the team does not call it');
   });

@@ -2,7 +2,8 @@
 import type { AgentStep, Step, Warning } from '../../../base/events.js';
 import { isSilent, percent, ROUNDING } from '../../../base/host.js';
 import { isGreedy } from '../../../engine/contract.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import type { TrainedModel } from '../run/learner.js';
+import type { OpenRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';
 
 /** The number of steps in a row without an advantage (of the whole team, or of one agent) before the first warning. */
@@ -12,16 +13,21 @@ const AGENT_STEPS = 10;
 /** The parts of a step's event that show whether anything was learnt. */
 type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter'>;
 
-type Learners = Pick<Recipe, 'assign' | 'agents' | 'training'>;
+/** The settings that decide who learns, and which remedy helps. */
+export interface SilenceSettings {
+  readonly agents: OpenRun['agents'];
+  readonly trained: readonly Pick<TrainedModel, 'name' | 'agents' | 'settings'>[];
+  readonly training: Pick<OpenRun['training'], 'groupSize'>;
+}
 
 /** Counts the steps in a row in which an agent learnt nothing. */
 export class Silence {
-  readonly #recipe: Learners;
+  readonly #settings: SilenceSettings;
   /** By agent. */
   readonly #steps: Map<string, number>;
 
-  constructor(recipe: Learners, state: Readonly<Record<string, number>> = {}) {
-    this.#recipe = recipe;
+  constructor(settings: SilenceSettings, state: Readonly<Record<string, number>> = {}) {
+    this.#settings = settings;
     this.#steps = new Map(Object.entries(state));
   }
 
@@ -32,7 +38,7 @@ export class Silence {
   /** Returns the warnings after a step. Ignores a policy that waits while its critic learns. */
   judge(lesson: Lesson, updates: Updates): Warning[] {
     const waiting = Object.keys(updates).filter((policy) => Object.keys(updates[policy]?.agents ?? {}).length === 0);
-    const learners = learnersOf(this.#recipe).filter(([, policy]) => !waiting.includes(policy));
+    const learners = learnersOf(this.#settings).filter(([, policy]) => !waiting.includes(policy));
     const counts = learners.map(([agent]) => {
       const count = isSilent(lesson.agents[agent]) ? (this.#steps.get(agent) ?? 0) + 1 : 0;
       this.#steps.set(agent, count);
@@ -45,7 +51,7 @@ export class Silence {
       const first = step === 1; // a mistake in tasks, rewards or settings shows in the first step
       if (!first && !isMilestone(all, TEAM_STEPS)) return [];
       const since = all > 1 ? `for ${all} steps no policy has` : 'no policy has';
-      const message = `step ${step}: ${since} learnt anything: ${reasonOf(this.#recipe, lesson)}`;
+      const message = `step ${step}: ${since} learnt anything: ${reasonOf(this.#settings, lesson)}`;
       return [{ type: 'warning', code: 'nothing-learnt', step, message }];
     }
     return counts
@@ -61,17 +67,18 @@ export class Silence {
 }
 
 /** The learning agents, each with its policy. */
-function learnersOf({ assign, agents }: Learners): [agent: string, policy: string][] {
-  return Object.entries(assign).flatMap(([agent, policy]): [string, string][] =>
-    typeof policy === 'string' && agents[agent]?.rewardWeight !== 0 ? [[agent, policy]] : [],
-  );
+function learnersOf({ agents, trained }: SilenceSettings): [agent: string, policy: string][] {
+  return Object.entries(agents).flatMap(([agent, { rewardWeight }]): [string, string][] => {
+    const policy = trained.find((model) => model.settings !== undefined && model.agents.includes(agent));
+    return policy === undefined || rewardWeight === 0 ? [] : [[agent, policy.name]];
+  });
 }
 
 /** Whether a count is `first`, or 2, 4, 8 ... times `first`. */
 const isMilestone = (count: number, first: number) => count >= first && Number.isInteger(Math.log2(count / first));
 
 /** The reason why no agent learns, and a remedy. */
-function reasonOf({ agents, training }: Learners, { groups, filter, episodes, agents: played }: Lesson): string {
+function reasonOf({ agents, training }: SilenceSettings, { groups, filter, episodes, agents: played }: Lesson): string {
   const count = groups.allRight + groups.allWrong + groups.mixed;
   if (episodes !== undefined && episodes.failed === episodes.played)
     return 'every episode failed; the events of the failures have the reasons';
@@ -108,7 +115,7 @@ export const remedies = {
 };
 
 /** The remedy if the episodes of a task earn the same. @param repeated The share that repeat a sibling */
-export function remedyForSameness(agents: Recipe['agents'], groupSize: number, repeated = 0): string {
+export function remedyForSameness(agents: OpenRun['agents'], groupSize: number, repeated = 0): string {
   if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
   const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
   if (temperatures.every(isGreedy))

@@ -14,7 +14,7 @@ import { trainingRun } from '../signals/training-run.js';
 import { firstProgress } from '../state/progress.js';
 import { trainTeam } from '../train.js';
 import type { PolicyUpdate, Updates } from '../update/update-result.js';
-import { StabilityWatch } from './stability-watch.js';
+import { StabilityWatch, type WatchedRun } from './stability-watch.js';
 
 const root = temporaryRoot();
 
@@ -22,8 +22,11 @@ type Rule = Recipe['training']['spike'];
 const rule = (action: Rule['action'], floor = 0) =>
   ({
     training: { spike: { factor: 3, floor, window: 5, action } },
-    policies: { solver: { clipNorm: 2 }, verifier: { clipNorm: 0 } },
-  }) as unknown as Recipe;
+    trained: [
+      { name: 'solver', settings: { clipNorm: 2 } },
+      { name: 'verifier', settings: { clipNorm: 0 } },
+    ],
+  }) as unknown as WatchedRun;
 
 /** Four episodes; the solver's largest advantage is in the second, the verifier's in the third. */
 const advantages = { solver: [0.5, -3, 1, [0.1, 0.2]], verifier: [0, 1, [1, -4], 2] };
@@ -221,7 +224,7 @@ describe('a gradient that is not a number', () => {
   it('never reaches the weights: the run ends with its last checkpoint intact', async () => {
     const recipe = tinyRecipe({}, ['training.steps=9', 'training.checkpointEvery=1', 'evaluation.every=100']);
     const run = await openRun(recipe, await prepareTasks(recipe), nodeHost({ threads: 1 }));
-    const progress = { ...firstProgress(recipe), evaluated: 0 };
+    const progress = { ...firstProgress(run), evaluated: 0 };
     try {
       const verifier = run.models.verifier as PolicyHandle;
       for (const { handle } of run.trained) await handle.publish();

@@ -3,10 +3,10 @@
 import type { Spike, Step, Warning } from '../../../base/events.js';
 import { median } from '../../../base/math.js';
 import { magnitude } from '../../advantage/analysis/advantage-sizes.js';
-import type { Recipe } from '../../recipe/recipe.js';
 import { episodeName, type StepAdvantages } from '../advantages/advantages.js';
+import type { OpenRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';
-import { Silence } from './silence.js';
+import { Silence, type SilenceSettings } from './silence.js';
 import { type SymptomState, Symptoms } from './symptoms.js';
 
 /** Number of norms that are needed for a median. */
@@ -30,10 +30,13 @@ export interface WatchState {
   readonly silent: Readonly<Record<string, number>>;
 }
 
-type WatchedRecipe = Pick<Recipe, 'training' | 'policies' | 'assign' | 'agents'>;
+/** The parts of a run that the watch reads. */
+export interface WatchedRun extends SilenceSettings {
+  readonly training: OpenRun['training'];
+}
 
 export class StabilityWatch {
-  readonly #rule: Recipe['training']['spike'];
+  readonly #rule: OpenRun['training']['spike'];
   /** The norm below which no gradient is a spike, by policy. */
   readonly #floors: ReadonlyMap<string, number>;
   readonly #clipNorms: ReadonlyMap<string, number>;
@@ -42,18 +45,18 @@ export class StabilityWatch {
   readonly #symptoms: Symptoms;
   readonly silence: Silence;
 
-  constructor(recipe: WatchedRecipe, state: Partial<WatchState> = {}) {
-    const { training, policies } = recipe;
+  constructor(run: WatchedRun, state: Partial<WatchState> = {}) {
+    const { training, trained } = run;
     const { norms = {}, dropped = {}, symptoms, silent } = state;
     this.#rule = training.spike;
     // If nearly all groups of an agent are equal, its usual norm is rounding, and each useful gradient is far above it.
     const floorOf = (clipNorm: number) => training.spike.floor * (clipNorm || 1);
-    this.#floors = new Map(Object.entries(policies).map(([policy, { clipNorm }]) => [policy, floorOf(clipNorm)]));
-    this.#clipNorms = new Map(Object.entries(policies).map(([policy, { clipNorm }]) => [policy, clipNorm || 1]));
+    this.#floors = new Map(trained.map(({ name, settings }) => [name, floorOf(settings?.clipNorm ?? 0)]));
+    this.#clipNorms = new Map(trained.map(({ name, settings }) => [name, settings?.clipNorm || 1]));
     this.#norms = new Map(Object.entries(norms).map(([key, norms]) => [key, [...norms]]));
     this.#dropped = new Map(Object.entries(dropped));
     this.#symptoms = new Symptoms(symptoms);
-    this.silence = new Silence(recipe, silent);
+    this.silence = new Silence(run, silent);
   }
 
   get state(): WatchState {

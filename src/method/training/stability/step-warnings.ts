@@ -25,8 +25,8 @@ export function gapWarnings(
 }
 
 /**
- * A warning for each agent whose calls `play` does not wait for. It is given in the first step: a mistake in a team shows
- * there, and a team that drops calls on purpose reads it once.
+ * A warning for each agent whose calls `play` does not wait for. It is given in the first step: a mistake in a team
+ * shows there, and a team that drops calls on purpose reads it once.
  */
 export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
   if (step !== 1) return [];

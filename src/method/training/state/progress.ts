@@ -1,15 +1,14 @@
 /** The progress of a run, and its form in a checkpoint. */
 import { z } from 'zod';
-import type { Recipe } from '../../recipe/recipe.js';
 import { KlCoefficients } from '../signals/kl-penalty.js';
-import { StabilityWatch } from '../stability/stability-watch.js';
+import { StabilityWatch, type WatchedRun } from '../stability/stability-watch.js';
 import { symptomState } from '../stability/symptoms.js';
 
 /** A part of a run's progress, under its name in a checkpoint's `state.json`. */
 export interface Stateful<Value, Kept> {
   readonly schema: z.ZodType<Kept>;
   /** The part from a checkpoint; the initial value if `kept` is undefined. */
-  load(kept: Kept | undefined, recipe: Recipe): Value;
+  load(kept: Kept | undefined, run: WatchedRun): Value;
   /** The JSON value of the part; undefined to omit it. */
   save(value: Value): Kept | undefined;
 }
@@ -48,7 +47,7 @@ const parts = {
   evaluated: plain(z.int().min(-1), -1),
   watch: stateful({
     schema: watchSchema,
-    load: (kept, recipe) => new StabilityWatch(recipe, kept),
+    load: (kept, run) => new StabilityWatch(run, kept),
     save: ({ state }) => state as z.output<typeof watchSchema>, // nothing changes the arrays
   }),
   /** The KL coefficients that a controller has changed, by policy. */
@@ -84,13 +83,13 @@ export const keptSchema = z.object(
 );
 
 /** The progress of a run before its first step. `warmStart` is the hash of the warm start of its policies. */
-export function firstProgress(recipe: Recipe, warmStart?: string): Progress {
-  return { ...loadProgress(recipe, {}), warmStart };
+export function firstProgress(run: WatchedRun, warmStart?: string): Progress {
+  return { ...loadProgress(run, {}), warmStart };
 }
 
 /** The progress in a checkpoint. A missing part gets its initial value. */
-export function loadProgress(recipe: Recipe, kept: Partial<Record<keyof Parts, unknown>>): Progress {
-  return Object.fromEntries(rows.map(([name, part]) => [name, part.load(kept[name], recipe)])) as unknown as Progress;
+export function loadProgress(run: WatchedRun, kept: Partial<Record<keyof Parts, unknown>>): Progress {
+  return Object.fromEntries(rows.map(([name, part]) => [name, part.load(kept[name], run)])) as unknown as Progress;
 }
 
 /** The parts of a progress as JSON. */

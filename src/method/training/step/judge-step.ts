@@ -14,7 +14,7 @@ export interface StepJudgement {
 
 /** Checks a recorded step for spikes, for agents that learn nothing, and for unsuitable settings. */
 export function judgeStep(
-  { recipe: { training }, estimator }: Pick<TrainingRun, 'recipe' | 'estimator'>,
+  { training, estimator }: Pick<TrainingRun, 'training' | 'estimator'>,
   { watch }: Pick<Progress, 'watch'>,
   recorded: Step,
   played: Played,

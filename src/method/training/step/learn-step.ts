@@ -8,19 +8,25 @@ import type { Progress } from '../state/progress.js';
 import type { Learnt } from '../update/learnt.js';
 import { type EstimatedStep, updatePolicies } from '../update/update-policies.js';
 
+/** The parts of a run that learn from a step. */
+export type LearningRun = Pick<
+  TrainingRun,
+  'seed' | 'training' | 'agents' | 'estimator' | 'staleness' | 'learners' | 'signals' | 'host'
+>;
+
 /**
  * Learns from the episodes of a step: scores the turns, compares them (advantages), and updates each policy on the
  * turns of its agents. Writes no file and emits no event. In the progress, only the KL coefficients change, if a
  * controller adapts them.
  * @throws BackendError; ArgumentError with the turn that lacks an input of the estimator
  */
-export async function learnStep(run: TrainingRun, progress: Progress, played: Played): Promise<Learnt> {
+export async function learnStep(run: LearningRun, progress: Progress, played: Played): Promise<Learnt> {
   const { clock } = run.host;
   const started = clock.seconds();
   const estimated = await estimateAdvantages(run, progress, played);
   const measured = await measureInflation(run, played.step, estimated.advantages);
   const updating = clock.seconds();
-  const keepRatios = keepsEpisodes(run.recipe.training, played.step);
+  const keepRatios = keepsEpisodes(run.training, played.step);
   const updates = await updatePolicies(run, progress, { ...estimated, keepRatios });
   const seconds = { advantage: updating - started, update: clock.seconds() - updating };
   return { turns: estimated.turns, advantages: estimated.advantages, measured, updates, seconds };
@@ -28,12 +34,12 @@ export async function learnStep(run: TrainingRun, progress: Progress, played: Pl
 
 /** Scores the turns of the episodes that policies learn from, and estimates their advantages. */
 export async function estimateAdvantages(
-  { recipe, estimator, learners, signals: wanted }: TrainingRun,
+  { agents, estimator, learners, signals: wanted }: LearningRun,
   progress: Pick<Progress, 'kl' | 'estimator'>,
   { step, kept, extra }: Pick<Played, 'step' | 'kept' | 'extra'>,
 ): Promise<Omit<EstimatedStep, 'keepRatios'>> {
   const turns = learners.map((learner) => ({ learner, chains: learner.turns(kept) }));
   const signals = await scoreSignals(wanted, turns, progress.kl, extra);
-  const advantages = stepAdvantages({ estimator, agents: recipe.agents }, kept, signals, progress.estimator);
+  const advantages = stepAdvantages({ estimator, agents }, kept, signals, progress.estimator);
   return { step, turns, signals, advantages };
 }

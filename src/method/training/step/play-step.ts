@@ -30,17 +30,17 @@ export interface PlayOptions {
  * @throws the reason of the host's signal if interrupted
  */
 export async function playStep(run: StepPlayer, progress: StepPosition, options: PlayOptions = {}): Promise<Played> {
-  const { recipe, tasks, host } = run;
+  const { training, tasks, host } = run;
   const step = progress.step + 1;
-  const { failedEpisodes, filter } = recipe.training;
-  const { tasks: count = recipe.training.tasksPerStep, versions } = options;
+  const { failedEpisodes, filter } = training;
+  const { tasks: count = training.tasksPerStep, versions } = options;
   const started = host.clock.seconds();
   const maxRounds = filter?.type === 'equal-outcomes' ? (filter.refill?.maxRounds ?? 1) : 1;
   const all: EpisodeGroup[] = [];
   const scored: EpisodeGroup[] = [];
   const kept: EpisodeGroup[] = [];
-  let next = tasksByPrediction(tasks.train, recipe, step, progress.predictions).slice(0, count);
-  const further = furtherTasks(tasks.train, recipe.seed, step, next);
+  let next = tasksByPrediction(tasks.train, run, step, progress.predictions).slice(0, count);
+  const further = furtherTasks(tasks.train, run.seed, step, next);
   let rounds = 0;
   while (next.length > 0) {
     const round = await playTasks(run, progress, next, versions);
@@ -65,7 +65,7 @@ export async function playStep(run: StepPlayer, progress: StepPosition, options:
     kept: learnt.length,
   };
   const extra = await playSignals(run, { step, groups: learnt, versions });
-  const levels = levelsOf(scored, recipe, tasks, progress.predictions);
+  const levels = levelsOf(scored, run, tasks, progress.predictions);
   return {
     ...{ step, all, scored, kept: learnt, extra },
     ...(levels && { levels }),
@@ -76,15 +76,15 @@ export async function playStep(run: StepPlayer, progress: StepPosition, options:
 
 /** Plays a group of episodes of each of the tasks. The groups are equal unless the curriculum sets their sizes. */
 function playTasks(
-  { recipe, executor, host }: Playing,
+  { team, training, executor, host }: Playing,
   { step, predictions }: StepPosition,
   tasks: readonly Task[],
   versions: Versions | undefined,
 ): Promise<EpisodeGroup[]> {
   return executor.playGroups({
-    team: recipe.team,
+    team,
     tasks,
-    groupSize: groupSizesOf(tasks, recipe, predictions),
+    groupSize: groupSizesOf(tasks, { training }, predictions),
     phase: 'training',
     step: step + 1,
     versions,

@@ -11,9 +11,12 @@ import type { Learnt } from '../update/learnt.js';
 import { judgeStep } from './judge-step.js';
 import { stepEvents } from './step-events.js';
 
-/** If all episodes of a step failed, and further steps would too, records the step and ends the run. @throws TrainingError then */
+/**
+ * If all episodes of a step failed, and further steps would too, records the step and ends the run.
+ * @throws TrainingError then
+ */
 export async function refuseCommonFailure(
-  { recipe: { training } }: Pick<TrainingRun, 'recipe'>,
+  { training }: Pick<TrainingRun, 'training'>,
   { failing }: Pick<Progress, 'failing'>,
   log: RunLog,
   played: Played,
@@ -26,15 +29,10 @@ export async function refuseCommonFailure(
 }
 
 /** Sets the progress of a run to the end of a step. */
-export function advance(
-  { recipe }: Pick<TrainingRun, 'recipe'>,
-  progress: Progress,
-  played: Played,
-  learnt: Learnt,
-): void {
+export function advance(run: Pick<TrainingRun, 'training'>, progress: Progress, played: Played, learnt: Learnt): void {
   progress.step = played.step;
   progress.estimator = learnt.advantages.state;
-  progress.predictions = predictionsAfter(progress.predictions, played.levels, recipe);
+  progress.predictions = predictionsAfter(progress.predictions, played.levels, run);
 }
 
 /**
@@ -42,7 +40,7 @@ export function advance(
  * @throws TrainingError if the run must end: its gradients are not numbers, or the recipe stops at a spike
  */
 export async function recordStep(
-  run: TrainingRun,
+  run: Pick<TrainingRun, 'training' | 'estimator' | 'learners'>,
   progress: Progress,
   log: RunLog,
   played: Played,
@@ -52,6 +50,6 @@ export async function recordStep(
   const { events, fatal } = judgeStep(run, progress, recorded.at(-1) as Step, played, learnt);
   for (const event of [...recorded, ...events, ...failureWarnings(progress.failing, played)]) log.emit(event);
   progress.failing = failuresAfter(progress.failing, played);
-  await keepStep(run.recipe.training, log, played, learnt);
+  await keepStep(run.training, log, played, learnt);
   if (fatal !== undefined) throw new TrainingError(fatal);
 }

@@ -4,11 +4,12 @@
  */
 
 import type { Versions } from '../../../teams/rollout.js';
-import type { Recipe } from '../../recipe/recipe.js';
 import type { Played } from '../play/played.js';
-import { stalenessOf } from '../play/staleness.js';
 import type { TrainingRun } from '../run/run-state.js';
-import { playStep, type StepPosition } from './play-step.js';
+import { playStep, type StepPlayer, type StepPosition } from './play-step.js';
+
+/** The parts of a run that play its steps. */
+type AheadRun = StepPlayer & Pick<TrainingRun, 'staleness' | 'trained'>;
 
 interface StartedRollout {
   /** The last complete step when the rollout began. */
@@ -25,14 +26,14 @@ interface StartedRollout {
  * before the updates of the previous step.
  */
 export class RolloutsAhead {
-  readonly #run: TrainingRun;
+  readonly #run: AheadRun;
   readonly #staleness: number;
   readonly #begun = new Map<number, StartedRollout>();
   readonly #end = new AbortController();
 
-  constructor(run: TrainingRun) {
+  constructor(run: AheadRun) {
     this.#run = run;
-    this.#staleness = stalenessOf(run.recipe);
+    this.#staleness = run.staleness;
   }
 
   /** Plays the step after the last complete step, and begins the later steps that may begin now. */
@@ -40,7 +41,7 @@ export class RolloutsAhead {
     const { clock } = this.#run.host;
     const started = clock.seconds();
     const step = progress.step + 1;
-    const last = lastAhead(this.#run.recipe.training, step, this.#staleness);
+    const last = lastAhead(this.#run.training, step, this.#staleness);
     for (let ahead = step; ahead <= last; ahead++) if (!this.#begun.has(ahead)) this.#begin(ahead, progress);
     const { rollout, after } = this.#begun.get(step) as StartedRollout;
     const played = await rollout;
@@ -71,7 +72,7 @@ export class RolloutsAhead {
 }
 
 /** The last step whose rollout may begin while this step is the next to learn from. */
-function lastAhead({ steps, checkpointEvery }: Recipe['training'], step: number, staleness: number): number {
+function lastAhead({ steps, checkpointEvery }: TrainingRun['training'], step: number, staleness: number): number {
   const checkpoint = Math.ceil(step / checkpointEvery) * checkpointEvery;
   return Math.min(step + staleness, checkpoint, steps);
 }

@@ -6,10 +6,10 @@ import type { Learnt } from '../update/learnt.js';
 
 /** The events that record a step: one for each episode that failed, then the step itself. */
 export function stepEvents(
-  { recipe, learners }: Pick<TrainingRun, 'recipe' | 'learners'>,
+  { training, learners }: Pick<TrainingRun, 'training' | 'learners'>,
   played: Played,
   learnt: Learnt,
 ): readonly [...failures: EpisodeFailed[], step: Step] {
-  const failures = failureEvents(played.all, played.step, recipe.training.failedEpisodes);
+  const failures = failureEvents(played.all, played.step, training.failedEpisodes);
   return [...failures, stepEvent(learners, played, learnt)];
 }

@@ -1,7 +1,6 @@
 /** The update of a step: each policy and its critic learn from the turns of the policy's agents. */
 import { lossKind } from '../../../engine/loss.js';
 import type { StepAdvantages, TurnAdvantage } from '../advantages/advantages.js';
-import { stalenessOf } from '../play/staleness.js';
 import { type Learner, stepsAhead } from '../run/learner.js';
 import type { TrainingRun } from '../run/run-state.js';
 import type { LearnerTurns, SignalsByTurn } from '../run/signal.js';
@@ -34,13 +33,12 @@ export interface EstimatedStep {
 
 /** Updates all policies on a step, in epochs of mini-batches. The policies are updated at the same time. */
 export async function updatePolicies(
-  { recipe, host }: Pick<TrainingRun, 'recipe' | 'host'>,
+  { seed, training, staleness, host }: Pick<TrainingRun, 'seed' | 'training' | 'staleness' | 'host'>,
   { kl, watch }: UpdateState,
   { step, turns: ofLearners, signals, advantages, keepRatios }: EstimatedStep,
 ): Promise<Updates> {
-  const { seed, training } = recipe;
   const position = { seed, step, steps: training.steps };
-  const options = { kl, watch, keepRatios, versions: stalenessOf(recipe) + 1 };
+  const options = { kl, watch, keepRatios, versions: staleness + 1 };
   const updates = await Promise.all(
     ofLearners.map(async ({ learner, chains }) => {
       if (chains.length === 0) return [];

@@ -7,15 +7,16 @@ import type { Split, Tokenizer, Trace, TrainingSample } from '../../../base/noun
 import type { ModelHandle, PolicyHandle } from '../../../engine/contract.js';
 import { countTokensOf } from '../../../engine/loss.js';
 import { promptMessages } from '../../../teams/rollout.js';
-import { type Recipe, systemPromptOf } from '../../recipe/recipe.js';
+import type { Recipe } from '../../recipe/recipe.js';
 import { drawTrace } from '../play/task-source.js';
 import type { TrainedModel } from '../run/learner.js';
+import type { DemonstrationSource } from '../run/run-settings.js';
 import type { OpenRun } from '../run/run-state.js';
 import { decayFromStart, learningRateAt } from '../update/learning-rate.js';
 
 /** Steps between events. The loss target is checked only then, so that the result cannot depend on timing. */
 const REPORT_EVERY = 50;
-/** Demonstrations in the held-out loss. */
+/** DemonstrationSource in the held-out loss. */
 const HELD_OUT = 128;
 /**
  * The number of steps that are submitted before the first is awaited, so that the next batch is prepared during the
@@ -26,6 +27,9 @@ const IN_FLIGHT = 4;
 const SILENCE_SECONDS = 30;
 
 export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
+
+/** The parts of a run that a warm start needs. */
+export type WarmStartedRun = Pick<OpenRun, 'trained' | 'agents' | 'demonstrations' | 'host'>;
 
 /** A policy that learns from demonstrations of some agents. */
 interface Taught {
@@ -38,7 +42,7 @@ interface Taught {
  * policy. Otherwise each policy learns from the traces of its own agents.
  */
 export async function trainWarmStart(
-  run: OpenRun,
+  run: WarmStartedRun,
   settings: WarmStartSettings,
   emit: (event: Warmup) => void,
 ): Promise<void> {
@@ -49,14 +53,14 @@ export async function trainWarmStart(
   } else {
     const [base, ...others] = demonstrationLearners as [TrainedModel, ...TrainedModel[]];
     const policy = base.handle;
-    await learn(run, settings, { policy, agents: Object.keys(run.recipe.agents) }, 'base', emit);
+    await learn(run, settings, { policy, agents: Object.keys(run.agents) }, 'base', emit);
     for (const { handle } of others) await handle.copyFrom(policy);
   }
   for (const { handle } of demonstrationLearners) await handle.resetOptimizer();
 }
 
 async function learn(
-  { recipe, host: { clock, signal, notify } }: OpenRun,
+  { demonstrations, host: { clock, signal, notify } }: WarmStartedRun,
   settings: WarmStartSettings,
   { policy, agents }: Taught,
   name: string,
@@ -67,7 +71,7 @@ async function learn(
   const rates = { learningRate, warmupSteps, schedule };
   const decay = decayFromStart(steps);
   const source = { agents, tokenizer: policy.tokenizer, context: policy.context };
-  const heldOut = traceBatch(recipe, source, HELD_OUT, 'test', 0, settings.seed);
+  const heldOut = traceBatch(demonstrations, source, HELD_OUT, 'test', 0, settings.seed);
   const losses: number[] = [];
   const flying: Promise<void>[] = [];
   let tokens = 0;
@@ -75,7 +79,7 @@ async function learn(
   let spoke = started;
   for (let step = 1; step <= steps; step++) {
     signal.throwIfAborted();
-    const samples = traceBatch(recipe, source, batch, 'train', step, settings.seed);
+    const samples = traceBatch(demonstrations, source, batch, 'train', step, settings.seed);
     const normalizer = countTokensOf(samples);
     const computed = policy.forwardBackward(samples, { loss: { type: 'demonstrations' }, normalizer });
     const stepped = policy.optimStep({
@@ -120,7 +124,7 @@ interface TraceReader {
  * @throws TaskError if a demonstration does not fit the model's context
  */
 export function traceBatch(
-  recipe: Recipe,
+  { sources, systemPrompts }: DemonstrationSource,
   { agents, tokenizer, context }: TraceReader,
   count: number,
   split: Split,
@@ -128,13 +132,13 @@ export function traceBatch(
   seed: number,
 ): TrainingSample[] {
   // Test tasks need no demonstrations. The source holds some tasks out from its demonstrations.
-  const tasks = recipe.tasks[split].trace === undefined ? recipe.tasks.train : recipe.tasks[split];
+  const tasks = sources[split].trace === undefined ? sources.train : sources[split];
   const samples: TrainingSample[] = [];
   for (let i = 0; samples.length < count; i++) {
     const trace = drawTrace(tasks, new RandomStream('warm start', seed, split, step, i), split);
     if (trace === undefined) throw new Error(`the tasks '${tasks.name}' generate no traces`);
     if (!agents.includes(trace.agent)) continue;
-    const sample = traceSample(recipe, trace, tokenizer);
+    const sample = traceSample(trace, systemPrompts[trace.agent], tokenizer);
     if (sample.tokens.length > context) throw new TaskError(tooLong(sample, context));
     samples.push(sample);
   }
@@ -142,11 +146,11 @@ export function traceBatch(
 }
 
 function traceSample(
-  recipe: Recipe,
   { agent, messages, tools, response }: Trace,
+  systemPrompt: string | undefined,
   tokenizer: Tokenizer,
 ): TrainingSample {
-  const prompt = tokenizer.chat(promptMessages(systemPromptOf(recipe, agent), messages), undefined, tools);
+  const prompt = tokenizer.chat(promptMessages(systemPrompt, messages), undefined, tools);
   const written = [...tokenizer.encode(response), ...tokenizer.stopTokens.slice(0, 1)];
   const length = prompt.length + written.length;
   return {

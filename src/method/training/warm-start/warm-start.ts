@@ -79,7 +79,7 @@ export function keptWarmStart(files: Files, hash: string): Promise<string | unde
  * represents the code that writes them), and numbers that the engine computed (`engineNumbers`).
  */
 export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers: readonly number[]): string {
-  const { train, test } = run.recipe.tasks;
+  const { train, test } = run.demonstrations.sources;
   const demonstrationLearners = run.trained.filter((model) => model.learnsDemonstrations);
   const keys = [train, test].flatMap((tasks) => (tasks.traceKey === undefined ? [] : [contentHash(tasks.traceKey())]));
   return contentHash({
@@ -118,10 +118,10 @@ async function engineNumbers(run: OpenRun, settings: WarmStartSettings): Promise
 
 /** No policy trains on step 0. */
 function sampleOfTraces(
-  { recipe }: OpenRun,
+  { agents, demonstrations }: Pick<OpenRun, 'agents' | 'demonstrations'>,
   { batch, seed }: WarmStartSettings,
   { handle: { tokenizer, context } }: TrainedModel,
   split: Split,
 ) {
-  return traceBatch(recipe, { agents: Object.keys(recipe.agents), tokenizer, context }, batch, split, 0, seed);
+  return traceBatch(demonstrations, { agents: Object.keys(agents), tokenizer, context }, batch, split, 0, seed);
 }

@@ -1,7 +1,9 @@
 /** The checks of a recipe against the capabilities of its backends, model by model. */
+
 import type { Capabilities, WeightsSpec } from '../../../engine/contract.js';
-import { type ModelSpec, wholeModel } from '../../../engine/model.js';
-import type { Requirement } from '../../../method/index.js';
+import type { LossSpec } from '../../../engine/loss.js';
+import { kindOfType, type ModelSpec, wholeModel } from '../../../engine/model.js';
+import type { Requirement, Signal } from '../../../method/index.js';
 import { stalenessOf, wantedSignals } from '../../../method/index.js';
 import type { Assignment } from '../../../method/recipe.js';
 import { backendText, estimatorOf, lossPath, lossSettings, type Recipe } from '../../../method/recipe.js';
@@ -16,31 +18,58 @@ export type CapabilitiesOf = (model: string) => Capabilities;
 /** @throws RecipeError with the path of the first value that a backend does not support */
 export function checkBackends(
   recipe: Recipe,
-  assignment: Assignment,
+  { frozen }: Pick<Assignment, 'frozen'>,
   canOf: CapabilitiesOf,
   purpose: Purpose = 'training',
 ): void {
-  const policies = Object.keys(recipe.policies);
-  for (const policy of policies) requireAll(policyChecks(recipe, policy, canOf(policy)));
-  for (const { name, model, agents } of assignment.frozen)
-    requireAll(modelChecks(checkOf(recipe, name), canOf(name), 'frozen', `assign.${agents[0]}.model`, model));
-  if (purpose === 'training') requireAll(samplingChecks(recipe, canOf));
-  if (purpose === 'training') requireAll(versionChecks(recipe, canOf));
-  for (const policy of policies) requireAll(lossChecks(recipe, policy, canOf(policy)));
-  for (const policy of policies) requireAll(runChecks(recipe, policy, canOf(policy)));
+  const { advantage, training, agents, assign } = recipe;
+  const checkOf = (model: string): Check => {
+    const backend = backendText(recipe, model);
+    return (path, test, reason) => ({ path, test, message: `the backend ${backend} ${reason}` });
+  };
+  const policies = new Map(
+    Object.entries(recipe.policies).map(([name, settings]): [string, CheckedPolicy] => [
+      name,
+      { name, settings, can: canOf(name), check: checkOf(name) },
+    ]),
+  );
+  for (const policy of policies.values()) requireAll(policyChecks(policy));
+  for (const { name, model, agents } of frozen)
+    requireAll(modelChecks(checkOf(name), canOf(name), 'frozen', `assign.${agents[0]}.model`, model));
+  if (purpose === 'training') {
+    const policyOf = (agent: string) => {
+      const assigned = assign[agent];
+      return typeof assigned === 'string' ? policies.get(assigned) : undefined;
+    };
+    requireAll(samplingChecks(agents, policyOf));
+    for (const policy of policies.values()) requireAll(versionChecks(policy, stalenessOf(recipe.rollout)));
+  }
+  const plugins = recipe.lists.ownLosses.map(({ declaration }) => declaration.type);
+  for (const policy of policies.values()) {
+    const loss = { path: lossPath(recipe, policy.name), type: lossSettings(recipe, policy.name).type };
+    requireAll(lossChecks(policy, loss, plugins));
+  }
+  const needs = wantedSignals({ estimator: estimatorOf(recipe), policies: recipe.policies }).flatMap(
+    ({ backend }) => backend ?? [],
+  );
+  for (const policy of policies.values()) requireAll(runChecks(policy, advantage.type, needs, training));
 }
 
-type CheckOf = (path: string, test: boolean, reason: string) => Requirement;
+/** Makes a requirement whose message names the backend of a model. */
+type Check = (path: string, test: boolean, reason: string) => Requirement;
 
-/** Checks whose messages name the backend of a model. */
-const checkOf =
-  (recipe: Recipe, model: string): CheckOf =>
-  (path, test, reason) => ({ path, test, message: `the backend ${backendText(recipe, model)} ${reason}` });
+/** A policy with the capabilities of its backend. */
+interface CheckedPolicy {
+  readonly name: string;
+  readonly settings: Recipe['policies'][string];
+  readonly can: Capabilities;
+  readonly check: Check;
+}
 
-function* policyChecks(recipe: Recipe, policy: string, can: Capabilities): Checks {
-  const check = checkOf(recipe, policy);
-  const path = `policies.${policy}`;
-  const { model, precision, optimizer, kl } = recipe.policies[policy] as Recipe['policies'][string];
+function* policyChecks({ name, settings, can, check }: CheckedPolicy): Checks {
+  const path = `policies.${name}`;
+  const kind = kindOfType(settings.model.type);
+  const { model, precision, optimizer, kl, backend } = settings;
   yield check(
     `${path}.precision`,
     can.precisions.includes(precision),
@@ -48,8 +77,8 @@ function* policyChecks(recipe: Recipe, policy: string, can: Capabilities): Check
   );
   yield {
     path: `${path}.backend`,
-    test: model.type !== 'choice-table' || recipe.policies[policy]?.backend === undefined,
-    message: 'a table of choices needs no backend: expected none',
+    test: kind === undefined || backend === undefined,
+    message: `${kind?.noun} needs no backend: expected none`,
   };
   const { type } = optimizer;
   yield check(
@@ -66,13 +95,14 @@ function* policyChecks(recipe: Recipe, policy: string, can: Capabilities): Check
 }
 
 function* modelChecks(
-  check: CheckOf,
+  check: Check,
   can: Capabilities,
   role: 'policy' | 'frozen',
   path: string,
   model: ModelSpec,
 ): Checks {
   const weights = can.roles[role];
+  const kind = kindOfType(model.type);
   const wholes: readonly WeightsSpec['type'][] = model.type === 'lora' ? can.bases : weights;
   yield check(
     path,
@@ -81,8 +111,8 @@ function* modelChecks(
   );
   yield check(
     path,
-    model.type !== 'choice-table' || weights.includes('table'),
-    'holds language models; a table of choices must be a trained policy',
+    kind === undefined || weights.includes('of-kind'),
+    `holds language models; ${kind?.noun} must be a trained policy`,
   );
   yield check(
     path,
@@ -96,62 +126,62 @@ function* modelChecks(
   );
 }
 
-function* samplingChecks(recipe: Recipe, canOf: CapabilitiesOf): Checks {
-  for (const [agent, { sampling }] of Object.entries(recipe.agents)) {
-    const policy = recipe.assign[agent];
-    if (typeof policy !== 'string') continue;
-    yield checkOf(recipe, policy)(
+function* samplingChecks(agents: Recipe['agents'], policyOf: (agent: string) => CheckedPolicy | undefined): Checks {
+  for (const [agent, { sampling }] of Object.entries(agents)) {
+    const policy = policyOf(agent);
+    if (policy === undefined) continue;
+    yield policy.check(
       `agents.${agent}.sampling.temperature`,
-      sampling.temperature === 1 || canOf(policy).distribution === 'whole',
+      sampling.temperature === 1 || policy.can.distribution === 'whole',
       `trains at temperature 1 only, got ${sampling.temperature}`,
     );
   }
 }
 
 /** Rollouts that start ahead are played by the weights of that time. */
-function* versionChecks(recipe: Recipe, canOf: CapabilitiesOf): Checks {
-  for (const policy of Object.keys(recipe.policies))
-    yield checkOf(recipe, policy)(
-      'rollout.staleness',
-      stalenessOf(recipe) === 0 || canOf(policy).keepsVersions,
-      'plays the last published weights only; expected 0',
-    );
+function* versionChecks({ can, check }: CheckedPolicy, staleness: number): Checks {
+  yield check(
+    'rollout.staleness',
+    staleness === 0 || can.keepsVersions,
+    'plays the last published weights only; expected 0',
+  );
 }
 
-function* lossChecks(recipe: Recipe, policy: string, can: Capabilities): Checks {
-  const check = checkOf(recipe, policy);
-  const entropyCoefficient = recipe.policies[policy]?.entropyCoefficient ?? 0;
+/** Every backend takes the losses of plug-ins. */
+function* lossChecks(
+  { name, settings: { entropyCoefficient }, can, check }: CheckedPolicy,
+  loss: { readonly path: string; readonly type: LossSpec['type'] },
+  plugins: readonly string[],
+): Checks {
   yield check(
-    `policies.${policy}.entropyCoefficient`,
+    `policies.${name}.entropyCoefficient`,
     entropyCoefficient === 0 || can.distribution === 'whole',
     `has no entropy bonus, got ${entropyCoefficient}; expected 0`,
   );
-  const { type } = lossSettings(recipe, policy);
-  // Every backend takes the losses of plug-ins.
-  const isPlugin = recipe.lists.ownLosses.some(({ declaration }) => declaration.type === type);
   yield check(
-    `${lossPath(recipe, policy)}.type`,
-    isPlugin || can.losses.includes(type),
-    `has no '${type}'; it has ${can.losses.join(', ')}`,
+    `${loss.path}.type`,
+    plugins.includes(loss.type) || can.losses.includes(loss.type),
+    `has no '${loss.type}'; it has ${can.losses.join(', ')}`,
   );
 }
 
-/** The requirements of a recipe for every policy. */
-function* runChecks(recipe: Recipe, policy: string, can: Capabilities): Checks {
-  const check = checkOf(recipe, policy);
-  const { advantage, policies, training } = recipe;
-  const wanted = wantedSignals({ estimator: estimatorOf(recipe), policies });
-  for (const { backend } of wanted)
-    if (backend !== undefined)
-      yield check('advantage.type', backend.has(can), `has no ${backend.what}, which '${advantage.type}' needs`);
+/** The requirements of the estimator's signals and of the training settings. */
+function* runChecks(
+  { can, check }: CheckedPolicy,
+  estimator: string,
+  needs: readonly NonNullable<Signal['backend']>[],
+  { measureInflation, spike }: Recipe['training'],
+): Checks {
+  for (const need of needs)
+    yield check('advantage.type', need.has(can), `has no ${need.what}, which '${estimator}' needs`);
   yield check(
     'training.measureInflation',
-    training.measureInflation === 0 || can.gradientNorms === 'before-update',
+    measureInflation === 0 || can.gradientNorms === 'before-update',
     'cannot take a gradient without an update',
   );
   yield check(
     'training.spike.action',
-    training.spike.action !== 'skip' || can.gradientNorms === 'before-update',
+    spike.action !== 'skip' || can.gradientNorms === 'before-update',
     "reports a gradient's norm only after the update and cannot skip the update",
   );
 }

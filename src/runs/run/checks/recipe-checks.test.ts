@@ -124,7 +124,7 @@ describe('an agent that calls tools', () => {
   const refusal = (tools: ToolFormatName, tokenizer: Tokenizer) => {
     const recipe = tooled(tools);
     const models = { solver: { tokenizer }, verifier: { tokenizer: bytesTokenizer() } };
-    return expect(() => checkToolFormats(recipe, assignmentOf(recipe), models));
+    return expect(() => checkToolFormats(recipe.team, assignmentOf(recipe), models));
   };
 
   it('is refused where its model writes calls in another format, or in none that is read', () => {

@@ -5,9 +5,8 @@ import { RandomStream } from '../../../base/math.js';
 import { fieldText } from '../../../base/nouns.js';
 import type { PlayableHandle } from '../../../engine/contract.js';
 import { backendIdentity } from '../../../engine/contract.js';
-import { wholeModel } from '../../../engine/model.js';
+import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
 import { toolFormatNames } from '../../../engine/tokens.js';
-import { contextOf } from '../../../lab/index.js';
 import type { OpenEstimator } from '../../../method/advantage.js';
 import type { SignalSettings, Tasks } from '../../../method/index.js';
 import { curriculumChecks, drawTrace, evaluationTasks, wantedSignals } from '../../../method/index.js';
@@ -33,12 +32,17 @@ export function checkRecipe(
 ): void {
   requireAll(taskChecks(tasks));
   checkBackends(recipe, assignment, can, purpose);
-  requireAll(contextChecks(recipe, assignment));
+  const { agents, policies, training, evaluation, warmStart } = recipe;
+  requireAll(contextChecks(agents, evaluation, assignment));
   const estimator = estimatorOf(recipe);
-  requireAll(groupChecks(recipe, estimator));
-  requireAll(signalChecks({ estimator, policies: recipe.policies }, assignment));
-  requireAll(warmStartChecks(recipe, assignment));
-  requireAll(sliceChecks(recipe, tasks));
+  requireAll(groupChecks(Object.keys(agents), training, estimator));
+  requireAll(signalChecks({ estimator, policies }, assignment));
+  // Weights can be copied between models with equal places.
+  const placeOf = (model: string): string =>
+    JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);
+  if (warmStart !== undefined)
+    requireAll(warmStartChecks(warmStart, recipe.tasks.train, Object.keys(agents), assignment, placeOf));
+  requireAll(sliceChecks(evaluation, tasks));
   requireAll(curriculumChecks(recipe, tasks));
   requireAll(rolloutChecks(recipe));
 }
@@ -49,7 +53,7 @@ export function checkRecipe(
  * @throws RecipeError with the agent, its format and the model's format
  */
 export function checkToolFormats(
-  { team }: Recipe,
+  team: Recipe['team'],
   { speakerOf }: Assignment,
   models: Readonly<Record<string, Pick<PlayableHandle, 'tokenizer'>>>,
 ): void {
@@ -74,18 +78,18 @@ function* taskChecks(tasks: Tasks): Checks {
 }
 
 /** A response must leave room for a prompt in the model's context. */
-function* contextChecks(recipe: Recipe, { models }: Assignment): Checks {
+function* contextChecks(settings: Recipe['agents'], evaluation: Recipe['evaluation'], { models }: Assignment): Checks {
   for (const { model, agents } of models) {
     const whole = wholeModel(model);
     if (whole.type === 'checkpoint') continue;
-    const context = whole.type === 'choice-table' ? contextOf(whole) : whole.context;
+    const { context } = isOtherModel(whole) ? modelKindOf(whole).facts(whole) : whole;
     for (const agent of agents) {
-      const { sampling, evaluationSampling: apart } = recipe.agents[agent] as Recipe['agents'][string];
+      const { sampling, evaluationSampling: apart } = settings[agent] as Recipe['agents'][string];
       const inEvaluations =
         apart?.maxTokens === undefined ? 'evaluation.sampling' : `agents.${agent}.evaluationSampling`;
       const lengths: [string, number][] = [
         [`agents.${agent}.sampling`, sampling.maxTokens],
-        [inEvaluations, evaluationSampling(recipe, agent).maxTokens],
+        [inEvaluations, evaluationSampling({ agents: settings, evaluation }, agent).maxTokens],
       ];
       for (const [section, maxTokens] of lengths)
         yield {
@@ -97,7 +101,11 @@ function* contextChecks(recipe: Recipe, { models }: Assignment): Checks {
   }
 }
 
-function* groupChecks({ agents, training }: Recipe, { type, traits, settings }: OpenEstimator): Checks {
+function* groupChecks(
+  agents: readonly string[],
+  training: Recipe['training'],
+  { type, traits, settings }: OpenEstimator,
+): Checks {
   const { groupSize } = traits;
   if (groupSize !== undefined)
     yield {
@@ -110,12 +118,11 @@ function* groupChecks({ agents, training }: Recipe, { type, traits, settings }: 
     test: training.filter === undefined || training.groupSize >= 2,
     message: 'compares the episodes of a group: expected training.groupSize to be at least 2',
   };
-  const names = Object.keys(agents);
   for (const name of settings.shareStatistics.flat())
     yield {
       path: 'advantage.shareStatistics',
-      test: names.includes(name),
-      message: `the team has no agent '${name}'${suggestion(name, names)}`,
+      test: agents.includes(name),
+      message: `the team has no agent '${name}'${suggestion(name, agents)}`,
     };
 }
 
@@ -125,10 +132,14 @@ function* signalChecks(settings: SignalSettings, assignment: Assignment): Checks
 }
 
 /** A warm start needs demonstrations of every policy that learns from its own. */
-function* warmStartChecks(recipe: Recipe, { demonstrationLearners }: Assignment): Checks {
-  const { warmStart, tasks, team } = recipe;
-  if (warmStart === undefined) return;
-  const { name, trace } = tasks.train;
+function* warmStartChecks(
+  { seed, share }: NonNullable<Recipe['warmStart']>,
+  tasks: Recipe['tasks']['train'],
+  team: readonly string[],
+  { demonstrationLearners }: Assignment,
+  placeOf: (model: string) => string,
+): Checks {
+  const { name, trace } = tasks;
   yield {
     path: 'warmStart',
     test: demonstrationLearners.length > 0,
@@ -139,15 +150,15 @@ function* warmStartChecks(recipe: Recipe, { demonstrationLearners }: Assignment)
     test: trace !== undefined,
     message: `the tasks '${name}' generate no traces to learn from`,
   };
-  const demonstrated = demonstratedAgents(tasks.train, warmStart.seed);
-  const strangers = [...demonstrated].filter((agent) => !(agent in team.agents));
+  const demonstrated = demonstratedAgents(tasks, seed);
+  const strangers = [...demonstrated].filter((agent) => !team.includes(agent));
   yield {
     path: 'warmStart',
     test: demonstrated.size > strangers.length,
-    message: `the tasks '${name}' have demonstrations for ${strangers.join(', ')}, expected some for ${Object.keys(team.agents).join(', ')}`,
+    message: `the tasks '${name}' have demonstrations for ${strangers.join(', ')}, expected some for ${team.join(', ')}`,
   };
   const path = 'warmStart.share';
-  if (warmStart.share === 'base') {
+  if (share === 'base') {
     const models = new Set(demonstrationLearners.map(({ model }) => JSON.stringify(model)));
     yield {
       path,
@@ -157,7 +168,7 @@ function* warmStartChecks(recipe: Recipe, { demonstrationLearners }: Assignment)
     const names = demonstrationLearners.map(({ name }) => name);
     yield {
       path,
-      test: new Set(names.map((name) => placeOf(recipe, name))).size <= 1,
+      test: new Set(names.map((name) => placeOf(name))).size <= 1,
       message: `weights cannot be copied between backends, and ${names.join(', ')} are on several; expected 'policy'`,
     };
     return;
@@ -169,10 +180,6 @@ function* warmStartChecks(recipe: Recipe, { demonstrationLearners }: Assignment)
       message: `the tasks '${name}' generate no traces for ${agents.join(', ')}, so '${policy}' has no demonstrations of its own; expected 'base'`,
     };
 }
-
-/** A text that is equal for models whose weights can be copied from one to the other. */
-const placeOf = (recipe: Recipe, model: string): string =>
-  JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);
 
 /** The number of sampled demonstrations that show which agents have some. */
 const DRAWN_DEMONSTRATIONS = 2000;
@@ -187,7 +194,7 @@ function demonstratedAgents(tasks: Recipe['tasks']['train'], seed: number): Read
 const MOST_SLICES = 100;
 
 /** The fields that divide an evaluation must exist, and must have several values. */
-function* sliceChecks({ evaluation: { by = [], tasks: count } }: Recipe, tasks: Tasks): Checks {
+function* sliceChecks({ by = [], tasks: count }: Recipe['evaluation'], tasks: Tasks): Checks {
   if (by.length === 0) return;
   const evaluated = evaluationTasks(tasks.test, count);
   for (const field of by) {

@@ -9,9 +9,11 @@ import type { Checks } from './check.js';
 const MOST_UNCORRECTED = 4;
 
 export function* rolloutChecks(recipe: Recipe): Checks {
-  yield* isolationChecks(recipe);
-  yield* queueChecks(recipe);
-  const staleness = stalenessOf(recipe);
+  const { rollout, gateway } = recipe;
+  const isFile = recipe.code !== undefined;
+  yield* isolationChecks(rollout, gateway, isFile);
+  yield* queueChecks(rollout, isFile);
+  const staleness = stalenessOf(rollout);
   const path = 'rollout.staleness';
   for (const policy of Object.keys(recipe.policies)) {
     const loss = lossSettings(recipe, policy);
@@ -24,7 +26,8 @@ export function* rolloutChecks(recipe: Recipe): Checks {
   }
 }
 
-function* queueChecks({ rollout, code }: Recipe): Checks {
+/** @param isFile Whether a file defines the recipe, and not a program */
+function* queueChecks(rollout: Recipe['rollout'], isFile: boolean): Checks {
   if (rollout?.type !== 'queue') return;
   const url = rollout.url !== undefined;
   yield {
@@ -33,7 +36,7 @@ function* queueChecks({ rollout, code }: Recipe): Checks {
     message: 'is missing; expected the address of Redis, such as redis://127.0.0.1:6379',
   };
   const message = 'workers load the recipe from its file, but this recipe was defined by a program';
-  yield { path: 'rollout.type', test: code !== undefined, message };
+  yield { path: 'rollout.type', test: isFile, message };
   const path = 'rollout.isolate';
   yield {
     path,
@@ -42,11 +45,11 @@ function* queueChecks({ rollout, code }: Recipe): Checks {
   };
 }
 
-function* isolationChecks({ rollout, gateway, code }: Recipe): Checks {
+function* isolationChecks(rollout: Recipe['rollout'], gateway: Recipe['gateway'], isFile: boolean): Checks {
   const path = 'rollout.isolate';
   const inProgram = (rollout?.isolate ?? false) === false;
   const message = 'threads load the recipe from its file, but this recipe was defined by a program';
-  yield { path, test: inProgram || code !== undefined, message };
+  yield { path, test: inProgram || isFile, message };
   yield {
     path,
     test: inProgram || gateway === undefined,

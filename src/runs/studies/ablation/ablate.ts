@@ -1,10 +1,12 @@
 /** A fair comparison of variants: runs in pairs with equal warm starts, tasks and seeds, and intervals over pairs. */
+
 import { join } from 'node:path';
 import { contentHash } from '../../../base/disk.js';
 import { messageOf, RecipeError, RunError, suggestion } from '../../../base/errors.js';
 import type { RunEvent } from '../../../base/events.js';
 import type { Host, PlayProgress, RunListener } from '../../../base/host.js';
 import { nodeFiles, nodeHost } from '../../../base/platform.js';
+import { isOtherModel } from '../../../engine/model.js';
 import type { RecipeDefinition } from '../../../method/recipe.js';
 import { type Recipe, recipeJson } from '../../../method/recipe.js';
 import { codeOf, type LoadedRecipe, withoutRemoved } from '../../../method/recipe-files.js';
@@ -296,8 +298,8 @@ async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: 
 }
 
 function parallelFor(recipe: Recipe | undefined, threads: number): number {
-  const models = Object.values(recipe?.policies ?? {}).map(({ model }) => model.type);
-  return models.every((type) => type === 'tiny-decoder' || type === 'choice-table')
+  const models = Object.values(recipe?.policies ?? {}).map(({ model }) => model);
+  return models.every((model) => model.type === 'tiny-decoder' || isOtherModel(model))
     ? Math.min(threads, MOST_PARALLEL)
     : 1;
 }

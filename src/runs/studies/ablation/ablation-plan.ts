@@ -1,6 +1,6 @@
 /** The plan of an ablation: variants of a recipe, each with the same pairs of seeds. */
 import { RecipeError } from '../../../base/errors.js';
-import { parseOverride } from '../../../method/recipe-files.js';
+import { parseOverride } from '../../../method/recipe.js';
 import { type AblationRecord, type Variant, variantsOf } from '../../../method/store.js';
 
 /** The variants to compare: values of leaves, and named bundles of overrides. Values are written as in overrides. */

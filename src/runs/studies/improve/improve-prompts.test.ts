@@ -11,8 +11,8 @@ import { nodeFiles } from '../../../base/platform/node-files.js';
 import { nodeHost } from '../../../base/platform/node-host.js';
 import { defineRecipe } from '../../../method/recipe/define.js';
 import { frozen } from '../../../method/recipe/frozen.js';
-import { overridesOf } from '../../../method/recipe/overrides.js';
 import { type Recipe, systemPromptOf } from '../../../method/recipe/recipe.js';
+import { overridesOf } from '../../../method/recipe/settings-file.js';
 import {
   type ImprovementRecord,
   PROMPTS,

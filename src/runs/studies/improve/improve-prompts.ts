@@ -81,7 +81,7 @@ export async function improvePrompts(improvement: Improvement, host: Host): Prom
     const run = await openRun(recipe, tasks, host, { commits, purpose: 'evaluation' });
     try {
       for (const { message } of run.warnings) host.notify(message);
-      await startingWeights(run, { checkpoint });
+      await startingWeights(run, recipe.warmStart, { checkpoint });
       await publishAll(run);
       return await improve(run, improvement, openEndpoint(endpoint));
     } finally {
@@ -158,7 +158,7 @@ async function improve(
     const { prompt } = proposal;
     const before = requireWorking(await played(round, rounds.prompts, 'before'));
     const after = await played(round, { ...rounds.prompts, [agent]: prompt }, 'after');
-    const comparison = comparedPrompts(before, after, run.recipe.evaluation.level);
+    const comparison = comparedPrompts(before, after, run.evaluation.level);
     const kept = comparison.interval !== undefined && comparison.interval.low > 0;
     await end({ round, agent, answer, prompt, comparison, kept, ...standingOf(kept ? after : before) });
   }
@@ -182,13 +182,13 @@ async function proposed(
   agent: string,
   model: TextBackend,
 ): Promise<Proposal & { readonly answer: string }> {
-  const { recipe, host } = run;
+  const { team, agents, host } = run;
   const { score, failures } = last;
   const now = Object.fromEntries(
-    Object.keys(recipe.team.agents).map((name) => [name, prompts[name] ?? systemPromptOf(recipe, name)]),
+    Object.keys(team.agents).map((name) => [name, prompts[name] ?? systemPromptOf({ team, agents }, name)]),
   );
-  const messages = proposalMessages({ team: recipe.team.name, agent, prompts: now, score, failures, tried });
-  const [seed = 0] = randomKey('proposal', recipe.seed, all.length);
+  const messages = proposalMessages({ team: team.name, agent, prompts: now, score, failures, tried });
+  const [seed = 0] = randomKey('proposal', run.seed, all.length);
   const utterance = await model.complete({ ...ASKED, messages, seed: seed >>> 1 }, host.signal);
   const proposal = readProposal(utterance);
   const problem = 'problem' in proposal ? proposal.problem : problemOf(run, agent, proposal.prompt, now[agent], tried);

@@ -7,7 +7,6 @@ import type { Task } from '../../../base/nouns.js';
 import { type EpisodeGroup, successOf } from '../../../base/nouns.js';
 import type { OpenRun } from '../../../method/index.js';
 import { commonFailure, evaluationEvent, evaluationTasks, failureText, tasksOfStep } from '../../../method/index.js';
-import { pricesOf } from '../../../method/recipe.js';
 import { storedEpisode, writeEpisodes } from '../../../method/store.js';
 import type { SystemPrompts } from '../../../teams/rollout.js';
 import { type PairedInterval, pairedInterval } from '../../analysis/paired-interval.js';
@@ -32,8 +31,8 @@ export interface ComparedPrompts extends PairedInterval {
 }
 
 /** The tasks of a round: the tasks of a run's step with this number. No other round has them. */
-export const tasksOfRound = ({ recipe, tasks }: Pick<OpenRun, 'recipe' | 'tasks'>, round: number, count: number) =>
-  tasksOfStep(tasks.train, recipe.seed, round + 1, count);
+export const tasksOfRound = ({ seed, tasks }: Pick<OpenRun, 'seed' | 'tasks'>, round: number, count: number) =>
+  tasksOfStep(tasks.train, seed, round + 1, count);
 
 /** Plays all tasks with the prompts and stores the episodes as `episodes/<name>.jsonl`. */
 export async function playedWith(
@@ -41,9 +40,9 @@ export async function playedWith(
   prompts: SystemPrompts,
   name: string,
 ): Promise<EpisodeGroup[]> {
-  const { recipe, executor, host } = run;
+  const { team, executor, host } = run;
   const groups = await executor.playGroups({
-    team: recipe.team,
+    team,
     tasks,
     groupSize: samples,
     phase: 'evaluation',
@@ -94,13 +93,13 @@ export async function heldOutComparison(
   directory: string,
   prompts: SystemPrompts,
 ): Promise<HeldOutComparison> {
-  const { recipe, tasks, host } = run;
-  const { samples, level, tasks: count } = recipe.evaluation;
+  const { evaluation, prices, tasks, host } = run;
+  const { samples, level, tasks: count } = evaluation;
   const round = { run, directory, tasks: evaluationTasks(tasks.test, count), samples, step: 0 };
   const played = async (prompts: SystemPrompts, name: string) => {
     const started = host.clock.seconds();
     const groups = await playedWith(round, prompts, name);
-    const request = { step: 0, tasks: count, samples, level, prices: pricesOf(recipe) };
+    const request = { step: 0, tasks: count, samples, level, prices };
     return { groups, event: evaluationEvent(groups, request, host.clock.seconds() - started) };
   };
   const first = await played({}, 'held-out-first');

@@ -8,21 +8,20 @@ import type { Generation, PlayableHandle } from '../../../engine/contract.js';
 import { adapterParameterCount, parameterCount, wholeModel } from '../../../engine/model.js';
 import { openRollouts } from '../../../gateway/rollouts.js';
 import type { Tasks } from '../../../method/index.js';
-import { stalenessOf, tasksOfStep, traceBatch } from '../../../method/index.js';
+import { demonstrationsOf, rolloutSettings, stalenessOf, tasksOfStep, traceBatch } from '../../../method/index.js';
 import {
   type Assignment,
   assignmentOf,
+  type BackendSpec,
   backendOf,
   backendOfModel,
   evaluationSampling,
   type Recipe,
 } from '../../../method/recipe.js';
-import type { BackendSpec } from '../../../method/recipe-files.js';
 import { inProcessExecutor } from '../../../teams/rollout.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { modelPlaces, modelsByBackend } from '../../run/open-backends.js';
 import { taskWarnings } from '../../run/open-run.js';
-import { rolloutSettings } from '../../run/rollouts/rollout-settings.js';
 import { adapterOf, type KnownModel, knownModel, notHere } from './known-model.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
 
@@ -74,7 +73,7 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
       ...(await knownModel(wholeModel(model), backendOf(recipe, backendOfModel(recipe, name)))),
       adapter: await adapterOf(model),
     });
-  checkToolFormats(recipe, assignment, Object.fromEntries(Array.from(models).filter(([, { isHere }]) => isHere)));
+  checkToolFormats(recipe.team, assignment, Object.fromEntries(Array.from(models).filter(([, { isHere }]) => isHere)));
   for (const { name } of assignment.endpoints) models.set(name, notHere());
   const episodes = await rehearse(recipe, assignment, tasks, models, 'training');
   const evaluated = evaluatesAsItTrains(recipe)
@@ -215,7 +214,7 @@ function plannedPolicies(
       model.type === 'lora' && settings !== undefined
         ? { settings, base: JSON.stringify(model.base), kept }
         : undefined;
-    return { name, config, adapter, precision, optimizer, agents, versions: stalenessOf(recipe) + 1 };
+    return { name, config, adapter, precision, optimizer, agents, versions: stalenessOf(recipe.rollout) + 1 };
   });
 }
 
@@ -231,7 +230,7 @@ function warmStartTokens(recipe: Recipe, assignment: Assignment, models: Readonl
     const context = (isHere ? config?.context : undefined) ?? Number.POSITIVE_INFINITY; // a stand-in counts differently
     const learned = warmStart.share === 'base' ? agents : ownAgents;
     const samples = traceBatch(
-      recipe,
+      demonstrationsOf(recipe),
       { agents: learned, tokenizer, context },
       DEMONSTRATIONS,
       'train',

@@ -5,10 +5,9 @@ import { nodeFiles } from '../../../base/platform.js';
 import type { BackendDeclaration, SizedModel } from '../../../engine/backends.js';
 import type { AdapterSettings } from '../../../engine/contract.js';
 import { modelDirectory, readAdapterDescription } from '../../../engine/formats.js';
-import type { ChoiceTableSpec, ModelSpec, WholeModelSpec } from '../../../engine/model.js';
-import { wholeWeights } from '../../../engine/model.js';
-import { bytesTokenizer, choicesTokenizer } from '../../../engine/tokens.js';
-import { contextOf, tableSize } from '../../../lab/index.js';
+import type { ModelSpec, OtherModelSpec, WholeModelSpec } from '../../../engine/model.js';
+import { isOtherModel, modelKindOf, wholeWeights } from '../../../engine/model.js';
+import { bytesTokenizer } from '../../../engine/tokens.js';
 
 /** The facts that are known about a model without a download. */
 export interface KnownModel extends SizedModel {
@@ -30,13 +29,10 @@ export async function adapterOf(model: ModelSpec): Promise<AdapterSettings | und
 
 /** @throws CheckpointError, TokenizerError if a local model cannot be used */
 export async function knownModel(
-  model: WholeModelSpec | ChoiceTableSpec,
+  model: WholeModelSpec | OtherModelSpec,
   { plan }: Pick<BackendDeclaration, 'plan'>,
 ): Promise<KnownModel> {
-  if (model.type === 'choice-table') {
-    const tokenizer = choicesTokenizer(model);
-    return { tokenizer, config: undefined, context: contextOf(model), parameters: tableSize(model), isHere: true };
-  }
+  if (isOtherModel(model)) return { ...modelKindOf(model).facts(model), config: undefined, isHere: true };
   const known = wholeWeights(model, 0);
   if (known.type === 'random') {
     const { tokenizer, config } = known;

@@ -83,7 +83,7 @@ export async function measureMachine(
   const run = await openRun(recipe, tasks, { ...host, listener });
   try {
     for (const { message } of run.warnings) host.notify(message);
-    const { progress, seconds: warmStartSeconds } = await startingWeights(run, { onWarmup });
+    const { progress, seconds: warmStartSeconds } = await startingWeights(run, recipe.warmStart, { onWarmup });
     const training = withoutWaiting(await openTraining(run, {}));
     await publishAll(run);
     const timed = new TimedPlays(training, recorded, seconds);
@@ -148,7 +148,7 @@ class TimedPlays {
   }
 
   async play(): Promise<void> {
-    const { tasksPerStep, groupSize } = this.#run.recipe.training;
+    const { tasksPerStep, groupSize } = this.#run.training;
     await this.#fewAtOnce(1, ALONE); // gives the waits of calls
     const group = await this.#timed(1);
     const sizes = [tasksPerStep, Math.max(1, tasksPerStep >> 1), 1];
@@ -180,10 +180,10 @@ class TimedPlays {
 
   /** Plays single episodes with this many at once, as many as the time allows. */
   async #fewAtOnce(atOnce: number, most: number): Promise<void> {
-    const { recipe, executor, tasks, host } = this.#run;
-    const { groupSize } = recipe.training;
+    const { team, seed, executor, tasks, host } = this.#run;
+    const { groupSize } = this.#run.training;
     const step = ++this.#step;
-    const samples = tasksOfStep(tasks.train, recipe.seed, step, Math.ceil(most / groupSize)).flatMap((task) =>
+    const samples = tasksOfStep(tasks.train, seed, step, Math.ceil(most / groupSize)).flatMap((task) =>
       Array.from({ length: groupSize }, (_, firstSample) => ({ tasks: [task], firstSample })),
     );
     const began = host.clock.seconds();
@@ -191,7 +191,7 @@ class TimedPlays {
     await pLimit(atOnce).map(samples.slice(0, most), async (sample) => {
       if (begun++ >= LEAST * atOnce && host.clock.seconds() - began > this.#budget / 8) return;
       const [group] = await executor.playGroups({
-        ...{ team: recipe.team, ...sample, groupSize: 1, phase: 'training' as const, step, signal: host.signal },
+        ...{ team, ...sample, groupSize: 1, phase: 'training' as const, step, signal: host.signal },
       });
       this.episodes.push(...(group?.episodes ?? []));
     });
@@ -206,7 +206,7 @@ class TimedPlays {
     const began = clock.seconds();
     const played = await this.#playStep(count);
     const seconds = clock.seconds() - began;
-    const { concurrency } = this.#run.recipe.training;
+    const { concurrency } = this.#run.training;
     this.plays.push({ episodes: this.#recorded.take(this.#waits), atOnce: concurrency, seconds });
     this.episodes.push(...played.all.flatMap(({ episodes }) => episodes));
     if (played.all.length >= (this.whole?.all.length ?? 0)) this.whole = played;
@@ -217,7 +217,7 @@ class TimedPlays {
   async #playStep(tasks: number): Promise<Played> {
     const run = { ...this.#run, signals: [] };
     const played = await playStep(run, { step: this.#step++, predictions: this.#predictions }, { tasks });
-    this.#predictions = predictionsAfter(this.#predictions, played.levels, run.recipe);
+    this.#predictions = predictionsAfter(this.#predictions, played.levels, run);
     return played;
   }
 }

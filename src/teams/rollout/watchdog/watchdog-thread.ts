@@ -78,7 +78,7 @@ async function look(): Promise<void> {
   isLooking = true;
   lookAtMs = silentMs < at(TELL_AFTER) ? Math.min(2 * silentMs, at(TELL_AFTER)) : 2 * silentMs;
   let looked = seen?.owner === 'team' ? { ...seen, owner: 'unknown' as Look['owner'] } : seen;
-  for (let asked = 0; asked < MOST_QUESTIONS && looked?.owner !== 'team' && at(BEATS) === beat; asked++) {
+  for (let count = 0; count < MOST_QUESTIONS && looked?.owner !== 'team' && at(BEATS) === beat; count++) {
     const next = (await inside('look')) as Look | undefined;
     if (next?.owner === 'engine') break;
     // Between two pieces of code a look finds less than an earlier one.
@@ -89,7 +89,7 @@ async function look(): Promise<void> {
   isLooking = false;
 }
 
-/** Asks a question on top of the code that the watched thread runs. The answer is undefined if it does not come soon. */
+/** Asks a question on top of the code that the watched thread runs. Undefined if no answer comes soon. */
 async function inside(question: keyof Questions): Promise<unknown> {
   const looking = new Session();
   const patience = setTimeout(() => looking.disconnect(), QUESTION_MS);

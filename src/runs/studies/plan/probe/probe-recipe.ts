@@ -73,7 +73,7 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
   const run = await openRun(recipe, await prepareTasks(recipe), host, { commits });
   try {
     for (const { message } of run.warnings) host.notify(message);
-    const { start, progress, seconds: warmStartSeconds } = await startingWeights(run, options);
+    const { start, progress, seconds: warmStartSeconds } = await startingWeights(run, recipe.warmStart, options);
     const store = await keptReferences(host.files, checkpoint);
     const training = withoutWaiting(await openTraining(run, { store, checkpoint }));
     await publishAll(run);
@@ -110,12 +110,12 @@ async function keptReferences(files: Files, checkpoint: Checkpoint | undefined):
 
 /** Plays the first steps of a run, with exactly this many tasks. So the last step may be played in part. */
 async function playSteps(run: TrainingRun, { predictions: first }: Progress, count: number): Promise<Played[]> {
-  const { tasksPerStep } = run.recipe.training;
+  const { tasksPerStep } = run.training;
   const steps: Played[] = [];
   let predictions = first;
   for (let left = count; left > 0; left -= tasksPerStep) {
     const played = await playStep(run, { step: steps.length, predictions }, { tasks: Math.min(left, tasksPerStep) });
-    predictions = predictionsAfter(predictions, played.levels, run.recipe);
+    predictions = predictionsAfter(predictions, played.levels, run);
     steps.push(played);
   }
   return steps;
@@ -149,7 +149,7 @@ async function learningSeconds(
   tasks: number,
 ): Promise<number> {
   if (first === undefined) return 0;
-  const { tasksPerStep } = run.recipe.training;
+  const { tasksPerStep } = run.training;
   const { seconds } = await learnStep(run, progress, first);
   return ((seconds.advantage + seconds.update) * tasksPerStep) / Math.min(tasks, tasksPerStep);
 }

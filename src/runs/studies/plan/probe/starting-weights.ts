@@ -3,6 +3,7 @@ import { EVENT_VERSION, type Warmup } from '../../../../base/events.js';
 import { loadCheckpoint, type WarmStartLog, warmStart } from '../../../../method/checkpoints.js';
 import type { OpenRun } from '../../../../method/index.js';
 import { firstProgress, type Progress } from '../../../../method/index.js';
+import type { Recipe } from '../../../../method/recipe.js';
 import type { Checkpoint } from '../../../../method/store.js';
 
 /** The weights for a study. */
@@ -21,12 +22,16 @@ export interface StartOptions {
 }
 
 /** Gives the policies their weights from before reinforcement, and returns the cost. */
-export async function startingWeights(run: OpenRun, { checkpoint, onWarmup }: StartOptions): Promise<Start> {
-  const { recipe, host } = run;
+export async function startingWeights(
+  run: OpenRun,
+  settings: Recipe['warmStart'],
+  { checkpoint, onWarmup }: StartOptions,
+): Promise<Start> {
+  const { host } = run;
   if (checkpoint !== undefined)
     return { start: 'checkpoint', progress: await loadCheckpoint(run, checkpoint, { optimizer: false }), seconds: 0 };
-  const progress = firstProgress(recipe);
-  if (recipe.warmStart === undefined) return { start: 'first weights', progress, seconds: 0 };
+  const progress = firstProgress(run);
+  if (settings === undefined) return { start: 'first weights', progress, seconds: 0 };
   let seconds = 0;
   const log: WarmStartLog = {
     emit(body) {
@@ -36,6 +41,6 @@ export async function startingWeights(run: OpenRun, { checkpoint, onWarmup }: St
     },
     write() {}, // the events of a cached warm start: a run would not train it again either
   };
-  await warmStart(run, log, recipe.warmStart);
+  await warmStart(run, log, settings);
   return { start: 'warm start', progress, seconds };
 }

@@ -1,0 +1,67 @@
+/** Starts the engine of this package in a worker thread of this process. */
+import type { Worker } from 'node:worker_threads';
+import { BackendError } from '../../base/errors.js';
+import type { Files } from '../../base/host.js';
+import { startWorker } from '../../base/platform.js';
+import type { Device, Precision } from '../contract/architecture.js';
+import { EmbeddedBackend } from './embedded-backend.js';
+import type { FromWorker, WorkerSettings } from './thread/engine-protocol.js';
+import { type EngineLink, EngineThread, errorOf } from './thread/engine-thread.js';
+
+export interface EmbeddedOptions {
+  /** Threads of the kernels; at least 1. */
+  readonly threads: number;
+  readonly files: Files;
+  /** Default: the processor, unless `DRMAS_KERNELS` names a GPU's kernels. */
+  readonly device?: Device | undefined;
+  /** The kernels, in the words of `DRMAS_KERNELS`, which this replaces. */
+  readonly kernels?: string | undefined;
+  /** The precisions of the models that will be opened. Other models are refused. Default: all. */
+  readonly precisions?: readonly Precision[] | undefined;
+  /** Keep only the layers' inputs for the backward pass. Default false. */
+  readonly recompute?: boolean | undefined;
+  /** Receives messages about slow work at the start, such as compiling the kernels. */
+  readonly onProgress?: (message: string) => void;
+}
+
+/** @throws BackendError or ArgumentError if the engine cannot start */
+export async function startEmbedded({ files, onProgress, ...options }: EmbeddedOptions): Promise<EmbeddedBackend> {
+  return new EmbeddedBackend(await startThread(options, onProgress), files, options.precisions);
+}
+
+/**
+ * Starts the worker and waits until its kernels are ready (the first time on a machine they are compiled).
+ * @throws BackendError or ArgumentError when it cannot start
+ */
+function startThread(settings: WorkerSettings, onProgress?: (message: string) => void): Promise<EngineThread> {
+  const worker = startWorker('./thread/engine-worker', import.meta.url, settings);
+  return new Promise((resolve, reject) => {
+    const onMessage = (message: FromWorker) => {
+      if (message.type === 'progress') onProgress?.(message.message);
+      else if (message.type === 'failed') reject(errorOf(message.error));
+      else if (message.type === 'ready') {
+        worker.off('message', onMessage);
+        worker.off('error', reject);
+        worker.off('exit', onExit);
+        const { kernels, isa, threads: used, notice } = message;
+        resolve(new EngineThread(linkTo(worker), { kernels, isa, threads: used, notice }));
+      }
+    };
+    const onExit = (code: number) => reject(new BackendError(`the engine's thread ended at its start, code ${code}`));
+    worker.on('message', onMessage);
+    worker.once('error', reject);
+    worker.once('exit', onExit);
+  });
+}
+
+const linkTo = (worker: Worker): EngineLink => ({
+  post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
+  listen(receive, died) {
+    worker.on('message', receive);
+    worker.on('error', (error) => died(new BackendError(`the engine's thread failed: ${error.message}`)));
+    worker.on('exit', (code) => died(new BackendError(`the engine's thread ended with code ${code}`)));
+    worker.unref();
+  },
+  holdProcess: (held) => (held ? worker.ref() : worker.unref()),
+  end: () => worker.terminate(),
+});

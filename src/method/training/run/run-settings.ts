@@ -1,0 +1,54 @@
+/** The values of a recipe that a run reads, computed once. Each part of the loop takes only the values it needs. */
+import type { Price } from '../../../base/host.js';
+import type { TaskSource } from '../../../base/nouns.js';
+import type { Team } from '../../../teams/index.js';
+import type { OpenEstimator } from '../../advantage/define-estimator.js';
+import { estimatorOf, pricesOf, type Recipe, systemPromptOf } from '../../recipe/recipe.js';
+
+/** The source of the warm start's demonstrations. */
+export interface DemonstrationSource {
+  readonly sources: Readonly<Record<'train' | 'test', TaskSource>>;
+  /** The system prompt of each agent. */
+  readonly systemPrompts: Readonly<Record<string, string | undefined>>;
+}
+
+export interface RunSettings {
+  readonly team: Team;
+  readonly seed: number;
+  readonly training: Recipe['training'];
+  readonly evaluation: Recipe['evaluation'];
+  readonly agents: Recipe['agents'];
+  readonly estimator: OpenEstimator;
+  /** The most updates that may be made between the weights that play a step and those that learn from it. */
+  readonly staleness: number;
+  /** The price of each agent's tokens. Agents without a price are missing. */
+  readonly prices: Readonly<Record<string, Price>>;
+  readonly demonstrations: DemonstrationSource;
+  /** Whether policies learn from demonstrations first, each its own or all a common base. */
+  readonly warmStartShare: 'base' | 'policy' | undefined;
+}
+
+export function runSettings(recipe: Recipe): RunSettings {
+  const { team, seed, training, evaluation, agents, tasks, warmStart } = recipe;
+  return {
+    ...{ team, seed, training, evaluation, agents },
+    estimator: estimatorOf(recipe),
+    staleness: stalenessOf(recipe.rollout),
+    prices: pricesOf(recipe),
+    demonstrations: demonstrationsOf({ agents, team, tasks }),
+    warmStartShare: warmStart?.share,
+  };
+}
+
+/** The task sources and the system prompts, from which demonstrations are made. */
+export function demonstrationsOf({
+  agents,
+  team,
+  tasks,
+}: Pick<Recipe, 'agents' | 'team' | 'tasks'>): DemonstrationSource {
+  const prompts = Object.keys(agents).map((agent) => [agent, systemPromptOf({ agents, team }, agent)] as const);
+  return { sources: tasks, systemPrompts: Object.fromEntries(prompts) };
+}
+
+/** The most updates that may be made between the weights that play a step and those that learn from it. */
+export const stalenessOf = (rollout: Recipe['rollout']): number => rollout?.staleness ?? 0;
