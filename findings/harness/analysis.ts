@@ -98,7 +98,8 @@ export interface Comparison extends PairedInterval {
   readonly verdict: 'higher' | 'lower' | 'no difference shown' | 'so far';
 }
 
-/** A difference is claimed if the 95 % t interval over at least ten pairs excludes 0, and the exact p is at most .05. */
+/** A difference is claimed if the 95 % t interval over at least ten pairs excludes 0, and the exact p is at most .05.
+ * */
 export function compare(gains: readonly number[]): Comparison {
   const interval = pairedInterval(gains);
   const [low, high] = [interval.interval?.low ?? Number.NaN, interval.interval?.high ?? Number.NaN];

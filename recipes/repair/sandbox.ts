@@ -32,9 +32,9 @@ export function readRequest(text: string): ToolboxRequest {
 }
 
 /**
- * The number of tests of a request. In 4 of the 2,160 pairs of a request and a version a wrong command passes all three:
- * in the files of two `bottom` requests the first line equals the last (world.test.ts lists the pairs). They stay, because other
- * files would change every stored run.
+ * The number of tests of a request. In 4 of the 2,160 pairs of a request and a version a wrong command passes all
+ * three: in the files of two `bottom` requests the first line equals the last (world.test.ts lists the pairs). They
+ * stay, because other files would change every stored run.
  */
 const TESTS = 3;
 

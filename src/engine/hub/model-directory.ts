@@ -1,4 +1,5 @@
-/** The place of a model: a local directory or GGUF file of the user, or the model's directory in the cache of downloads. */
+/** The place of a model: a local directory or GGUF file of the user, or the model's directory in the cache of
+ * downloads. */
 import { readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CheckpointError, HubError } from '../../base/errors.js';
@@ -60,10 +61,10 @@ export async function findModel(
     throw new CheckpointError(`${model}: is a file that is no GGUF file, expected one or a directory with config.json`);
   }
   if (!looksLikePath(model) && (commit === undefined || isDigest(commit))) {
-    const found = await modelOnDisk(model, options.environment ?? process.env, commit);
-    if (found !== undefined) {
-      options.onProgress?.(`Taking ${model} as ${found.program} has it (${found.file}).`);
-      return { directory: found.file, ...(found.digest !== undefined && { commit: found.digest }) };
+    const local = await modelOnDisk(model, options.environment ?? process.env, commit);
+    if (local !== undefined) {
+      options.onProgress?.(`Taking ${model} as ${local.program} has it (${local.file}).`);
+      return { directory: local.file, ...(local.digest !== undefined && { commit: local.digest }) };
     }
     if (commit !== undefined)
       throw new CheckpointError(`${model}: Ollama no longer has the file ${commit}, which this run began with`);
@@ -73,7 +74,7 @@ export async function findModel(
   if (steps !== undefined) throw new CheckpointError(`${model}: there is no such directory; ${steps}`);
   if (named === undefined)
     throw new CheckpointError(
-      `${model}: expected a directory with config.json or a GGUF file, found none; nor is it a model that Ollama or LM Studio has (drmas doctor lists them), nor a name on a hub, org/name[@revision]`,
+      `${model}: expected a directory with config.json or a GGUF file, local none; nor is it a model that Ollama or LM Studio has (drmas doctor lists them), nor a name on a hub, org/name[@revision]`,
     );
   const id = { ...named, revision: commit ?? named.revision };
   const context: Context = {
@@ -118,7 +119,7 @@ async function onlyGguf(directory: string): Promise<string | undefined> {
     return undefined;
   const [only, ...more] = models;
   if (more.length > 0)
-    throw new CheckpointError(`${directory}: expected one GGUF file, found ${models.length}: ${models.join(', ')}`);
+    throw new CheckpointError(`${directory}: expected one GGUF file, local ${models.length}: ${models.join(', ')}`);
   return only && join(directory, only);
 }
 
@@ -206,7 +207,7 @@ async function download(
 
 function lacks(id: ModelId, missing: string, there: ReadonlySet<string>): HubError {
   const other = [...there].find((name) => /\.(?:bin|pt|pth|gguf|h5|msgpack)$/.test(name));
-  const hint = missing.endsWith('.safetensors') && other ? ` (found ${other}; only safetensors are read)` : '';
+  const hint = missing.endsWith('.safetensors') && other ? ` (local ${other}; only safetensors are read)` : '';
   return new HubError('missing', `${formatModelId(id)} has no ${missing}${hint}`);
 }
 

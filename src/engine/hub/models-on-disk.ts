@@ -32,9 +32,9 @@ export async function modelsOnDisk(environment: NodeJS.ProcessEnv): Promise<Mode
     ? [environment.OLLAMA_MODELS]
     : [join(home, '.ollama', 'models'), '/usr/share/ollama/.ollama/models'];
   const studio = [join(home, '.lmstudio', 'models'), join(home, '.cache', 'lm-studio', 'models')];
-  const found = [...(await Promise.all(ollama.map(ofOllama))), ...(await Promise.all(studio.map(ofStudio)))];
+  const models = [...(await Promise.all(ollama.map(ofOllama))), ...(await Promise.all(studio.map(ofStudio)))];
   const byName = new Map<string, ModelOnDisk>();
-  for (const model of found.flat()) if (!byName.has(model.name)) byName.set(model.name, model);
+  for (const model of models.flat()) if (!byName.has(model.name)) byName.set(model.name, model);
   return [...byName.values()];
 }
 

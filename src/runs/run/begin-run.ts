@@ -35,7 +35,9 @@ export interface StartedRun {
 
 /** Opens a run, logs its first events and gives its policies the warm start. */
 export async function beginRun({ recipe, tasks, log, host, openBackend }: RunRequest): Promise<StartedRun> {
-  const run = await openLogged(recipe, tasks, host, { log, openBackend });
+  const preparing = preparingHost(host, log);
+  const run = await openRun(recipe, tasks, preparing.host, { openBackend });
+  preparing.opened();
   try {
     logStart(recipe.name, run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
@@ -48,21 +50,19 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   }
 }
 
-/** Opens a run. The log keeps the messages until it is open, for those who watch the run from elsewhere. */
-async function openLogged(
-  recipe: Recipe,
-  tasks: Tasks,
-  host: Host,
-  { log, openBackend }: Pick<RunRequest, 'log' | 'openBackend'>,
-): Promise<OpenRun> {
+/** A host whose messages the log keeps too, for those who watch the run from elsewhere, until `opened` is called. */
+function preparingHost(host: Host, log: RunDirectory): { readonly host: Host; readonly opened: () => void } {
   let opening = true;
   const notify = (message: string) => {
     if (opening) log.emit({ type: 'preparing', message });
     host.notify(message);
   };
-  const run = await openRun(recipe, tasks, { ...host, notify }, { openBackend });
-  opening = false;
-  return run;
+  return {
+    host: { ...host, notify },
+    opened: () => {
+      opening = false;
+    },
+  };
 }
 
 /** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */

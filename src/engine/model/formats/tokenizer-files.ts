@@ -16,8 +16,8 @@ const DRMAS_TOKENIZER = 'drmas_tokenizer.json';
 const TEMPLATE = 'chat_template.jinja';
 
 /**
- * Reads the tokenizer of a model's directory or GGUF file. In a directory, the ids that end a text come from generation_config.json, else from
- * config.json, else from the tokenizer.
+ * Reads the tokenizer of a model's directory or GGUF file. In a directory, the ids that end a text come from
+ * generation_config.json, else from config.json, else from the tokenizer.
  * @param ownTemplate A chat template in place of the directory's: its text, or the name of one that ships
  * @throws CheckpointError when files are missing or unreadable; TokenizerError when their contents cannot be used, or
  *   the template ends messages with a token that the vocabulary lacks.

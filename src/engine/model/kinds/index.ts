@@ -23,8 +23,8 @@ export const kindOfType = (type: unknown): Kind | undefined =>
 /** Whether a model is neither a decoder nor an adapter on one. */
 export const isOtherModel = (model: ModelSpec): model is OtherModelSpec => kindOfType(model.type) !== undefined;
 
-/** The kind of a model that is no decoder. */
-export const modelKindOf = ({ type }: OtherModelSpec): Kind => kindOfType(type) as Kind; // the schema has no other types
+/** The kind of a model that is no decoder. The schema admits no other types. */
+export const modelKindOf = ({ type }: OtherModelSpec): Kind => kindOfType(type) as Kind;
 
 /** Fills in the defaults of a model. */
 export function completeModel(input: ModelInput): ModelSpec {

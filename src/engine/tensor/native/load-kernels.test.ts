@@ -84,7 +84,7 @@ async function script(content: string): Promise<string> {
   return path;
 }
 
-/** A compiler that notes each file that it makes when it begins and ends. `before` runs first, with the file in $out. */
+/** A compiler that notes when it begins and ends a file. `before` runs first, with the name of the file in $out. */
 async function notingCompiler(before = '') {
   const notes = join(root, `notes ${count++}`);
   await writeFile(notes, '');

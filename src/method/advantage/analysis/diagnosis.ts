@@ -77,9 +77,9 @@ export function sharesMean({ rule }: Pick<OpenEstimator, 'rule'>): boolean {
 
 /**
  * Advice about an agent that an estimator with a shared mean inflates by more than 2, or that gets less than half of
- * its squared scores from its own rewards. Undefined for other agents. The advice says "may" and names both numbers: the
- * first limit, the factor of Lemma 4.2, missed most gains of docs/findings.md, and the second limit was made from those
- * results and has not been tested on others.
+ * its squared scores from its own rewards. Undefined for other agents. The advice says "may" and names both numbers:
+ * the first limit, the factor of Lemma 4.2, missed most gains of docs/findings.md, and the second limit was made from
+ * those results and has not been tested on others.
  */
 export function inflationAdvice(
   agent: string,
@@ -94,9 +94,9 @@ export function inflationAdvice(
       ? ` It is called ${significant(turns)} times in a group of ${groupSize}: a larger training.groupSize gives it more turns to be compared with.`
       : '';
   const known = diagnosis.ownShare !== undefined && ownShare >= NEARLY_ALL_OWN;
-  const own = known ? ` ${percent(ownShare, 0)} of its learning signal comes from its own rewards.` : '';
+  const signal = known ? ` ${percent(ownShare, 0)} of its learning signal comes from its own rewards.` : '';
   return {
-    says: `${explainInflation(agent, diagnosis)}${own} ${type} judges it by the rewards of the others.`,
+    says: `${explainInflation(agent, diagnosis)}${signal} ${type} judges it by the rewards of the others.`,
     remedy: `advantage.type=drmas (or drmas-mean), which measures every agent by its own turns, may help; drmas ablate compares them.${larger}`,
   };
 }

@@ -34,8 +34,8 @@ describe('groups by outcome', () => {
     const successes = [[0, 0], [1, 0.5], [0.4], []];
     const outcome = columnOf(groups, (value) => value);
     const success = columnOf(successes, (value) => value);
-    const found = groupOutcomes(groups.length, { outcome, success, reward: outcome });
-    expect(found.map(({ right }) => right)).toEqual([false, true, false, false]);
+    const outcomes = groupOutcomes(groups.length, { outcome, success, reward: outcome });
+    expect(outcomes.map(({ right }) => right)).toEqual([false, true, false, false]);
   });
 
   it('ignore differences by rounding, and count once as right or wrong unless they are mixed', () => {

@@ -199,12 +199,12 @@ function distinctIds() {
   return (id: string | undefined, source: unknown, where: Where): string | undefined => {
     if (id === undefined) return undefined;
     const isOthers = typeof source === 'string' && owners.has(id) && owners.get(id) !== source;
-    const own = isOthers ? `${source}/${id}` : id;
-    const before = places.get(own);
-    if (before !== undefined) throw new TaskError(`the id '${own}' is already used in ${placeText(before)}`, where);
-    places.set(own, where);
+    const unique = isOthers ? `${source}/${id}` : id;
+    const before = places.get(unique);
+    if (before !== undefined) throw new TaskError(`the id '${unique}' is already used in ${placeText(before)}`, where);
+    places.set(unique, where);
     if (!isOthers) owners.set(id, source);
-    return own;
+    return unique;
   };
 }
 

@@ -71,10 +71,10 @@ class Transient extends Error {}
 
 /**
  * A retriever on a server with the protocol of Search-R1 (Jin et al. 2025) or of the Dr. MAS paper's code: `POST
- * /retrieve` with `{ queries, query, topk, return_scores }` returns `{ result }`, the documents for each query, best first.
- * Search-R1's server reads `queries`, the paper's server `query`; each ignores the other field. drmas retries requests that time
- * out, reach no server, or get status 429 or 5xx. After the last attempt, and for any other reply, the search and its
- * episode fail. They also fail if the server redirects a query, or replies with more than 16 MB.
+ * /retrieve` with `{ queries, query, topk, return_scores }` returns `{ result }`, the documents for each query, best
+ * first. Search-R1's server reads `queries`, the paper's server `query`; each ignores the other field. drmas retries
+ * requests that time out, reach no server, or get status 429 or 5xx. After the last attempt, and for any other reply,
+ * the search and its episode fail. They also fail if the server redirects a query, or replies with more than 16 MB.
  *
  * @throws ArgumentError naming the option that is wrong.
  *

@@ -1,6 +1,6 @@
 /**
- * Writes GGUF files of float32 tensors (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of typed pairs of
- * key and value, the tensors' names, sizes and offsets, then their data, each aligned to 32 bytes.
+ * Writes GGUF files of float32 tensors (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of typed
+ * pairs of key and value, the tensors' names, sizes and offsets, then their data, each aligned to 32 bytes.
  */
 import type { TensorShape } from '../tensor.js';
 

@@ -1,4 +1,5 @@
-/** Reads the header of a GGUF file: typed pairs of key and value, then the tensors' names, shapes, formats and places. */
+/** Reads the header of a GGUF file: typed pairs of key and value, then the tensors' names, shapes, formats and places.
+ * */
 import { CheckpointError } from '../../../../base/errors.js';
 import { excerpt, type Files } from '../../../../base/host.js';
 import { rowLength } from '../tensor.js';

@@ -24,8 +24,8 @@ describe("the factors of Llama 3's positions", () => {
       fc.property(anyScaling, fc.constantFrom(8, 32, 64, 128), (ropeScaling, headDim) => {
         const sized = { ...config, headDim };
         const factors = ropeFactors({ ...sized, ropeScaling });
-        const found = llama3Scaling(factors, sized, 'f');
-        const again = found === undefined ? factors.map(() => 1) : ropeFactors({ ...sized, ropeScaling: found });
+        const scaling = llama3Scaling(factors, sized, 'f');
+        const again = scaling === undefined ? factors.map(() => 1) : ropeFactors({ ...sized, ropeScaling: scaling });
         for (const [i, factor] of factors.entries())
           expect(Math.abs((again[i] as number) / factor - 1)).toBeLessThan(1e-5);
       }),

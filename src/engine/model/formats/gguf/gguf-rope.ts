@@ -38,8 +38,8 @@ export function llama3Scaling(factors: Float32Array, config: DecoderConfig, file
   const scaling = { type: 'llama3', factor, ...PUBLISHED } as const;
   const fits: Llama3[] = [scaling];
   if (factor > 1) fits.push(...fitted(factors, frequencies, factor).map((fit) => ({ ...scaling, ...fit })));
-  const found = fits.find((fit) => ropeFactors({ ...config, ropeScaling: fit }).every((x, i) => near(x, factors[i])));
-  if (found !== undefined) return found;
+  const fit = fits.find((fit) => ropeFactors({ ...config, ropeScaling: fit }).every((x, i) => near(x, factors[i])));
+  if (fit !== undefined) return fit;
   throw new CheckpointError(`${file}: tensor "${ROPE_FACTORS}" stretches positions by another rule than Llama 3's`);
 }
 
