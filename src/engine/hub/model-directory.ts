@@ -74,7 +74,7 @@ export async function findModel(
   if (steps !== undefined) throw new CheckpointError(`${model}: there is no such directory; ${steps}`);
   if (named === undefined)
     throw new CheckpointError(
-      `${model}: expected a directory with config.json or a GGUF file, local none; nor is it a model that Ollama or LM Studio has (drmas doctor lists them), nor a name on a hub, org/name[@revision]`,
+      `${model}: expected a directory with config.json or a GGUF file, found none; nor is it a model that Ollama or LM Studio has (drmas doctor lists them), nor a name on a hub, org/name[@revision]`,
     );
   const id = { ...named, revision: commit ?? named.revision };
   const context: Context = {
@@ -119,7 +119,7 @@ async function onlyGguf(directory: string): Promise<string | undefined> {
     return undefined;
   const [only, ...more] = models;
   if (more.length > 0)
-    throw new CheckpointError(`${directory}: expected one GGUF file, local ${models.length}: ${models.join(', ')}`);
+    throw new CheckpointError(`${directory}: expected one GGUF file, found ${models.length}: ${models.join(', ')}`);
   return only && join(directory, only);
 }
 
@@ -207,7 +207,7 @@ async function download(
 
 function lacks(id: ModelId, missing: string, there: ReadonlySet<string>): HubError {
   const other = [...there].find((name) => /\.(?:bin|pt|pth|gguf|h5|msgpack)$/.test(name));
-  const hint = missing.endsWith('.safetensors') && other ? ` (local ${other}; only safetensors are read)` : '';
+  const hint = missing.endsWith('.safetensors') && other ? ` (found ${other}; only safetensors are read)` : '';
   return new HubError('missing', `${formatModelId(id)} has no ${missing}${hint}`);
 }
 
