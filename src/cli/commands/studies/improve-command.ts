@@ -45,9 +45,9 @@ export const improve = defineCommand({
     'drmas improve runs/math-prompts-20260131-094501 --proposals 16',
     'drmas train my-team.ts --set @runs/math-prompts-20260131-094501/prompts.json',
   ],
-  async run(context, [source], { prompts: _, dryRun = false, json: asJson = false, ...options }) {
-    const { threads: count, ...wishes } = withDevice(options);
-    const request = await requestImprovement(source, wishes);
+  async run(context, [source], { prompts: _, dryRun = false, json: asJson = false, model, ...options }) {
+    const { threads: count, ...wishes } = withDevice(options); // `--model` names the server's model here
+    const request = await requestImprovement(source, { ...wishes, model });
     const { width, ...screen } = screenOf(context.stdout, context.environment);
     const status = new StatusLines({ width, ...screen });
     const print = (value: object) => void context.stdout.write(`${jsonText(value)}\n`);
