@@ -199,10 +199,10 @@ describe('what a backend of a policy cannot do', () => {
   });
 
   it('is a warm start of one base, which would have to be copied from engine to engine', async () => {
-    expect(await refusal([], { warmStart: { steps: 2, batch: 2 } })).toMatch(
+    expect(await refusal([], { warmStart: { steps: 2, batch: 2, share: 'base' } })).toMatch(
       /^warmStart.share: weights cannot be copied between backends, .*solver, verifier.*expected 'policy'/,
     );
-    expect(await refusal([], { warmStart: { steps: 2, batch: 2, share: 'policy' } })).toBe('nothing');
+    expect(await refusal([], { warmStart: { steps: 2, batch: 2 } })).toBe('nothing'); // adapters get one each
   });
 
   it('is no secret, and is one for all agents that share the policy', () => {

@@ -157,7 +157,7 @@ describe('export', () => {
       'drmas_adapter.json',
     ]);
     expect(out).toContain(`base = AutoModelForCausalLM.from_pretrained("${join(apart, 'base')}")`);
-    expect(out).toContain(`--lora-modules solver="${apart}"`);
+    expect(out).toContain(`--lora-modules solver=${apart}`);
     expect(await drmas([...words, whole])).toMatchObject({ code: 0, err: '' });
     expect(await readdir(whole)).toContain('generation_config.json');
 
