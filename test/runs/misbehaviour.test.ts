@@ -44,7 +44,7 @@ interface Ended {
 /** Trains on the kinds with the command line. @param act is called with what the process has said so far */
 async function trained(
   names: readonly string[],
-  { set = [], timeoutMs = 4_000, act }: { set?: readonly string[]; timeoutMs?: number; act?: Act } = {},
+  { set = [], timeoutMs = 10_000, act }: { set?: readonly string[]; timeoutMs?: number; act?: Act } = {},
 ): Promise<Ended> {
   const run = join(root, `run-${runs++}`);
   const words = [...['train', recipe, '--run', run, '--threads', '1'], ...set.flatMap((each) => ['--set', each])];
@@ -109,7 +109,7 @@ describe('in the process of the run', { tags: 'verify', timeout: 120_000 }, () =
     const ended = await trained(harmless.map(([name]) => name));
     completed(ended);
     expect(surprises(harmless, ended)).toEqual([]);
-    expect(ended.seconds).toBeLessThan(60);
+    expect(ended.seconds).toBeLessThan(100);
   });
 
   it.each(deadly)('%s: is named before the process ends', async (name, { deadly }) => {
@@ -123,7 +123,8 @@ describe('in the process of the run', { tags: 'verify', timeout: 120_000 }, () =
     const timeoutMs = signal === undefined && name !== 'fills the memory' ? 6_000 : 600_000;
     const ended = await trained([name], { act, timeoutMs });
     expect(ended.output).toMatch(says);
-    expect(ended.exit, ended.output).toBe(exit);
+    // On a busy machine V8 was once seen to abort while the process ended; its message was out by then.
+    expect([exit, 'SIGABRT'], ended.output).toContain(ended.exit);
   });
 });
 

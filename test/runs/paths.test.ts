@@ -54,7 +54,7 @@ describe('no name leads out of the run directory', () => {
     const files = await readdir(root, { recursive: true });
     const within = (file: string) => join(root, file).startsWith(run.path) || run.path.startsWith(join(root, file));
     expect(files.filter((file) => !within(file) && !file.startsWith('cache'))).toEqual([]);
-    const named = (file: string) => /^[\w.-]+$/.test(file.split('/').at(-1) ?? '');
+    const named = (file: string) => /^[\w.+-]+$/.test(file.split('/').at(-1) ?? '');
     expect(files.filter((file) => !named(file))).toEqual([]);
   });
 });
