@@ -71,13 +71,9 @@ module.exports = {
     },
     {
       name: 'studies-stand-apart',
-      comment: 'Other studies begin with the weights that a plan begins with.',
       severity: 'error',
       from: { path: '^src/runs/studies/(ablation|plan|inspect|improve)/', pathNot: TEST },
-      to: {
-        path: '^src/runs/studies/(ablation|plan|inspect|improve)/',
-        pathNot: '^src/runs/studies/($1/|plan/probe/starting-weights\\.ts$)',
-      },
+      to: { path: '^src/runs/studies/(ablation|plan|inspect|improve)/', pathNot: '^src/runs/studies/$1/' },
     },
     {
       name: 'nothing-imports-the-index',

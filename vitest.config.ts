@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { filesOfGroup, GROUPS } from './test/groups.js';
+import { recording } from './test/support/integrations.js';
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -27,7 +28,7 @@ export const base = defineConfig({
   },
   test: {
     tags: [{ name: 'verify', description: 'a slow test: `npm run verify` runs it, `npm test` does not' }],
-    setupFiles: ['./test/support/no-open-episodes.ts', './test/support/seeded-properties.ts'],
+    setupFiles: ['./test/support/setup.ts'],
     globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts', './test/build-dashboard.ts'],
     // Files share their worker's modules: loading them anew for each file takes half of all processor time. If a file
     // changes its process, for example an environment variable, it undoes the change.
@@ -49,6 +50,7 @@ export default defineConfig(({ mode }) => {
     ...base,
     test: {
       ...base.test,
+      ...recording(),
       include: group === 'verify' ? filesOfGroup('verify', root) : ['**/*.test.ts'],
       exclude: ['**/{node_modules,.git,dist,templates}/**', ...(group === 'test' ? slowFiles : [])],
       ...(group === 'all' ? {} : { tagsFilter: [group === 'verify' ? 'verify' : '!verify'] }),

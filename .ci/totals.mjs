@@ -30,9 +30,12 @@ for (const name of existsSync(join(folder, 'results')) ? readdirSync(join(folder
       const key = JSON.stringify([suite, file, test.fullName, nth]);
       const status = RANK.includes(test.status) ? test.status : 'pending';
       if (RANK.indexOf(status) >= RANK.indexOf(tests.get(key) ?? 'pending')) tests.set(key, status);
+      const reasons = test.failureMessages?.join('\n') ?? '';
+      if (status === 'passed' && reasons !== '')
+        console.log(`passed at its second try: ${file} > ${test.fullName}\n${reasons}`);
       if (status !== 'failed') continue;
       broken.add(part);
-      console.log(`failed: ${file} > ${test.fullName}\n${test.failureMessages.join('\n')}`);
+      console.log(`failed: ${file} > ${test.fullName}\n${reasons}`);
     }
   }
 }

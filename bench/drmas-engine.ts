@@ -11,7 +11,7 @@ import type { BaseSpec } from '../src/engine/contract/weights-spec.js';
 import type { EmbeddedBackend } from '../src/engine/embedded/embedded-backend.js';
 import type { EmbeddedPolicy } from '../src/engine/embedded/embedded-policy.js';
 import { startEmbedded } from '../src/engine/embedded/start-embedded.js';
-import type { ForwardBackwardOptions } from '../src/engine/loss/objective/objective-options.js';
+import type { ForwardBackwardOptions } from '../src/engine/loss/objective/objective-sums.js';
 import { createTokenizer } from '../src/engine/model/tokenizers/create-tokenizer.js';
 import { writeCheckpoint } from './checkpoint.js';
 import { drmasIn } from './results.js';

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
 import { duration } from '../src/base/core/format.js';
+import { creditbench } from './creditbench/command.js';
+import { fillCreditbench, readCells } from './creditbench/page.js';
 import { type Job, jobName, jobsOf, type Part, type Question } from './harness/declaration.js';
 import { figuresOf, fillMarked, fillPage } from './harness/page.js';
 import { youngPlans } from './harness/plan-dates.js';
@@ -17,15 +19,24 @@ import { primaries, questions, wrongRates } from './questions/index.js';
 const RESULTS = join(root, 'findings/results');
 const FIGURES = join(root, 'docs/findings/figures');
 const PAGE = join(root, 'docs/findings.md');
+const CREDITBENCH = join(root, 'docs/creditbench.md');
 const TEMPLATE = join(root, 'findings/page.template');
 const PLANS = 'findings/plans';
 /** Pages that quote findings between `<!-- finding: TOKENS -->` and `<!-- end -->`. */
-const QUOTING = ['README.md', 'docs/getting-started.md'].map((name) => join(root, name));
+const QUOTING = [
+  'README.md',
+  'docs/getting-started.md',
+  'docs/neighbours.md',
+  'docs/paper.md',
+  'docs/real-models.md',
+  'docs/the-paper.md',
+].map((name) => join(root, name));
 
 const usage = `npm run findings -- [question or part]... [options]
 
   Runs what has no result yet, then writes docs/findings.md and its figures. Interrupt it at any time: a finished
   result is never run again. Without a name: ${questions.map(({ id }) => id).join(', ')}, in this order.
+  npm run findings -- creditbench --help shows the benchmark of docs/creditbench.md.
 
   --list             what there is, and how much of it is done; runs nothing
   --jobs N           runs at once, one thread each (default: 1)
@@ -39,6 +50,8 @@ const usage = `npm run findings -- [question or part]... [options]
 `;
 
 async function main(): Promise<number> {
+  const [first, ...rest] = process.argv.slice(2);
+  if (first === 'creditbench') return creditbench(rest);
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -142,7 +155,8 @@ async function pageFiles(results: Results): Promise<Map<string, string>> {
   const text = filled(await readFile(TEMPLATE, 'utf8'));
   const figures = [...figuresOf(questions, results)].map(([name, svg]) => [join(FIGURES, name), svg] as const);
   const quoting = QUOTING.map(async (path) => [path, fillMarked(await readFile(path, 'utf8'), filled)] as const);
-  return new Map([[PAGE, text], ...figures, ...(await Promise.all(quoting))]);
+  const benchmark = fillCreditbench(await readFile(CREDITBENCH, 'utf8'), await readCells(root));
+  return new Map([[PAGE, text], [CREDITBENCH, benchmark], ...figures, ...(await Promise.all(quoting))]);
 }
 
 /** The figures that lie there and that no result makes any more. */

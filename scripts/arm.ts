@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Isa } from '../src/engine/tensor/native/kernel-set.js';
 import { kernelFlags } from '../src/engine/tensor/native/units.js';
-import { everyKernelSources } from './support/every-kernel.js';
+import { everyKernelSources } from './support/run-program.js';
 
 const ARM = 'aarch64-linux-gnu-g++';
 const EMULATOR = 'qemu-aarch64';

@@ -28,7 +28,15 @@ interface Step {
   readonly minutes: number;
 }
 
-const vitest = (...words: string[]) => ['vitest', 'run', '--config', 'test/gpu/vitest.config.ts', ...words];
+const vitest = (...words: string[]) => [
+  'vitest',
+  'run',
+  '--config',
+  'test/suites.config.ts',
+  '--mode',
+  'gpu',
+  ...words,
+];
 const stepsOf = (shapes: string, peers: boolean): Readonly<Record<string, Step>> => ({
   doctor: { title: 'This machine', words: ['tsx', 'src/cli/main.ts', 'doctor'], minutes: 5 },
   tests: {

@@ -12,7 +12,7 @@ import { cacheDirectory } from '../src/base/platform/cache-directory.js';
 import { checksum, shippedSources, sourceHash } from '../src/engine/tensor/native/build.js';
 import { PREBUILT_MANIFEST, type PrebuiltManifest, prebuiltDirectory } from '../src/engine/tensor/native/prebuilt.js';
 import { kernelFlags, nodeHeaders, unitsFor } from '../src/engine/tensor/native/units.js';
-import { everyKernelSources } from './support/every-kernel.js';
+import { everyKernelSources } from './support/run-program.js';
 
 const ZIG_VERSION = '0.17.0';
 

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { kernelFlags } from '../src/engine/tensor/native/units.js';
 import { compileTestedSets } from '../test/support/tested-sets.js';
-import { everyKernelSources } from './support/every-kernel.js';
+import { everyKernelSources } from './support/run-program.js';
 
 const GXX = 'g++';
 /** A test takes ten times as long with sanitizers, and more where other programs run. */

@@ -16,8 +16,8 @@ it('runs the slow tests without a name, and named checks in order', () => {
   expect(started(['s3', 'queue-rate', '--reporter=dot'])).toEqual({
     code: 0,
     commands: [
-      'vitest run --config test/s3/vitest.config.ts',
-      'DRMAS_TEST_EPISODES=10000 vitest run --config test/queue/vitest.config.ts -t 3.2 times --reporter=dot',
+      'vitest run --config test/suites.config.ts --mode s3',
+      'DRMAS_TEST_EPISODES=10000 vitest run --config test/suites.config.ts --mode queue -t 3.2 times --reporter=dot',
     ],
   });
 });

@@ -17,7 +17,7 @@ interface Check {
 }
 
 const suite = (folder: string, ...words: string[]) => [
-  ...['vitest', 'run', '--config', `test/${folder}/vitest.config.ts`],
+  ...['vitest', 'run', '--config', 'test/suites.config.ts', '--mode', folder],
   ...words,
 ];
 const WITHOUT_SLOW_GPU = ['--exclude', 'test/gpu/contract.gpu.ts', '--exclude', 'test/gpu/*run.gpu.ts'];
@@ -55,6 +55,7 @@ export const checks: Readonly<Record<string, Check>> = {
     words: suite('bundlers'),
     build: true,
   },
+  evals: { does: 'Inspect and promptfoo evaluate a served agent', words: suite('evals') },
   exports: { does: 'exported models in transformers and llama.cpp', words: suite('exports') },
   real: { does: 'a real model in GGUF beside transformers and llama.cpp', words: suite('real') },
   servers: {
@@ -62,6 +63,7 @@ export const checks: Readonly<Record<string, Check>> = {
     words: suite('servers'),
   },
   gateway: { does: 'agents in Python and in a shell script over the gateway', words: suite('gateway') },
+  openworld: { does: 'environments of openenv and seats of verifiers, with their packages', words: suite('openworld') },
   samplers: { does: 'a team that vLLM or SGLang samples', words: suite('samplers') },
   tinker: { does: 'the official Tinker client on the server of drmas', words: suite('tinker-sdk') },
   remote: { does: "SkyRL's Tinker server", words: suite('remote') },

@@ -32,6 +32,9 @@ export { checkpoint, choiceTable, lora, type ModelInput, tinyDecoder } from './e
 export { defineEstimator, filterGroups } from './method/advantage.js';
 export type { Plugin, Recipe } from './method/recipe.js';
 export { defineRecipe, frozen, type RecipeDefinition, type RecipeInput } from './method/recipe.js';
+
+import './gateway/index.js'; // its adapters add their connections to the types of agents
+
 export { type Estimator, estimateAdvantages } from './runs/composition.js';
 export {
   type EvaluateOptions,

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
@@ -29,9 +29,6 @@ const workers = [
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const outdir = await mkdtemp(join(tmpdir(), 'drmas-workers-'));
-  // A thread of a test imports no TypeScript: a loss of the package is imported from its compiled file.
-  const [from, to] = [sources, outdir].map((folder) => JSON.stringify(pathToFileURL(folder).href));
-  const compiledUrl = `url.startsWith(${from}) ? url.replace(${from}, ${to}).replace(/ts$/, 'mjs') : url`;
   const compile = async () => {
     await build({
       entryPoints: workers.map((worker) => join(sources, worker)),
@@ -42,18 +39,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
       external: ['tsx'], // no thread of a test loads TypeScript
       platform: 'node',
       format: 'esm',
-      sourcemap: 'inline',
-      plugins: [
-        {
-          name: 'every module knows where its source lies',
-          setup: ({ onLoad }) =>
-            onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-              const url = JSON.stringify(pathToFileURL(path).href);
-              const contents = (await readFile(path, 'utf8')).replaceAll('import.meta.url', url);
-              return { loader: 'ts', contents: contents.replace('import(url)', `import(${compiledUrl})`) };
-            }),
-        },
-      ],
+      sourcemap: 'linked',
+      plugins: [ourModules(outdir)],
     });
   };
   await compile();
@@ -61,3 +48,33 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('compiledWorkers', outdir);
   return () => rm(outdir, { recursive: true, force: true });
 }
+
+/**
+ * Keeps the compiled files small, because each of the hundreds of threads reads its file anew: no module of ours does
+ * work when it is imported, so esbuild drops modules that a thread does not need; and it keeps only the parts of zod that are named.
+ * Every module knows where its source lies.
+ */
+function ourModules(outdir: string): Plugin {
+  // A thread of a test imports no TypeScript: a loss of the package is imported from its compiled file.
+  const [from, to] = [sources, outdir].map((folder) => JSON.stringify(pathToFileURL(folder).href));
+  const compiledUrl = `url.startsWith(${from}) ? url.replace(${from}, ${to}).replace(/ts$/, 'mjs') : url`;
+  return {
+    name: 'our modules',
+    setup: ({ onLoad, onResolve, resolve }) => {
+      onResolve({ filter: /^\./ }, async ({ path, pluginData, ...importer }) => {
+        if (pluginData === resolving || importer.importer.includes('node_modules')) return undefined;
+        return { ...(await resolve(path, { ...importer, pluginData: resolving })), sideEffects: false };
+      });
+      onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+        const contents = (await readFile(path, 'utf8'))
+          .replace(/^import \{ z \} from 'zod';$/m, "import * as z from 'zod';")
+          .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
+          .replace('import(url)', `import(${compiledUrl})`);
+        return { loader: 'ts', contents };
+      });
+    },
+  };
+}
+
+/** Marks a path that esbuild itself resolves. */
+const resolving = Symbol('resolving');

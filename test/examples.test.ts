@@ -1,23 +1,40 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import aiSdk from '../examples/ai-sdk/recipe.js';
 import concurrentCalls from '../examples/concurrent-calls.js';
+import judge from '../examples/judge.js';
+import keepBest from '../examples/keep-best.js';
+import mcp from '../examples/mcp/recipe.js';
 import mixture from '../examples/mixture.js';
 import ownTeam from '../examples/own-team.js';
 import perAgentRewards from '../examples/per-agent-rewards.js';
 import perTurnRewards from '../examples/per-turn-rewards.js';
+import rankedDrafts, { team as rankedTeam } from '../examples/ranked-drafts.js';
+import slowTools from '../examples/slow-tools.js';
 import toolLoop from '../examples/tool-loop.js';
+import userSimulator from '../examples/user-simulator.js';
 import withATool from '../examples/with-a-tool.js';
 import type { Episode } from '../src/base/core/episode.js';
 import type { RecipeDefinition } from '../src/method/recipe/define.js';
 import { resolveRecipe } from '../src/runs/composition/resolve-recipe.js';
+import { playScripted } from '../src/runs/testing/play-scripted.js';
+import { chatServer, say } from './support/chat-server.js';
 import { eventsOf, temporaryRoot, trainTiny } from './support/tiny-run.js';
 
 const root = temporaryRoot();
 
+const runs = new Map<RecipeDefinition, ReturnType<typeof trainAnew>>();
+
+/** The run of `trainAnew` without more overrides, which several tests look at. */
+function train(definition: RecipeDefinition) {
+  const run = runs.get(definition) ?? trainAnew(definition);
+  runs.set(definition, run);
+  return run;
+}
+
 /** A few steps with a model that is smaller still: every part of the example runs, nothing is learnt. */
-async function train(definition: RecipeDefinition, more: readonly string[] = []) {
+async function trainAnew(definition: RecipeDefinition, more: readonly string[] = []) {
   const overrides = [
     ...Object.keys(resolveRecipe(definition).policies).flatMap((policy) => [
       `policies.${policy}.model.width=12`,
@@ -46,8 +63,10 @@ const examples: Record<string, RecipeDefinition> = {
   concurrentCalls,
   perAgentRewards,
   perTurnRewards,
+  rankedDrafts,
   withATool,
   toolLoop,
+  userSimulator,
 };
 
 const directory = join(import.meta.dirname, '../examples');
@@ -67,7 +86,7 @@ describe('the examples of teams', () => {
   it('are short enough to be read at once', () => {
     const files = readdirSync(directory).filter((name) => name.endsWith('.ts'));
     const teams = files.filter((name) => readFileSync(join(directory, name), 'utf8').includes('defineTeam('));
-    expect(teams.length).toBe(Object.keys(examples).length);
+    expect(teams.length).toBe([...Object.keys(examples), 'judge'].length);
     for (const name of teams) expect(linesOf(name), name).toBeLessThanOrEqual(60);
   });
 });
@@ -97,15 +116,65 @@ describe('the program written with AI SDK', () => {
 });
 
 describe('what they show', () => {
+  it('rewards by rank, in a group of any size', async () => {
+    const { score } = await playScripted(rankedTeam, { question: '1+1', answer: '2' }, { solver: ['\\boxed{2}'] });
+    expect([score.team, score.success]).toEqual([0, 1]);
+    const { episodes } = await train(rankedDrafts);
+    for (const task of new Set(episodes.map((episode) => episode.task.id))) {
+      const rewards = episodes.filter((episode) => episode.task.id === task).map((episode) => episode.score.team);
+      expect(rewards.reduce((sum, reward) => sum + reward, 0)).toBeCloseTo(rewards.length / 2, 9);
+    }
+  });
+
   it('a source without weight, which is tested and not trained on', async () => {
     const heads = ['solver', 'verifier'].map((policy) => `policies.${policy}.model.heads=3`);
-    const { events } = await train(mixture, [...heads, 'tasks.train.weights=[0,1]']);
+    const { events } = await trainAnew(mixture, [...heads, 'tasks.train.weights=[0,1]']);
     for (const event of events) if (event.type === 'step') expect(Object.keys(event.levels ?? {})).toEqual(['long']);
     const tested = events.flatMap((event) => (event.type === 'evaluation' ? [event.slices?.benchmark ?? {}] : []));
     expect(tested.map((slices) => Object.keys(slices).sort())).toEqual([
       ['long', 'short'],
       ['long', 'short'],
     ]);
+  });
+
+  it('a judge on a server, whose grades are the rewards', async () => {
+    const { requests, url } = await chatServer((_, response, i) => say(response, i % 2 === 0 ? '9' : 'I say 3'));
+    vi.stubEnv('JUDGE_URL', url).stubEnv('JUDGE_MODEL', 'some-model').stubEnv('OPENAI_API_KEY', 'none');
+    // The query makes it a module of its own, which reads the environment again.
+    const { default: hosted } = (await import(`${join(directory, 'judge.ts')}?hosted`)) as {
+      default: RecipeDefinition;
+    };
+    vi.unstubAllEnvs();
+    const { episodes } = await train(hosted);
+    expect(requests.every(({ body }) => body.model === 'some-model')).toBe(true);
+    const whole = episodes.filter(({ failure }) => failure === undefined);
+    expect(whole.length).toBeGreaterThan(0);
+    for (const { score, turns } of whole) {
+      expect(score.team).toBe(1);
+      expect(turns.at(-1)).toMatchObject({ agent: 'judge', judging: true });
+    }
+  });
+
+  it('a judge that is a small model of this machine: the clerk learns what it likes', { tags: 'verify' }, async () => {
+    const run = await trainTiny(root, resolveRecipe(judge, { overrides: [] }));
+    const scores = (await eventsOf(run)).flatMap((event) => (event.type === 'evaluation' ? [event.averageAtK] : []));
+    expect(scores.at(-1)).toBeGreaterThan((scores[0] ?? 1) + 0.3);
+  });
+
+  it('a run that keeps its best checkpoint and ends early', async () => {
+    const heads = ['policies.coder.model.heads=3', 'policies.fixer.model.heads=3'];
+    const early = ['training.steps=9', 'training.stopWhen.patience=1', 'evaluation.every=2'];
+    const { events } = await trainAnew(keepBest, [...heads, ...early]);
+    const ends = events.flatMap((event) => (event.type === 'stop' ? [event] : []));
+    expect(ends).toMatchObject([{ step: 2, rule: 'patience' }]);
+    expect(events.filter(({ type }) => type === 'best').length).toBeGreaterThan(0);
+    expect(keepBest.input.training?.stopWhen).toEqual({ score: 0.9, patience: 3, minutes: 5 });
+  });
+
+  it('a sandbox that takes its time', async () => {
+    const heads = ['policies.coder.model.heads=3', 'policies.fixer.model.heads=3'];
+    const { episodes } = await trainAnew(slowTools, heads);
+    expect(episodes.length).toBe(8);
   });
 
   it('agents that earn for themselves', async () => {
@@ -127,6 +196,20 @@ describe('what they show', () => {
     const { episodes } = await train(concurrentCalls);
     const order = ['solver', 'solver', 'solver', 'verifier', 'verifier', 'verifier'];
     for (const { turns } of episodes) expect(turns.map(({ agent }) => agent)).toEqual(order);
+  });
+
+  it('a tool of an MCP server', async () => {
+    const { events, episodes } = await trainAnew(mcp, ['warmStart.steps=40']);
+    expect(events.some(({ type }) => type === 'episode.failed')).toBe(false);
+    const [tool] = episodes[0]?.turns[0]?.tools ?? [];
+    expect(tool).toMatchObject({ name: 'price', description: 'The price of a fruit' });
+  });
+
+  it('a simulated user, and whose failure it was', async () => {
+    const { events, episodes } = await train(userSimulator);
+    expect(episodes.every(({ turns }) => turns.some(({ agent, frozen }) => agent === 'customer' && frozen))).toBe(true);
+    const measured = events.flatMap((event) => (event.type === 'step' ? Object.keys(event.metrics ?? {}) : []));
+    expect(measured).toContain('customerFails');
   });
 
   it('a tool whose result the next agent reads', async () => {

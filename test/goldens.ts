@@ -1,11 +1,46 @@
 /** The golden numbers of test/goldens, computed by the original programs. Its README.md explains them. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const directory = fileURLToPath(new URL('./goldens/', import.meta.url));
 
-/** The checkpoints of test/goldens/models. */
+/** The checkpoints of test/goldens/models that are directories. */
 export const goldenModels = ['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'] as const;
+/** Those that are packed into one JSON file each. */
+export const packedModels = ['smollm3-mini'] as const;
+
+type GoldenModel = (typeof goldenModels | typeof packedModels)[number];
+
+const isPacked = (name: GoldenModel): boolean => (packedModels as readonly string[]).includes(name);
+
+/** The files of a checkpoint, by their paths below `m`. One that is packed has the tokenizer of llama-mini. */
+export function goldenModelFiles(name: GoldenModel): Map<string, Uint8Array> {
+  const folder = `models/${isPacked(name) ? 'llama-mini' : name}`;
+  const files = new Map(
+    goldenFiles(folder).map((file) => [`m/${file}`, readFileSync(goldenPath(`${folder}/${file}`))]),
+  );
+  if (!isPacked(name)) return files;
+  for (const file of files.keys()) if (!file.startsWith('m/tokenizer')) files.delete(file);
+  for (const [file, content] of Object.entries(golden<Record<string, unknown>>(`models/${name}.json`))) {
+    const bytes = typeof content === 'string' ? Buffer.from(content, 'base64') : Buffer.from(JSON.stringify(content));
+    files.set(`m/${file}`, bytes);
+  }
+  return files;
+}
+
+/** Writes the files of a checkpoint into `to/m`, and returns that directory. */
+export function writeGoldenModel(to: string, name: GoldenModel): string {
+  mkdirSync(join(to, 'm'), { recursive: true });
+  for (const [file, bytes] of goldenModelFiles(name)) writeFileSync(join(to, file), bytes);
+  return join(to, 'm');
+}
+
+/** The numbers of a checkpoint. The caller states the shape. */
+export const goldenModelNumbers = <Shape>(name: GoldenModel): Shape =>
+  isPacked(name)
+    ? golden<{ 'golden_model.json': Shape }>(`models/${name}.json`)['golden_model.json']
+    : golden<Shape>(`models/${name}/golden_model.json`);
 
 /** The absolute path of the file at `path` below the goldens. */
 export const goldenPath = (path: string): string => directory + path;

@@ -50,7 +50,7 @@ describe('an estimator of a user', () => {
 });
 
 describe('a loss of a user', () => {
-  it('trains in the engine, and its module is part of the code hash', async () => {
+  it('trains in the engine, and its module is part of the code hash', { tags: 'verify' }, async () => {
     process.env.DRMAS_TEST_LOADER = new URL('support/tsx-loader.mjs', import.meta.url).href; // for capped.ts
     const { directory, events, settings } = await run('own-loss', ['loss.cap=1']);
     expect(settings.loss).toEqual({ type: 'capped', cap: 1 });

@@ -1,5 +1,6 @@
 /** Decoding: useful tokens a second over requests of uneven lengths. */
 import { join } from 'node:path';
+import { ggufBeside } from '../checkpoint.js';
 import {
   attempt,
   type Context,
@@ -14,7 +15,6 @@ import {
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { llamaPackage, pythonFor, pythonVariables, script, vllmFor } from '../peers/environment.js';
-import { ggufBeside } from '../peers/gguf.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
 import { peerRatios, rowsOf, threadRatios } from '../results.js';
 import {

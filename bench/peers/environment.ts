@@ -6,7 +6,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { contentHash } from '../../src/base/files/content-hash.js';
+import { contentHash } from '../../src/base/files/digests.js';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import type { Device } from '../../src/engine/contract/architecture.js';
 

@@ -1,6 +1,5 @@
 /** Trains the agents of agent.sh, a shell script that is started for every episode, as they are. */
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { agent, defineRecipe, defineTeam, integer, tinyDecoder } from 'drmas';
@@ -9,7 +8,8 @@ import { ordersAt } from '../ai-sdk/orders.js';
 
 const run = promisify(execFile);
 const script = fileURLToPath(new URL('agent.sh', import.meta.url));
-const prices = JSON.parse(readFileSync(new URL('prices.json', import.meta.url), 'utf8'));
+/** The prices of agent.sh. */
+const prices = { bean: 4, date: 3, fig: 5, kiwi: 3, lime: 2, nut: 2, pear: 4, plum: 5 };
 
 const team = defineTeam({
   name: 'shop in a shell',

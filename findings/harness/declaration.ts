@@ -1,9 +1,12 @@
 /** How a question declares its runs: regimes, variants of the learning in each, and the seeds that pair them. */
+import { shellWord } from '../../src/base/core/format.js';
 
 /** A team with fixed settings, in which variants are compared. */
 export interface Regime {
   /** The name of its folder among the results. */
   readonly id: string;
+  /** The name of its file of results. Default: its id, without a number at the end. */
+  readonly family?: string;
   /** A recipe that ships, by its name, or a file, relative to the repository. */
   readonly recipe: string;
   /** Overrides as on the command line. */
@@ -22,6 +25,11 @@ export interface Regime {
    * inflation in closed form beside the probe's.
    */
   readonly closedForm?: { readonly groupSize: number };
+  /**
+   * The place in the repository at which a run finds SmolLM2-135M-Instruct, if the regime trains it. All runs then
+   * share the warm start of the recipe's seed.
+   */
+  readonly model?: string;
   /** The setting that differs between the regimes of a part, for its tables. */
   readonly dose?: { readonly label: string; readonly value: number };
 }
@@ -48,8 +56,8 @@ export interface Part {
   readonly baseline: string;
   /** One pair each; the warm start has the same seed. */
   readonly seeds: readonly number[];
-  /** The figure: gain against predicted inflation, scores of single runs, or curves of evaluations. */
-  readonly figure: 'dose' | 'scores' | 'curves';
+  /** The figure: gain against predicted inflation, scores of single runs, or curves of evaluations. Default: none. */
+  readonly figure?: 'dose' | 'scores' | 'curves';
   /** Whether `drmas plan --play` runs before, with the baseline's estimator. */
   readonly probe?: true;
   /** Whether the reward of the regime's agent is compared beside the score. */
@@ -77,6 +85,9 @@ export const PAIRS_FOR_A_CLAIM = 10;
 
 /** Ten pairs, of seeds that neither the making of a regime nor the choice of a learning rate has seen. */
 export const PAIRS: readonly number[] = Array.from({ length: PAIRS_FOR_A_CLAIM }, (_, i) => i + 11);
+
+/** Ten pairs of further seeds, for questions that were declared after results with `PAIRS`. */
+export const FRESH_PAIRS: readonly number[] = PAIRS.map((seed) => seed + 2 * PAIRS_FOR_A_CLAIM);
 
 /** One execution: a training run, or a probe of the initial policies. */
 export interface Job {
@@ -112,7 +123,7 @@ function overridesOf({ regime, variant, seed }: Job): string[] {
     ...regime.set,
     ...variant.set,
     ...policies.map((policy) => `policies.${policy}.optimizer.learningRate=${learningRate}`),
-    `warmStart.seed=${seed}`,
+    ...(regime.model === undefined ? [`warmStart.seed=${seed}`] : [`model.base.path=${regime.model}`]),
   ];
 }
 
@@ -127,5 +138,4 @@ export const commandOf = (job: Job): string[] => [
 ];
 
 /** A command as it is typed into a shell. */
-export const shellText = (words: readonly string[]): string =>
-  words.map((word) => (/^[\w./=,:@+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+export const shellText = (words: readonly string[]): string => words.map(shellWord).join(' ');

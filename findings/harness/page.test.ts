@@ -1,7 +1,10 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Question, shellText } from './declaration.js';
 import { fakePart, fakeResults } from './fake-results.js';
 import { figuresOf, fillMarked, fillPage } from './page.js';
+import { twoCurves } from './summary.js';
+import { linearScale, scaleFor } from './svg.js';
 
 const part = fakePart({ doses: [1, 4] });
 const questions: Question[] = [{ id: 'made-up', asks: 'Does it?', parts: [part] }];
@@ -61,6 +64,29 @@ describe('the page', () => {
       expect(() => fill(token)).toThrow(/there is no |unknown: |has no variant/);
   });
 
+  it('draws each run as a thin line and the mean of a variant as a thick one', () => {
+    const shown = {
+      ...{ title: 'made up', file: 'made-up.svg' },
+      part: 'made-up',
+      regime: 'dose-4',
+      variants: [
+        ['grpo', 'one'],
+        ['drmas', 'two'],
+      ] as const,
+    };
+    const svg = twoCurves([part], full, shown) ?? '';
+    expect(svg.match(/<polyline class="line thin"/g)).toHaveLength(2 * part.seeds.length);
+    expect(svg.match(/<polyline class="line"/g)).toHaveLength(2);
+    expect(svg.match(/<circle class="c\d point"/g)).toHaveLength(2); // the legend
+    expect(
+      twoCurves(
+        [part],
+        fakeResults(part, () => undefined),
+        shown,
+      ),
+    ).toBeUndefined();
+  });
+
   it('draws every point of a figure inside it', () => {
     const [svg = ''] = figuresOf(questions, full).values();
     const circles = [...svg.matchAll(/cx="([-\d.]+)" cy="([-\d.]+)" r="4"/g)].map(([, x, y]) => [Number(x), Number(y)]);
@@ -73,5 +99,32 @@ describe('the page', () => {
 describe('shell texts', () => {
   it('are quoted if a shell would read them differently', () => {
     expect(shellText(['a.b=1', 'x y', "it's", '[1,2]'])).toBe("a.b=1 'x y' 'it'\\''s' '[1,2]'");
+  });
+});
+
+describe('a linear scale of a figure', () => {
+  const value = fc
+    .double({ min: -1e9, max: 1e9, noNaN: true })
+    .filter((number) => number === 0 || Math.abs(number) > 1e-9);
+
+  it('holds its values, in order, between few round ticks', () => {
+    fc.assert(
+      fc.property(value, value, (a, b) => {
+        const [low, high] = [Math.min(a, b), Math.max(a, b)];
+        fc.pre(high - low > 1e-6 * Math.max(Math.abs(low), Math.abs(high), 1e-6));
+        const scale = linearScale(low, high);
+        expect(scale.place(low)).toBeGreaterThanOrEqual(-1e-6);
+        expect(scale.place(high)).toBeLessThanOrEqual(1 + 1e-6);
+        expect(scale.place(low)).toBeLessThan(scale.place(high));
+        expect(scale.ticks.length).toBeGreaterThanOrEqual(2);
+        expect(scale.ticks.length).toBeLessThanOrEqual(8);
+      }),
+    );
+  });
+  it('of equal values, or none, still has a range', () => {
+    for (const scale of [linearScale(3, 3), scaleFor([]), scaleFor([0])]) {
+      expect(scale.ticks.length).toBeGreaterThan(1);
+      for (const tick of scale.ticks) expect(Number.isFinite(scale.place(tick))).toBe(true);
+    }
   });
 });

@@ -16,17 +16,18 @@ import {
 } from './analysis.js';
 import { jobsOf, type Part, type Primary, type Question, type Regime } from './declaration.js';
 import { figureName, gainText, partFigure, partText, slopeText } from './part-text.js';
-import { pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
+import { lemmaTable, pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
-import { primariesText, SUMMARY, summaryFigure } from './summary.js';
+import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
 import { distinct } from './work-through.js';
 
 /**
  * Fills a text's tokens:
  * - `{{progress}}`: the number of finished results, by question;
  * - `{{runs}}` and `{{probes}}`: the number of finished training runs and probes, each counted once;
- * - `{{primaries}}`: the primary comparisons, with Holm's adjustment;
+ * - `{{primaries}}`: the primary comparisons, with Holm's adjustment; `{{primaries:PAGE}}` links to that page;
  * - `{{stability}}` and `{{stabilityCounts}}`: norms and spikes of Dr. MAS against GRPO by regime, and their counts;
+ * - `{{lemma:PART}}`: the measured and the predicted inflation of each agent in a part's regimes;
  * - `{{summary}}`: the figure of all regimes' gains against their own shares;
  * - `{{curve:PART/REGIME/VARIANT}}`: as `gain`, for the mean of all evaluations after the first;
  * - `{{part:ID}}`: figure, commands and table of a part;
@@ -73,9 +74,10 @@ export function fillPage(
     progress: () => progressText(questions, results),
     runs: () => countText(questions, results, 'train'),
     probes: () => countText(questions, results, 'probe'),
-    primaries: () => primariesText(primaries, partOf, results),
+    primaries: ([page = '']) => primariesText(primaries, partOf, results, page),
     stability: () => stabilityTable(pairedRegimes([...parts.values()], results)),
     stabilityCounts: () => stabilityCounts(pairedRegimes([...parts.values()], results)),
+    lemma: ([id = '']) => lemmaTable(partOf(id), results),
     summary: () => `![${SUMMARY.title}](findings/figures/${SUMMARY.file})`,
     part: ([id = '']) => partText(partOf(id), results),
     gain: gainBy(lastScore),
@@ -171,8 +173,12 @@ export function figuresOf(questions: readonly Question[], results: Results): Map
   const parts = questions.flatMap(({ parts }) => parts);
   const begun = parts.filter((part) => jobsOf(part).some((job) => results.of(job) !== undefined));
   const probed = begun.filter((part) => part.probe === true);
+  const curves = twoCurves(begun, results);
   return new Map([
-    ...begun.map((part) => [figureName(part), partFigure(part, results)] as const),
+    ...(curves === undefined ? [] : [[TWO_CURVES.file, curves] as const]),
+    ...begun.flatMap((part) =>
+      part.figure === undefined ? [] : [[figureName(part), partFigure(part, results)] as const],
+    ),
     ...(probed.length === 0 ? [] : [[SUMMARY.file, summaryFigure(probed, results)] as const]),
   ]);
 }

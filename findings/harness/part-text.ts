@@ -207,7 +207,7 @@ const figures = { dose: doseFigure, scores: scoresFigure, curves: curvesFigure }
 export const figureName = ({ id }: Part): string => `${id}.svg`;
 
 export function partFigure(part: Part, results: Results): string {
-  return figureText(figures[part.figure](new PartResults(part, results)));
+  return figureText(figures[part.figure ?? 'scores'](new PartResults(part, results)));
 }
 
 /** The figure, the table and the commands of a part, as Markdown. */
@@ -226,7 +226,7 @@ export function partText(part: Part, results: Results): string {
         ]);
   const [example] = jobs;
   return [
-    `![${part.title}](findings/figures/${figureName(part)})`,
+    ...(part.figure === undefined ? [] : [`![${part.title}](findings/figures/${figureName(part)})`]),
     `*${part.title}. ${there} of ${jobs.length} runs. \`npm run findings -- ${part.id}\` makes them; one alone, the first:*`,
     `\`\`\`sh\n${example === undefined ? '' : repeatableCommand(example)}\n\`\`\``,
     ...tables,

@@ -1,9 +1,11 @@
 /** Runs one job as the command line would, in a separate process, and makes its result from the output files. */
 import { execFileSync, spawn } from 'node:child_process';
-import { readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { fetchModel } from '../../scripts/support/smollm2.js';
 import type { EvaluationEvent, RunEvent, RunStarted } from '../../src/base/core/events.js';
 import { summariseRun } from '../../src/runs/analysis/ablation-summary.js';
 import { commandOf, type Job, jobName } from './declaration.js';
@@ -34,6 +36,11 @@ export interface RunOptions {
 export async function runJob(job: Job, options: RunOptions): Promise<StoredResult> {
   const run = join(options.runs, jobName(job));
   await rm(run, { recursive: true, force: true }); // the rest of a job that was killed
+  const { model } = job.regime;
+  if (model !== undefined && !existsSync(join(root, model))) {
+    await mkdir(dirname(join(root, model)), { recursive: true });
+    await symlink(await fetchModel(), join(root, model));
+  }
   const started = performance.now();
   const train = job.kind === 'train';
   const lines = await execute([...commandOf(job), '--json', ...(train ? ['--run', run] : [])], options, (line) => {
@@ -106,11 +113,22 @@ function trainResult(job: Job, events: readonly RunEvent[], seconds: number): Tr
     agents: Object.fromEntries(
       Object.entries(agents).map(([name, { turns, invalid, norm, maxNorm, spikes, inflation, maxAbsAdvantage }]) => [
         name,
-        { turns, invalid, norm, maxNorm, spikes, inflation, maxAbsAdvantage },
+        { turns, invalid, norm, maxNorm, spikes, inflation, maxAbsAdvantage, ...measuredOf(events, name) },
       ]),
     ),
     origin: originOf(started?.versions.drmas ?? '', seconds),
   };
+}
+
+/** An agent's measured inflation, at the steps that measured it. */
+function measuredOf(events: readonly RunEvent[], agent: string): Pick<TrainResult['agents'][string], 'measured'> {
+  const measured = events.flatMap((event) => {
+    const { predicted, measured } = event.type === 'step' ? (event.agents[agent]?.inflation ?? {}) : {};
+    return event.type !== 'step' || predicted === undefined || measured === undefined
+      ? []
+      : [{ step: event.step, predicted, measured }];
+  });
+  return measured.length === 0 ? {} : { measured };
 }
 
 /** The fields of the output of `drmas plan --play --json` that are kept. */
@@ -164,12 +182,14 @@ let known: string | undefined;
 /** The files that decide the bits of a run; the declarations of questions do not. */
 const DECISIVE = ['src', 'native', 'recipes', 'findings/regimes', 'package-lock.json'];
 
-/** The last commit of the files that decide a run, with `+` if they have changed since. */
 function commit(): string {
-  if (known !== undefined) return known;
-  const git = (...words: string[]) =>
-    execFileSync('git', [...words, '--', ...DECISIVE], { cwd: root, encoding: 'utf8' });
-  const changed = git('status', '--porcelain').trim();
-  known = git('log', '-1', '--format=%h', '--abbrev=12').trim() + (changed === '' ? '' : '+');
+  known ??= commitOf(DECISIVE);
   return known;
+}
+
+/** The last commit of these files, relative to the root, with `+` if they have changed since. */
+export function commitOf(files: readonly string[]): string {
+  const git = (...words: string[]) => execFileSync('git', [...words, '--', ...files], { cwd: root, encoding: 'utf8' });
+  const changed = git('status', '--porcelain').trim();
+  return git('log', '-1', '--format=%h', '--abbrev=12').trim() + (changed === '' ? '' : '+');
 }

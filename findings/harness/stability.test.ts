@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Job, jobsOf } from './declaration.js';
 import { fakePart, fakeTrain } from './fake-results.js';
-import { pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
+import { lemmaTable, pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results } from './stored-result.js';
 
 const part = fakePart({ doses: [1, 2] });
@@ -35,5 +35,47 @@ describe('stability', () => {
     const some = { ...results, of: (job: Job) => (job.seed < 15 ? results.of(job) : undefined) };
     expect(jobsOf(part).length).toBeGreaterThan(0);
     expect(pairedRegimes([part], some)).toEqual([]);
+  });
+});
+
+describe("the lemma's factor", () => {
+  const seeds = part.seeds.slice(0, 3);
+  /** Runs with a predicted factor of 2 and 4, and a measured one `times` that, a little more for each seed. */
+  const measuredAt = (times: number, spread = 0.01): Results => ({
+    ...results,
+    of: (job: Job) => {
+      const run = fakeTrain(job, 0.5);
+      const { solver } = run.agents;
+      if (solver === undefined) throw new Error('no agent');
+      const factor = times * (1 + spread * seeds.indexOf(job.seed));
+      const measured = [2, 4].map((predicted, i) => ({ step: 1 + 10 * i, predicted, measured: factor * predicted }));
+      return { ...run, agents: { solver: { ...solver, measured } } };
+    },
+  });
+  const rowsOf = (of: Results) =>
+    lemmaTable({ ...part, seeds }, of)
+      .split('\n')
+      .slice(2);
+
+  it('has a row for each team, agent and estimator, with the covariance as the difference of the means', () => {
+    const rows = rowsOf(measuredAt(1.1, 0));
+    expect(rows).toHaveLength(part.regimes.length * part.variants.length);
+    expect(rows[0]).toMatch(/ solver \| `grpo` \| 3\.00 \| 3\.30 \| \+0\.30 \| 1\.10 \[1\.10, 1\.10\]: holds \|$/);
+  });
+
+  it.each([
+    [1, 0.01, 'holds'],
+    [2, 0.01, 'does not hold'],
+    [0.5, 0.01, 'does not hold'],
+    [1.2, 0.3, 'open'],
+  ])(
+    'counts as the prediction only if its interval lies within a quarter: %d times, spread %d',
+    (times, spread, verdict) => {
+      expect(rowsOf(measuredAt(times, spread))[0]).toMatch(new RegExp(`\\]: ${verdict} \\|$`));
+    },
+  );
+
+  it('is not run yet without measurements', () => {
+    expect(lemmaTable({ ...part, seeds }, results)).toContain('not run yet');
   });
 });

@@ -1,5 +1,6 @@
 /** The question of stability: gradient norms and their spikes under Dr. MAS and GRPO, in all regimes. */
 
+import { mean } from '../../src/base/core/statistics.js';
 import { type Comparison, compare, PartResults } from './analysis.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime } from './declaration.js';
 import { table } from './part-text.js';
@@ -85,4 +86,65 @@ export function stabilityCounts(regimes: readonly RegimePairs[]): string {
       line('spikes a run', regimes.map(spikesOf)),
     ],
   );
+}
+
+/** The interval in which a measured factor counts as the predicted one: within a quarter. */
+const WITHIN: readonly [number, number] = [0.8, 1.25];
+
+/**
+ * The lemma's factor: measured from gradients, predicted from rewards, their ratio and the covariance term. One row for
+ * each regime, agent and estimator; steps of a run count alike.
+ */
+export function lemmaTable(part: Part, results: Results): string {
+  const of = new PartResults(part, results);
+  const rows = part.regimes.flatMap((regime) =>
+    part.variants.flatMap((variant) => {
+      const runs = of.runs(regime, variant);
+      const agents = [...new Set(runs.flatMap((run) => Object.keys(run.agents)))].sort();
+      return agents.flatMap((agent) => {
+        const factors = runs.flatMap((run) => factorsOf(run.agents[agent]?.measured) ?? []);
+        if (factors.length === 0) return [];
+        const ratio = compare(factors.map(({ measured, predicted }) => Math.log(measured / predicted)));
+        const [measured, predicted] = [
+          mean(factors.map((each) => each.measured)),
+          mean(factors.map((each) => each.predicted)),
+        ];
+        const shown = agent === regime.agent ? (regime.agentName ?? agent) : agent;
+        return [
+          [
+            `\`${regime.recipe
+              .split('/')
+              .at(-1)
+              ?.replace(/(-1)?\.ts$/, '')}\`, ${shown}`,
+            `\`${variant.id}\``,
+            predicted.toFixed(2),
+            measured.toFixed(2),
+            signed(measured - predicted),
+            withinText(ratio),
+          ],
+        ];
+      });
+    }),
+  );
+  if (rows.length === 0) return `*${part.title}: not run yet; \`npm run findings -- ${part.id}\` does.*`;
+  const head = ['team, agent', 'estimator', 'predicted', 'measured', 'covariance term', 'measured / predicted'];
+  return table(head, rows);
+}
+
+const signed = (value: number) => `${value < 0 ? '-' : '+'}${Math.abs(value).toFixed(2)}`;
+
+/** The means over a run's measured steps. Undefined without such a step. */
+function factorsOf(steps: AgentNorms['measured'] = []): { measured: number; predicted: number } | undefined {
+  if (steps.length === 0) return undefined;
+  return { measured: mean(steps.map((step) => step.measured)), predicted: mean(steps.map((step) => step.predicted)) };
+}
+
+/** A ratio with its interval, and whether the interval lies within a quarter of 1. */
+function withinText({ mean: centre, interval, pairs }: Comparison): string {
+  const ratio = Math.exp(centre).toFixed(2);
+  if (interval === undefined) return `${ratio} (${pairs} of 3 seeds)`;
+  const [low, high] = [Math.exp(interval.low), Math.exp(interval.high)];
+  const [least, most] = WITHIN;
+  const verdict = low >= least && high <= most ? 'holds' : high < least || low > most ? 'does not hold' : 'open';
+  return `${ratio} [${low.toFixed(2)}, ${high.toFixed(2)}]: ${verdict}`;
 }

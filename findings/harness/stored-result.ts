@@ -20,6 +20,8 @@ const agentSchema = z.strictObject({
   /** The predicted inflation, averaged over steps. */
   inflation: z.number(),
   maxAbsAdvantage: z.number(),
+  /** The lemma's factor at the steps that measured it, and its prediction at the same steps. */
+  measured: z.array(z.strictObject({ step: count, predicted: z.number(), measured: z.number() })).optional(),
 });
 
 const originSchema = z.strictObject({
@@ -85,7 +87,8 @@ export interface Results {
 }
 
 /** The file of a regime: `rare-10` and `rare-50` are one family, `rare`. */
-const resultsPath = (root: string, regime: string) => join(root, `${regime.replace(/-\d+$/, '')}.jsonl`);
+const resultsPath = (root: string, { id, family = id.replace(/-\d+$/, '') }: Job['regime']) =>
+  join(root, `${family}.jsonl`);
 
 const lineSchema = z.looseObject({ job: z.string() });
 
@@ -116,7 +119,7 @@ export const repeatableCommand = (job: Job): string =>
 
 /** Reads the results of these jobs. @throws Error naming a file and an invalid line */
 export async function readResults(root: string, jobs: readonly Job[]): Promise<Results> {
-  const paths = [...new Set(jobs.map(({ regime }) => resultsPath(root, regime.id)))];
+  const paths = [...new Set(jobs.map(({ regime }) => resultsPath(root, regime)))];
   const files = await Promise.all(paths.map(readLines));
   const read = new Map(files.flatMap((file) => [...file]));
   const isCurrent = (job: Job) => read.get(jobName(job))?.command === repeatableCommand(job);
@@ -139,7 +142,7 @@ export function writeResult(root: string, job: Job, result: StoredResult): Promi
 }
 
 async function replaceLine(root: string, job: Job, result: StoredResult): Promise<void> {
-  const path = resultsPath(root, job.regime.id);
+  const path = resultsPath(root, job.regime);
   await mkdir(root, { recursive: true });
   const results = (await readLines(path)).set(jobName(job), result);
   const lines = [...results].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, each]) => lineOf(name, each));

@@ -1,6 +1,7 @@
 /** The top of the page: the primary comparisons, and one figure of all regimes. */
+import { mean } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
-import { dosesOf, PartResults } from './analysis.js';
+import { dosesOf, PartResults, scoreAt } from './analysis.js';
 import type { Part, Primary } from './declaration.js';
 import { exactText, gainText, points, table } from './part-text.js';
 import type { Results } from './stored-result.js';
@@ -11,8 +12,60 @@ export const SUMMARY = {
   file: 'own-share.svg',
 } as const;
 
+/** A regime of a part, and its compared variants, each with the name that readers see. */
+interface Curves {
+  readonly title: string;
+  readonly file: string;
+  readonly part: string;
+  readonly regime: string;
+  readonly variants: readonly (readonly [id: string, name: string])[];
+}
+
+/** The figure on the first screen of the README. */
+export const TWO_CURVES: Curves = {
+  title: 'Held-out success of a coder and a fixer during training: ten runs under each estimator, and their means',
+  file: 'two-curves.svg',
+  part: 'drift',
+  regime: 'repair-25',
+  variants: [
+    ['grpo', 'GRPO: one mean for the team'],
+    ['drmas', "Dr. MAS: each agent's own mean"],
+  ],
+};
+
+/** The runs of a regime as thin lines and their means as thick ones. Undefined if a variant has no run yet. */
+export function twoCurves(
+  parts: readonly Part[],
+  results: Results,
+  { title, part: id, regime: name, variants }: Curves = TWO_CURVES,
+): string | undefined {
+  const part = parts.find((one) => one.id === id);
+  const regime = part?.regimes.find((one) => one.id === name);
+  if (part === undefined || regime === undefined) return undefined;
+  const of = new PartResults(part, results);
+  const series = variants.flatMap(([variant, name]) => {
+    const curves = of.runs(regime, of.variant(variant)).map(({ curve }) => curve);
+    const lines = curves.map((curve) => curve.map((point) => ({ x: point.step, y: 100 * scoreAt(regime, point) })));
+    const middle = (lines[0] ?? []).map(({ x }, i) => ({ x, y: mean(lines.map((line) => line[i]?.y ?? Number.NaN)) }));
+    return [...lines.map((points) => ({ name, points, thin: true })), { name, points: middle, line: true }];
+  });
+  if (series.some(({ points }) => points.length === 0)) return undefined;
+  return figureText({
+    title,
+    series,
+    x: { label: 'step of training' },
+    y: { label: 'held-out success, %', include: [100] },
+    moving: true,
+  });
+}
+
 /** One row for each primary comparison that has results. */
-export function primariesText(primaries: readonly Primary[], partOf: (id: string) => Part, results: Results): string {
+export function primariesText(
+  primaries: readonly Primary[],
+  partOf: (id: string) => Part,
+  results: Results,
+  page = '',
+): string {
   const compared = primaries.flatMap((primary) => {
     const part = partOf(primary.part);
     const other = primary.other ?? part.baseline;
@@ -25,7 +78,7 @@ export function primariesText(primaries: readonly Primary[], partOf: (id: string
   if (compared.length === 0) return 'nothing yet';
   const adjusted = holm(compared.map(({ comparison }) => comparison.p));
   const rows = compared.map(({ primary, other, comparison }, i) => [
-    `[${primary.question}](#${primary.question})`,
+    `[${primary.question}](${page}#${primary.question})`,
     `\`${primary.regime}\`: \`${primary.variant}\` minus \`${other}\``,
     gainText(comparison),
     points(comparison.median),

@@ -1,11 +1,12 @@
 /** Figures as SVG files that are readable on a light and on a dark page. */
-import { scaleFor } from './scale.js';
 
 export interface Series {
   readonly name: string;
   readonly points: readonly PlottedPoint[];
   /** Joins the points by a line. */
   readonly line?: boolean;
+  /** A thin line without points, such as a single run behind a mean. Series of one name share its legend. */
+  readonly thin?: boolean;
 }
 
 export interface PlottedPoint {
@@ -23,6 +24,8 @@ export interface Figure {
   readonly series: readonly Series[];
   readonly x: Axis;
   readonly y: Axis;
+  /** The lines grow from left to right when the figure is opened, unless the reader wants less motion. */
+  readonly moving?: boolean;
 }
 
 export interface Axis {
@@ -54,15 +57,25 @@ svg { font: 12px system-ui, sans-serif; fill: #444; stroke: none }
 .c4 { color: #cc79a7 } .c5 { color: #b58900 } .c6 { color: #56b4e9 } .c7 { color: #8a63d2 }
 .line { stroke: currentColor; fill: none; stroke-width: 1.8 } .point { fill: currentColor }
 .bar { stroke: currentColor; stroke-width: 1.5 } .small { fill: currentColor; fill-opacity: .45 }
+.thin { stroke-width: 1; stroke-opacity: .3 }
 @media (prefers-color-scheme: dark) { svg { fill: #ccc } .c0 { color: #aaa } .c1 { color: #58a6e8 } }
 `.trim();
 
+/** A curtain that opens over the lines. Without animation it is open. */
+const MOTION = `
+#curtain rect { transform-origin: left }
+@media (prefers-reduced-motion: no-preference) { #curtain rect { animation: open 6s linear } }
+@keyframes open { from { transform: scaleX(0) } }
+`.trim();
+
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
+const colour = (index: number) => `c${index % 8}`;
 const fixed = (value: number) => String(Math.round(10 * value) / 10);
 
 /** The figure as the text of an SVG file. */
-export function figureText({ title, series, x, y }: Figure): string {
-  const height = HEIGHT + LEGEND_LINE * Math.ceil(series.length / 3);
+export function figureText({ title, series, x, y, moving = false }: Figure): string {
+  const names = [...new Set(series.map(({ name }) => name))];
+  const height = HEIGHT + LEGEND_LINE * Math.ceil(names.length / 3);
   const finite = series.flatMap(({ points }) => points.filter((point) => Number.isFinite(point.x + point.y)));
   const xs = placed(
     x,
@@ -97,27 +110,34 @@ export function figureText({ title, series, x, y }: Figure): string {
       : `<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${bottom + 36}" text-anchor="middle">${escaped(x.label)}</text>`,
     `<text transform="translate(14 ${(TOP + bottom) / 2}) rotate(-90)" text-anchor="middle">${escaped(y.label)}</text>`,
   ];
-  const drawn = series.map(({ name, points, line = false }, index) => {
+  const drawn = series.map(({ name, points, line = false, thin = false }) => {
     const there = points.filter((point) => Number.isFinite(point.x + point.y));
     const path = there.map((point) => `${right(point.x)},${down(point.y)}`).join(' ');
-    const marks = there.map(({ x: at, y: middle, low, high, small = false }) => {
+    const marks = (thin ? [] : there).map(({ x: at, y: middle, low, high, small = false }) => {
       const bar =
         low === undefined || high === undefined
           ? ''
           : `<line class="bar" x1="${right(at)}" x2="${right(at)}" y1="${down(low)}" y2="${down(high)}"/>`;
       return `${bar}<circle class="${small ? 'small' : 'point'}" cx="${right(at)}" cy="${down(middle)}" r="${small ? 2.5 : 4}"/>`;
     });
-    const [column, row] = [index % 3, Math.floor(index / 3)];
-    const [left, base] = [LEFT + (column * (WIDTH - LEFT - RIGHT)) / 3, HEIGHT + row * LEGEND_LINE + 6];
-    const legend = `<circle class="point" cx="${fixed(left)}" cy="${base - 4}" r="4"/>`;
+    const curve = line || thin ? `<polyline class="line${thin ? ' thin' : ''}" points="${path}"/>` : '';
+    return `<g class="${colour(names.indexOf(name))}">${curve}${marks.join('')}</g>`;
+  });
+  const legend = names.map((name, index) => {
+    const columns = Math.min(3, names.length);
+    const [column, row] = [index % columns, Math.floor(index / columns)];
+    const [left, base] = [LEFT + (column * (WIDTH - LEFT - RIGHT)) / columns, HEIGHT + row * LEGEND_LINE + 6];
     return (
-      `<g class="c${index % 8}">${line ? `<polyline class="line" points="${path}"/>` : ''}${marks.join('')}${legend}</g>` +
+      `<circle class="${colour(index)} point" cx="${fixed(left)}" cy="${base - 4}" r="4"/>` +
       `<text x="${fixed(left + 9)}" y="${base}">${escaped(name)}</text>`
     );
   });
+  const curtain = `<clipPath id="curtain"><rect x="${LEFT - 6}" y="0" width="${WIDTH - LEFT + 6}" height="${HEIGHT}"/></clipPath>`;
+  const lines = moving ? [curtain, '<g clip-path="url(#curtain)">', ...drawn, '</g>'] : drawn;
+  const style = moving ? `${STYLE}\n${MOTION}` : STYLE;
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escaped(title)}">\n` +
-    `<title>${escaped(title)}</title>\n<style>\n${STYLE}\n</style>\n${[...grid.filter((line) => line !== ''), ...drawn].join('\n')}\n</svg>\n`
+    `<title>${escaped(title)}</title>\n<style>\n${style}\n</style>\n${[...grid.filter((line) => line !== ''), ...lines, ...legend].join('\n')}\n</svg>\n`
   );
 }
 
@@ -144,3 +164,32 @@ function placed({ doublings = false, include = [], names, reference }: Axis, val
   const scale = scaleFor(all);
   return { place: scale.place, ticks: scale.ticks.map((at) => ({ at, text: String(Number(at.toPrecision(6))) })) };
 }
+
+// Scales: from values to positions in a drawing.
+
+export interface Scale {
+  /** The position of a value in [0, 1], 0 at the low end. */
+  place(value: number): number;
+  readonly ticks: readonly number[];
+}
+
+/** A linear scale with about `count` round numbers around [low, high], the ends included. */
+export function linearScale(low: number, high: number, count = 4): Scale {
+  const range = high - low || Math.abs(high) || 1;
+  const rough = range / count;
+  const magnitude = 10 ** Math.floor(Math.log10(rough));
+  const step = ([1, 2, 5, 10].find((factor) => factor * magnitude >= rough * 0.999) ?? 10) * magnitude;
+  const first = Math.floor(low / step + 1e-9);
+  const last = Math.max(first + 1, Math.ceil(high / step - 1e-9));
+  const ticks = Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+  const [from, to] = [first * step, last * step];
+  return { place: (value) => (value - from) / (to - from), ticks };
+}
+
+/** The scale of a figure, which holds all values. */
+export function scaleFor(values: readonly number[]): Scale {
+  return values.length === 0 ? linearScale(0, 1) : linearScale(smallest(values), largest(values));
+}
+
+const smallest = (values: readonly number[]) => values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+const largest = (values: readonly number[]) => values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);

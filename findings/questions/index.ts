@@ -1,10 +1,19 @@
 /** The questions, in the order in which they are worked through: each is usable alone. */
 import { highest, PartResults } from '../harness/analysis.js';
-import { PAIRS, type Part, type Primary, type Question, type Variant } from '../harness/declaration.js';
+import {
+  FRESH_PAIRS,
+  PAIRS,
+  type Part,
+  type Primary,
+  type Question,
+  type Regime,
+  type Variant,
+} from '../harness/declaration.js';
 import type { Results } from '../harness/stored-result.js';
-import { escalation, RATES, repair, SWEEP_SEEDS, shipped } from './regimes.js';
+import { escalation, LEMMA_SEEDS, RATES, repair, SWEEP_SEEDS, shipped, words } from './regimes.js';
 import {
   at,
+  atGrpo,
   drGrpo,
   drmas,
   drmasBatch,
@@ -13,14 +22,29 @@ import {
   drmasNoSpread,
   drmasSingletonBatch,
   drmasSingletonRaw,
+  drmasSingletonZero,
   drmasStd,
   ema,
+  gae,
   grpo,
   grpoClipHigher,
+  grpoEntropy,
   grpoFiltered,
+  grpoKl,
+  grpoRefilled,
   grpoTurn,
   having,
+  magrpo,
+  maxrl,
+  maxrlByAgent,
+  reinforce,
+  reinforceBaseline,
+  reinforceByAgent,
+  rejection,
   rloo,
+  rlooByAgent,
+  shrinkage,
+  withDefaultSingleton,
 } from './variants.js';
 
 const quarter = escalation('escalation', {}, { label: 'called in 25 %', value: 0.25 });
@@ -155,6 +179,39 @@ const limits: Question = {
   ],
 };
 
+/** Evaluated before the first step and after the last alone. */
+const brief = { every: 100 };
+
+const small: Question = {
+  id: 'small-groups',
+  asks: 'What is a turn compared with if its group is small?',
+  parts: [
+    part('singletons', 'Groups of 2 whose rewards have another zero', {
+      regimes: [
+        escalation('zero-1', { ...brief, groupSize: 2, zero: -1 }, { label: 'rewards of -1 and 0', value: -1 }),
+        escalation('zero-2', { ...brief, groupSize: 2, zero: 1 }, { label: 'rewards of 1 and 2', value: 1 }),
+      ],
+      variants: [drmasSingletonZero, drmasSingletonRaw, drmasSingletonBatch],
+      baseline: drmasSingletonZero.id,
+      seeds: FRESH_PAIRS,
+      figure: 'scores',
+    }),
+    part('shrinkage', "The group's mean, or the mean of the group and of the agent's other tasks", {
+      regimes: [2, 4, 8].map((groupSize) =>
+        escalation(
+          `small-${groupSize}`,
+          { ...brief, groupSize },
+          { label: `groups of ${groupSize}`, value: groupSize },
+        ),
+      ),
+      variants: [drmasSingletonZero, shrinkage],
+      baseline: drmasSingletonZero.id,
+      seeds: FRESH_PAIRS,
+      figure: 'scores',
+    }),
+  ],
+};
+
 /** GRPO and Dr. MAS with another optimiser for every policy. */
 const withOptimiser = (variant: Variant, type: string, rate: number) =>
   having(
@@ -246,6 +303,93 @@ const cliffs: Question = {
   ],
 };
 
+/** A regime whose runs measure the lemma's factor every ten steps. */
+const measured = (regime: Regime): Regime => ({
+  ...regime,
+  id: `lemma-${regime.id}`,
+  family: 'lemma',
+  set: [...regime.set, 'training.measureInflation=10'],
+});
+
+const lemma: Question = {
+  id: 'lemma',
+  asks: 'Do gradients have the predicted inflation?',
+  parts: [
+    part('measured', 'The factor of Lemma 4.2, measured', {
+      regimes: [quarter, shipped('desk', 'router'), shipped('repair', 'fixer')].map(measured),
+      variants: [grpo, drmas],
+      seeds: LEMMA_SEEDS,
+    }),
+  ],
+};
+
+/** The team of the other questions, for one table of estimators: findings/plans/league.md. */
+const leagueTeam: Regime = { ...escalation('league', { every: 25 }), family: 'league' };
+const LEAGUE_RATES = [3e-4, 1e-3, 2e-3, 4e-3, 8e-3];
+const leagueVariants: readonly Variant[] = [
+  ...[grpo, grpoRefilled, grpoEntropy(leagueTeam.policies), grpoKl(leagueTeam.policies), grpoTurn, drGrpo, rloo],
+  ...[reinforce, reinforceBaseline, maxrl, rejection],
+  ...[
+    drmas,
+    drmasNoSpread,
+    drmasBatch,
+    shrinkage,
+    atGrpo,
+    magrpo,
+    rlooByAgent,
+    reinforceByAgent,
+    maxrlByAgent,
+    ema,
+    gae,
+  ],
+].map(withDefaultSingleton);
+
+const league: Question = {
+  id: 'league',
+  asks: 'Which estimator ends highest, each at its own best rate?',
+  parts: [
+    part('league-sweep', 'Five learning rates of each estimator, on seeds that choose rates alone', {
+      regimes: [leagueTeam],
+      variants: leagueVariants.flatMap((variant) => LEAGUE_RATES.map((rate) => at(variant, rate))),
+      baseline: at(grpo, 1e-3).id,
+      seeds: SWEEP_SEEDS,
+    }),
+  ],
+};
+
+/** The rates of the fixer that are tried on `words`; the coder has 0.3 of each. */
+const WORDS_RATES = [1e-4, 3e-4, 1e-3, 3e-3];
+
+/** The variant at a rate of the fixer. */
+const onWords = (variant: Variant, rate: number): Variant =>
+  having(variant, `at-${rate}`, [
+    `policies.fixer.optimizer.learningRate=${rate}`,
+    `policies.coder.optimizer.learningRate=${Number((0.3 * rate).toPrecision(2))}`,
+  ]);
+
+/** The rate of the fixer at which `grpo` ends highest in the sweep. */
+const WORDS_RATE = 1e-3;
+
+/** A team on a pretrained model: findings/plans/words.md. */
+const pretrained: Question = {
+  id: 'words',
+  asks: 'Does a team on a pretrained model end higher under Dr. MAS?',
+  parts: [
+    part('words-sweep', 'The learning rates of the team on SmolLM2-135M-Instruct', {
+      regimes: [words],
+      variants: WORDS_RATES.flatMap((rate) => [onWords(grpo, rate), onWords(drmas, rate)]),
+      baseline: onWords(grpo, WORDS_RATE).id,
+      seeds: SWEEP_SEEDS,
+    }),
+    part('words-pairs', 'Ten pairs on SmolLM2-135M-Instruct, at the rate at which GRPO ends highest', {
+      regimes: [words],
+      variants: [grpo, grpoTurn, rlooByAgent, drmas].map((variant) => onWords(variant, WORDS_RATE)),
+      baseline: onWords(grpo, WORDS_RATE).id,
+      figure: 'curves',
+    }),
+  ],
+};
+
 /** The sweeps that choose learning rates, and the rate in use: the rate that ended highest on its side. */
 const CHOSEN = [
   { rate: RATES.escalation, sweep: 'sweep', type: 'grpo', optimiser: '' },
@@ -271,7 +415,19 @@ export function wrongRates(results: Results): string[] {
   });
 }
 
-export const questions: readonly Question[] = [rates, dose, identity, limits, scale, teams, cliffs];
+export const questions: readonly Question[] = [
+  rates,
+  dose,
+  identity,
+  limits,
+  small,
+  scale,
+  teams,
+  cliffs,
+  lemma,
+  pretrained,
+  league,
+];
 
 const primary = (question: string, part: string, regime: string, variant: string, other?: string): Primary => ({
   question,

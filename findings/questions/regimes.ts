@@ -12,6 +12,7 @@ export interface EscalationKnobs {
   readonly common?: number;
   readonly tries?: number;
   readonly scale?: number;
+  readonly zero?: number;
   readonly groupSize?: number;
   readonly steps?: number;
   readonly every?: number;
@@ -33,7 +34,11 @@ const escalationPolicies = (experts: number) => [
 export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regime['dose']): Regime {
   const { rare = 0.25, groupSize = GROUP_SIZE, experts = 1, scale = 0, tries = 1, common = 1 } = knobs;
   const tasksPerStep = Math.round(EXPERT_CALLS_A_STEP / rare / groupSize);
-  const set = Object.entries({ rare, common, tries, scale }).map(([key, value]) => `tasks.train.${key}=${value}`);
+  const { zero } = knobs;
+  const moved = zero === undefined ? {} : { zero };
+  const set = Object.entries({ rare, common, tries, scale, ...moved }).map(
+    ([key, value]) => `tasks.train.${key}=${value}`,
+  );
   return {
     id,
     recipe: `${ESCALATION}-${experts}.ts`,
@@ -41,6 +46,8 @@ export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regim
       ...set,
       'tasks.test.rare=1',
       `tasks.test.scale=${scale === 0 ? 0 : 1}`,
+      // A setting of the training tasks alone would hold for the held-out tasks too.
+      ...(zero === undefined ? [] : ['tasks.test.zero=0']),
       `training.steps=${knobs.steps ?? 100}`,
       `training.tasksPerStep=${tasksPerStep}`,
       `training.groupSize=${groupSize}`,
@@ -51,7 +58,7 @@ export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regim
     agent: AN_EXPERT,
     agentName: 'expert',
     score: scale === 0 ? 'team' : 'agent',
-    ...(scale === 0 && tries === 1 ? { closedForm: { groupSize } } : {}),
+    ...(scale === 0 && tries === 1 && zero === undefined ? { closedForm: { groupSize } } : {}),
     ...(dose === undefined ? {} : { dose }),
   };
 }
@@ -69,6 +76,9 @@ export const RATES = {
 
 /** Seeds of the sweeps over learning rates. */
 export const SWEEP_SEEDS: readonly number[] = [901, 902, 903];
+
+/** Seeds of the runs that measure the lemma's factor. */
+export const LEMMA_SEEDS: readonly number[] = [41, 42, 43];
 
 /** The recipe `repair` with another share of episodes in which the commands have been renamed. */
 export const repair = (drift: number): Regime => ({
@@ -92,3 +102,15 @@ export const shipped = (recipe: string, agent: string): Regime => ({
   score: 'team',
   dose: { label: recipe, value: 0 },
 });
+
+/** The recipe `words` on a pretrained model, with 48 steps (findings/plans/words.md). */
+export const words: Regime = {
+  id: 'words',
+  recipe: 'words',
+  set: ['training.steps=48', 'evaluation.every=12', 'training.keepEpisodes=false'],
+  policies: [],
+  agent: 'fixer',
+  score: 'team',
+  model: 'runs/models/smollm2-135m-instruct.gguf',
+  dose: { label: 'words', value: 0 },
+};

@@ -34,6 +34,8 @@ const knobs = z.strictObject({
   tries: z.int().min(1).max(4).default(1),
   /** An expert's reward for a right code, in place of the team's reward; 0: it shares the team's reward. */
   scale: z.number().min(0).default(0),
+  /** Is added to the team's reward: where its zero lies. */
+  zero: z.number().default(0),
 });
 type Knobs = z.output<typeof knobs>;
 
@@ -79,7 +81,7 @@ function escalationTeam(experts: number) {
     },
     reward: ({ outcome: { answer, worked, mended }, task }) =>
       task.scale === 0
-        ? { mended: answer === 'mended' }
+        ? { mended: Number(answer === 'mended') + task.zero }
         : { team: worked ? 1 : 0, agents: Object.fromEntries(names.map((name) => [name, mended ? task.scale : 0])) },
   });
 }

@@ -99,6 +99,58 @@ inline void bfloat16LinearWeightGradient(Arguments& a) {
   a.table().bfloat16LinearWeightGradient(a.pool(), dWeight, x, dOut, long(rows), long(inputs), long(outputs));
 }
 
+inline double blockWords(Arguments& a) {
+  const double inputs = a.size(0, "blockWords(inputs)");
+  const double outputs = a.size(1, "blockWords(outputs)");
+  const double format = a.size(2, "blockWords(format)");
+  a.atMost("blockWords(format)", format, 2);
+  a.atMost("blockWords", (inputs + 31) * (outputs + 15), kMostSize);
+  if (!a.ok()) return 0;
+  return double(a.table().blockWords(long(inputs), long(outputs), long(format)));
+}
+
+inline void blockLinear(Arguments& a) {
+  const double format = a.size(3, "blockLinear(format)");
+  const double rows = a.size(4, "blockLinear(rows)");
+  const double inputs = a.size(5, "blockLinear(inputs)");
+  const double outputs = a.size(6, "blockLinear(outputs)");
+  const bool accumulate = a.flag(7, "blockLinear(accumulate)");
+  a.atMost("blockLinear(format)", format, 2);
+  const int32_t* blocks = a.integers(2, "blockLinear(blocks)", double(a.table().blockWords(inputs, outputs, format)));
+  float* out = a.floats(0, "blockLinear(out)", rows * outputs);
+  const float* x = a.floats(1, "blockLinear(x)", rows * inputs);
+  if (!a.fit()) return;
+  a.table().blockLinear(a.pool(), out, x, blocks, long(format), long(rows), long(inputs), long(outputs), accumulate);
+}
+
+inline void blockLinearTransposed(Arguments& a) {
+  const double format = a.size(3, "blockLinearTransposed(format)");
+  const double rows = a.size(4, "blockLinearTransposed(rows)");
+  const double inputs = a.size(5, "blockLinearTransposed(inputs)");
+  const double outputs = a.size(6, "blockLinearTransposed(outputs)");
+  const bool accumulate = a.flag(7, "blockLinearTransposed(accumulate)");
+  a.atMost("blockLinearTransposed(format)", format, 2);
+  const int32_t* blocks = a.integers(2, "blockLinearTransposed(blocks)", double(a.table().blockWords(outputs, inputs, format)));
+  float* out = a.floats(0, "blockLinearTransposed(out)", rows * outputs);
+  const float* x = a.floats(1, "blockLinearTransposed(x)", rows * inputs);
+  if (!a.fit()) return;
+  a.table().blockLinearTransposed(a.pool(), out, x, blocks, long(format), long(rows), long(inputs), long(outputs),
+                                  accumulate);
+}
+
+inline void blockEmbed(Arguments& a) {
+  const double format = a.size(2, "blockEmbed(format)");
+  const double rows = a.size(4, "blockEmbed(rows)");
+  const double width = a.size(5, "blockEmbed(width)");
+  const double vocabSize = a.size(6, "blockEmbed(vocabSize)");
+  a.atMost("blockEmbed(format)", format, 2);
+  const int32_t* blocks = a.integers(1, "blockEmbed(blocks)", double(a.table().blockWords(width, vocabSize, format)));
+  const int32_t* tokens = a.indices(3, "blockEmbed(tokens)", rows, vocabSize);
+  float* out = a.floats(0, "blockEmbed(out)", rows * width);
+  if (!a.fit()) return;
+  a.table().blockEmbed(a.pool(), out, blocks, long(format), tokens, long(rows), long(width), long(vocabSize));
+}
+
 inline void rmsNorm(Arguments& a) {
   const double rows = a.size(4, "rmsNorm(rows)");
   const double width = a.size(5, "rmsNorm(width)");
@@ -365,6 +417,10 @@ constexpr Method kKernelMethods[] = {
     {"bfloat16Pack", method<methods::bfloat16Pack>},
     {"bfloat16Linear", method<methods::bfloat16Linear>},
     {"bfloat16LinearWeightGradient", method<methods::bfloat16LinearWeightGradient>},
+    {"blockWords", method<methods::blockWords>},
+    {"blockLinear", method<methods::blockLinear>},
+    {"blockLinearTransposed", method<methods::blockLinearTransposed>},
+    {"blockEmbed", method<methods::blockEmbed>},
     {"rmsNorm", method<methods::rmsNorm>},
     {"rmsNormBackward", method<methods::rmsNormBackward>},
     {"headNorm", method<methods::headNorm>},

@@ -10,6 +10,7 @@
 #include "../kernels/optimizer.h"
 #include "../kernels/peak.h"
 #include "../kernels/products/bfloat16.h"
+#include "../kernels/products/blocks.h"
 #include "../kernels/products/linear.h"
 #include "../kernels/products/weight-gradient.h"
 #include "table.h"
@@ -32,6 +33,10 @@ constexpr KernelTable tableNamed(const char* isa) {
       bfloat16Pack<Bfloat16>,
       bfloat16Linear,
       bfloat16LinearWeightGradient,
+      blockWords,
+      blockLinear,
+      blockLinearTransposed,
+      blockEmbed,
       rmsNorm,
       rmsNormBackward,
       headNorm,

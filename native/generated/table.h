@@ -28,6 +28,13 @@ struct KernelTable {
                          long outputs, bool accumulate);
   void (*bfloat16LinearWeightGradient)(Pool&, float* dWeight, const float* x, const float* dOut, long rows, long inputs,
                                        long outputs);
+  size_t (*blockWords)(long inputs, long outputs, long format);
+  void (*blockLinear)(Pool&, float* out, const float* x, const int32_t* blocks, long format, long rows, long inputs,
+                      long outputs, bool accumulate);
+  void (*blockLinearTransposed)(Pool&, float* out, const float* x, const int32_t* blocks, long format, long rows,
+                                long inputs, long outputs, bool accumulate);
+  void (*blockEmbed)(Pool&, float* out, const int32_t* blocks, long format, const int32_t* tokens, long rows,
+                     long width, long vocabSize);
   void (*rmsNorm)(Pool&, float* out, float* inverse, const float* x, const float* gain, long rows, long width,
                   float epsilon);
   void (*rmsNormBackward)(Pool&, float* dx, float* dGain, const float* dOut, const float* x, const float* gain,

@@ -59,6 +59,29 @@ void bfloat16LinearWeightGradient(float* dWeight, const float* x, const float* d
   kernels::bfloat16LinearWeightGradient(pool, dWeight, x, dOut, rows, inputs, outputs);
 }
 
+DRMAS_EXPORT(blockWords)
+size_t blockWords(long inputs, long outputs, long format) {
+  return kernels::blockWords(inputs, outputs, format);
+}
+
+DRMAS_EXPORT(blockLinear)
+void blockLinear(float* out, const float* x, const int32_t* blocks, long format, long rows, long inputs, long outputs,
+                 bool accumulate) {
+  kernels::blockLinear(pool, out, x, blocks, format, rows, inputs, outputs, accumulate);
+}
+
+DRMAS_EXPORT(blockLinearTransposed)
+void blockLinearTransposed(float* out, const float* x, const int32_t* blocks, long format, long rows, long inputs,
+                           long outputs, bool accumulate) {
+  kernels::blockLinearTransposed(pool, out, x, blocks, format, rows, inputs, outputs, accumulate);
+}
+
+DRMAS_EXPORT(blockEmbed)
+void blockEmbed(float* out, const int32_t* blocks, long format, const int32_t* tokens, long rows, long width,
+                long vocabSize) {
+  kernels::blockEmbed(pool, out, blocks, format, tokens, rows, width, vocabSize);
+}
+
 DRMAS_EXPORT(rmsNorm)
 void rmsNorm(float* out, float* inverse, const float* x, const float* gain, long rows, long width, float epsilon) {
   kernels::rmsNorm(pool, out, inverse, x, gain, rows, width, epsilon);

@@ -4,7 +4,7 @@ import type { Entries } from './entry.js';
 export const embeddingKernels = {
   embed: {
     header: 'kernels/elementwise.h',
-    reference: 'embedding.ts',
+    reference: 'elementwise.ts',
     computes: 'out = table[token], row by row',
     parameters: [
       'out: f32[rows * width]',
@@ -17,7 +17,7 @@ export const embeddingKernels = {
   },
   embedBackward: {
     header: 'kernels/elementwise.h',
-    reference: 'embedding.ts',
+    reference: 'elementwise.ts',
     computes: 'dTable[token] += dOut',
     details: '`dTable` is added to.',
     sums: 'the rows in order; threads share the columns',

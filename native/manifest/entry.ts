@@ -21,8 +21,9 @@ export interface KernelEntry {
    * - `host`: there is no C++. All sets on the processor share one implementation, src/engine/tensor/host-kernels.ts.
    * - `fused`: only sets of kernels whose calls are expensive have it, in `Kernels.fused`.
    * - `native`: only the native kernels have it. It measures the processor.
+   * - `processor`: all sets on the processor have it, and devices do not.
    */
-  readonly only?: 'host' | 'fused' | 'native';
+  readonly only?: 'host' | 'fused' | 'native' | 'processor';
   /** The kernel's result, in one line. */
   readonly computes: string;
   /** More for the documentation of the method: formulas, sources, which outputs are added to. */

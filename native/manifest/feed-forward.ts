@@ -4,7 +4,7 @@ import type { Entries } from './entry.js';
 export const feedForwardKernels = {
   swiglu: {
     header: 'kernels/elementwise.h',
-    reference: 'swiglu.ts',
+    reference: 'elementwise.ts',
     computes: 'silu(gate) · up',
     details: 'The gate of the feed-forward layer (Shazeer 2020). Rows of `gateUp` hold the gate, then up.',
     parameters: [
@@ -17,7 +17,7 @@ export const feedForwardKernels = {
   },
   swigluBackward: {
     header: 'kernels/elementwise.h',
-    reference: 'swiglu.ts',
+    reference: 'elementwise.ts',
     computes: 'the gradient of `swiglu`',
     details: '`dGateUp` is overwritten.',
     parameters: [

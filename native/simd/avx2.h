@@ -18,6 +18,16 @@ inline __m256 loadHalf(const Bfloat16* p) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 inline F16 load(const Bfloat16* p) { return {loadHalf(p), loadHalf(p + 8)}; }
+inline F16 widenedBytes(__m128i bytes) {
+  const auto half = [](__m128i eight) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight)); };
+  return {half(bytes), half(_mm_unpackhi_epi64(bytes, bytes))};
+}
+inline F16 load(const int8_t* p) { return widenedBytes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+/// The lower or the upper halves of 16 bytes, from 0 to 15.
+inline F16 loadHalves(const uint8_t* p, bool upper) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return widenedBytes(_mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15)));
+}
 inline void store(float* p, F16 x) {
   _mm256_storeu_ps(p, x.a);
   _mm256_storeu_ps(p + 8, x.b);

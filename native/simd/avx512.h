@@ -18,6 +18,13 @@ inline F16 load(const Bfloat16* p) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
+inline F16 widenedBytes(__m128i bytes) { return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))}; }
+inline F16 load(const int8_t* p) { return widenedBytes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+/// The lower or the upper halves of 16 bytes, from 0 to 15.
+inline F16 loadHalves(const uint8_t* p, bool upper) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return widenedBytes(_mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15)));
+}
 inline void store(float* p, F16 a) { _mm512_storeu_ps(p, a.v); }
 inline __mmask16 maskOf(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
 /// Lanes >= n (0 < n < 16, for keepLanes 0 to 16) are `fill` and their memory is not touched.

@@ -12,6 +12,7 @@ namespace DRMAS_ISA {
 typedef float Quad __attribute__((vector_size(16)));
 typedef uint32_t QuadBits __attribute__((vector_size(16)));
 typedef Bfloat16 QuadBfloat16 __attribute__((vector_size(8)));
+typedef int8_t QuadBytes __attribute__((vector_size(4)));
 
 struct F16 {
   Quad a, b, c, d;
@@ -32,6 +33,18 @@ inline Quad loadQuad(const Bfloat16* p) {
   return (Quad)(__builtin_convertvector(x, QuadBits) << 16);
 }
 inline F16 load(const Bfloat16* p) { return {loadQuad(p), loadQuad(p + 4), loadQuad(p + 8), loadQuad(p + 12)}; }
+inline Quad loadQuad(const int8_t* p) {
+  QuadBytes x;
+  std::memcpy(&x, p, sizeof x);
+  return __builtin_convertvector(x, Quad);
+}
+inline F16 load(const int8_t* p) { return {loadQuad(p), loadQuad(p + 4), loadQuad(p + 8), loadQuad(p + 12)}; }
+/// The lower or the upper halves of 16 bytes, from 0 to 15.
+inline F16 loadHalves(const uint8_t* p, bool upper) {
+  int8_t halves[kLanes];
+  for (int i = 0; i < kLanes; i++) halves[i] = static_cast<int8_t>(upper ? p[i] >> 4 : p[i] & 15);
+  return load(halves);
+}
 inline void store(float* p, F16 x) { std::memcpy(p, &x, sizeof x); }
 inline F16 operator+(F16 x, F16 y) { return {x.a + y.a, x.b + y.b, x.c + y.c, x.d + y.d}; }
 inline F16 operator-(F16 x, F16 y) { return {x.a - y.a, x.b - y.b, x.c - y.c, x.d - y.d}; }

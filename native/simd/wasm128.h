@@ -22,6 +22,18 @@ inline F16 load(const Bfloat16* p) {
   const auto quarter = [](const Bfloat16* q) { return wasm_i32x4_shl(wasm_u32x4_load16x4(q), 16); };
   return {quarter(p), quarter(p + 4), quarter(p + 8), quarter(p + 12)};
 }
+inline F16 widenedBytes(v128_t bytes) {
+  const v128_t low = wasm_i16x8_extend_low_i8x16(bytes), high = wasm_i16x8_extend_high_i8x16(bytes);
+  const auto quarter = [](v128_t four) { return wasm_f32x4_convert_i32x4(four); };
+  return {quarter(wasm_i32x4_extend_low_i16x8(low)), quarter(wasm_i32x4_extend_high_i16x8(low)),
+          quarter(wasm_i32x4_extend_low_i16x8(high)), quarter(wasm_i32x4_extend_high_i16x8(high))};
+}
+inline F16 load(const int8_t* p) { return widenedBytes(wasm_v128_load(p)); }
+/// The lower or the upper halves of 16 bytes, from 0 to 15.
+inline F16 loadHalves(const uint8_t* p, bool upper) {
+  const v128_t bytes = wasm_v128_load(p);
+  return widenedBytes(upper ? wasm_u8x16_shr(bytes, 4) : wasm_v128_and(bytes, wasm_i8x16_splat(15)));
+}
 inline void store(float* p, F16 x) {
   wasm_v128_store(p, x.a);
   wasm_v128_store(p + 4, x.b);

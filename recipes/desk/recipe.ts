@@ -40,6 +40,7 @@ export default defineRecipe({
   policies: Object.fromEntries(
     Object.keys(team.agents).map((agent) => [agent, { optimizer: { learningRate: learningRate(agent) } }]),
   ),
+  advantage: { type: 'drmas', singleton: 'zero' }, // as in the runs that are published
   warmStart: { steps: 300, batch: 64, learningRate: 4e-3 },
   training: { steps: 150, tasksPerStep: 16, groupSize: 16 },
   evaluation: { every: 50, tasks: 64, samples: 8 },

@@ -35,6 +35,7 @@ export default defineRecipe({
     solver: { sampling: { maxTokens: 48 } },
     verifier: { sampling: { maxTokens: 4 } },
   },
+  advantage: { type: 'drmas', singleton: 'zero' }, // as in the runs that are published
   warmStart: { steps: 2000, batch: 64, learningRate: 8e-3, lossTarget: 0.1 },
   training: { steps: 60, tasksPerStep: 16, groupSize: 8 },
   evaluation: { every: 20, tasks: 256, samples: 4 },

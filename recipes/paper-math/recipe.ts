@@ -9,10 +9,9 @@
  */
 import { checkpoint, defineRecipe, file, solverVerifier } from 'drmas';
 
-/** Qwen3's system prompt switches off its thinking for both agents. */
-const briefly = '/no_think';
-
 const agents = { sampling: { maxTokens: 4096 } };
+/** The original leaves out problems that are too long, of training and of evaluation (`filter_overlong_prompts`). */
+const shorter = { maxQuestionTokens: 8192 };
 const policy = {
   optimizer: { learningRate: 1e-6, beta1: 0.9, beta2: 0.999, weightDecay: 0.01 },
   warmupSteps: 0,
@@ -20,29 +19,25 @@ const policy = {
 };
 
 export default defineRecipe({
+  // The original's rules and prompts, held to transcripts of its code.
   team: solverVerifier({
+    form: 'paper',
+    prompts: 'paper',
     maxLoops: 2,
-    approve: '<verify>approve</verify>',
-    reject: '<verify>reject</verify>',
-    onUnreadableVerdict: 'approve',
     invalidPenalty: 0.1,
-    solver: { system: `Solve the problem step by step. Give the final answer in \\boxed{...}. ${briefly}` },
-    verifier: {
-      system: `Check every step of the latest solution and its answer. End with <verify>approve</verify> if all of it is right, or with <verify>reject</verify> if anything is wrong. ${briefly}`,
-    },
   }),
   tasks: {
-    train: file('data/dapo-math.parquet'),
+    train: file('data/dapo-math.parquet', { ...shorter, origin: 'aaabiao/dapo_filter:train' }),
     test: {
-      aime24: file('data/aime24.parquet'),
-      aime25: file('data/aime25.parquet'),
-      amc23: file('data/amc23.parquet'),
-      math500: file('data/math500.jsonl'),
-      minerva: file('data/minerva.parquet'),
-      olympiadbench: file('data/olympiadbench.parquet'),
+      aime24: file('data/aime24.parquet', { ...shorter, origin: 'HuggingFaceH4/aime_2024:train' }),
+      aime25: file('data/aime25.parquet', { ...shorter, origin: 'MathArena/aime_2025:train' }),
+      amc23: file('data/amc23.parquet', { ...shorter, origin: 'knoveleng/AMC-23:train' }),
+      math500: file('data/math500.jsonl', { ...shorter, origin: 'HuggingFaceH4/MATH-500:test' }),
+      minerva: file('data/minerva.parquet', { ...shorter, origin: 'zwhe99/simplerl-minerva-math:test' }),
+      olympiadbench: file('data/olympiadbench.parquet', { ...shorter, origin: 'realtreetune/olympiadbench:test' }),
     },
   },
-  model: checkpoint('Qwen/Qwen3-4B'),
+  model: checkpoint('Qwen/Qwen3-4B', { variables: { enable_thinking: false } }),
   agents: { solver: agents, verifier: agents },
   policies: { solver: policy, verifier: policy },
   advantage: { type: 'drmas', singleton: 'raw', minimumSpread: 0 },

@@ -21,24 +21,27 @@ const policy = {
 };
 
 export default defineRecipe({
+  // The original's rules and prompts, held to transcripts of its code.
   team: searchTeam({
+    form: 'paper',
+    prompts: 'paper',
     retriever: searchR1Retriever({ url: process.env.SEARCH_R1_URL ?? 'http://127.0.0.1:8000' }),
     maxTurns: 4,
     topk: 3,
-    onLastTurn: 'fail',
-    onUnreadableVerdict: 'answer',
     invalidPenalty: 0.01,
   }),
   tasks: {
-    train: file('data/nq-hotpotqa-train.parquet'),
+    train: file('data/nq-hotpotqa-train.parquet', { origin: 'PeterJinGo/nq_hotpotqa_train:train' }),
     test: {
-      nq: file('data/nq.jsonl'),
-      triviaqa: file('data/triviaqa.jsonl'),
-      popqa: file('data/popqa.jsonl'),
-      hotpotqa: file('data/hotpotqa.jsonl'),
-      '2wikimultihopqa': file('data/2wikimultihopqa.jsonl'),
-      musique: file('data/musique.jsonl'),
-      bamboogle: file('data/bamboogle.jsonl'),
+      nq: file('data/nq.jsonl', { origin: 'RUC-NLPIR/FlashRAG_datasets/nq:test' }),
+      triviaqa: file('data/triviaqa.jsonl', { origin: 'RUC-NLPIR/FlashRAG_datasets/triviaqa:test' }),
+      popqa: file('data/popqa.jsonl', { origin: 'RUC-NLPIR/FlashRAG_datasets/popqa:test' }),
+      hotpotqa: file('data/hotpotqa.jsonl', { origin: 'RUC-NLPIR/FlashRAG_datasets/hotpotqa:dev' }),
+      '2wikimultihopqa': file('data/2wikimultihopqa.jsonl', {
+        origin: 'RUC-NLPIR/FlashRAG_datasets/2wikimultihopqa:dev',
+      }),
+      musique: file('data/musique.jsonl', { origin: 'RUC-NLPIR/FlashRAG_datasets/musique:dev' }),
+      bamboogle: file('data/bamboogle.jsonl', { origin: 'RUC-NLPIR/FlashRAG_datasets/bamboogle:test' }),
     },
   },
   model: checkpoint('Qwen/Qwen2.5-3B'),

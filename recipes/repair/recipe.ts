@@ -55,6 +55,7 @@ export default defineRecipe({
   }),
   // The fixer must find twelve names. At the fixer's rate the coder, which has nothing to find, would follow noise.
   policies: { fixer: { optimizer: { learningRate: 1e-3 } } },
+  advantage: { type: 'drmas', singleton: 'zero' }, // as in the runs that are published
   warmStart: { steps: 400, batch: 64, learningRate: 4e-3 },
   training: { steps: 150, tasksPerStep: 16, groupSize: 16 },
   evaluation: { every: 30, tasks: 150, samples: 4 },

@@ -39,6 +39,7 @@ export default defineRecipe({
     answerer: { optimizer: { learningRate: 1e-3, beta2: 0.98 } },
   },
   // A model that cannot copy names yet cannot explore. The loss shows when it can, which depends on the seed.
+  advantage: { type: 'drmas', singleton: 'zero' }, // as in the runs that are published
   warmStart: { steps: 1500, batch: 128, learningRate: 5e-3, finalLearningRate: 1, beta2: 0.98, lossTarget: 0.25 },
   training: { steps: 200, tasksPerStep: 16, groupSize: 8 },
   evaluation: { every: 40, tasks: 256, samples: 4, samplesDuring: 1 },

@@ -71,6 +71,7 @@ export default defineRecipe({
       endOfAssistant: '<end>',
     },
   }),
+  advantage: { type: 'drmas', singleton: 'zero' }, // as in the runs that are published
   warmStart: { steps: 800, batch: 64, learningRate: 4e-3 },
   training: { steps: 60, tasksPerStep: 16, groupSize: 8 },
   evaluation: { every: 20, tasks: 200, samples: 4 },

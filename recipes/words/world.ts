@@ -47,7 +47,7 @@ const things = ['engine', 'bread', 'car', 'house', 'song', 'door', 'friend', 'ga
 const answered = (line: string, why: string) => `${line}\nError: ${why}.`;
 const renaming = (name: string) => `${name} has a new name in version 2`;
 
-/** What the sandbox says about a line that failed, after the line. */
+/** A line that failed, followed by the message of the sandbox. */
 export function failure(line: string, isVersion2: boolean): string {
   const name = line.split(' ')[0]?.slice(0, 20) ?? '';
   if (!commandNames.includes(name)) return answered(line, `${name} is not a command`);

@@ -107,6 +107,7 @@ import type { FileRow } from './files/row-fields.js';
   types: [
     ['ArithmeticOptions', described(taskNodes().arithmetic, 'The options of `arithmetic`.')],
     ['JsonlOptions', described(taskNodes().jsonl, 'The options of `jsonl`.'), { declared: { answer } }],
+    ['HubOptions', described(taskNodes().hub, 'The options of `hub`.'), { declared: { answer } }],
     ['FileOptions', described(taskNodes().file, 'The options of `file`.'), { declared: { answer } }],
   ],
 });

@@ -13,7 +13,7 @@ import { dependenciesPage } from './dependencies-page.js';
 import { inputTypes } from './input-types.js';
 import { deadLinks } from './links.js';
 import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
-import { regions } from './regions/index.js';
+import { regions } from './regions.js';
 import { settingsPage, undescribed } from './settings-page.js';
 import { brokenBlocks } from './structure.js';
 import { testVectorsText } from './test-vectors.js';

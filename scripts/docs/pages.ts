@@ -54,6 +54,14 @@ export async function withRegions(regions: readonly Region[]): Promise<Generated
   return pages.filter(({ text }) => text.includes('<!-- generated: '));
 }
 
+/** The first block of a language below a heading of the third level. @throws Error if there is none */
+export function pageCode(path: string, title: string, language: string): string {
+  const [, section = ''] = readPage(path).split(`\n### ${title}\n`);
+  const [, code] = new RegExp(`\`\`\`${language}\\b[^\\n]*\\n(.*?)\`\`\``, 's').exec(section) ?? [];
+  if (code === undefined) throw new Error(`${path} has no ${language} below ${title}`);
+  return code;
+}
+
 /** A Markdown table. A `|` inside a cell is escaped. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) =>

@@ -7,6 +7,7 @@ import { frozenSchema } from '../../src/method/recipe/frozen.js';
 import { settingsSchema } from '../../src/method/recipe/recipe-schema.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { fileSettings, jsonlSettings } from '../../src/teams/tasks/files/file-source.js';
+import { hubSettings } from '../../src/teams/tasks/files/hub-source.js';
 import { arithmeticSettings } from '../../src/teams/tasks/generated/arithmetic.js';
 import {
   defaultText,
@@ -123,6 +124,7 @@ export function sectionNode(name: string): Node {
 export const taskNodes = () => ({
   arithmetic: inputNode(arithmeticSettings),
   file: inputNode(fileSettings),
+  hub: inputNode(hubSettings),
   jsonl: inputNode(jsonlSettings),
 });
 
@@ -190,6 +192,11 @@ function sections(): Section[] {
       title: '`tasks`: `file(path, { ... })`',
       text: 'Tasks from a file. `jsonl(path, { ... })` has the same keys but `format` and `delimiter`.',
       node: tasks.file,
+    },
+    {
+      title: '`tasks`: `hub(name, { ... })`',
+      text: 'Tasks from a data set on a hub, by its name (`hub` of `drmas/tasks`).',
+      node: tasks.hub,
     },
     { title: '`backend`', text: 'The backend holds the models and computes.', node: sectionNode('backend') },
   ];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { blockFaults } from './structure.js';
+import { blockFaults, wrappedCommands } from './structure.js';
 import { commandFaults } from './typed-commands.js';
 
 const faults = (...lines: string[]) => blockFaults('page.md', lines.join('\n'));
@@ -39,6 +39,26 @@ describe('the blocks of a page', () => {
 
   it('are headings that leave out a level', () => {
     expect(faults('# One', '### Three', '# One')).toEqual(['page.md:2: a heading of level 3 below one of level 1']);
+  });
+});
+
+describe('the shell blocks of a page', () => {
+  const wrapped = (...lines: string[]) => wrappedCommands('page.md', ['```sh', ...lines, '```'].join('\n'));
+
+  it('are right with a backslash at the end of a line', () => {
+    const many = ['npx drmas train math \\', '  --seed 2', 'X=1 npx drmas doctor && npx drmas runs # npx drmas chat'];
+    expect(wrapped(...many, 'printf x | npx drmas chat runs/a')).toEqual([]);
+    expect(wrappedCommands('page.md', '- a list that begins with npx drmas train')).toEqual([]);
+  });
+
+  it('are wrapped as prose', () => {
+    expect(
+      wrapped('npx drmas train math', '--seed 2', 'server --port 1 npx drmas train x', 'curl', 'https://x.y'),
+    ).toEqual([
+      'page.md:3: a command that does not begin on a line of its own: --seed 2',
+      'page.md:4: a command that does not begin on a line of its own: server --port 1 npx drmas train x',
+      'page.md:6: a command that does not begin on a line of its own: https://x.y',
+    ]);
   });
 });
 

@@ -6,7 +6,8 @@
 import { markdownPages, readPage } from './pages.js';
 
 /** The broken blocks of all pages, one line each. */
-export const brokenBlocks = (): string[] => markdownPages().flatMap((page) => blockFaults(page, readPage(page)));
+export const brokenBlocks = (): string[] =>
+  markdownPages().flatMap((page) => [...blockFaults(page, readPage(page)), ...wrappedCommands(page, readPage(page))]);
 
 const FENCE = /^\s*```/;
 /** The text that may follow the marks: none, a language, or a language and the reason why its code is not compiled. */
@@ -15,6 +16,27 @@ const CLOSING = /^\s*```$/;
 const HEADING = /^(#{1,6}) /;
 const ROW = /^\s*\|/;
 const DELIMITERS = /^\s*\|(\s*:?-+:?\s*\|)+\s*$/;
+
+/** A shell command that is the end of another one, or holds the beginning of a second one. */
+const isWrapped = (command: string) =>
+  /^(--?\w|https?:)/.test(command) || (/.\bnpx drmas\b/.test(command) && !/^[A-Z_]+=/.test(command));
+
+/** The lines of a page's shell blocks that were wrapped as prose, so that a reader cannot paste them. */
+export function wrappedCommands(page: string, text: string): string[] {
+  let inShell = false;
+  let continues = false;
+  return text.split('\n').flatMap((line, i) => {
+    if (FENCE.test(line)) {
+      inShell = /^\s*```(sh|bash)$/.test(line);
+      continues = false;
+      return [];
+    }
+    const commands = line.replace(/(^|\s)# .*$/, '').split(/&&|[|;]/);
+    const wrong = inShell && !continues && commands.some((command) => isWrapped(command.trim()));
+    continues = line.endsWith('\\');
+    return wrong ? [`${page}:${i + 1}: a command that does not begin on a line of its own: ${line.trim()}`] : [];
+  });
+}
 
 /** The broken blocks of a page, one line each, with page and line. */
 export function blockFaults(page: string, text: string): string[] {

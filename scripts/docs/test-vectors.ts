@@ -154,8 +154,15 @@ const batches: readonly VectorBatch[] = [
 const byGroup = ['grpo', 'drmas', 'grpo-turn', 'drmas-mean', 'drmas-std', 'drmas-episode', 'drmas-batch'] as const;
 const scored = ['outcome+penalties', 'outcome', 'first'] as const;
 
+/** Whether an estimator of this type has a rule for groups of one. */
+const hasSingleton = (type: string) => 'singleton' in declarationOf({ type }, standard.estimators).schema.shape;
+
+/** The estimator with the rule for groups of one that was the default when the vectors were published. */
+const stated = (estimator: Estimator): Estimator =>
+  hasSingleton(estimator.type) ? ({ singleton: 'zero', ...estimator } as Estimator) : estimator;
+
 /** Every estimator, with the settings that change its result. */
-const settings: readonly Estimator[] = [
+const listed: readonly Estimator[] = [
   ...byGroup.flatMap((type): Estimator[] => [{ type }, { type, singleton: 'raw', minimumSpread: 0 }]),
   { type: 'dr-grpo' },
   { type: 'drmas', spread: 'none' },
@@ -185,6 +192,11 @@ const settings: readonly Estimator[] = [
   { type: 'gae', gamma: 0.9, lambda: 0.5, whiten: 'agent' },
   { type: 'gae', whiten: 'agent-residuals' },
   { type: 'ema' },
+  { type: 'shrinkage' },
+  { type: 'gdpo' },
+  { type: 'gdpo', byAgent: true },
+  { type: 'maxrl' },
+  { type: 'hierarchical-grpo' },
   { type: 'advantage-alignment' },
   { type: 'advantage-alignment', spread: 'group', gamma: 0.5, weight: 2 },
 ];
@@ -199,7 +211,7 @@ const sequences: readonly { readonly estimator: Estimator; readonly after: strin
 /** All test vectors. A batch without the input of an estimator has no vector for it. */
 export function testVectors(): TestVectors {
   const first = batches.flatMap((batch) =>
-    settings.flatMap((estimator) => {
+    listed.map(stated).flatMap((estimator) => {
       const step = stepWith(batch, estimator);
       return step === undefined ? [] : [vector(estimator, batch, step)];
     }),

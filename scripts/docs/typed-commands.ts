@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { type Command, currentFlags, flagName } from '../../src/cli/define-command.js';
-import { newManifest } from '../../src/cli/init/project-manifest.js';
+import { newManifest, templateKind } from '../../src/cli/init/project-manifest.js';
 import { checks } from '../verify.js';
 import { markdownPages, readPage, root } from './pages.js';
 
@@ -13,7 +13,10 @@ const HISTORY = /^(CHANGELOG\.md|docs\/lab-notes\/|docs\/decisions\/)/;
 /** Commands, flags and npm scripts in pages that do not exist, one line each. */
 export function unknownCommands(): string[] {
   const { scripts } = JSON.parse(readPage('package.json')) as { readonly scripts: object };
-  const names = new Set([...Object.keys(scripts), ...Object.keys(newManifest(join(root, 'templates')).scripts)]);
+  const names = new Set([
+    ...Object.keys(scripts),
+    ...Object.keys(newManifest(join(root, 'templates'), templateKind).scripts),
+  ]);
   const pages = markdownPages().filter((page) => !HISTORY.test(page));
   return [
     ...pages.flatMap((page) => commandFaults(page, readPage(page), names)),
@@ -54,7 +57,7 @@ function unknownScripts(text: string, scripts: ReadonlySet<string>): string[] {
 
 /** The errors of a line that calls drmas, at its beginning or behind npx or another command. */
 function wrongUses(line: string): string[] {
-  return [...line.matchAll(/(?:^|npx |&& |; )drmas ([a-z]+)((?: (?!&&|\||;)\S+)*)/g)].flatMap(
+  return [...line.matchAll(/(?:^|npx |&& |; )drmas ([a-z][a-z-]*)((?: (?!&&|\||;)\S+)*)/g)].flatMap(
     ([, name = '', rest = '']) => {
       const command = [...commands, ...shortNames].find((each) => each.name === name);
       if (command === undefined) return [`there is no command drmas ${name}`];

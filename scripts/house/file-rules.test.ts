@@ -33,7 +33,7 @@ describe('the house check', () => {
       check({
         'src/a.ts': `/**\n * ${long}\n */\nconst x = [\n  // ${long}\n];`,
         'native/a.cpp': `// ${long}`,
-        'docs/a.md': `\`\`\`\n${long}\n\`\`\`\n${long}`,
+        'docs/a.md': `\`\`\`\n${long}\n\`\`\`\n${long}\n<!-- ${long} -->short`,
       }),
     ).toEqual([
       'docs/a.md:4: 129 columns; expected at most 120',

@@ -97,8 +97,8 @@ export const allKernels: readonly AnyKernel[] = Object.entries(FAMILIES).flatMap
 /** The kernels that have a C++ implementation. */
 export const kernels: readonly Kernel[] = allKernels.filter((kernel): kernel is Kernel => 'header' in kernel);
 
-/** The kernels in C++ that every set of kernels has. */
-export const everyKernel = kernels.filter(({ only }) => only === undefined);
+/** The kernels in C++ that every set of kernels on the processor has. */
+export const everyKernel = kernels.filter(({ only }) => only === undefined || only === 'processor');
 
 export const buffersOf = ({ parameters }: Kernel): BufferParameter[] =>
   parameters.filter((each) => each.kind === 'buffer');

@@ -198,6 +198,11 @@ function runOf(kernel: Kernel, version: string): string {
   ].join('\n');
 }
 
+const runsOf = (only: Kernel['only']) =>
+  everyKernel
+    .filter((kernel) => kernel.only === only)
+    .flatMap((kernel) => versionsOf(kernel).map((version) => runOf(kernel, version)));
+
 /** test/contracts/kernels/every-kernel.ts: a function a version of a kernel, which runs it on example arguments. */
 export function kernelExamples(): string {
   return file([
@@ -205,7 +210,12 @@ export function kernelExamples(): string {
     '',
     '/** Each runs one version of a kernel on examples of its arguments. */',
     'export const RUNS: readonly ((e: Examples) => void)[] = [',
-    ...everyKernel.flatMap((kernel) => versionsOf(kernel).map((version) => runOf(kernel, version))),
+    ...runsOf(undefined),
+    '];',
+    '',
+    '/** The same for the kernels that devices do not have. */',
+    'export const PROCESSOR_RUNS: readonly ((e: Examples) => void)[] = [',
+    ...runsOf('processor'),
     '];',
   ]);
 }

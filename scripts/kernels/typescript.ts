@@ -33,7 +33,7 @@ const destructured = (parameters: readonly Parameter[]) => `({ ${names(parameter
 export function addonKernels(): string {
   return file([
     "import type { HostMemoryKinds, WeightArray } from '../kernel-arguments.js';",
-    "import type { KernelOperations, NativeOperations } from '../kernel-operations.js';",
+    "import type { KernelOperations, NativeOperations, ProcessorOperations } from '../kernel-operations.js';",
     '',
     `type Name = ${kernels.map(({ name }) => `'${name}'`).join(' | ')};`,
     '',
@@ -44,7 +44,9 @@ export function addonKernels(): string {
     'export type AddonKernels = { readonly [name in Name]: AddonKernel };',
     '',
     '/** The kernels over the functions of the addon. */',
-    'export function addonKernels(addon: AddonKernels): Pick<KernelOperations<HostMemoryKinds> & NativeOperations, Name> {',
+    'export function addonKernels(addon: AddonKernels): Pick<',
+    'KernelOperations<HostMemoryKinds> & ProcessorOperations<HostMemoryKinds> & NativeOperations,',
+    'Name> {',
     '  return {',
     ...kernels.map(({ name, parameters, returns }) => {
       const call = `addon.${name}(${parameters.map(flattened).join(', ')})`;

@@ -1,5 +1,9 @@
 /** Error handling of the project's own programs (`npm run bench`, `npm run findings`). */
+
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../src/base/core/errors.js';
+import { shippedSources } from '../../src/engine/tensor/native/build.js';
 
 /** Raised when a program is called with wrong arguments. */
 export class UsageError extends Error {}
@@ -22,3 +26,12 @@ export async function runProgram(usage: string, main: () => Promise<number> | Pr
     process.exitCode = wrongRequest ? 2 : 1;
   }
 }
+
+const beside = (name: string) => fileURLToPath(new URL(`../../test/native/${name}`, import.meta.url));
+
+/** The sources that are compiled, with the flags of one instruction set, to the program that runs all its kernels. */
+export const everyKernelSources = (): string[] => [
+  join(shippedSources(), 'kernels.cpp'),
+  beside('every-kernel.cpp'),
+  beside('emulated-tiles.cpp'),
+];

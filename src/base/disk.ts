@@ -1,7 +1,7 @@
 /** Door of `base`: sealed directories, content hashes and caches on disk. */
 export { ChainedFile, type LogCursor, linesOf } from './files/chained-file.js';
-export { contentHash } from './files/content-hash.js';
 export {
+  contentHash,
   damageOf,
   type FileDigest,
   filesBelow,

@@ -23,13 +23,23 @@ export {
   StoreError,
   TaskError,
   TokenizerError,
+  ToolServerError,
   TrainingError,
   UnattributedCallError,
+  WorldError,
+  type WorldErrorCode,
 } from './core/errors.js';
-export { parseAt, shown, suggestion } from './core/validation/explain.js';
-export { type Issue, issuesText } from './core/validation/issues.js';
-export { fitsJsonSchema } from './core/validation/json-schema.js';
-export { DEEPEST, nestsTooDeep } from './core/validation/nesting.js';
-export { deepFrozen, isObject, isSmall } from './core/validation/objects.js';
+export type { Issue } from './core/task.js';
+export { issuesText, parseAt, shown, suggestion } from './core/validation/explain.js';
+export {
+  assertSameShape,
+  DEEPEST,
+  deepFrozen,
+  fitsJsonSchema,
+  isObject,
+  isSmall,
+  jsonObject,
+  jsonValue,
+  nestsTooDeep,
+} from './core/validation/objects.js';
 export { parseSpec } from './core/validation/parse-spec.js';
-export { assertSameShape } from './core/validation/same-shape.js';

@@ -1,6 +1,6 @@
 /** Door of `base`: the host of a run: clock, files, signals, listeners of a run, texts and secrets. */
 export { type Clock, systemClock, waitMs } from './core/clock.js';
-export type { FileLock, Files, SharedDirectories } from './core/files.js';
+export { type FileLock, type Files, joinPath, type SharedDirectories } from './core/files.js';
 export {
   byteText,
   duration,
@@ -13,9 +13,7 @@ export {
   visible,
 } from './core/format.js';
 export type { Host } from './core/host.js';
-export { joinPath } from './core/join-path.js';
-export { remedyOfFailure } from './core/play/failure-remedies.js';
-export { isSilent, ROUNDING } from './core/play/health-signs.js';
+export { isSilent, ROUNDING, remedyOfFailure } from './core/play/health-signs.js';
 export {
   type AnsweredTurn,
   type BegunEpisode,
@@ -29,7 +27,7 @@ export {
   type Round,
   type RunListener,
 } from './core/play/run-listener.js';
-export { type RunSpending, runSpending } from './core/play/run-spending.js';
+export { type RunSpending, runSpending, type TrainingBudget, trainingBudget } from './core/play/spending.js';
 export {
   type Price,
   playedTokens,
@@ -38,7 +36,6 @@ export {
   spentTogether,
   type TokenCount,
 } from './core/play/token-count.js';
-export { type TrainingBudget, trainingBudget } from './core/play/training-budget.js';
 export { Secret } from './core/secret.js';
 export {
   defineTracker,

@@ -20,14 +20,18 @@ export {
   trainedTurns,
   turnReward,
 } from './core/episode.js';
-export type {
-  AgentEvaluation,
-  EvaluationEvent,
-  EvaluationScores,
-  Interval,
-} from './core/evaluation/evaluation-event.js';
-export { type Headline, HOW_TO_SUCCEED, headlineOf } from './core/evaluation/headline.js';
-export { labelOfPart, measuresOf, rewardsOf } from './core/evaluation/measures.js';
+export {
+  type AgentEvaluation,
+  type EvaluationEvent,
+  type EvaluationScores,
+  type Headline,
+  HOW_TO_SUCCEED,
+  headlineOf,
+  type Interval,
+  labelOfPart,
+  measuresOf,
+  rewardsOf,
+} from './core/evaluation.js';
 export { jsonText, readable, stringify } from './core/json-text.js';
 export {
   assistant,
@@ -44,9 +48,12 @@ export type { Span, TrainingSample, ValueSample } from './core/sample.js';
 export {
   type DataSchema,
   fieldText,
+  fittedSet,
   GENERATED_INDICES,
+  type LoadOptions,
   type Split,
   type Task,
+  type TaskOrigin,
   type TaskSet,
   type TaskSource,
   type Trace,

@@ -1,13 +1,15 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evaluation, finished, started, step, warmup } from '../../test/fixtures/run-events.js';
 import { keyboardOf } from '../../test/support/command-line.js';
 import { HubError, TaskError, TrainingError } from '../base/core/errors.js';
 import type { RunPlace } from '../runs/run/start-run.js';
 import { runCommandLine } from './command-line.js';
+import { commands } from './commands/index.js';
+import { argumentText, type Command, currentFlags, flagName, optionalArgument, usageOf } from './define-command.js';
 
 const recipeText = `
 const agent = () => ({ system: undefined, parse: (text) => text, sampling: {}, invalidPenalty: 0 });
@@ -118,16 +120,16 @@ describe('names of the previous version', () => {
     });
     const help = `${(await drmas(['--help'])).out}${(await drmas(['resume', '--help'])).out}`;
     expect(help).toContain('--checkpoint');
-    expect(help).not.toMatch(/--from|^ {2}(probe|verify|cache|worker)/m);
+    expect(help).not.toMatch(/--from|^ {2}(probe|verify|cache|worker) /m);
   });
 });
 
 describe('the commands', () => {
-  it('are at most 16 in the help, with a line for each short name', async () => {
+  it('are at most 20 in the help, with a line for each short name', async () => {
     const { out } = await drmas(['--help']);
     const [, listed = '', short = ''] = out.split(/^(?:Commands|Short names|Examples):$/m);
-    const names = [...listed.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name);
-    expect(names.filter((name) => name !== 'help').length).toBeLessThanOrEqual(16);
+    const names = [...listed.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
+    expect(names.filter((name) => name !== 'help').length).toBeLessThanOrEqual(20);
     expect(short.trim()).toBe('compare  drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1');
   });
 
@@ -341,9 +343,106 @@ it('recipes show prints the resolved whole', async () => {
   expect(JSON.parse(out)).toMatchObject({ name: 'mine', seed: 3, evaluation: { every: 20 } });
 });
 
+describe('recipes files', () => {
+  const names = [
+    'HuggingFaceH4/aime_2024/data/train-00000-of-00001.parquet',
+    'HuggingFaceH4/aime_2024/data/training-00000-of-00001.parquet',
+    'hub/datasets--HuggingFaceH4--MATH-500/snapshots/6e4/test.jsonl',
+    'minerva/simplerl-minerva-math/test.jsonl',
+    'olympiadbench/test-00000-of-00002.parquet',
+    'olympiadbench/test-00001-of-00002.parquet',
+  ];
+  const words = (...more: string[]) => [
+    ...['recipes', 'files', 'paper-math', '--json', ...more],
+    ...[
+      'train',
+      ...['aime24', 'aime25', 'amc23', 'math500', 'minerva', 'olympiadbench'].map((set) => `test.${set}`),
+    ].flatMap((set) => {
+      const extension = set === 'test.math500' ? 'jsonl' : 'parquet';
+      return ['--set', `tasks.${set}.file=${join(root, 'data', `${set}.${extension}`)}`];
+    }),
+  ];
+  const statesOf = (out: string) =>
+    Object.fromEntries(
+      JSON.parse(out).files.map(({ file, state }: { file: string; state: string }) => [
+        file.slice(join(root, 'data/').length),
+        state.replaceAll(`${root}/`, ''),
+      ]),
+    );
+
+  it('copies what a folder of downloads has, and names what is missing', async () => {
+    for (const name of names) {
+      await mkdir(dirname(join(root, 'downloads', name)), { recursive: true });
+      await writeFile(join(root, 'downloads', name), name);
+    }
+    const before = await drmas(words());
+    expect(before.code).toBe(1);
+    expect(statesOf(before.out)).toMatchObject({
+      'train.parquet': 'missing: aaabiao/dapo_filter:train of the Hugging Face hub',
+    });
+    const { code, out } = await drmas(words('--from', join(root, 'downloads')));
+    expect(code).toBe(1);
+    expect(statesOf(out)).toEqual({
+      'train.parquet': 'missing: aaabiao/dapo_filter:train is not in downloads',
+      'test.aime24.parquet': `copied from downloads/${names[0]}`,
+      'test.aime25.parquet': 'missing: MathArena/aime_2025:train is not in downloads',
+      'test.amc23.parquet': 'missing: knoveleng/AMC-23:train is not in downloads',
+      'test.math500.jsonl': `copied from downloads/${names[2]}`,
+      'test.minerva.parquet': `missing: downloads/${names[3]} has another format; use it with --set tasks.test.minerva.file=downloads/${names[3]}`,
+      'test.olympiadbench.parquet': `missing: realtreetune/olympiadbench:test could be 2 files: downloads/${names[4]}, downloads/${names[5]}`,
+    });
+    expect(await readFile(join(root, 'data/test.aime24.parquet'), 'utf8')).toBe(names[0]);
+    expect(statesOf((await drmas(words())).out)['test.aime24.parquet']).toBe('is here');
+  });
+
+  it('keeps files that are there, and refuses a folder that is not', async () => {
+    await mkdir(join(root, 'data'));
+    await writeFile(join(root, 'data/test.aime24.parquet'), 'mine');
+    await mkdir(join(root, 'downloads/aime_2024'), { recursive: true });
+    await writeFile(join(root, 'downloads/aime_2024/train.parquet'), 'theirs');
+    await drmas(words('--from', join(root, 'downloads')));
+    expect(await readFile(join(root, 'data/test.aime24.parquet'), 'utf8')).toBe('mine');
+    expect(await drmas(words('--from', join(root, 'nowhere')))).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('cannot read the folder of downloads'),
+    });
+    expect(await drmas(['recipes', 'files', file])).toMatchObject({ code: 0, out: 'the recipe reads no task files\n' });
+  });
+});
+
 it('doctor prints the kernels in use', async () => {
   const { code, out } = await drmas(['doctor', '--json']);
   expect(code).toBe(0);
   expect(JSON.parse(out)).toMatchObject({ kernels: 'reference', node: process.versions.node, cacheWritable: true });
   expect((await drmas(['doctor'])).out).toMatch(/^kernels +reference/m);
+});
+
+describe('the declared commands', () => {
+  const named = (name: string) => commands.find((command) => command.name === name) as Command;
+
+  describe('commands', () => {
+    it('have names and sentences of their own', () => {
+      for (const of of [commands.map(({ name }) => name), commands.map(({ description }) => description)])
+        expect(new Set(of).size).toBe(commands.length);
+      for (const { details } of commands) expect(details).toMatch(/\S/);
+    });
+
+    it.each(commands.map(({ name }) => name))('%s explains its arguments and flags, with examples', async (name) => {
+      const { code, out } = await drmas([name, '--help']);
+      const { arguments: args, examples } = named(name);
+      expect(code).toBe(0);
+      expect(out).toContain(`Usage: drmas ${name}`);
+      for (const argument of args) expect(out).toContain(`  ${argument.name} `);
+      for (const [key, { value }] of currentFlags(named(name)))
+        expect(out).toContain(`  ${flagName(key)}${value === undefined ? '' : ` <${value}>`} `);
+      for (const example of examples) expect(out).toContain(`  $ ${example}\n`);
+    });
+
+    it('are written with what they cannot do without', () => {
+      expect(usageOf(named('export'))).toBe('drmas export <run> --agent <name> --to <directory>');
+      expect(usageOf(named('report'))).toBe('drmas report [run...]');
+      expect(usageOf(named('doctor'))).toBe('drmas doctor');
+      expect(argumentText(optionalArgument('folder', 'where'))).toBe('[folder]');
+    });
+  });
 });

@@ -47,6 +47,16 @@ export const integer = (low: number, description: string): Flag<number | undefin
   parse: atLeast(low),
 });
 
+export const decimal = (description: string): Flag<number | undefined> => ({
+  value: 'x',
+  description,
+  parse: (word) => {
+    const value = Number(word);
+    if (word.trim() !== '' && Number.isFinite(value)) return value;
+    throw new InvalidArgumentError(`expected a number, got '${word}'`);
+  },
+});
+
 /** Words separated by commas. */
 export const list = (value: string, description: string): Flag<readonly string[] | undefined> => ({
   value,
@@ -109,8 +119,11 @@ export const allowHost = repeated(
   'name',
   'also accept requests for this name of the server, such as the name of a proxy; may be repeated',
 );
-/** A checkpoint by its step or by the name of its directory. */
-export const checkpoint = text('step', 'checkpoint of this step, such as 40 (default: the last)');
+/** A checkpoint by its step, by the name of its directory, or the one with the best evaluation. */
+export const checkpoint = text(
+  'step',
+  'checkpoint of this step, such as 40, or `best`: of the best evaluation (default: the last)',
+);
 export const device: Flag<Device | undefined> = {
   value: 'device',
   description: 'compute on the CPU or the GPU; the GPU is experimental (default: the recipe, else cpu)',
@@ -134,20 +147,25 @@ export const model = text(
   `train LoRA adapters of rank ${RANK} on this model: a GGUF file, a directory, a name in Ollama or LM Studio, org/name on a hub`,
 );
 
+/** Moves the device to the overrides of the recipe, so that `recipe.json` of the run records it. */
+export function withDevice<Flags extends { readonly set: readonly string[]; readonly device?: Device }>({
+  device: wanted,
+  ...flags
+}: Flags): Omit<Flags, 'device'> {
+  return wanted === undefined ? flags : { ...flags, set: [...flags.set, `backend.device=${wanted}`] };
+}
+
 /**
- * Moves the device and the model to the overrides of the recipe, so that `recipe.json` of the run records them. A
- * model's path is relative to the working directory, as all paths on a command line are.
+ * Moves the model to the overrides of the recipe, before those that `--set` gives: these may refine it. A model's path
+ * is relative to the working directory, as all paths on a command line are.
  */
-export function withDevice<
-  Flags extends { readonly set: readonly string[]; readonly device?: Device; readonly model?: string },
->({ device: wanted, model: path, ...flags }: Flags): Omit<Flags, 'device' | 'model'> {
-  const base = path !== undefined && { type: 'checkpoint', path: existsSync(path) ? resolve(path) : path };
-  const overrides = [
-    ...(base === false ? [] : [`model=${JSON.stringify({ type: 'lora', base, rank: RANK })}`]),
-    ...flags.set, // further settings of the model may follow
-    ...(wanted === undefined ? [] : [`backend.device=${wanted}`]),
-  ];
-  return { ...flags, set: overrides };
+export function withModel<Flags extends { readonly set: readonly string[]; readonly model?: string }>({
+  model: path,
+  ...flags
+}: Flags): Omit<Flags, 'model'> {
+  if (path === undefined) return flags;
+  const base = { type: 'checkpoint', path: existsSync(path) ? resolve(path) : path };
+  return { ...flags, set: [`model=${JSON.stringify({ type: 'lora', base, rank: RANK })}`, ...flags.set] };
 }
 
 function overridesAt(word: string): readonly string[] {

@@ -2,13 +2,12 @@ import { thisProcess } from '../runs/index.js';
 import { forecastRun, improvePrompts } from '../runs/studies.js';
 import { enableWatchdog } from '../teams/watchdog.js';
 import { runCommandLine } from './command-line.js';
-import { interruption } from './interrupt.js';
 import { openDashboard } from './open-dashboard.js';
-import { endProcess, guardExit, reserveStdout } from './process-guard.js';
+import { endProcess, guardExit, interruption, reserveStdout } from './process-guard.js';
 
 const { stderr, env: environment, argv } = process;
 const words = argv.slice(2);
-const stdout = words.includes('--json') ? reserveStdout(process) : process.stdout;
+const stdout = words.includes('--json') || words[0] === 'mcp' ? reserveStdout(process) : process.stdout;
 const ended = guardExit(process);
 void enableWatchdog();
 const stdin = () => ({ input: process.stdin, output: process.stdout });

@@ -1,6 +1,7 @@
 /** Protects the exit code and stdout of a command from the code of a recipe. */
 import { writeSync } from 'node:fs';
 import { Writable } from 'node:stream';
+import type { Host } from '../base/host.js';
 import { INTERRUPTED } from './command-context.js';
 
 /** The parts of the process that a recipe's code might use. */
@@ -27,7 +28,7 @@ export function guardExit(process: Guarded, write: (text: string) => void = writ
 
 const IGNORED = /[( ]node:|[\\/]process-guard\.[jt]s:/;
 /** Writes synchronously, because the process may exit next. */
-export const writeError = (text: string) => void writeSync(2, text);
+const writeError = (text: string) => void writeSync(2, text);
 
 /**
  * Reserves stdout for the command's JSON lines: output of `console.log` and others goes to stderr.
@@ -55,3 +56,79 @@ export async function endProcess(
 /** Waits until all that was written has left. The stream's own method may have been replaced. */
 const written = (stream: Writable) =>
   new Promise<void>((resolve) => void Writable.prototype.write.call(stream, '', 'utf8', () => resolve()));
+
+/** The process ends this long after an interruption, unless protected work runs. */
+const PATIENCE_MS = 4500;
+
+const IMPATIENT =
+  `interrupted; the work in progress did not stop within ${PATIENCE_MS / 1000} s. ` +
+  'Resume a run from its last checkpoint with npx drmas resume\n';
+
+/** The parts of a host that an interruption concerns. */
+export type Interruption = Pick<Host, 'signal' | 'protect'>;
+
+/**
+ * Handles Ctrl-C, termination and a closed terminal. The first one fires the signal, so that the run stops and writes a
+ * checkpoint. A second one ends the process. After a timeout the process ends too, with a message; the timeout restarts
+ * after protected work, such as writing a checkpoint. A closed pipe (`drmas train math | head`) counts as the first
+ * one.
+ */
+export function interruption(process: NodeJS.Process, write: (text: string) => void = writeError): Interruption {
+  const controller = new AbortController();
+  let working = 0;
+  let overdue = false;
+  const exit = () => process.exit(INTERRUPTED);
+  const wait = () => {
+    setTimeout(() => {
+      overdue = working > 0;
+      if (overdue) return;
+      write(IMPATIENT);
+      exit();
+    }, PATIENCE_MS).unref();
+  };
+  const interrupt = () => {
+    if (controller.signal.aborted) exit();
+    wait();
+    controller.abort(new Error('interrupted'));
+  };
+  process.on('SIGINT', interrupt);
+  process.on('SIGTERM', interrupt);
+  process.on('SIGHUP', interrupt);
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+      if (!controller.signal.aborted) interrupt();
+    });
+  }
+  return {
+    signal: controller.signal,
+    async protect(work) {
+      working++;
+      try {
+        return await work();
+      } finally {
+        working--;
+        if (overdue && working === 0) {
+          overdue = false;
+          wait();
+        }
+      }
+    },
+  };
+}
+
+const ORPHAN_CHECK_MS = 500;
+
+/**
+ * Calls a function once the parent process has ended. npm passes a signal to the shell of a script and not to the
+ * programs that the shell started, so `kill` of `npm run watch` would leave the server behind.
+ */
+export function whenOrphaned(process: Pick<NodeJS.Process, 'ppid'>, then: () => void): void {
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    then();
+  }, ORPHAN_CHECK_MS);
+  timer.unref();
+}

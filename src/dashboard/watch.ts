@@ -1,2 +1,3 @@
 /** Door of `dashboard`: the server of the live dashboard. */
+export { RunCatalog } from './watch/run-catalog.js';
 export { startWatching } from './watch/watch-server.js';

@@ -1,5 +1,14 @@
 /** Door of `engine`: backends: the engine behind a link, endpoints, sampling servers, and how to declare one. */
-export { type AgentModel, answer, conversationWith, promptOf, samplingOf } from './backends/agent-reply.js';
+export {
+  type AgentModel,
+  answer,
+  conversationWith,
+  promptOf,
+  responseRoom,
+  samplingOf,
+  seedOf,
+  temperatureOf,
+} from './backends/agent-reply.js';
 export {
   type AnswerSource,
   checkedAnswer,
@@ -23,10 +32,8 @@ export {
   type PreparedExport,
   type SizedModel,
 } from './backends/backend-declaration.js';
-export { forwardBackward } from './backends/forward-backward.js';
+export { forwardBackward, type LossGradient, lossGradient } from './backends/forward-backward.js';
 export { ListPolicy } from './backends/list-policy.js';
-export { type LossGradient, lossGradient } from './backends/loss-gradient.js';
-export { responseRoom, seedOf, temperatureOf } from './backends/remote-generation.js';
 export { serverKey, serverUrl } from './backends/server-access.js';
 export { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded/embedded-backend.js';
 export { EmbeddedFrozen, EmbeddedPolicy } from './embedded/embedded-policy.js';

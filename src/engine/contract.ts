@@ -9,8 +9,7 @@ export {
   type Precision,
   type ProjectionName,
 } from './contract/architecture.js';
-export type { Backend } from './contract/backend.js';
-export { backendIdentity } from './contract/backend-identity.js';
+export { type Backend, backendIdentity } from './contract/backend.js';
 export type { Capabilities, Hardware } from './contract/capabilities.js';
 export type {
   CriticHandle,

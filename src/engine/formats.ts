@@ -1,4 +1,5 @@
 /** Door of `engine`: formats of models on disk, and downloads from a hub. */
+export { datasetFiles, parseDatasetId } from './hub/dataset-files.js';
 export { type Commits, withLocalModels } from './hub/local-models.js';
 export { modelDirectory } from './hub/model-directory.js';
 export { type ModelOnDisk, modelsOnDisk } from './hub/models-on-disk.js';

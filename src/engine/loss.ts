@@ -29,8 +29,7 @@ export {
 export { losses } from './loss/losses/index.js';
 export { normalizerOf } from './loss/objective/merged-samples.js';
 export { type Objective, objectiveOf } from './loss/objective/objective.js';
-export type { ForwardBackwardOptions } from './loss/objective/objective-options.js';
-export type { SampleRatios, TokenRatios } from './loss/objective/objective-sums.js';
+export type { ForwardBackwardOptions, SampleRatios, TokenRatios } from './loss/objective/objective-sums.js';
 export { rowsOfSample } from './loss/objective/sample-rows.js';
 export { type PolicyLossInput, type PolicyLossOptions, type PolicyLossResult, policyLoss } from './loss/policy-loss.js';
 export { type ValueLossGradient, type ValueLossOptions, valueLoss } from './loss/value-loss.js';

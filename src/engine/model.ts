@@ -5,6 +5,7 @@ export { FlatOptimizer, type OptimizerState } from './model/decoder/flat-optimiz
 export type { Sequence } from './model/decoder/packed-batch.js';
 export { clippedStep, gradientNorm, requireFinite, type TrainedPart } from './model/decoder/trained-part.js';
 export { adapterParameterCount } from './model/decoder/weights/adapter-tensors.js';
+export type { BaseKind, BlockFormats, Matrix } from './model/decoder/weights/decoder-tensors.js';
 export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
 export { wholeWeights } from './model/initial-weights.js';
 export { contextOf, tableSize } from './model/kinds/choice-table.js';
@@ -32,6 +33,6 @@ export {
   wholeModel,
 } from './model/model-spec.js';
 export type { AdamWSettings } from './model/optimizers/adamw.js';
+export { nonNegative, positive } from './model/optimizers/define-optimizer.js';
 export { defaultOptimizer, optimizerTypes } from './model/optimizers/index.js';
 export { criticOptimizerSchema, optimizerSchema } from './model/optimizers/optimizer-schema.js';
-export { nonNegative, positive } from './model/optimizers/setting-ranges.js';

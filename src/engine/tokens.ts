@@ -2,7 +2,7 @@
 export { bytesTokenizer } from './model/tokenizers/bytes.js';
 export { choicesTokenizer } from './model/tokenizers/choice-names.js';
 export { createTokenizer } from './model/tokenizers/create-tokenizer.js';
-export { templateOf } from './model/tokenizers/named-templates.js';
+export { chatTemplateWith, settingsOf, templateOf } from './model/tokenizers/named-templates.js';
 export { TextStream } from './model/tokenizers/text-stream.js';
 export type { BytesSpec, SymbolsSpec } from './model/tokenizers/tokenizer-spec.js';
 export { callsIn, isCallOf, type ToolFormatName, toolFormat, toolFormatNames } from './model/tool-formats/index.js';

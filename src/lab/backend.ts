@@ -1,2 +1,2 @@
 /** Door of `lab`: the backend of choice tables. */
-export { table } from './table/table-declaration.js';
+export { table } from './table/table-backend.js';

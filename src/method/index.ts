@@ -1,15 +1,12 @@
 /** Door of `method`: the training loop and its parts. */
 export { rewardRecord, type StepAdvantages, stepAdvantages } from './training/advantages/advantages.js';
-export { evaluationEvent, playEvaluation } from './training/evaluation/evaluate-policies.js';
-export { commonFailure, failureText } from './training/play/common-failure.js';
+export { evaluationEvent, playEvaluation, withoutUnscored } from './training/evaluation/evaluate-policies.js';
 export { curriculumChecks, predictionsAfter } from './training/play/curriculum.js';
-export type { Played } from './training/play/played.js';
-export { goesOnAfter } from './training/play/staleness.js';
-export { evaluationTasks, tasksOfStep } from './training/play/step-tasks.js';
-export { drawTrace, loadTasks } from './training/play/task-source.js';
-export { firstWeights } from './training/run/first-weights.js';
+export { commonFailure, failureText } from './training/play/failures.js';
+export { goesOnAfter, type Played } from './training/play/played.js';
+export { drawTrace, evaluationTasks, loadTasks, tasksOfStep } from './training/play/step-tasks.js';
 export { withoutWaiting } from './training/run/learner.js';
-export { rolloutSettings } from './training/run/rollout-settings.js';
+export { rolloutSettings } from './training/run/playing.js';
 export { demonstrationsOf, runSettings, stalenessOf } from './training/run/run-settings.js';
 export {
   backendNamed,
@@ -21,13 +18,14 @@ export {
   type TrainingRun,
 } from './training/run/run-state.js';
 export type { PlannedRollouts, Requirement, Signal, SignalSettings } from './training/run/signal.js';
-export { trainedModels } from './training/run/trained-models.js';
+export { firstWeights, trainedModels } from './training/run/trained-models.js';
 export { playSignals, wantedSignals } from './training/signals/index.js';
-export type { ReferenceStore } from './training/signals/reference-files.js';
+export type { ReferenceStore } from './training/signals/open-training.js';
 export { trainingRun } from './training/signals/training-run.js';
 export { measureInflation } from './training/stability/measured-inflation.js';
 export { remedies, remedyForSameness } from './training/stability/silence.js';
 export { firstProgress, type Progress } from './training/state/progress.js';
+export { DEFAULT_SCORE, stopChecks } from './training/state/stop-rules.js';
 export { estimateAdvantages, learnStep } from './training/step/learn-step.js';
 export { playStep } from './training/step/play-step.js';
 export { trainTeam } from './training/train.js';

@@ -1,6 +1,6 @@
 /** Door of `method`: recipes: definition, schema, resolution, plug-ins. */
 export { type Assignment, assignmentOf } from './recipe/assignment.js';
-export type { BackendSpec } from './recipe/backend-spec.js';
+export { type BackendSpec, serverKeyOf } from './recipe/backend-spec.js';
 export {
   type AgentName,
   type AssignmentInput,

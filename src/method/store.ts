@@ -17,6 +17,7 @@ export {
   storedEpisode,
   writeEpisodes,
 } from './store/episode-files.js';
+export { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, readRows, rowsAt } from './store/event-log.js';
 export {
   type ImprovementRecord,
   type ImprovementRound,
@@ -27,10 +28,17 @@ export {
   writePrompts,
   writeRound,
 } from './store/improvement-record.js';
-export { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, readRows, rowsAt } from './store/log-rows.js';
 export { RunDirectory, type RunDirectoryOptions } from './store/run-directory.js';
-export { CHECKPOINTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './store/run-files.js';
 export { isAlive, LOCK, lockHolder, lockRun } from './store/run-lock.js';
-export { defaultRunPath, requireFree, timeStamp } from './store/run-path.js';
+export {
+  CHECKPOINTS,
+  defaultRunPath,
+  EPISODES,
+  EVENTS,
+  RECIPE,
+  REFERENCES,
+  requireFree,
+  timeStamp,
+} from './store/run-path.js';
 export type { RunRecord } from './store/run-record.js';
 export { changedRecords, verifyRun } from './store/verify-run.js';

@@ -40,4 +40,5 @@ export type {
   WeightsSpec,
 } from '../engine/contract.js';
 export type { ForwardBackwardOptions, SampleRatios, TokenRatios } from '../engine/loss.js';
-export type { MatrixKind } from '../engine/tensor.js';
+export type { BaseKind, BlockFormats, Matrix } from '../engine/model.js';
+export type { BlockFormat, MatrixKind } from '../engine/tensor.js';

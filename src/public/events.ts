@@ -3,7 +3,9 @@
 export type {
   AgentHealth,
   AgentStep,
+  BestEvaluation as BestEvaluationEvent,
   CheckpointEvent,
+  EarlyStop as EarlyStopEvent,
   EpisodeFailed as EpisodeFailedEvent,
   EventBody,
   EventStamp,

@@ -1,31 +1,56 @@
 /** The names of `drmas/tasks`: task sources, graders, retrieval, and helpers for a task source of your own. */
-export type { FilePlace, Issue } from '../base/errors.js';
+export { type FilePlace, type Issue, ToolServerError, WorldError, type WorldErrorCode } from '../base/errors.js';
 export { type KeyPart, permutation, type RandomKey, RandomStream } from '../base/math.js';
-export type { DataSchema, Split, Task, TaskSet, TaskSource, Trace } from '../base/nouns.js';
+export type { DataSchema, LoadOptions, Split, Task, TaskOrigin, TaskSet, TaskSource, Trace } from '../base/nouns.js';
+export { type RecordedEpisode, type RecordOptions, recordDemonstrations } from '../runs/traces.js';
 export {
   type CorpusFields,
   type DemonstrationOptions,
   file,
+  hub,
   jsonl,
+  type McpTools,
+  type McpToolsOptions,
+  mcpTools,
+  type Observation,
+  type OpenEnv,
+  type OpenEnvOptions,
+  openEnv,
   type QuestionAndAnswer,
   readCorpus,
   type SearchR1Options,
   searchR1Retriever,
+  type ToolCommand,
+  type ToolSession,
+  type World,
+  type WorldSchemas,
+  type WorldStep,
+  type WorldTask,
   withDemonstrations,
 } from '../teams/task-files.js';
 export type {
   ArithmeticOptions,
   FileOptions,
   FileRow,
+  HubOptions,
   JsonlOptions,
+  Judge,
+  NamedScorer,
   Passage,
   Retriever,
+  Scorer,
+  ScorerInput,
+  ScorerReward,
+  ScorersOptions,
   Search,
+  TeamScorer,
+  Verdict,
 } from '../teams/tasks.js';
 export {
   type ArithmeticTask,
   arithmetic,
   arithmeticSymbols,
+  asScorer,
   averageAtK,
   type Bm25Options,
   type BootstrapInterval,
@@ -37,6 +62,7 @@ export {
   checkedOptions,
   exactMatch,
   extractBoxed,
+  fromScorers,
   gradeMath,
   isHeldOut,
   majorityAtK,

@@ -4,6 +4,7 @@ export {
   type AgentSummary,
   type ComparedRun,
   type Curve,
+  hasScore,
   type RunSummary,
   summariseRun,
   summariseVariants,
@@ -12,8 +13,6 @@ export {
 } from './analysis/ablation-summary.js';
 export { type AgentMeasure, agentMeasures, valuesOf } from './analysis/agent-measures.js';
 export { type ParetoPicture, type ParetoPoint, paretoPicture } from './analysis/aims/pareto-front.js';
-export { bandOf } from './analysis/band.js';
-export { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun } from './analysis/embedded.js';
 export type {
   EpisodeFile,
   FeedMessage,
@@ -32,9 +31,8 @@ export {
   hasText,
   type MatchingGroup,
 } from './analysis/group-filter.js';
-export { TextPool, unpack } from './analysis/packed-texts.js';
-export { type PairedDifference, pairedDifferences } from './analysis/paired-differences.js';
-export type { PairedInterval } from './analysis/paired-interval.js';
+export { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun, TextPool, unpack } from './analysis/packed-texts.js';
+export { bandOf, type PairedDifference, type PairedInterval, pairedDifferences } from './analysis/paired-interval.js';
 export { type RunFacts, RunFactsReader, type ScorePoint } from './analysis/run-facts.js';
 export { type EventsByKind, emptyLog, extendLog } from './analysis/run-log.js';
 export {
@@ -49,6 +47,8 @@ export {
   type ShownGroupKind,
   type ShownToken,
   type ShownTurn,
+  taskTitle,
+  taskWords,
 } from './analysis/shown-episode.js';
 export {
   type LoadedAgent,
@@ -59,4 +59,4 @@ export {
   talkRoles,
 } from './analysis/talk-protocol.js';
 export { type Incident, incidentsOf } from './analysis/time-line.js';
-export { type Crossing, firstCrossings, patientZero } from './analysis/trouble.js';
+export { type Crossing, firstCrossings, HOW_TO_MOVE, patientZero, unmovedAgents } from './analysis/trouble.js';

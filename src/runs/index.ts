@@ -21,6 +21,14 @@ export {
   type PlayedTask,
   type PlayTaskOptions,
 } from './run/load-team.js';
-export { agentsOfRun, backendOfRun, checkpointOf, lastCheckpoint, requestRecipe } from './run/request.js';
+export {
+  agentsOfRun,
+  backendOfRun,
+  checkpointOf,
+  lastCheckpoint,
+  requestRecipe,
+  requestStudy,
+  serverKeyOfRun,
+} from './run/request.js';
 export { fetchRun } from './run/run-store.js';
 export { type RunPlace, thisProcess } from './run/start-run.js';

@@ -1,6 +1,7 @@
 /** Door of `serve`: trained agents as models of a server. */
 export { answerStream } from './models/answer-stream.js';
 export { Chat } from './models/chat.js';
+export { followRun } from './models/follow-run.js';
 export { type ModelServerOptions, modelServer } from './models/model-server.js';
 export {
   type AgentModelsRequest,

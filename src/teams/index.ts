@@ -1,6 +1,6 @@
 /** Door of `teams`: teams, agents and parsers. */
 export { type Agent, type AgentSpec, agent } from './team/agent.js';
-export type { AgentWays, EpisodeWays, GatewayConnection, OpenAIConnection } from './team/agent-adapters.js';
+export type { AgentWays, EpisodeWays, GatewayConnection } from './team/agent-adapters.js';
 export type {
   ContentPart,
   FunctionTool,
@@ -17,7 +17,7 @@ export type {
   ProviderData,
   ProviderOptions,
 } from './team/language-model.js';
-export { boxed, integer, oneOf, type Parser, tagged } from './team/parsers.js';
+export { boxed, integer, oneOf, type Parser, type Penalised, tagged, type UsingParser } from './team/parsers.js';
 export {
   type PipelineAgent,
   type PipelineOptions,
@@ -50,9 +50,12 @@ export {
   type Ask,
   type AskOptions,
   defineTeam,
+  type GroupRewardContext,
   type Metrics,
   type OnlyAgents,
   type PlayContext,
+  type PrepareContext,
+  type RankedEpisode,
   type Reply,
   type Reward,
   type RewardContext,

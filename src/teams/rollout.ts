@@ -2,7 +2,6 @@
 export { isCallName, nameOf } from './rollout/call-keys.js';
 export { EpisodeFailure, placeOf } from './rollout/episode-failure.js';
 export { groupsByEpisode, inProcessExecutor, type RolloutExecutor } from './rollout/executor.js';
-export { missingParts } from './rollout/part-weights.js';
 export { playEpisode } from './rollout/play-episode.js';
 export { promptMessages } from './rollout/prompt-messages.js';
 export { withoutStop } from './rollout/prompts/exact-ids.js';
@@ -28,4 +27,4 @@ export type {
   Versions,
 } from './rollout/rollout-context.js';
 export { rolloutSchema } from './rollout/rollout-schema.js';
-export { applyFailureRule, noScore } from './rollout/score.js';
+export { applyFailureRule, missingParts, noScore } from './rollout/score.js';

@@ -1,4 +1,16 @@
 /** Door of `teams`: tasks: files, arithmetic, grading, retrieval, metrics. */
+export { asScorer, type TeamScorer } from './scorers/as-scorer.js';
+export {
+  fromScorers,
+  type Judge,
+  judgesOf,
+  type NamedScorer,
+  type Scorer,
+  type ScorerInput,
+  type ScorerReward,
+  type ScorersOptions,
+  type Verdict,
+} from './scorers/scorers.js';
 export { BENCHMARK, benchmarks } from './tasks/benchmarks.js';
 export { bestOfN, majorityOfN, worstOfN } from './tasks/best-of-n.js';
 export { checkedOptions } from './tasks/checked-options.js';
@@ -23,5 +35,6 @@ export { isHeldOut } from './tasks/split.js';
 export type {
   ArithmeticOptions,
   FileOptions,
+  HubOptions,
   JsonlOptions,
 } from './tasks/task-options.js';

@@ -87,6 +87,8 @@ export default defineRecipe({
     answerer: { optimizer: { learningRate: 1e-3 } },
     checker: { optimizer: { learningRate: 1e-3 } },
   },
+  // Each agent's mean on a task, shrunk to its mean over the step. The paper's form is { type: 'drmas' }.
+  advantage: { type: 'shrinkage' },
   training: { steps: 100, tasksPerStep: 16, groupSize: 8 },
   evaluation: { every: 50, tasks: 18, samples: 16 },
 });

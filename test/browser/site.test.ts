@@ -31,7 +31,10 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
     await site?.close();
   });
 
-  it('trains until Dr. MAS is ahead, shows an episode of each run, and stops while it is paused', async () => {
+  it('trains until Dr. MAS is ahead, shows an episode of each run, and stops while it is paused', {
+    tags: 'verify',
+    timeout: 500_000,
+  }, async () => {
     await open(QUICK);
     await page.until("/Dr. MAS is ahead by/.test(document.querySelector('[data-verdict]').textContent)", 400);
     await page.click('button', 'pause');
@@ -48,7 +51,55 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
     await page.click('button', 'continue');
     await page.until(`document.querySelector('[data-verdict]').textContent !== ${JSON.stringify(paused)}`, 60);
     expect(page.problems).toEqual([]);
-  }, 500_000);
+  });
+
+  it('shows two teams learning soon after one press, on a phone and by the keyboard alone', {
+    tags: 'verify',
+    timeout: 600_000,
+  }, async () => {
+    const phone = await BrowserPage.open('about:blank', { width: 390, height: 844 });
+    try {
+      await phone.go(site.address([]));
+      await phone.until("document.querySelector('button.main')");
+      await phone.says(/Nobody tells it the new names/);
+      const fits = 'document.documentElement.scrollWidth <= document.documentElement.clientWidth';
+      expect(await phone.evaluate(fits)).toBe(true);
+      const controls = "[...document.querySelectorAll('button, input, summary')]";
+      expect(await phone.evaluate(`${controls}.every((each) => each.tabIndex >= 0)`)).toBe(true);
+      await phone.evaluate("document.querySelector('button.main').focus()");
+      const began = performance.now();
+      const seconds = () => ((performance.now() - began) / 1000).toFixed(1);
+      await phone.press('Enter');
+      await phone.until("document.querySelectorAll('.run .turn').length >= 4", 200);
+      console.info(`each team shows an episode ${seconds()} s after the press`);
+      expect(await phone.evaluate('/warm start: step/.test(document.body.innerText)')).toBe(false);
+      await phone.until("Number(document.querySelector('[data-found]').textContent) >= 6", 400);
+      console.info(`Dr. MAS has found 6 names after ${seconds()} s`);
+      expect(await phone.evaluate(fits)).toBe(true);
+      expect(phone.problems).toEqual([]);
+    } finally {
+      await phone.close();
+    }
+  });
+
+  it('trains with the dose and the names of the visitor', async () => {
+    await page.go('about:blank');
+    await page.go(site.address(['training.steps=4']));
+    await page.type('input[type=range]', '60');
+    await page.says(/needed in 60 % of the episodes/);
+    await page.says(/--set tasks\.train\.drift=0\.6/);
+    await page.click('.rule summary');
+    await page.type('.rule input', 'sort');
+    await page.says(/“sort” is a word of the team already/);
+    expect(await page.evaluate("document.querySelector('.rule button').disabled")).toBe(true);
+    await page.type('.rule input', 'duplicate');
+    await page.click('.rule button', 'train with these names');
+    await page.until('/names=duplicate/.test(location.hash)');
+    const done =
+      "[...document.querySelectorAll('.run .state')].filter((each) => /^done after 4/.test(each.textContent))";
+    await page.until(`${done}.length === 2`, 200);
+    expect(page.problems).toEqual([]);
+  }, 300_000);
 
   it('takes the seed that is typed, and the link that it copies opens the same', async () => {
     const field = "document.querySelector('input[type=number]')";

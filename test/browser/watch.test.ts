@@ -27,6 +27,15 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
         many,
         many.map((_, n) => [n % 2 === 0 ? -0.5 : 0.5, 0.25]),
       );
+      if (i === 1) {
+        const even = ['task 8', 'task 9'].flatMap((task) => [0, 1].map((n) => madeUpEpisode(task, n, 1, 'same')));
+        await run.writeStepEpisodes(
+          3,
+          even,
+          even.map(() => [0, 0]),
+        );
+        run.emit(step(3, { groups: { allRight: 2, allWrong: 0, mixed: 0, penaltyOnly: 0 } }));
+      }
       await run.close();
     }
     const sweep = join(root, 'runs', 'sweep');
@@ -91,7 +100,7 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
       page.evaluate(`document.querySelector('[data-chart="${chart}"] .legend')?.textContent`);
     expect(await named('parts of the reward of solver')).toBe('calls-0.50form0.25');
     expect(await named('parts of the reward of verifier')).toBeUndefined();
-    expect(await named('training metrics')).toBe('5.00');
+    expect(await named('training metrics')).toBe('rounds5.00');
     await page.click('.sign', 'step 2');
     await page.until("document.querySelector('.said').textContent.includes('gradient norm 12.0')");
     await page.click('nav a', 'tables');
@@ -115,6 +124,17 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
     await page.type('input[type=search]', 'in no text at all');
     await page.until("document.body.innerText.includes('No group here is like that')");
     await page.type('input[type=search]', '');
+  }, 60_000);
+
+  it('opens the episodes where rewards differ, and names groups by their question', async () => {
+    await page.click('header a', 'runs');
+    await page.click('table.runs a', 'second');
+    await page.click('nav.tabs a', 'episodes');
+    await page.until("document.querySelector('.controls select')?.value === 'step-000002'");
+    await page.until("document.querySelector('.virtual .row .task')?.textContent === 'what is task 0?'");
+    await page.until("document.querySelectorAll('.siblings .turn.good').length > 0");
+    await page.click('header a', 'runs');
+    await page.click('table.runs a', 'first');
   }, 60_000);
 
   it('never runs the text of a model or a task', async () => {

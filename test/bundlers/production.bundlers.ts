@@ -1,7 +1,5 @@
 /** A small program on `drmas/serve` from the packed package: in Node, through bundlers, in Bun and in Deno. */
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,48 +7,28 @@ import { promisify } from 'node:util';
 import { build as esbuild } from 'esbuild';
 import { build as vite } from 'vite';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { messageOf } from '../../src/base/core/errors.js';
-import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { openModel } from '../../src/engine/library/open-engine.js';
 import { tinyDecoder } from '../../src/engine/model.js';
+import { npmEnvironment } from '../support/npm-environment.js';
 import { freePort, ServerProcess } from '../support/server-process.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
-const INSTALL_TIMEOUT_MS = 5 * 60_000;
 
 const run = async (command: string, words: readonly string[], cwd: string): Promise<string> =>
   (await promisify(execFile)(command, words, { cwd, env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1' } })).stdout;
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
-const pins: Readonly<Record<string, string>> = await readJson(join(repository, 'test/bundlers/pins.json'));
 
-/**
- * A folder with the pinned programs and the packages that drmas depends on, installed once. Apps are in folders below
- * it, where they find these packages.
- */
-async function environment(): Promise<{ readonly folder: string } | { readonly unavailable: string }> {
-  const { dependencies } = await readJson(join(repository, 'package.json'));
-  const manifest = JSON.stringify({ private: true, dependencies: { ...pins, ...dependencies } });
-  const key = createHash('sha256').update(manifest).digest('hex').slice(0, 16);
-  const folder = join(cacheDirectory(), 'bundlers', key);
-  if (existsSync(join(folder, 'complete'))) return { folder };
-  console.log(`installing Next.js, Bun and Deno (540 MB) into ${folder} (once)`);
-  await rm(folder, { recursive: true, force: true }); // what an interrupted installation left
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'package.json'), manifest);
-  try {
-    const options = { cwd: folder, timeout: INSTALL_TIMEOUT_MS };
-    const install = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
-    await promisify(execFile)('npm', install, options);
-    await promisify(execFile)('npm', ['rebuild', 'bun', 'deno', '--silent'], options);
-  } catch (error) {
-    return { unavailable: messageOf(error) };
-  }
-  await writeFile(join(folder, 'complete'), '');
-  return { folder };
-}
-
-const installed = await environment();
+/** Apps are in folders below the environment's, where they find the packages. */
+const installed = await npmEnvironment({
+  name: 'bundlers',
+  packages: {
+    ...{ bun: '1.4.5', deno: '2.9.6', next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' },
+    ...(await readJson(join(repository, 'package.json'))).dependencies,
+  },
+  scripts: ['bun', 'deno'],
+  what: 'Next.js, Bun and Deno (540 MB)',
+});
 const folder = 'folder' in installed ? installed.folder : '';
 if ('unavailable' in installed) console.log(`SKIPPED: bundlers, Bun and Deno: ${installed.unavailable}`);
 const program = (name: string) => join(folder, 'node_modules/.bin', name);

@@ -1,33 +1,88 @@
-/** Bases in bfloat16: every result has the bits that the same numbers in float32 give. */
+/** Bases in bfloat16 and in blocks: every result has the bits that the same numbers in float32 give. */
 import { describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../src/base/core/errors.js';
 import { RandomStream, randomKey } from '../../src/base/core/random.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
+import { baseFootprint } from '../../src/engine/embedded/memory/footprint.js';
 import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
 import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
 import { DecoderSampler, type SamplerRequest } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
 import {
+  type BlockFormats,
   type DecoderTensors,
   flatCopy,
   initialise,
+  MATRICES,
   tensorsInOrder,
 } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
-import { type BaseWeights, baseWeights, DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
+import {
+  type BaseWeights,
+  BlockWeights,
+  baseWeights,
+  DecoderWeights,
+} from '../../src/engine/model/decoder/weights/model-weights.js';
+import type { BlockMatrix } from '../../src/engine/tensor/blocks.js';
 import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
+import { expectSameBits } from '../support/expectations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
-import { expectSameBits } from '../support/same-bits.js';
 import { generate, plain, randomSequence, shake } from './decoder.js';
+import { fillBlocks } from './kernels/linear.js';
 
 const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
 const adapter: AdapterSettings = { rank: 3, alpha: 5, targets: PROJECTIONS };
 const optimizer = plainAdamW(1e-2);
 
-/** The same numbers in float32 and, the matrices, in bfloat16; norms and biases have all of their bits in both. */
-export function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' | 'fine', BaseWeights> {
-  const [coarse, fine] = [baseWeights(kernels, config, 'bfloat16'), new DecoderWeights(kernels, config)];
+/** A format in blocks for each matrix: all formats, in layers and in tables. */
+const formats = (config: DecoderConfig): BlockFormats => ({
+  embedding: 'Q8_0',
+  output: config.untiedOutput ? 'Q4_0' : 'Q8_0',
+  layers: Array.from({ length: config.layers }, (_, l) =>
+    l % 2 === 0
+      ? { qkv: 'Q4_1', attentionOut: 'Q8_0', gateUp: 'Q4_0', down: 'Q4_1' }
+      : { qkv: 'Q8_0', attentionOut: 'Q4_0', gateUp: 'Q4_1', down: 'Q8_0' },
+  ),
+});
+
+type Kept = 'bfloat16' | 'blocks';
+
+/** The same numbers in float32 and, the matrices, in another form; norms and biases have all of their bits in both. */
+export function twins(
+  kernels: Kernels,
+  config: DecoderConfig,
+  kept: Kept = 'bfloat16',
+): Record<'coarse' | 'fine', BaseWeights> {
+  const fine = new DecoderWeights(kernels, config);
   initialise(config, tensorsOnHost(fine.tensors), 3);
   shake(fine.tensors, new RandomStream('twins'));
+  return { coarse: (kept === 'blocks' ? twinInBlocks : twinInBfloat16)(kernels, fine), fine };
+}
+
+/** Random blocks, whose numbers `fine` gets. */
+function twinInBlocks(kernels: Kernels, fine: DecoderWeights): BaseWeights {
+  const { config } = fine;
+  const coarse = baseWeights(kernels, config, formats(config));
+  if (!(coarse instanceof BlockWeights)) throw new Error(`${kernels.name} kernels keep no blocks`);
+  const { embedding, output, layers } = coarse.matrices;
+  for (const matrix of new Set([embedding, output, ...layers.flatMap((layer) => Object.values(layer))]))
+    fillBlocks(matrix as BlockMatrix<Int32Array>, new RandomStream(`blocks ${matrix.format}`));
+  const [ours, theirs] = [tensorsOnHost(coarse.tensors as DecoderTensors), tensorsOnHost(fine.tensors)];
+  theirs.embedding.set(ours.embedding);
+  theirs.output.set(ours.output);
+  ours.finalNorm.set(theirs.finalNorm);
+  ours.layers.forEach((layer, l) => {
+    for (const name of Object.keys(layer) as (keyof typeof layer)[]) {
+      const [mine, other] = [layer[name] as Float32Array, theirs.layers[l]?.[name] as Float32Array];
+      if (MATRICES.some((matrix) => matrix === name)) other.set(mine);
+      else mine.set(other);
+    }
+  });
+  fine.changed();
+  return coarse;
+}
+
+function twinInBfloat16(kernels: Kernels, fine: DecoderWeights): BaseWeights {
+  const coarse = baseWeights(kernels, fine.config, 'bfloat16');
   const theirs = tensorsInOrder(tensorsOnHost(fine.tensors));
   tensorsInOrder(tensorsOnHost(coarse.tensors as DecoderTensors)).forEach((tensor, i) => {
     const numbers = theirs[i] as Float32Array;
@@ -41,14 +96,25 @@ export function twins(kernels: Kernels, config: DecoderConfig): Record<'coarse' 
       bits[at] = (tensor[at] as number) << 16;
     }
   });
-  return { coarse, fine };
+  return coarse;
 }
 
-/** The contract of bases in bfloat16 on every kernel set. */
+/** The bytes that a base is stored in, without packed forms. */
+function bytesOf(base: BaseWeights): number {
+  const { config } = base;
+  if (base instanceof BlockWeights) return baseFootprint({ config, kept: formats(config), precisions: new Set() });
+  const all = tensorsInOrder(tensorsOnHost(base.tensors as DecoderTensors));
+  return all.reduce((sum, each) => sum + each.byteLength, 0);
+}
+
+/** The contract of bases in bfloat16 and in blocks on every kernel set. */
 export function baseContract(name: string, create: () => Kernels): void {
   const kernels = create();
-  describe.each(Object.entries({ plain, rich }))(`bases in bfloat16 on ${name} kernels, %s`, (_, config) => {
-    const { coarse, fine } = twins(kernels, config);
+  const kinds = Object.entries({ plain, rich }).flatMap(([each, config]) =>
+    (['bfloat16', 'blocks'] as const).map((kept) => [kept, each, config] as const),
+  );
+  describe.each(kinds)(`bases in %s on ${name} kernels, %s`, (kept, _, config) => {
+    const { coarse, fine } = twins(kernels, config, kept);
     const random = new RandomStream('base test');
     const sequences = [17, 2, 33, 9].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
     const adapted = (base: BaseWeights) => {
@@ -61,11 +127,36 @@ export function baseContract(name: string, create: () => Kernels): void {
       return model;
     };
 
+    it.runIf(kept === 'bfloat16')(
+      'gives up the plain form of matrices in float32, with the same results and the same numbers when read',
+      async () => {
+        const frozen = baseWeights(kernels, config, 'float32');
+        const theirs = tensorsInOrder(tensorsOnHost(fine.tensors));
+        tensorsInOrder(tensorsOnHost(frozen.tensors as DecoderTensors)).forEach((tensor, i) => {
+          tensor.set(theirs[i] as Float32Array);
+        });
+        const gradientOn = async (base: BaseWeights) => {
+          const model = adapted(base);
+          const ones = (indices: readonly number[]) =>
+            indices.map((i) => new Float32Array((sequences[i] as Sequence).tokens.length).fill(1));
+          const { logprobs } = await model.accumulate(sequences, ones);
+          return { logprobs, gradient: onHost(model.gradient) };
+        };
+        const [theirResult, result] = [await gradientOn(fine), await gradientOn(frozen)];
+        result.logprobs.forEach((row, s) => {
+          expectSameBits(row, theirResult.logprobs[s]);
+        });
+        expectSameBits(result.gradient, theirResult.gradient);
+        expectSameBits(await flatCopy(kernels, frozen.tensors), await flatCopy(kernels, fine.tensors));
+        const [first] = frozen.tensors.layers;
+        const [down, again] = [first?.down, first?.down];
+        expect(down === again).toBe(kernels.name === 'wasm'); // on other processors' kernels each is a copy
+      },
+    );
+
     it('hold the same numbers in half the memory', async () => {
       expectSameBits(await flatCopy(kernels, coarse.tensors), await flatCopy(kernels, fine.tensors));
-      const bytes = ({ tensors }: BaseWeights) =>
-        tensorsInOrder(tensorsOnHost(tensors as DecoderTensors)).reduce((sum, each) => sum + each.byteLength, 0);
-      expect(bytes(coarse)).toBeLessThan(0.6 * bytes(fine));
+      expect(bytesOf(coarse)).toBeLessThan(0.6 * bytesOf(fine));
     });
 
     it('score and give logits, as they are or with an adapter', async () => {

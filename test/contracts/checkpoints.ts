@@ -1,6 +1,5 @@
 /** Checkpoints of Hugging Face against transformers' own numbers: logits, choices, log-probs, gradients, AdamW. */
 import { describe, expect, it } from 'vitest';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
 import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
 import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
 import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
@@ -11,7 +10,8 @@ import { openModelDirectory } from '../../src/engine/model/formats/hugging-face-
 import { openSafetensors, readTensor } from '../../src/engine/model/formats/safetensors.js';
 import { takeTensor } from '../../src/engine/model/formats/tensor-place.js';
 import type { Kernels } from '../../src/engine/tensor/kernels.js';
-import { golden, goldenModels, goldenPath } from '../goldens.js';
+import { goldenModelFiles, goldenModelNumbers, goldenModels, packedModels } from '../goldens.js';
+import { memoryFiles } from '../support/memory-files.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
 
 interface GoldenModel {
@@ -47,19 +47,19 @@ const norm = (values: ArrayLike<number>) => Math.sqrt(Array.from(values).reduce(
 const furthest = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Array.from(a).reduce((most, x, i) => Math.max(most, Math.abs(x - (b[i] as number))), 0);
 
-async function load(kernels: Kernels, name: string) {
-  const directory = goldenPath(`models/${name}`);
-  const { model, tensors } = await openModelDirectory(nodeFiles, directory);
+async function load(kernels: Kernels, name: Parameters<typeof goldenModelFiles>[0]) {
+  const files = memoryFiles(goldenModelFiles(name));
+  const { model, tensors } = await openModelDirectory(files, 'm');
   const policy = new PolicyModel(kernels, model.config);
   await fromHuggingFace(tensorsOnHost(policy.tensors), tensors, model.config);
   policy.weightsChanged();
-  const golds = await openSafetensors(nodeFiles, `${directory}/golden_tensors.safetensors`);
+  const golds = await openSafetensors(files, 'm/golden_tensors.safetensors');
   const numbers = new Map<string, Float32Array>();
   for (const [key, tensor] of golds.tensors) numbers.set(key, await readTensor(tensor));
   return {
     policy,
     config: model.config,
-    expected: golden<GoldenModel>(`models/${name}/golden_model.json`),
+    expected: goldenModelNumbers<GoldenModel>(name),
     tensor: (key: string) => numbers.get(key) ?? new Float32Array(),
     /** A flat buffer's parts by Hugging Face's names. */
     named: (flat: Float32Array) =>
@@ -69,7 +69,7 @@ async function load(kernels: Kernels, name: string) {
 
 /** The contract of the golden checkpoints on every kernel set. */
 export function checkpointContract(name: string, create: () => Kernels): void {
-  describe.each(goldenModels)(`%s on ${name} kernels`, (checkpoint) => {
+  describe.each([...goldenModels, ...packedModels])(`%s on ${name} kernels`, (checkpoint) => {
     const loaded = load(create(), checkpoint);
     const subject = () => loaded;
 

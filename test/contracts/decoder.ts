@@ -13,8 +13,8 @@ import type { DecoderTensors } from '../../src/engine/model/decoder/weights/deco
 import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
+import { expectGradient, expectSameBits } from '../support/expectations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
-import { expectSameBits } from '../support/same-bits.js';
 
 /** A small decoder without any feature of its own. */
 export const plain: DecoderConfig = {
@@ -40,6 +40,7 @@ const configs: Readonly<Record<string, DecoderConfig>> = {
   'with normalised queries and keys': { ...plain, queryKeyNorm: true, headDim: 10 },
   'with a head of its own': { ...plain, untiedOutput: true },
   'with stretched positions': { ...plain, ropeScaling: { type: 'linear', factor: 3 } },
+  'with a layer that does not rotate': { ...plain, unrotatedLayers: [0] },
   'with everything': {
     ...plain,
     headDim: 18,
@@ -105,6 +106,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
       async (_what, share) => {
         const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
         const loss = async () => {
+          model.weightsChanged();
           const { logprobs, entropySum } = await model.score(sequences);
           const weighted = (row: Float32Array, s: number) =>
             row.reduce((a, x, t) => a + x * (upstream[s]?.[t] ?? 0), 0);
@@ -128,24 +130,10 @@ export function decoderContract(name: string, create: () => Kernels): void {
         for (const [tensor, view] of Object.entries(named)) {
           if (view.length === 0) continue;
           const first = (view.byteOffset - onHost(model.trained).byteOffset) / 4;
-          const direction = Float64Array.from(view, () => random.normal());
-          const before = Float32Array.from(view);
-          const at = (step: number) => {
-            for (let i = 0; i < view.length; i++) view[i] = (before[i] as number) + step * (direction[i] as number);
-            model.weightsChanged();
-            return loss();
-          };
-          const step = 2e-3;
-          // Richardson's extrapolation removes the cubic term, so that the step can be large against float32 rounding.
-          const coarse = ((await at(2 * step)) - (await at(-2 * step))) / (4 * step);
-          const fine = ((await at(step)) - (await at(-step))) / (2 * step);
-          const numeric = (4 * fine - coarse) / 3;
-          view.set(before);
-          model.weightsChanged();
-          const analytic = direction.reduce((sum, d, i) => sum + d * (gradient[first + i] as number), 0);
-          const scale = Math.hypot(...direction) * Math.hypot(...gradient.subarray(first, first + view.length));
-          expect(Math.abs(numeric - analytic) / scale, tensor).toBeLessThan(2e-3);
+          const analytic = gradient.subarray(first, first + view.length);
+          await expectGradient(tensor, { weights: view, gradient: analytic, loss, step: 2e-3, random });
         }
+        model.weightsChanged();
         await model.optimStep({ optimizer: plainAdamW(0), clipNorm: 0 });
       },
     );
@@ -224,6 +212,40 @@ export function decoderContract(name: string, create: () => Kernels): void {
       const norm = (values: Float32Array) => Math.hypot(...values);
       // Sums over rows run in another order, so these are not the same bits (decision 31).
       expect(norm(whole.map((value, i) => value - (apart[i] as number)))).toBeLessThan(2e-6 * norm(apart));
+    });
+
+    it('computes shared tokens once in a tree: the same bits of log-probs, the gradient within rounding', async () => {
+      const { tokens: root } = randomSequence(random, 14);
+      const grown = (from: number, length: number): Sequence => {
+        const { mask, ...rest } = randomSequence(random, from + length, random.chance(0.5) ? 1 : 0.7);
+        rest.tokens.set(root.subarray(0, from));
+        return { ...rest, mask };
+      };
+      // In any order: siblings, a prefix of another, the same tokens twice, one row, and one that shares nothing.
+      const branches = [grown(14, 6), grown(0, 9), grown(14, 1), grown(5, 8), grown(14, 6), grown(5, 1), grown(3, 0)];
+      const same = branches[2] as Sequence;
+      const all = [...branches, { ...same, mask: new Uint8Array(same.mask.length).fill(1, 1) }];
+      const upstream = all.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
+      const results = async (options: DecoderOptions) => {
+        const copy = new PolicyModel(kernels, config, options);
+        randomise(copy);
+        const { logprobs } = await copy.score(all);
+        const trained = await copy.accumulate(
+          all,
+          (indices) => indices.map((i) => upstream[i] as Float32Array),
+          (indices) => indices.map((i) => Float32Array.from((all[i] as Sequence).mask, (written) => written / 3)),
+        );
+        for (const [s, row] of logprobs.entries()) expectSameBits(trained.logprobs[s], row);
+        return { logprobs, gradient: onHost(copy.gradient), predicted: trained.predicted };
+      };
+      const apart = await results({ tree: false });
+      for (const recompute of [false, true]) {
+        const tree = await results({ tree: true, recompute });
+        expect(tree.predicted).toBe(apart.predicted);
+        for (const [s, row] of apart.logprobs.entries()) expectSameBits(tree.logprobs[s], row);
+        const difference = tree.gradient.map((value, i) => value - (apart.gradient[i] as number));
+        expect(Math.hypot(...difference)).toBeLessThan(2e-6 * Math.hypot(...apart.gradient));
+      }
     });
 
     it('gives the logits whose log-softmax the log-probs are, to the same bits for any length', async () => {

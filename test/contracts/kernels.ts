@@ -4,14 +4,14 @@
  * attention, of sampled and trained log-probs) bit for bit.
  */
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import type { HostKernels } from '../../src/engine/tensor/kernels.js';
+import type { HostKernels, Kernels } from '../../src/engine/tensor/kernels.js';
 import { attentionContract, cacheContract } from './kernels/attention.js';
 import { bfloat16Contract } from './kernels/bfloat16.js';
 import { bfloat16ProductsContract } from './kernels/bfloat16-products.js';
-import { RUNS } from './kernels/every-kernel.js';
+import { PROCESSOR_RUNS, RUNS } from './kernels/every-kernel.js';
 import { Examples, type KernelOutputs } from './kernels/examples.js';
 import { logprobContract } from './kernels/head.js';
-import { linearContract } from './kernels/linear.js';
+import { blocksContract, linearContract } from './kernels/linear.js';
 import { memoryContract } from './kernels/memory.js';
 import { optimiserContract } from './kernels/optimiser.js';
 import { embeddingContract, gateContract, headNormContract, normContract, ropeContract } from './kernels/rows.js';
@@ -32,6 +32,7 @@ export function kernelsContract(name: string, create: () => HostKernels, { wgsl 
     const subject = () => kernels;
 
     linearContract(subject);
+    if (!wgsl) blocksContract(subject);
     bfloat16Contract(subject, { subnormals: !wgsl });
     bfloat16ProductsContract(subject);
     normContract(subject);
@@ -55,7 +56,9 @@ export function kernelsContract(name: string, create: () => HostKernels, { wgsl 
 /** Runs every kernel on fixed examples of its arguments, and returns the outputs. */
 function everyKernel(kernels: HostKernels): KernelOutputs {
   const outputs: KernelOutputs = { shared: new Map(), private: new Map() };
-  for (const [i, run] of RUNS.entries()) run(new Examples(kernels, `example ${i}`, outputs));
+  const { blockLinear }: Kernels = kernels; // a device has none
+  const runs = blockLinear === undefined ? RUNS : [...RUNS, ...PROCESSOR_RUNS];
+  for (const [i, run] of runs.entries()) run(new Examples(kernels, `example ${i}`, outputs));
   return outputs;
 }
 

@@ -15,8 +15,8 @@ import { type BaseWeights, DecoderWeights } from '../../src/engine/model/decoder
 import { toBfloat16 } from '../../src/engine/tensor/bfloat16.js';
 import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { plainAdamW } from '../support/adamw.js';
+import { expectSameBits } from '../support/expectations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
-import { expectSameBits } from '../support/same-bits.js';
 import { twins } from './bases.js';
 import { generate, plain, randomSequence, shake } from './decoder.js';
 
@@ -138,11 +138,13 @@ export function precisionContract(name: string, create: () => Kernels): void {
       },
     );
 
-    it('are the same on a base that is kept in bfloat16, and when layers are computed again', async () => {
-      const { coarse, fine } = twins(kernels, config);
-      const [a, b] = [adapted(coarse, 'bfloat16'), adapted(fine, 'bfloat16')];
-      expect(await a.accumulate(sequences, pick)).toEqual(await b.accumulate(sequences, pick));
-      expectSameBits(onHost(a.gradient), onHost(b.gradient));
+    it('are the same on a base that is kept in bfloat16 or in blocks, and when layers are computed again', async () => {
+      for (const keptIn of ['bfloat16', 'blocks'] as const) {
+        const { coarse, fine } = twins(kernels, config, keptIn);
+        const [a, b] = [adapted(coarse, 'bfloat16'), adapted(fine, 'bfloat16')];
+        expect(await a.accumulate(sequences, pick)).toEqual(await b.accumulate(sequences, pick));
+        expectSameBits(onHost(a.gradient), onHost(b.gradient));
+      }
       const [kept, again] = [whole('bfloat16'), whole('bfloat16', true)];
       expect(await kept.accumulate(sequences, pick)).toEqual(await again.accumulate(sequences, pick));
       expectSameBits(onHost(kept.gradient), onHost(again.gradient));

@@ -1,4 +1,7 @@
-/** What every server of drmas refuses: requests of web pages, of strangers, and of clients that do not keep to HTTP. */
+/**
+ * The requests that every server of drmas refuses. They come from web pages, strangers, and clients that break HTTP's
+ * rules.
+ */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /** Exported GGUF files as llama.cpp reads them, with the package node-llama-cpp: the same ids, texts and answers. */
 import { spawn } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ import { ggufOf } from '../../src/engine/model/formats/gguf/gguf-model.js';
 import { openModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
 import { lora } from '../../src/engine/model/model-spec.js';
 import { arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
-import { goldenModels, goldenPath } from '../goldens.js';
+import { goldenModels, packedModels, writeGoldenModel } from '../goldens.js';
 import { drmas } from '../support/command-line.js';
 import { temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
@@ -92,10 +92,10 @@ describe.skipIf(llama === undefined)('exported models in llama.cpp', () => {
     await policy.dispose();
   });
 
-  it.each(goldenModels)('are models of the three families: %s', async (name) => {
-    const policy = await loadPolicy(goldenPath(`models/${name}`), { threads: 1 });
-    const { model, tokenizer, tensors } = await openModelDirectory(nodeFiles, goldenPath(`models/${name}`));
-    await mkdir(join(root, name));
+  it.each([...goldenModels, ...packedModels])('are models of the four families: %s', async (name) => {
+    const directory = writeGoldenModel(join(root, name), name);
+    const policy = await loadPolicy(directory, { threads: 1 });
+    const { model, tokenizer, tensors } = await openModelDirectory(nodeFiles, directory);
     const file = join(root, name, 'model.gguf');
     await writeFile(file, ggufOf({ config: model.config, tokenizer, name }, tensors.values()));
     const texts = sample(anyText, 200).map((text) => text.normalize('NFC'));

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { corpus } from './corpus.js';
 import { inputOf } from './mutate.js';
-import { complaintAbout } from './target.js';
+import { complaintAbout, corpus } from './target.js';
 import { targets } from './targets/index.js';
 
 describe('what the fuzzer found once', () => {

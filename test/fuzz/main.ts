@@ -11,9 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../../scripts/support/run-program.js';
 import type { Job, Report } from './child.js';
-import { addToCorpus, corpus } from './corpus.js';
 import { inputOf } from './mutate.js';
-import { complaintAbout } from './target.js';
+import { addToCorpus, complaintAbout, corpus } from './target.js';
 import { targets } from './targets/index.js';
 
 /** Real time after which an input counts as hanging, even on a busy machine. */

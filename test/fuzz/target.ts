@@ -1,4 +1,7 @@
 /** A reader of outside data, as the fuzzer sees it. */
+
+import { appendFileSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { DrmasError } from '../../src/base/core/errors.js';
 
 export interface Target {
@@ -41,3 +44,18 @@ export async function complaintAbout(target: Target, input: Buffer): Promise<str
 
 /** A message is for a person. */
 const LONGEST_MESSAGE = 6000;
+
+// Inputs that failed once. `npm run fuzz` adds to them, the tests replay them.
+
+const file = fileURLToPath(new URL('corpus.jsonl', import.meta.url));
+
+/** The stored inputs by their names, `target--seed-number`. */
+export function corpus(): Map<string, Buffer> {
+  const lines = readFileSync(file, 'utf8').trim().split('\n');
+  const entries = lines.map((line) => JSON.parse(line) as { name: string; base64: string });
+  return new Map(entries.map(({ name, base64 }) => [name, Buffer.from(base64, 'base64')]));
+}
+
+/** Stores an input. */
+export const addToCorpus = (name: string, input: Buffer): void =>
+  appendFileSync(file, `${JSON.stringify({ name, base64: input.toString('base64') })}\n`);

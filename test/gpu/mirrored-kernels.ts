@@ -1,7 +1,7 @@
 import { MessageChannel, receiveMessageOnPort, type Worker } from 'node:worker_threads';
 import { allKernels } from '../../scripts/kernels/declarations.js';
 import { startWorker } from '../../src/base/platform/start-worker.js';
-import { hostMemory } from '../../src/engine/tensor/host-memory.js';
+import { hostMemory } from '../../src/engine/tensor/host-kernels.js';
 import type { HostKernels } from '../../src/engine/tensor/kernels.js';
 import type { WebgpuOptions } from '../../src/engine/tensor/webgpu/webgpu.js';
 import type { Call, Reply, ThreadData } from './device-thread.js';

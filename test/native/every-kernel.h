@@ -123,6 +123,58 @@ void runBfloat16LinearWeightGradient(const KernelTable& k, Pool& pool, const Siz
   keep(s, "bfloat16LinearWeightGradient(dWeight)", dWeight);
 }
 
+void runBlockWords(const KernelTable& k, Pool&, const Sizes& s) {
+  const long rows = s.rows;
+  const long inputs = s.inputs;
+  const long outputs = s.outputs;
+  const long format = rows % 3;
+  const auto result = k.blockWords(inputs, outputs, format);
+  keep(s, "blockWords", Floats{float(result)});
+}
+
+void runBlockLinear(const KernelTable& k, Pool& pool, const Sizes& s) {
+  for (const bool accumulate : {false, true}) {
+    const long rows = s.rows;
+    const long inputs = s.inputs;
+    const long outputs = s.outputs;
+    const long format = rows % 3;
+    const Integers blocks = filled<Integers>(long(k.blockWords(inputs, outputs, format)),
+                                             [&](long) { return int32_t(1006632960 + below(65536)); });
+    Floats out = filled<Floats>(rows * outputs, [&](long) { return float(noise()); });
+    const Floats x = filled<Floats>(rows * inputs, [&](long) { return float(noise()); });
+    k.blockLinear(pool, out.data(), x.data(), blocks.data(), format, rows, inputs, outputs, accumulate);
+    keep(s, "blockLinear(out)", out);
+  }
+}
+
+void runBlockLinearTransposed(const KernelTable& k, Pool& pool, const Sizes& s) {
+  for (const bool accumulate : {false, true}) {
+    const long rows = s.rows;
+    const long inputs = s.inputs;
+    const long outputs = s.outputs;
+    const long format = rows % 3;
+    const Integers blocks = filled<Integers>(long(k.blockWords(outputs, inputs, format)),
+                                             [&](long) { return int32_t(1006632960 + below(65536)); });
+    Floats out = filled<Floats>(rows * outputs, [&](long) { return float(noise()); });
+    const Floats x = filled<Floats>(rows * inputs, [&](long) { return float(noise()); });
+    k.blockLinearTransposed(pool, out.data(), x.data(), blocks.data(), format, rows, inputs, outputs, accumulate);
+    keep(s, "blockLinearTransposed(out)", out);
+  }
+}
+
+void runBlockEmbed(const KernelTable& k, Pool& pool, const Sizes& s) {
+  const long rows = s.rows;
+  const long width = s.width;
+  const long vocabSize = s.vocabSize;
+  const long format = rows % 3;
+  const Integers blocks = filled<Integers>(long(k.blockWords(width, vocabSize, format)),
+                                           [&](long) { return int32_t(1006632960 + below(65536)); });
+  const Integers tokens = filled<Integers>(rows, [&](long) { return int32_t(below(vocabSize)); });
+  Floats out = filled<Floats>(rows * width, [&](long) { return float(noise()); });
+  k.blockEmbed(pool, out.data(), blocks.data(), format, tokens.data(), rows, width, vocabSize);
+  keep(s, "blockEmbed(out)", out);
+}
+
 void runRmsNorm(const KernelTable& k, Pool& pool, const Sizes& s) {
   const long rows = s.rows;
   const long width = s.width;
@@ -419,6 +471,10 @@ void runAll(const KernelTable& k, Pool& pool, const Sizes& s) {
   runBfloat16PackBfloat16(k, pool, s);
   runBfloat16Linear(k, pool, s);
   runBfloat16LinearWeightGradient(k, pool, s);
+  runBlockWords(k, pool, s);
+  runBlockLinear(k, pool, s);
+  runBlockLinearTransposed(k, pool, s);
+  runBlockEmbed(k, pool, s);
   runRmsNorm(k, pool, s);
   runRmsNormBackward(k, pool, s);
   runHeadNorm(k, pool, s);

@@ -2,7 +2,7 @@
 
 usage: python peft.py DIRECTORY [--tolerance 1e-4] [--resave OTHER]
 
-DIRECTORY is what `node --import tsx test/parity/save-adapter.ts BASE DIRECTORY` wrote: an adapter in PEFT's format that names its
+DIRECTORY is what `node --import tsx test/parity/save.ts BASE DIRECTORY --adapter` wrote: an adapter in PEFT's format that names its
 base and, beside it, expected.json with our logits. With --resave, peft writes the adapter anew, for our loadPolicy to read:
 `save.ts OTHER COPY`, then this script again on COPY. Needs torch, transformers and peft. Exits with 1 where they differ.
 """

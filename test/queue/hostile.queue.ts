@@ -145,7 +145,7 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
     const queue = `test-${process.pid}-damaged`;
     const workers = [0, 1].map(() => startWorker({ queue, concurrency: 4, toolMs: 50 }));
     const training = train('damaged-on-queue', [...onQueue(queue), ...steps], 50);
-    const random = new RandomStream('damage');
+    const random = new RandomStream('damage', ...(process.env.DRMAS_TEST_SEED ? [process.env.DRMAS_TEST_SEED] : []));
     const state = { over: false, damaged: 0 };
     const damaging = (async () => {
       const { run } = await announced(queue);

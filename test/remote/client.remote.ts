@@ -2,6 +2,7 @@
  * The client and the backend on a real server: the same numbers as our own engine, policies that leave each other
  * alone, errors.
  */
+import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { RandomStream, randomKey } from '../../src/base/core/random.js';
 import { nodeHost } from '../../src/base/platform/node-host.js';
@@ -9,6 +10,7 @@ import { PROJECTIONS } from '../../src/engine/contract/architecture.js';
 import type { PolicyHandle } from '../../src/engine/contract/handles.js';
 import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
 import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { referee } from '../../src/tinker/client/referee/referee.js';
 import { TinkerBackend } from '../../src/tinker/client/tinker-backend.js';
 import { sampleOf } from '../support/samples.js';
 
@@ -120,4 +122,26 @@ describe.skipIf('unavailable' in remote)('the tinker backend on a real server', 
     await expect(fill()).rejects.toThrow(/Maximum number of LoRA adapters/);
     expect(places).toBeGreaterThan(0);
   });
+});
+
+describe.skipIf('unavailable' in remote)('the referee on a real server', () => {
+  it('finds the differences that the profile declares, within five minutes', async () => {
+    if ('unavailable' in remote) return;
+    const ours = await loadPolicy(remote.model, { threads: 1 });
+    const report = await referee({
+      ...{ url: remote.url, apiKey: undefined, profile: 'auto', budgetSeconds: 300, tolerance: 1e-3, hostile: true },
+      reference: (sequences) =>
+        Promise.all(
+          sequences.map(async ([first = 0, ...rest]) => Float32Array.of(0, ...(await ours.logprobs([first], rest)))),
+        ),
+    });
+    await ours.dispose();
+    const results = process.env.DRMAS_REFEREE_RESULTS; // the matrix of docs/referee.md is made from such a file
+    if (results) await writeFile(results, JSON.stringify({ time: new Date().toISOString(), ...report }));
+    expect(report.profile).toBe('skyrl-jax');
+    const wrong = report.findings.filter(({ outcome }) => outcome === 'differs' || outcome === 'refused');
+    expect(wrong).toEqual([]);
+    expect(report.findings.filter(({ outcome }) => outcome === 'known difference').length).toBeGreaterThan(15);
+    expect(report.seconds).toBeLessThan(300);
+  }, 400_000);
 });

@@ -48,7 +48,7 @@ describe.skipIf('unavailable' in remote)('saved files', () => {
 
   it('of an adapter are loaded by peft, written anew by it, and loaded here again', async () => {
     const [adapter, resaved, copy, merged] = ['adapter', 'resaved', 'copy', 'merged'].map((name) => join(root, name));
-    await ours('save-adapter.ts', model, adapter as string);
+    await ours('save.ts', model, adapter as string, '--adapter');
     await theirs('peft.py', adapter as string, '--resave', resaved as string);
     await ours('save.ts', resaved as string, copy as string);
     await theirs('peft.py', copy as string);

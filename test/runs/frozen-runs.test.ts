@@ -118,7 +118,9 @@ const redisAnswers = await new Promise<boolean>((resolve) => {
 describe('frozen runs', () => {
   for (const [name, { recipe, set }] of Object.entries(runs)) {
     for (const threads of [1, 2]) {
-      it(`${name} on ${threads} thread(s)`, async () => {
+      // The daily tests play each run once, and one of them on two threads too.
+      const tags = threads === 1 || name === 'lora' ? [] : ['verify' as const];
+      it(`${name} on ${threads} thread(s)`, { tags }, async () => {
         const run = join(root, `${name}-${threads}`);
         await train(recipe, { run, set, threads });
         await check(name, run);
@@ -128,7 +130,7 @@ describe('frozen runs', () => {
 
   // The worker is a program of its own: it imports `drmas` from the build.
   const built = existsSync(new URL('../../dist/src/index.js', import.meta.url));
-  it.skipIf(!redisAnswers || !built)('lora on a queue', async () => {
+  it.skipIf(!redisAnswers || !built)('lora on a queue', { tags: 'verify' }, async () => {
     const queue = `frozen-${process.pid}`;
     const words = ['--import', 'tsx', program, 'serve', 'worker', file('lora.ts'), '--url', redis, '--queue', queue];
     const worker: ChildProcess = spawn(process.execPath, words, { stdio: 'ignore' });

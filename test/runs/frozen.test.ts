@@ -255,7 +255,7 @@ describe('an agent behind an endpoint', () => {
 
   it('that fails now and then costs episodes, and one that refuses us the run', async () => {
     const flaky = await chatServer((_, response, index) =>
-      index % 4 === 3 ? refuse(response, 400, 'not today') : say(response, '<approve>'),
+      index % 10 === 3 ? refuse(response, 400, 'not today') : say(response, '<approve>'),
     );
     const { events } = await train(definition(flaky.url), { run: join(root, 'flaky'), threads: 1 });
     const failures = events.filter((event) => event.type === 'episode.failed');

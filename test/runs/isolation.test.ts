@@ -13,7 +13,7 @@ const root = temporaryRoot();
 const recipe = (name: string) => join(root, `${name}.mjs`);
 
 beforeAll(async () => {
-  const entryPoints = ['digits', 'hostile'].map((name) =>
+  const entryPoints = ['digits', 'ranked', 'hostile'].map((name) =>
     fileURLToPath(new URL(`../fixtures/isolation/${name}.ts`, import.meta.url)),
   );
   const outExtension = { '.js': '.mjs' };
@@ -49,6 +49,14 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
       const weights = (of: typeof files) => Object.entries(of).filter(([file]) => file.endsWith('.safetensors'));
       expect(weights(files)).toEqual(weights(expected.files));
     }
+  });
+
+  it('ranks the episodes of a group there, with the same bits', async () => {
+    const expected = await trained('ranked', 'plain-ranked', []);
+    const { events } = await trained('ranked', 'isolated-ranked', ['rollout.isolate=2']);
+    expect(events).toEqual(expected.events);
+    const failures = events.filter(({ type }) => type === 'episode.failed');
+    expect(failures).toEqual([]);
   });
 
   it('tells of its calls as they are answered', async () => {

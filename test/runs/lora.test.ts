@@ -3,10 +3,12 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../src/base/core/errors.js';
+import type { Step } from '../../src/base/core/events.js';
 import type { Files } from '../../src/base/core/files.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { loadPolicy, loadTokenizer } from '../../src/engine/embedded/load-policy.js';
 import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
+import { packsTrees } from '../../src/engine/model/decoder/decoder.js';
 import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import {
@@ -22,13 +24,12 @@ import {
 const root = temporaryRoot();
 const whole = tinyModel;
 const tokens = [1, 2, 3, 4, 5, 6, 7, 8, 9, 3, 2];
+const rotation = { ropeBase: 1e4, normEpsilon: 1e-6 };
 const furthest = (a: Float32Array, b: Float32Array) => Math.max(...a.map((x, i) => Math.abs(x - (b[i] as number))));
 
 /** Two steps of reinforcement of two adapters on one tiny base. */
-const recipe = tinyRecipe({
-  model: lora(whole, { rank: 2 }),
-  training: { steps: 2, tasksPerStep: 2, groupSize: 4, checkpointEvery: 1 },
-});
+const training = { steps: 2, tasksPerStep: 2, groupSize: 4, checkpointEvery: 1 };
+const recipe = tinyRecipe({ model: lora(whole, { rank: 2 }), training });
 let trained: RunDirectory;
 beforeAll(async () => {
   trained = await trainTiny(root, recipe, { threads: 1 });
@@ -59,6 +60,26 @@ describe('two agents, each its own adapter on one base', () => {
     expect(await eventsOf(run)).toEqual(events);
     expect(await filesOf(run)).toEqual(files);
   });
+
+  it('come out the same on a base that packs trees, at any number of threads and on resume, with ratios of 1', async () => {
+    const large = { ...tinyModel, width: 256, layers: 4, feedForward: 1024 };
+    const packs = ({ width, layers, feedForward }: Pick<typeof large, 'width' | 'layers' | 'feedForward'>) => {
+      const heads = { heads: 2, kvHeads: 2, headDim: width / 2 };
+      return packsTrees({ ...heads, width, layers, feedForward, vocabSize: 16, context: 64, ...rotation });
+    };
+    expect([packs(tinyModel), packs(large)]).toEqual([false, true]);
+    const onLarge = tinyRecipe({ model: lora(large, { rank: 2 }), training });
+    const first = await trainTiny(root, onLarge, { threads: 1 });
+    const [events, files] = [await eventsOf(first), await filesOf(first)];
+    const steps = events.filter((event): event is Step => event.type === 'step');
+    expect(steps.flatMap(({ agents }) => Object.values(agents).map((each) => each.maxRatioDeviation))).toEqual([
+      0, 0, 0, 0,
+    ]);
+    for (const run of [await trainTiny(root, onLarge, { threads: 2 }), await resumedTiny(root, onLarge, 1)]) {
+      expect(await eventsOf(run)).toEqual(events);
+      expect(await filesOf(run)).toEqual(files);
+    }
+  }, 300_000);
 
   it('refuse a checkpoint of another rank', async () => {
     const backend = await startEmbedded({ threads: 1, files: nodeFiles });

@@ -93,15 +93,16 @@ function completed({ events, exit, output }: Ended): void {
   expect(exit, output).toBe(0);
 }
 
+/**
+ * Allowed for code that does not return, and for nothing else. The watchdog ends the process from inside that code by
+ * `process.reallyExit`, since nothing else gives an exit code there. Node then takes V8 down while the watchdog's
+ * thread and those of the kernels still run, and V8 may abort (seen once, on a busy machine). By then the message is
+ * out and all files are written.
+ */
+const ABORTED = 'SIGABRT';
+
 it('there are more than sixty kinds', () => {
   expect(all.length).toBeGreaterThan(67);
-});
-
-it('a sample of the kinds does no harm', async () => {
-  const sample = harmless.filter((_, i) => i % 6 === 0);
-  const ended = await trained(sample.map(([name]) => name));
-  expect(surprises(sample, ended)).toEqual([]);
-  completed(ended);
 });
 
 describe('in the process of the run', { tags: 'verify', timeout: 120_000 }, () => {
@@ -123,8 +124,7 @@ describe('in the process of the run', { tags: 'verify', timeout: 120_000 }, () =
     const timeoutMs = signal === undefined && name !== 'fills the memory' ? 6_000 : 600_000;
     const ended = await trained([name], { act, timeoutMs });
     expect(ended.output).toMatch(says);
-    // On a busy machine V8 was once seen to abort while the process ended; its message was out by then.
-    expect([exit, 'SIGABRT'], ended.output).toContain(ended.exit);
+    expect(exit === 1 && says.source.startsWith('error') ? [1, ABORTED] : [exit], ended.output).toContain(ended.exit);
   });
 });
 

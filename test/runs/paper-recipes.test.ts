@@ -1,7 +1,7 @@
 // @module-tag verify
 /** The recipes with the Dr. MAS paper's settings: their numbers, and three steps of them on mini checkpoints. */
 
-import { mkdir, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -14,23 +14,67 @@ import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';
 import { planRun } from '../../src/runs/studies/plan/dry-run.js';
+import { searchR1Retriever } from '../../src/teams/tasks/retrieval/search-r1.js';
+import { searchTeam } from '../../src/teams/team/search.js';
 import type { Team } from '../../src/teams/team/team.js';
+import { goldenModels, goldenPath } from '../goldens.js';
+import { pythonEnvironment } from '../support/python-environment.js';
+import { freePort, ServerProcess } from '../support/server-process.js';
 import { eventsOf, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
+
+// Before the temporary root, which has a cache of its own.
+const environment = await pythonEnvironment({
+  ...{ name: 'retrieval-python', requirements: new URL('../gateway/requirements.txt', import.meta.url) },
+  further: ['fastapi==0.165.0', 'uvicorn==0.54.0'],
+  what: 'FastAPI (40 MB)',
+});
+if ('unavailable' in environment)
+  console.log(`SKIPPED: retrieval servers in FastAPI, because ${environment.unavailable}`);
 
 const root = temporaryRoot();
 const data = join(root, 'data');
-const mini = (name: string) => join(import.meta.dirname, '../goldens/models', name);
+/** The place of a mini checkpoint whose context holds the paper's prompts. */
+const mini = (name: string) => join(root, name);
 const math = ['aime24', 'aime25', 'amc23', 'math500', 'minerva', 'olympiadbench'];
 const questions = ['nq', 'triviaqa', 'popqa', 'hotpotqa', '2wikimultihopqa', 'musique', 'bamboogle'];
+
+const suffix = "Let's think step by step and output the final answer within \\boxed{}.";
+/** Rows as the datasets have them, of the two training sets and of the evaluation sets. */
+const published: Readonly<Record<string, (n: number) => object>> = {
+  'paper-math-train': (n) => ({
+    data_source: 'math_dapo',
+    prompt: [{ role: 'user', content: `${n}+1?\n\n${suffix}` }],
+    ability: 'MATH',
+    reward_model: { ground_truth: `${n + 1}`, style: 'rule' },
+  }),
+  'paper-math-test': (n) => ({ problem_idx: n, problem: `${n}+1?`, answer: n + 1, problem_type: ['Algebra'] }),
+  // Each of the two merged sets begins with train_0.
+  'paper-search-train': (n) => ({
+    id: `train_${n % 2}`,
+    question: `${n}+1?`,
+    golden_answers: [`${n + 1}`],
+    data_source: n > 2 ? 'hotpotqa' : 'nq',
+    prompt: [{ role: 'user', content: `Answer the given question. Question: ${n}+1?\n` }],
+    ability: 'fact-reasoning',
+    reward_model: { ground_truth: { target: [`${n + 1}`] }, style: 'rule' },
+    extra_info: { index: n, split: 'train' },
+    metadata: null,
+  }),
+  'paper-search-test': (n) => ({ id: `test_${n}`, question: `${n}+1?`, golden_answers: [`${n + 1}`] }),
+};
 
 /** A retriever's server with Search-R1's protocol. */
 let server: Server;
 beforeAll(async () => {
   await mkdir(data);
-  const rows = [1, 2, 3, 4].map((n) =>
-    JSON.stringify({ id: n, problem: `${n}+1?`, question: `${n}+1?`, answer: n + 1 }),
-  );
-  await writeFile(join(data, 'rows.jsonl'), rows.join('\n'));
+  for (const name of goldenModels) {
+    await cp(goldenPath(`models/${name}`), mini(name), { recursive: true });
+    const file = join(mini(name), 'config.json');
+    const config = JSON.parse(await readFile(file, 'utf8'));
+    await writeFile(file, JSON.stringify({ ...config, max_position_embeddings: 4096 }));
+  }
+  for (const [name, row] of Object.entries(published))
+    await writeFile(join(data, `${name}.jsonl`), [1, 2, 3, 4].map((n) => JSON.stringify(row(n))).join('\n'));
   server = createServer((_, response) =>
     response.end(JSON.stringify({ result: [[{ document: { contents: 'a\nb' } }]] })),
   );
@@ -51,7 +95,7 @@ const recipes = {
     sets: math,
     model: 'qwen3-mini-bf16',
     others: ['policies.verifier.model.path=llama-mini'],
-    parsers: { verifier: (text: string) => (even(text) ? '<verify>approve</verify>' : '<verify>reject</verify>') },
+    parsers: { verifier: (text: string) => (even(text) ? 'approve' : 'reject') },
   },
   'paper-search': {
     sets: questions,
@@ -72,11 +116,11 @@ async function recipeOf(name: Name, overrides: readonly string[] = [], change = 
 async function small(name: Name, assignment: readonly string[]): Promise<Recipe> {
   const { sets, model } = recipes[name];
   const resolved = await recipeOf(name);
-  const file = join(data, 'rows.jsonl');
+  const fileOf = (set: string) => join(data, `${name}-${set === 'train' ? set : 'test'}.jsonl`);
   const overrides = [
     `model.path=${mini(model)}`,
     ...assignment.map((override) => override.replace(/path=(.*)/, (_, other) => `path=${mini(other)}`)),
-    ...['train', ...sets.map((set) => `test.${set}`)].map((source) => `tasks.${source}.file=${file}`),
+    ...['train', ...sets.map((set) => `test.${set}`)].map((source) => `tasks.${source}.file=${fileOf(source)}`),
     ...Object.keys(resolved.agents).map((agent) => `agents.${agent}.sampling.maxTokens=6`),
     ...['steps=3', 'tasksPerStep=2', 'groupSize=3'].map((each) => `training.${each}`),
     ...['every=1', 'tasks=1', 'samples=2'].map((each) => `evaluation.${each}`),
@@ -144,7 +188,8 @@ describe('the settings of the paper', () => {
   });
 });
 
-describe.each(Object.keys(recipes) as Name[])('%s', (name) => {
+// The paper's prompts have up to 2000 tokens.
+describe.each(Object.keys(recipes) as Name[])('%s', { timeout: 300_000 }, (name) => {
   it.each([
     ['separate', []],
     ['shared', ['assign=shared']],
@@ -170,5 +215,44 @@ describe.each(Object.keys(recipes) as Name[])('%s', (name) => {
     for (const { temperature } of played.flatMap(({ turns }) => turns)) expect(temperature).toBe(0.6);
     const called = new Set(played.flatMap(({ turns }) => turns.map(({ agent }) => agent)));
     expect([...called].sort()).toEqual(Object.keys(recipe.agents).sort());
+  });
+});
+
+describe.skipIf('unavailable' in environment)('a retrieval server in FastAPI', { timeout: 300_000 }, () => {
+  const servers: ServerProcess[] = [];
+  afterAll(() => Promise.all(servers.map((each) => each.stop())));
+
+  async function recipeOn(schema: string): Promise<Recipe> {
+    const port = await freePort();
+    const python = 'python' in environment ? environment.python : '';
+    const started = new ServerProcess(
+      python,
+      [join(import.meta.dirname, 'retrieval_servers.py'), schema, `${port}`],
+      {},
+    );
+    servers.push(started);
+    await started.ready(`http://127.0.0.1:${port}/openapi.json`);
+    const retriever = searchR1Retriever({ url: `http://127.0.0.1:${port}` });
+    const team = searchTeam({ form: 'paper', retriever });
+    const recipe = await small('paper-search', []);
+    return { ...recipe, team: { ...recipe.team, play: team.play, prepare: team.prepare } as Team };
+  }
+
+  it.each(['search-r1', 'paper'])('with the schema of %s answers every search of three steps', async (schema) => {
+    const run = await trainTiny(root, await recipeOn(schema));
+    expect((await stepsOf(run)).map(({ step }) => step)).toEqual([1, 2, 3]);
+    const played = (
+      await Promise.all([0, 3].map((n) => readEpisodes(nodeFiles, run.evaluationEpisodesPath(n))))
+    ).flat();
+    expect(played.flatMap(({ failure }) => failure ?? [])).toEqual([]);
+    const text = played.flatMap(({ turns }) => turns.flatMap(({ messages }) => messages.map(({ content }) => content)));
+    expect(text.join('')).toContain(`text 2 of ${schema}`);
+  });
+
+  it('with another schema stops the run before training, and the message has ours', async () => {
+    const recipe = await recipeOn('other');
+    await expect(trainTiny(root, recipe)).rejects.toThrow(
+      /^team 'search' cannot play: .*status 422: .*Field required.*drmas posts \{ queries: \[text\] \} \(Search-R1\), query: text/s,
+    );
   });
 });

@@ -7,7 +7,7 @@ import { lora, tinyDecoder } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
-import { policiesByReference } from '../../src/method/training/signals/reference-files.js';
+import { policiesByReference } from '../../src/method/training/signals/open-training.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';
 import {
@@ -100,6 +100,26 @@ describe('a KL in the reward', () => {
     const [little, much] = [await advantages(1e-9), await advantages(1)];
     expect(much.largest).not.toBe(little.largest);
     expect(much.rewards).toBe(little.rewards); // rewards are logged without it
+  });
+});
+
+describe('a teacher for each role', () => {
+  it('is approached without any reward', async () => {
+    const longer = await trainTiny(root, tinyRecipe({}, ['warmStart.steps=60', 'training.steps=1']));
+    const taught = (name: string) => {
+      const path = join(longer.path, 'checkpoints', 'step-000001', name);
+      const kl = { coefficient: 1, in: 'advantage', kind: 'k1', reference: { type: 'checkpoint', path } };
+      return { ...quick, kl };
+    };
+    const policies = { solver: taught('solver'), verifier: taught('verifier') } as unknown as Policies;
+    const agents = { solver: { rewardWeight: 0 }, verifier: { rewardWeight: 0 } };
+    const student = cold({ policies, agents, training: { steps: 12, tasksPerStep: 4, groupSize: 4 } });
+    const steps = await stepsOf(await trainTiny(root, student));
+    for (const role of ['solver', 'verifier'] as const) {
+      const kl = steps.map((step) => step.agents[role]?.referenceKl ?? Number.NaN);
+      const mean = (of: readonly number[]) => of.reduce((sum, each) => sum + each, 0) / of.length;
+      expect(mean(kl.slice(-3)), `${role}: ${kl.join(' ')}`).toBeLessThan(0.8 * mean(kl.slice(0, 3)));
+    }
   });
 });
 

@@ -32,7 +32,7 @@ describe('the same seed gives the same run, bit for bit', () => {
       const trained = await trainTiny(root, recipe, { threads: 1, ...options });
       expect(notices).toEqual([]);
       const cached = await trainTiny(root, recipe, { threads: 2, ...options });
-      expect(notices).toEqual([expect.stringMatching(/^Warm start taken from the cache/)]);
+      expect(notices).toEqual([expect.stringMatching(/^Warm start from the cache/)]);
       freshCache();
       const again = await trainTiny(root, recipe, { threads: 2 });
 

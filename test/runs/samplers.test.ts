@@ -10,11 +10,10 @@ import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';
 import { tinker } from '../../src/tinker/client/tinker-spec.js';
 import { type Lie, lies, liesOfTwoLists, withLie } from '../support/lying-sampler.js';
-import { playedBits } from '../support/played-bits.js';
 import { SamplerFake } from '../support/sampler-fake.js';
 import { serveTinker } from '../support/serve-tinker.js';
-import { writeSymbolsModel } from '../support/tinker-fake/run.js';
-import { eventsOf, stepsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
+import { writeSymbolsModel } from '../support/tinker-fake/open.js';
+import { eventsOf, playedBits, stepsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const fakes: Record<'vllm' | 'sglang', SamplerFake> = {} as never;
@@ -62,11 +61,17 @@ it('trains and stores no number of an engine that lies in every third answer, an
     const lie = kinds[Math.floor(answers / 3) % kinds.length] as Lie;
     return answers++ % 3 === 0 ? withLie('vllm', lie, text) : text;
   };
-  const run = await trainTiny(root, recipe(vllm({ url: fakes.vllm.url }))).finally(() => {
+  // Three steps in which so many calls fail would end a run.
+  const runs: Awaited<ReturnType<typeof trainTiny>>[] = [];
+  try {
+    do runs.push(await trainTiny(root, recipe(vllm({ url: fakes.vllm.url }), {}, ['training.steps=2'])));
+    while (answers <= 3 * kinds.length && runs.length < 8);
+  } finally {
     fakes.vllm.lie = undefined;
-  });
+  }
   expect(answers).toBeGreaterThan(3 * kinds.length); // each lie was told
-  const { played, failures } = await playedBits(run);
+  const bits = await Promise.all(runs.map(playedBits));
+  const [played, failures] = [bits.flatMap((each) => each.played), bits.flatMap((each) => each.failures)];
   expect(failures.length).toBeGreaterThanOrEqual(kinds.length);
   for (const failure of failures) {
     expect(failure).toMatchObject({ reason: 'backend' });
@@ -77,7 +82,8 @@ it('trains and stores no number of an engine that lies in every third answer, an
     expect(logprobs.every((each) => Number.isFinite(each) && each <= 0.01)).toBe(true);
     expect(logprobs).toHaveLength(response.length);
   }
-  for (const gap of await gapsOf(run)) expect(gap).toBe(0); // the episodes that count are the engine's honest ones
+  // The episodes that count are the engine's honest ones.
+  for (const run of runs) for (const gap of await gapsOf(run)) expect(gap).toBe(0);
 });
 
 it('samples on vLLM a policy that a server of the Tinker protocol trains', async () => {

@@ -1,7 +1,8 @@
 // @module-tag verify
 /** One team on several engines: the embedded engine and a server, and two servers. */
-import { readFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BackendError } from '../../src/base/core/errors.js';
 import { nodeHost } from '../../src/base/platform/node-host.js';
@@ -22,12 +23,12 @@ import { requestContinuation } from '../../src/runs/run/request.js';
 import { planRun } from '../../src/runs/studies/plan/dry-run.js';
 import { tinker } from '../../src/tinker/client/tinker-spec.js';
 import { drmas } from '../support/command-line.js';
-import { playedBits } from '../support/played-bits.js';
 import { serveTinker, type TinkerServer } from '../support/serve-tinker.js';
-import { writeSymbolsModel } from '../support/tinker-fake/run.js';
+import { writeSymbolsModel } from '../support/tinker-fake/open.js';
 import { TinkerFake } from '../support/tinker-fake/server.js';
 import {
   filesOf,
+  playedBits,
   resumedTiny,
   stepsOf,
   temporaryRoot,
@@ -49,7 +50,7 @@ beforeAll(async () => {
   base = await writeSymbolsModel(root);
   const server = await serve();
   url = server.url;
-  vi.stubEnv('TINKER_API_KEY', server.apiKey); // an export reads it there alone
+  vi.stubEnv('TINKER_API_KEY', server.apiKey);
 });
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 
@@ -119,6 +120,45 @@ describe('a team on the embedded engine and a server', () => {
     }
     const refused = await drmas(['chat', run, '--agent', 'verifier']);
     expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('a server keeps the weights of verifier') });
+  });
+
+  it('is exported with the key that the recipe has, and names the reason if the recipe is gone', async () => {
+    vi.stubEnv('TINKER_API_KEY', '');
+    try {
+      const source = (path: string) => JSON.stringify(fileURLToPath(new URL(`../../${path}`, import.meta.url)));
+      const file = join(root, 'keyed.ts');
+      const code = `
+        import { agent, checkpoint, defineRecipe, defineTeam, lora } from ${source('src/index.ts')};
+        import { arithmetic } from ${source('src/teams/tasks/generated/arithmetic.ts')};
+        import { tinker } from ${source('src/tinker/client/tinker-spec.ts')};
+        import { z } from ${source('node_modules/zod/index.js')};
+        const team = defineTeam({
+          name: 'one', task: z.object({ question: z.string(), answer: z.string() }),
+          agents: { solver: agent({ system: '<solver>', sampling: { maxTokens: 4 } }) },
+          play: async ({ task, agents }) => (await agents.solver(task.question)).text,
+          reward: ({ outcome }) => outcome.length % 2,
+        });
+        export default defineRecipe({
+          team, tasks: arithmetic({ operations: [1, 2] }), assign: 'shared',
+          model: lora(checkpoint(${JSON.stringify(base)}), { rank: 2 }),
+          backend: tinker({ url: ${JSON.stringify(url)}, apiKey: ${JSON.stringify(servers[0]?.apiKey)} }),
+          training: { steps: 1, tasksPerStep: 1, groupSize: 2 }, evaluation: { tasks: 1, samples: 1 },
+        });`;
+      await writeFile(file, code);
+      const run = join(root, 'keyed');
+      const trained = await drmas(['train', file, '--run', run, '--threads', '1']);
+      expect(trained).toMatchObject({ code: 0 });
+      const words = ['export', run, '--agent', 'solver', '--format', 'peft', '--to'];
+      expect(await drmas([...words, join(root, 'keyed-export')])).toMatchObject({ code: 0 });
+      await rm(file);
+      const without = await drmas([...words, join(root, 'keyless-export')]);
+      expect(without).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(/cannot read apiKey in the recipe: [\s\S]*401/),
+      });
+    } finally {
+      vi.stubEnv('TINKER_API_KEY', servers[0]?.apiKey ?? '');
+    }
   });
 
   it('is held near a policy of the other engine', async () => {

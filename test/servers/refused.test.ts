@@ -1,11 +1,11 @@
-/** What every server of drmas refuses, on the app and guard of each. */
+/** The requests that every server of drmas refuses, tried on the app and guard of each. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { nodeHost } from '../../src/base/platform/node-host.js';
 import { RunCatalog } from '../../src/dashboard/watch/run-catalog.js';
 import { TalkService } from '../../src/dashboard/watch/talk/talk-service.js';
-import { watchApp, watchGuard } from '../../src/dashboard/watch/watch-app.js';
+import { watchApp, watchGuard } from '../../src/dashboard/watch/watch-server.js';
 import { bytesTokenizer } from '../../src/engine/model/tokenizers/bytes.js';
 import { Gateway } from '../../src/gateway/agents/gateway/gateway.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';

@@ -22,7 +22,7 @@ const HONEST = 64;
 const MOST_GROWTH_MB = MINUTES >= 5 ? 16 : 64;
 
 const root = temporaryRoot();
-const random = new RandomStream('vanished', 7077);
+const random = new RandomStream('vanished', Number(process.env.DRMAS_TEST_SEED ?? 7077));
 let program: CompiledProgram;
 let server: ChildProcess;
 let url = '';

@@ -1,11 +1,12 @@
 /** The laws that hold for every run, however it was disturbed. A broken law throws. */
+
 import { join } from 'node:path';
 import type { RunEvent } from '../../src/base/core/events.js';
 import { RandomStream } from '../../src/base/core/random.js';
+import type { TrainingSample } from '../../src/base/core/sample.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import { readEvents } from '../../src/method/store/event-log.js';
 import { verifyRun } from '../../src/method/store/verify-run.js';
-import type { Samples } from './ledger.js';
 import { DiskOfProcess, type SimulatedDisk } from './simulated-disk.js';
 
 export class BrokenLawError extends Error {}
@@ -155,4 +156,34 @@ export async function requireTidy({ path, disk, killedAtLast }: EndedRun): Promi
   const parts = await verifyRun(path, new DiskOfProcess(disk, new RandomStream('verifier')));
   for (const { path: part, state, why } of parts)
     if (state === 'damaged') throw new BrokenLawError(`${part} is damaged: ${why}`);
+}
+
+// Which samples a run has trained.
+
+/**
+ * The samples of each update. An update that is made again, since the process ended before a checkpoint held it,
+ * replaces the earlier note.
+ */
+export class Samples {
+  readonly #updates = new Map<string, { readonly process: number; readonly left: string[] }>();
+
+  note(process: number, policy: string, update: number, { tokens }: Pick<TrainingSample, 'tokens'>): void {
+    const name = `${policy} ${update}`;
+    const before = this.#updates.get(name);
+    if (before?.process === process) before.left.push(`${tokens}`);
+    else this.#updates.set(name, { process, left: [`${tokens}`] });
+  }
+
+  /** Strikes off a sample. False if the ledger has no equal one. */
+  take(policy: string, update: number, tokens: readonly number[]): boolean {
+    const left = this.#updates.get(`${policy} ${update}`)?.left ?? [];
+    const at = left.indexOf(`${tokens}`);
+    if (at >= 0) left.splice(at, 1);
+    return at >= 0;
+  }
+
+  /** The samples that are not struck off. */
+  left(): string[] {
+    return [...this.#updates].flatMap(([name, { left }]) => left.map((tokens) => `${name}: ${tokens}`));
+  }
 }

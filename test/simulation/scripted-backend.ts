@@ -23,7 +23,7 @@ import type { OptimStepResult } from '../../src/engine/contract/optimizer-settin
 import type { GenerateRequest, Generation } from '../../src/engine/contract/sampling.js';
 import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
 import { EMBEDDED_CAPABILITIES } from '../../src/engine/embedded/embedded-backend.js';
-import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-options.js';
+import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-sums.js';
 
 /** Weights: the digest of their past. `updates` counts the steps of the optimiser. */
 interface Weights {

@@ -1,7 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { RandomStream } from '../../src/base/core/random.js';
-import { BrokenLawError, type Course, requireSameCourse, requireTrainedOnce } from './laws.js';
-import { Samples } from './ledger.js';
+import { BrokenLawError, type Course, requireSameCourse, requireTrainedOnce, Samples } from './laws.js';
 import { DiskOfProcess, SimulatedDisk } from './simulated-disk.js';
 import { StuckError, VirtualTime } from './virtual-time.js';
 import { judge, live, VARIANTS, worldOf } from './world.js';

@@ -20,8 +20,8 @@ import {
   requireTidy,
   requireTrainedOnce,
   requireWholeGroups,
+  Samples,
 } from './laws.js';
-import { Samples } from './ledger.js';
 import { ScriptedBackend } from './scripted-backend.js';
 import { type DiskFault, DiskOfProcess, SimulatedDisk } from './simulated-disk.js';
 import type { VirtualTime } from './virtual-time.js';

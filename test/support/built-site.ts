@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { writeWarmStart } from '../../scripts/site-pages.js';
 import { hashOf } from '../../site/src/page/address.js';
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -25,6 +26,7 @@ export async function serveBuiltSite(): Promise<BuiltSite> {
   const { build } = await import('vite');
   const configFile = fileURLToPath(new URL('../../site/vite.config.ts', import.meta.url));
   await build({ configFile, build: { outDir: join(folder, 'deep') } });
+  await writeWarmStart(join(folder, 'deep'));
   const server = createServer(async ({ url = '' }, response) => {
     const path = join(folder, new URL(url, 'http://localhost').pathname);
     const content = await readFile(path).catch(() => undefined);

@@ -118,6 +118,13 @@ export class BrowserPage {
     await this.evaluate(`${element}.click()`);
   }
 
+  /** Presses Enter on the element that has the focus. */
+  async press(key: 'Enter'): Promise<void> {
+    const event = { key, code: key, windowsVirtualKeyCode: 13, text: '\r' };
+    await this.#send('Input.dispatchKeyEvent', { type: 'keyDown', ...event });
+    await this.#send('Input.dispatchKeyEvent', { type: 'keyUp', ...event });
+  }
+
   /** Types a text into an input, as a person does: the page hears of it. */
   async type(selector: string, text: string): Promise<void> {
     await this.until(`document.querySelector(${JSON.stringify(selector)})`);

@@ -14,6 +14,8 @@ export interface Typed extends Partial<Pick<CommandContext, 'forecastRun' | 'imp
   readonly environment?: NodeJS.ProcessEnv;
   /** Whether errors and progress go to a terminal. */
   readonly terminal?: boolean;
+  /** Whether the output goes to a terminal. */
+  readonly screen?: boolean;
   /** The standard input. */
   readonly input?: string;
 }
@@ -26,7 +28,7 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
   const { place, forecastRun, improvePrompts, openDashboard } = { ...functions, ...typed };
   const code = await runCommandLine(
     {
-      stdout: { write: (text: string) => (out += text) },
+      stdout: { write: (text: string) => (out += text), isTTY: typed.screen },
       stderr: { write: (text: string) => (err += text), isTTY: typed.terminal },
       stdin: () => keyboardOf(typed.input ?? ''),
       environment: typed.environment ?? process.env,

@@ -8,7 +8,8 @@ import { type Estimator, estimateAdvantages } from '../../src/runs/composition/e
 import { standard } from '../../src/runs/composition/standard.js';
 
 function bare(choice: z.core.$ZodType): z.core.$ZodType {
-  return choice instanceof z.ZodOptional || choice instanceof z.ZodDefault ? bare(choice.def.innerType) : choice;
+  const wraps = choice instanceof z.ZodOptional || choice instanceof z.ZodDefault || choice instanceof z.ZodReadonly;
+  return wraps ? bare(choice.def.innerType) : choice;
 }
 
 /** The values that a law is tried with, in addition to the default. */
@@ -16,6 +17,8 @@ function valuesOf(choice: z.core.$ZodType): readonly unknown[] {
   if (choice instanceof z.ZodEnum) return choice.options;
   if (choice instanceof z.ZodBoolean) return [false, true];
   if (choice instanceof z.ZodNumber) return [0, 0.5].filter((value) => choice.safeParse(value).success);
+  if (choice instanceof z.ZodArray) return [[], ['solver']]; // agents
+  if (choice instanceof z.ZodRecord) return [{}, { format: 0.5 }]; // weights of parts
   throw new TypeError(`the laws do not know how to vary a choice of type ${choice._zod.def.type}`);
 }
 
@@ -54,6 +57,7 @@ export const turns: fc.Arbitrary<TurnRecord[]> = fc
       stepReward: reward,
       agentStepReward: reward,
       baseline: reward,
+      parts: fc.dictionary(fc.constantFrom('correct', 'format'), reward),
       observation: fc.constantFrom('here', 'there'),
       chain: fc.constantFrom(0, 0, 1),
       values: fc.array(reward, { minLength: 1, maxLength: 3 }),
@@ -84,8 +88,9 @@ export const plain = (records: readonly TurnRecord[]) =>
 /** Each number is near the expected number. The tolerance is relative to sizes above 1. */
 export function expectClose(actual: readonly number[], expected: readonly number[], tolerance: number) {
   expect(actual).toHaveLength(expected.length);
-  actual.forEach((value, i) => {
+  const far = actual.flatMap((value, i) => {
     const target = expected[i] ?? Number.NaN;
-    expect(Math.abs(value - target)).toBeLessThanOrEqual(tolerance * Math.max(1, Math.abs(target)));
+    return Math.abs(value - target) <= tolerance * Math.max(1, Math.abs(target)) ? [] : [{ i, value, target }];
   });
+  expect(far).toEqual([]); // one call, because properties compare a million numbers
 }

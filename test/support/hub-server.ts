@@ -1,4 +1,4 @@
-/** A server on this machine that answers the requests of `@huggingface/hub` about one model. */
+/** A server on this machine that answers the requests of `@huggingface/hub` about one model, or one data set. */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -21,11 +21,16 @@ export interface HubServer {
 export const COMMIT = 'c'.repeat(40);
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 const gitHash = (bytes: Buffer) => createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
-const isLarge = (name: string) => name.endsWith('.safetensors') || name.endsWith('.bin');
+const isLarge = (name: string) => /\.(?:safetensors|bin|parquet)$/.test(name);
 /** The name of the file among the cache's blobs. */
 export const hashOf = (name: string, bytes: Buffer) => (isLarge(name) ? sha256(bytes) : gitHash(bytes));
 
-export async function hubServer(model: string, content: Readonly<Record<string, Buffer | string>>): Promise<HubServer> {
+export async function hubServer(
+  model: string,
+  content: Readonly<Record<string, Buffer | string>>,
+  type: 'model' | 'dataset' = 'model',
+): Promise<HubServer> {
+  const place = type === 'model' ? model : `datasets/${model}`;
   const files = new Map(Object.entries(content).map(([name, bytes]) => [name, Buffer.from(bytes)]));
   const requests: string[] = [];
   const leaked: string[] = [];
@@ -36,9 +41,9 @@ export async function hubServer(model: string, content: Readonly<Record<string, 
     const { range } = request.headers;
     requests.push(`${request.method} ${url.pathname}${range && range !== 'bytes=0-0' ? ` [${range}]` : ''}`);
     if (hub.intercept(request, response)) return;
-    const [, revision] = new RegExp(`^/api/models/${model}/revision/(.+)$`).exec(url.pathname) ?? [];
-    const tree = new RegExp(`^/api/models/${model}/tree/([^/]+)$`).exec(url.pathname);
-    const [, at, name = ''] = new RegExp(`^/${model}/resolve/([^/]+)/(.+)$`).exec(url.pathname) ?? [];
+    const [, revision] = new RegExp(`^/api/${type}s/${model}/revision/(.+)$`).exec(url.pathname) ?? [];
+    const tree = new RegExp(`^/api/${type}s/${model}/tree/([^/]+)$`).exec(url.pathname);
+    const [, at, name = ''] = new RegExp(`^/${place}/resolve/([^/]+)/(.+)$`).exec(url.pathname) ?? [];
     const commit = revision && (revisions.get(decodeURIComponent(revision)) ?? known(decodeURIComponent(revision)));
     if (commit) return json(response, { _id: '1', id: model, sha: commit, lastModified: new Date(0).toISOString() });
     if (revision) return refuse(response, 404, 'RevisionNotFound');

@@ -53,3 +53,10 @@ export const someSpecs: readonly AnyLoss[] = standard.losses.flatMap((loss: Loss
  * Whether the losses of parts of a mini-batch add up to the loss of the whole: not if it has constants of the batch.
  */
 export const addsUp = (spec: AnyLoss): boolean => !lossKind(spec).prepares;
+
+/** A loss and its settings in a line: the declaration of a user's loss would fill pages. */
+export const nameOfLoss = (spec: AnyLoss): string =>
+  JSON.stringify(spec, (key, value) => (key === 'declaration' ? undefined : value));
+
+/** The type of a loss, of one that a user declares too. */
+export const typeOfLoss = (spec: AnyLoss): string => (spec.type === 'own' ? spec.settings.type : spec.type);

@@ -8,7 +8,7 @@ interface Response {
 
 export interface Lie {
   readonly name: string;
-  /** What the error says, beside server and policy. */
+  /** The text of the error, beside server and policy. */
   readonly error: RegExp;
   change(response: Response): void;
 }

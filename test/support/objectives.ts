@@ -4,8 +4,8 @@ import type { KlKind } from '../../src/engine/loss/kl.js';
 import type { LossSpec } from '../../src/engine/loss/loss-spec.js';
 import { normalizerOf } from '../../src/engine/loss/objective/merged-samples.js';
 import { objectiveOf } from '../../src/engine/loss/objective/objective.js';
-import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-options.js';
-import { someSpecs } from './loss-specs.js';
+import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-sums.js';
+import { someSpecs, typeOfLoss } from './loss-specs.js';
 
 const kinds: KlKind[] = ['k1', 'k2', 'k3', 'abs'];
 /** Losses alone, with a KL penalty, with an entropy bonus and with both. */
@@ -17,6 +17,8 @@ export const terms = someSpecs.flatMap((loss, i): Omit<ForwardBackwardOptions, '
     i % 2 === 0 ? { loss, entropyCoefficient: 0.2 } : { loss, kl, entropyCoefficient: 0.2 },
   ];
 }) as (Omit<ForwardBackwardOptions, 'normalizer'> & { readonly loss: LossSpec })[];
+
+export const typeOfTerm = ({ loss }: (typeof terms)[number]): string => typeOfLoss(loss);
 
 /** A policy that has moved: a function of the row alone, as a forward pass is. */
 export const forward = ({ tokens, mask }: TrainingSample) =>

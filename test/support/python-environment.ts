@@ -14,7 +14,7 @@ const run = promisify(execFile);
 const INSTALL_TIMEOUT_MS = 8 * 60_000;
 
 /** Why there is no environment. */
-class Unavailable extends Error {}
+export class Unavailable extends Error {}
 
 export interface EnvironmentOptions {
   /** The folder of its kind below the cache directory. */
@@ -27,6 +27,26 @@ export interface EnvironmentOptions {
   readonly what: string;
 }
 
+/**
+ * A folder below the cache directory, made once for each list of parts. An interrupted installation begins anew.
+ * @throws the error of `install`
+ */
+export async function installedOnce(
+  name: string,
+  parts: readonly string[],
+  install: (folder: string) => Promise<void>,
+): Promise<string> {
+  const key = createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 16);
+  const folder = join(cacheDirectory(), name, key);
+  const complete = join(folder, 'complete');
+  if (existsSync(complete)) return folder;
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  await install(folder);
+  await writeFile(complete, '');
+  return folder;
+}
+
 /** The interpreter of the environment, or why there is none: no Python, no network ... */
 export async function pythonEnvironment(
   options: EnvironmentOptions,
@@ -35,20 +55,11 @@ export async function pythonEnvironment(
   try {
     const base = await findPython();
     const pins = await readFile(requirements, 'utf8');
-    const key = createHash('sha256')
-      .update([base.version, ...further, pins].join('\n'))
-      .digest('hex')
-      .slice(0, 16);
-    const directory = join(cacheDirectory(), name, key);
-    const python = join(directory, 'bin', 'python');
-    const complete = join(directory, 'complete');
-    if (!existsSync(complete)) {
-      await rm(directory, { recursive: true, force: true }); // what an interrupted installation left
-      await mkdir(directory, { recursive: true });
-      await install(base.python, directory, python, options);
-      await writeFile(complete, '');
-    }
-    return { python };
+    const pythonIn = (directory: string) => join(directory, 'bin', 'python');
+    const directory = await installedOnce(name, [base.version, ...further, pins], (place) =>
+      install(base.python, place, pythonIn(place), options),
+    );
+    return { python: pythonIn(directory) };
   } catch (error) {
     if (error instanceof Unavailable) return { unavailable: error.message };
     throw error;

@@ -1,18 +1,20 @@
 /** Runs that are small enough to be trained many times over in a test: about a thousand parameters, a few steps. */
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterAll } from 'vitest';
 import { z } from 'zod';
 import type { EventBody, RunEvent, Step } from '../../src/base/core/events.js';
 import { assistant, user } from '../../src/base/core/message.js';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { type HostOptions, nodeHost } from '../../src/base/platform/node-host.js';
 import { tinyDecoder } from '../../src/engine/model/model-spec.js';
 import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/method/recipe/define.js';
 import { agentProfiles, type Recipe, recipeJson } from '../../src/method/recipe/recipe.js';
+import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { RunDirectory, type RunDirectoryOptions } from '../../src/method/store/run-directory.js';
 import type { WatchedRun } from '../../src/method/training/stability/stability-watch.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
@@ -23,17 +25,21 @@ import { agent } from '../../src/teams/team/agent.js';
 import { oneOf } from '../../src/teams/team/parsers.js';
 import { defineTeam } from '../../src/teams/team/team.js';
 
-/**
- * Makes a temporary directory for the tests of a file. Caches lie in it too, all but the compiled kernels, which the
- * global setup has built.
- */
+/** The cache before any test, and its kernels, which the global setup has built. Files share this module. */
+const { DRMAS_CACHE: cacheBefore } = process.env;
+const compiled = resolve(cacheDirectory(), 'native');
+mkdirSync(compiled, { recursive: true });
+
+/** Makes a temporary directory for the tests of a file. Caches lie in it too, all but the compiled kernels. */
 export function temporaryRoot(): string {
   const root = mkdtempSync(join(tmpdir(), 'drmas-training-'));
-  const { DRMAS_CACHE: before } = process.env;
   useCache(join(root, 'cache'));
   afterAll(() => {
-    if (before === undefined) delete process.env.DRMAS_CACHE;
-    else process.env.DRMAS_CACHE = before;
+    // Another root of the same file may be in use. To go back to a root that is gone would compile the kernels again.
+    if (process.env.DRMAS_CACHE?.startsWith(root)) {
+      if (cacheBefore === undefined) delete process.env.DRMAS_CACHE;
+      else process.env.DRMAS_CACHE = cacheBefore;
+    }
     rmSync(root, { recursive: true, force: true });
   });
   return root;
@@ -48,10 +54,8 @@ export function watchedRun({ training, agents, policies, assign }: Recipe): Watc
 
 /** Makes an empty cache directory the one in use. */
 export function useCache(directory: string): void {
-  const native = join(cacheDirectory(), 'native');
-  mkdirSync(native, { recursive: true });
   mkdirSync(directory, { recursive: true });
-  symlinkSync(realpathSync(native), join(directory, 'native')); // a file without a test to run never resets the cache
+  symlinkSync(compiled, join(directory, 'native'));
   process.env.DRMAS_CACHE = directory;
 }
 
@@ -183,7 +187,8 @@ export async function resumedTiny(root: string, recipe: Recipe, step: number): P
 
 /** The events of a run without times and durations, which differ between two executions. */
 export async function eventsOf(run: RunDirectory): Promise<EventBody[]> {
-  return (await run.events()).map((event) => {
+  const events = (await run.events()).filter(({ type }) => type !== 'preparing'); // depends on how busy the machine is
+  return events.map((event) => {
     const { time, seconds, phaseSeconds, ...lasting } = { seconds: 0, phaseSeconds: 0, ...event };
     return lasting as EventBody;
   });
@@ -204,4 +209,20 @@ export async function filesOf(run: RunDirectory): Promise<Record<string, string>
 /** The steps among a run's events. */
 export async function stepsOf(run: RunDirectory): Promise<Step[]> {
   return (await eventsOf(run)).filter((event): event is typeof event & Step => event.type === 'step');
+}
+
+/** The results of a run, without times and without entropies, which only some backends know. */
+export async function playedBits(run: RunDirectory) {
+  const events = (await eventsOf(run)).filter(({ type }) => type === 'step' || type === 'evaluation');
+  const plain = JSON.stringify(events, (key, value) =>
+    /^(seconds|phaseSeconds|entropy)$/.test(key) ? undefined : value,
+  );
+  const folder = join(run.path, 'episodes');
+  const files = (await readdir(folder)).sort();
+  const episodes = await Promise.all(files.map((file) => readEpisodes(nodeFiles, join(folder, file))));
+  const played = episodes
+    .flat()
+    .map(({ turns }) => turns.map(({ prompt, response, logprobs }) => ({ prompt, response, logprobs })));
+  const failures = episodes.flat().flatMap(({ failure }) => (failure === undefined ? [] : [failure]));
+  return { events: JSON.parse(plain) as EventBody[], files, played, failures };
 }

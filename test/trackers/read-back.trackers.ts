@@ -1,12 +1,15 @@
 /** A run with real trackers, interrupted and resumed, read back with the trackers' own packages. */
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { pageCode } from '../../scripts/docs/pages.js';
 import type { RunEvent } from '../../src/base/core/events.js';
+import type { TrackerPlugin } from '../../src/base/core/tracker-declaration.js';
 import { resume, train } from '../../src/runs/run/api.js';
 import { measurementsOf } from '../../src/runs/trackers/measurements.js';
+import { withEnvironment } from '../support/environment.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { freePort, ServerProcess } from '../support/server-process.js';
 import { temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
@@ -16,7 +19,7 @@ const TOKEN = 'a-token-for-writing';
 const environment = await pythonEnvironment({
   name: 'trackers',
   requirements: new URL('requirements.txt', import.meta.url),
-  what: 'TensorBoard, MLflow and Trackio (1 GB)',
+  what: 'TensorBoard, MLflow, Trackio and wandb (1 GB)',
 });
 const available = !('unavailable' in environment);
 if (!available) console.log(`SKIPPED: the tests with real trackers, because ${environment.unavailable}`);
@@ -108,4 +111,37 @@ it.skipIf(!available)('is read by tensorboard, mlflow and trackio as the log has
     for (const [name, value] of Object.entries(values))
       if (typeof value === 'number') logged.set(name, [...(logged.get(name) ?? []), [step, value]]);
   expect(inOrder(Object.fromEntries(logged))).toEqual(expected);
+});
+
+it.skipIf(!available)('is read back from an offline run of wandb, by the lines that the page shows', async () => {
+  if (!available) return;
+  const side = join(root, 'wandb_side.py');
+  await writeFile(side, pageCode('docs/watching-runs.md', 'Weights & Biases', 'python'));
+  const drmas = new URL('../../src/base/core/tracker-declaration.ts', import.meta.url).href;
+  const shown = pageCode('docs/watching-runs.md', 'Weights & Biases', 'ts');
+  const module = join(root, 'wandb-tracker.ts');
+  await writeFile(module, shown.replace("'drmas'", `'${drmas}'`).replace("'wandb_side.py'", JSON.stringify(side)));
+  const { wandb } = (await import(module)) as { readonly wandb: TrackerPlugin };
+  const path = [dirname(environment.python), process.env.PATH].join(delimiter);
+  const restore = withEnvironment({ WANDB_MODE: 'offline', WANDB_DIR: root, WANDB_SILENT: 'true', PATH: path });
+  const notices: string[] = [];
+  const place = join(root, 'second');
+  const onNotice = (message: string) => notices.push(message);
+  const { events } = await train(tinyDefinition({ use: [wandb] }), { run: place, threads: 1, onNotice });
+  restore();
+  expect(notices.filter((notice) => notice.includes('wandb'))).toEqual([]);
+  const script = new URL('read-back.py', import.meta.url).pathname;
+  const { stdout } = await promisify(execFile)(environment.python, [script, join(root, 'wandb')], {
+    maxBuffer: 2 ** 26,
+  });
+  const read = JSON.parse(stdout) as readonly Readonly<Record<string, unknown>>[];
+  const logged = (name: string) =>
+    read.flatMap(({ step, [name]: value }) => (value === undefined ? [] : [[step, value]]));
+  const expected = expectedOf(events);
+  for (const name of ['train.reward.mean', 'evaluation.averageAtK', 'train.agents.solver.gradientNorm'])
+    expect(logged(name)).toEqual(expected[name.replaceAll('.', '/').replace('train/agents', 'agents')]);
+  const sync = await promisify(execFile)(join(dirname(environment.python), 'wandb'), ['sync', '--dry-run'], {
+    ...{ cwd: root, env: { ...process.env, WANDB_DIR: root } },
+  });
+  expect(sync.stdout + sync.stderr).toMatch(/Would sync 1 run/);
 });

@@ -3,8 +3,16 @@ import uPlot from 'uplot';
 import { percent, significant } from '../../../src/base/host.js';
 import { alignedData, type Line } from './chart-data.js';
 import { type ChartStyle, chartOptions, shapeOf } from './chart-options.js';
-import { Swatch } from './swatch.js';
-import { colourClass, useTheme } from './theme.js';
+import { colourClass, dashOf, useTheme } from './theme.js';
+
+/** A piece of a line in the colour and the dashes of its number. */
+export function Swatch({ colour }: { readonly colour: number }) {
+  return (
+    <svg class="swatch" viewBox="0 0 22 10" aria-hidden="true">
+      <line x1="0" x2="22" y1="5" y2="5" stroke-dasharray={dashOf(colour).join(' ')} />
+    </svg>
+  );
+}
 
 interface ChartProps extends ChartStyle {
   readonly title: string;
@@ -63,12 +71,8 @@ export function Chart({ title, hint, lines, height = 170, onPick, ...style }: Ch
         <span class="legend">
           {lines.map(({ name, colour }) => (
             <span key={name} class={colourClass(colour)}>
-              {lines.length > 1 && (
-                <>
-                  <Swatch colour={colour} />
-                  {name}
-                </>
-              )}
+              {lines.length > 1 && <Swatch colour={colour} />}
+              {(lines.length > 1 || name !== title) && name}
               <b data-value />
             </span>
           ))}

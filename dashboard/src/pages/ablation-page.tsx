@@ -1,9 +1,10 @@
 import { useMemo, useState } from 'preact/hooks';
 import { percent, significant } from '../../../src/base/host.js';
-import type { EventsByKind, ListedAblation } from '../../../src/runs/analysis.js';
 import {
   agentMeasures,
   bandOf,
+  type EventsByKind,
+  type ListedAblation,
   type PairedDifference,
   pairedDifferences,
   paretoPicture,
@@ -12,10 +13,9 @@ import {
   summariseVariants,
   valuesOf,
 } from '../../../src/runs/analysis.js';
-import { Chart } from '../chart/chart.js';
+import { Chart, Swatch } from '../chart/chart.js';
 import { type ChartPoint, type Line, pointsOf } from '../chart/chart-data.js';
 import type { ChartStyle } from '../chart/chart-options.js';
-import { Swatch } from '../chart/swatch.js';
 import { colourClass } from '../chart/theme.js';
 import { Table } from '../parts/table.js';
 import { clean, pointsText } from '../parts/texts.js';

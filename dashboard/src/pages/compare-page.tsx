@@ -1,8 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import { type AgentMeasure, agentMeasures, valuesOf } from '../../../src/runs/analysis.js';
-import { Chart } from '../chart/chart.js';
+import { Chart, Swatch } from '../chart/chart.js';
 import { type Line, pointsOf } from '../chart/chart-data.js';
-import { Swatch } from '../chart/swatch.js';
 import { colourClass } from '../chart/theme.js';
 import { StateBadge } from '../parts/state-badge.js';
 import { Table } from '../parts/table.js';

@@ -1,6 +1,6 @@
 import { significant } from '../../../src/base/host.js';
 import type { ParetoPicture, ParetoPoint } from '../../../src/runs/analysis.js';
-import { Swatch } from '../chart/swatch.js';
+import { Swatch } from '../chart/chart.js';
 import { colourClass } from '../chart/theme.js';
 import { Table } from '../parts/table.js';
 import { clean } from '../parts/texts.js';

@@ -1,15 +1,14 @@
 import { useMemo } from 'preact/hooks';
 import { duration, grouped } from '../../../src/base/host.js';
-import type { ReadableRun, ShownRecord } from '../../../src/runs/analysis.js';
+import { agentMeasures, type ReadableRun, type ShownRecord } from '../../../src/runs/analysis.js';
 import { StateBadge } from '../parts/state-badge.js';
 import { agoText, clean, timeBetween } from '../parts/texts.js';
 import { type Route, runAddress, tabs } from '../routes.js';
 import { type HeardRun, useHeard, useSource } from '../run-store.js';
 import { EpisodesTab } from './episodes/episodes-tab.js';
-import { AgentsTab } from './run/agents-tab.js';
 import { Overview } from './run/overview.js';
-import { RecipeTab } from './run/recipe-tab.js';
 import { TablesTab } from './run/tables-tab.js';
+import { AgentChart } from './run/team-charts.js';
 import { TalkTab } from './talk/talk-tab.js';
 
 interface RunPageProps {
@@ -111,5 +110,48 @@ function Head({ run, record, log }: HeadProps) {
           ))}
       </dl>
     </div>
+  );
+}
+
+/** Everything that is measured of each agent. */
+function AgentsTab({ run }: { readonly run: HeardRun }) {
+  const latest = run.log.steps.at(-1);
+  if (latest === undefined) return <p class="empty">No step of reinforcement yet.</p>;
+  return (
+    <>
+      <ul class="explained">
+        {run.log.agents.map((agent) => {
+          const explanation = latest.agents[agent]?.inflation?.explanation;
+          return explanation === undefined ? null : <li key={agent}>{clean(explanation)}</li>;
+        })}
+      </ul>
+      <div class="grid">
+        {agentMeasures.map((measure) => (
+          <AgentChart key={measure.key} measure={measure} run={run} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** The recipe as it was resolved. */
+function RecipeTab({ record }: { readonly record: ShownRecord | null }) {
+  if (record === null) return <p class="empty">recipe.json cannot be read.</p>;
+  const { recipe, resolved } = record;
+  return (
+    <>
+      <p class="faint">
+        From {clean(recipe.source)}
+        {recipe.overrides.length === 0 ? ', nothing overridden' : ', with'}
+      </p>
+      {recipe.overrides.length > 0 && (
+        <p>
+          {recipe.overrides.map((override) => (
+            <code key={override}>{clean(override)}</code>
+          ))}
+        </p>
+      )}
+      <pre class="json">{clean(JSON.stringify(resolved, null, 2))}</pre>
+    </>
   );
 }

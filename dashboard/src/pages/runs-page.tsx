@@ -1,9 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { ListedRun } from '../../../src/runs/analysis.js';
-import { Sparkline } from '../chart/sparkline.js';
-import { ScoreBar } from '../parts/score-bar.js';
+import type { ListedRun, RunFacts } from '../../../src/runs/analysis.js';
 import { StateBadge } from '../parts/state-badge.js';
-import { agoText, clean } from '../parts/texts.js';
+import { agoText, clean, intervalText, overlap, pointsText, scoreText } from '../parts/texts.js';
 import { addressOf, go, runAddress } from '../routes.js';
 import { useHeard, useSource } from '../run-store.js';
 
@@ -211,4 +209,53 @@ function matches(run: ListedRun, text: string): boolean {
     .toLowerCase()
     .split(/\s+/)
     .every((word) => all.includes(word));
+}
+
+const WIDTH = 120;
+const HEIGHT = 26;
+
+/** A small line of values without axes. All runs share the scale from 0 to 1, unless a reward lies beyond it. */
+function Sparkline({ values, label }: { readonly values: readonly number[]; readonly label: string }) {
+  if (values.length < 2) return <span class="faint">–</span>;
+  const low = values.reduce((a, b) => Math.min(a, b), 0);
+  const range = values.reduce((a, b) => Math.max(a, b), 1) - low;
+  const at = (value: number, i: number) => {
+    const x = (i / (values.length - 1)) * (WIDTH - 4) + 2;
+    return `${x.toFixed(1)},${(HEIGHT - 3 - ((value - low) / range) * (HEIGHT - 6)).toFixed(1)}`;
+  };
+  return (
+    <svg class="sparkline" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label}>
+      <polyline points={values.map(at).join(' ')} />
+    </svg>
+  );
+}
+
+/** A score with its interval on a scale from 0 to 1, the first one as a tick, and the gain beside it. */
+function ScoreBar({ first, last, headline }: Pick<RunFacts, 'first' | 'last' | 'headline'>) {
+  if (last === null) return <span class="faint">no score yet</span>;
+  if (headline === 'reward')
+    return (
+      <span class="score" title={`mean reward at step ${last.step}`}>
+        <b>{scoreText(last, headline)}</b>{' '}
+        <span class="faint">
+          reward{first === null || first.step === last.step ? '' : `, first ${scoreText(first, headline)}`}
+        </span>
+      </span>
+    );
+  const at = (value: number) => 2 + 96 * Math.min(1, Math.max(0, value));
+  const gain = first === null || first.step === last.step ? undefined : last.averageAtK - first.averageAtK;
+  return (
+    <span class="score" title={`avg@k ${scoreText(last)} ${intervalText(last)} at step ${last.step}`}>
+      <b>{scoreText(last)}</b>
+      <svg viewBox="0 0 100 14" preserveAspectRatio="none" aria-hidden="true">
+        <line class="rail" x1="2" x2="98" y1="7" y2="7" />
+        {first !== null && <line class="from" x1={at(first.averageAtK)} x2={at(first.averageAtK)} y1="2" y2="12" />}
+        <line class="span" x1={at(last.low)} x2={at(last.high)} y1="7" y2="7" />
+        <line class="at" x1={at(last.averageAtK)} x2={at(last.averageAtK)} y1="1" y2="13" />
+      </svg>
+      <span class={gain === undefined || (first && overlap(first, last)) ? 'faint' : gain >= 0 ? 'gain' : 'loss'}>
+        {gain === undefined ? intervalText(last) : pointsText(gain)}
+      </span>
+    </span>
+  );
 }

@@ -14,6 +14,9 @@ export const scoreText = ({ averageAtK, reward }: ScorePoint, headline: Headline
 export const intervalText = ({ low, high }: { readonly low: number; readonly high: number }) =>
   `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
 
+/** Whether the intervals of two scores overlap, so that their difference may be chance. */
+export const overlap = (one: ScorePoint, other: ScorePoint): boolean => one.low <= other.high && other.low <= one.high;
+
 /** A difference of two fractions as `+19.3`. */
 export const pointsText = (difference: number) =>
   `${difference >= 0 ? '+' : '−'}${Math.abs(100 * difference).toFixed(1)}`;

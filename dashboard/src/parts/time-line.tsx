@@ -12,7 +12,8 @@ const SIGNS: Readonly<Record<Incident['kind'], readonly [string, string]>> = {
   symptom: ['▲', 'symptom'],
   warning: ['△', 'warning'],
   failed: ['✕', 'failed episodes'],
-  crossing: ['◆', 'left its first values'],
+  crossing: ['◆', 'left its starting range'],
+  stop: ['■', 'ended early'],
 };
 
 interface TimeLineProps {

@@ -61,9 +61,10 @@ function tell(name: string, run: EmbeddedRun | undefined, onMessage: Parameters<
   onMessage({ type: 'files', data: { name, files } });
 }
 
-function factsOf({ task, episodes }: ShownGroup): FactsGroup {
+function factsOf({ task, title, episodes }: ShownGroup): FactsGroup {
   return {
     task,
+    title,
     episodes: episodes.map(({ sample, reward, failure, turns }) => ({
       sample,
       reward,

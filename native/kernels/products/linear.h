@@ -108,26 +108,28 @@ inline void addBlock(float* out, long outStride, const float* sums, long rows, l
     for (long n = 0; n < width; n++) out[r * outStride + n] += sums[r * width + n];
 }
 
-template <class Element>
-inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Element* packed, long rows, long inputs,
-                   long outputs, bool accumulate) {
-  if (rows == 0 || inputs == 0) return;
-  const long panels = panelsOf(outputs);
+/// `linear` over any panels. panels(column, first, count, rows, multiply) calls multiply with the weights of `count`
+/// inputs from `first` on for the kPanel columns from `column` on, which will meet so many rows. A block multiplies at
+/// most `mostInputs` at a time: as many of them as of others, whole multiples of `unit`.
+template <class Left, class Panels>
+inline void linearOver(Pool& pool, float* out, const Left* x, long rows, long inputs, long outputs, bool accumulate,
+                       long mostInputs, long unit, const Panels& panels) {
+  const long panelCount = panelsOf(outputs);
   // The inputs that a block multiplies at a time fit the second-level cache for all of its rows. A block has fewer rows
   // if there are more threads than blocks.
   const bool small = rows * inputs * outputs < 32768;
   const Blocks limits = blocksFor(pool.cores());
-  const long parts = rows <= kTileRows ? 1 : (inputs + limits.mostInputs - 1) / limits.mostInputs;
-  const long each = (inputs + parts - 1) / parts;
+  const long parts = (inputs + mostInputs - 1) / mostInputs;
+  const long each = ((inputs + parts - 1) / parts + unit - 1) / unit * unit;
   // Few rows stay together if there are enough panels to share out: each block reads all weights.
-  const bool together = small || (rows <= kTileRows * limits.mostTiles && panels >= 4 * pool.threads());
+  const bool together = small || (rows <= kTileRows * limits.mostTiles && panelCount >= 4 * pool.threads());
   const long blockTiles = together ? limits.mostTiles : tilesPerBlock(rows, limits.mostTiles, pool.threads());
   const long blockRows = kTileRows * blockTiles;
   const long blocks = (rows + blockRows - 1) / blockRows;
   long groups = 1;
-  while (!small && pool.threads() > 1 && groups < panels && blocks * groups < 2 * pool.threads()) groups++;
-  const long panelsPerGroup = (panels + groups - 1) / groups;
-  groups = (panels + panelsPerGroup - 1) / panelsPerGroup;  // fewer, where panels do not share out evenly
+  while (!small && pool.threads() > 1 && groups < panelCount && blocks * groups < 2 * pool.threads()) groups++;
+  const long panelsPerGroup = (panelCount + groups - 1) / groups;
+  groups = (panelCount + panelsPerGroup - 1) / panelsPerGroup;  // fewer, where panels do not share out evenly
   const auto body = [&](long task) {
     const long firstRow = task / groups * blockRows, height = std::min(rows - firstRow, blockRows);
     const long firstPanel = task % groups * panelsPerGroup;
@@ -135,25 +137,18 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
     float* to = out + firstRow * outputs + firstPanel * kPanel;
     // A sum in parts that is to be added once, when it is finished, is gathered elsewhere.
     static thread_local Scratch scratch;
-    const bool apart = accumulate && parts > 1;
+    const bool apart = accumulate && each < inputs;
     float* sums = apart ? scratch.floats(height * across) : to;
     const long stride = apart ? across : outputs;
     for (long first = 0; first < inputs; first += each) {
       const long count = std::min(each, inputs - first);
       const Write write = first > 0 ? Write::Continue : accumulate && !apart ? Write::AddSum : Write::Overwrite;
       for (long n = 0; n < across; n += kPanel) {
-        const Factor<Element>* from = x + firstRow * inputs + first;
-        const Element* panel = packed + (firstPanel * kPanel + n) * inputs + first * kPanel;
+        const Left* from = x + firstRow * inputs + first;
         const int width = static_cast<int>(std::min<long>(kPanel, across - n));
-        const auto multiply = [&](const auto* weights) {
+        panels(firstPanel * kPanel + n, first, count, height, [&](const auto* weights) {
           linearPanel(sums + n, stride, width, from, inputs, weights, height, count, write, limits.callsAhead);
-        };
-        if constexpr (kWidensFirst)
-          if (height > kTileRows) {
-            multiply(widened(panel, kPanel * count));
-            continue;
-          }
-        multiply(panel);
+        });
       }
     }
     if (apart) addBlock(to, outputs, sums, height, across);
@@ -162,6 +157,20 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
     for (long task = 0; task < blocks * groups; task++) body(task);
   else
     pool.run(blocks * groups, body);
+}
+
+template <class Element>
+inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Element* packed, long rows, long inputs,
+                   long outputs, bool accumulate) {
+  if (rows == 0 || inputs == 0) return;
+  const long mostInputs = rows <= kTileRows ? inputs : blocksFor(pool.cores()).mostInputs;
+  linearOver(pool, out, x, rows, inputs, outputs, accumulate, mostInputs, 1,
+             [&](long column, long first, long count, long height, const auto& multiply) {
+               const Element* panel = packed + column * inputs + first * kPanel;
+               if constexpr (kWidensFirst)
+                 if (height > kTileRows) return multiply(widened(panel, kPanel * count));
+               multiply(panel);
+             });
 }
 
 }  // namespace DRMAS_ISA

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Step } from '../../../src/base/core/events.js';
-import { chosenIn, hashOf } from './address.js';
-import { compared, newRun, type RunView, runAfter, trailingMeans } from './run-view.js';
+import { chosenIn, doseOf, hashOf, nameProblem, usualNames, withDose } from './address.js';
+import { compared, isFound, newRun, type RunView, runAfter, trailingMeans } from './run-view.js';
 
 const runOf = (successes: readonly number[]): RunView =>
   successes.reduce<RunView>((run, success, i) => {
@@ -39,4 +39,34 @@ it('finds its runs in any address', () => {
   const chosen = { seed: 7, set: ['training.groupSize=8', 'loss.clip=0.1'] };
   expect(chosenIn(hashOf(chosen))).toEqual(chosen);
   for (const hash of ['', '#', '#seed=-1', '#seed=1.5', '#seed=x', '#other']) expect(chosenIn(hash).seed).toBe(1);
+});
+
+it('keeps the dose and the names of a rule in the address', () => {
+  const plain = { seed: 1, set: ['loss.clip=0.1'] };
+  const often = withDose(plain, 0.5);
+  expect(often.set).toEqual(['loss.clip=0.1', 'tasks.train.drift=0.5', 'tasks.test.drift=0.5']);
+  expect([doseOf(plain), doseOf(often), withDose(often, 0.25)]).toEqual([0.25, 0.5, plain]);
+  const names = usualNames.map((_, i) => `mine${'abcdefghijkl'[i]}`);
+  expect(chosenIn(hashOf({ ...often, names }))).toEqual({ ...often, names });
+  expect(chosenIn(`${hashOf(plain)}&names=a,b`)).toEqual(plain);
+});
+
+it('refuses names that the models have for something else', () => {
+  const withFirst = (name: string) => nameProblem([name, ...usualNames.slice(1)]);
+  expect(nameProblem(usualNames)).toBeUndefined();
+  expect(withFirst('duplicate')).toBeUndefined();
+  for (const wrong of ['', 'a', 'Two', 'two words', 'cp', 'into', 'sort', String(usualNames[3])])
+    expect(withFirst(wrong), wrong).toContain(`“${wrong}”`);
+  expect(nameProblem(usualNames.slice(1))).toContain('expected 12 names');
+});
+
+it('calls a name found once half of its latest tries pass', () => {
+  const after = (...passes: boolean[]) =>
+    runAfter(newRun, { type: 'tries', tries: passes.map((passed) => ({ former: 'cp', passed })) }).names.cp;
+  expect([isFound(undefined), isFound(after(false, false, true)), isFound(after(false, true))]).toEqual([
+    false,
+    false,
+    true,
+  ]);
+  expect(after(...new Array(20).fill(false), true)).toHaveLength(8);
 });

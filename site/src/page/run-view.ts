@@ -1,8 +1,7 @@
 import type { Step, Warmup } from '../../../src/base/events.js';
 import type { PlayProgress } from '../../../src/base/host.js';
 import { mean } from '../../../src/base/math.js';
-import type { FromTab } from '../run/protocol.js';
-import type { ShownEpisode } from '../run/shown-episode.js';
+import type { FromTab, NameTry, ShownEpisode } from '../run/protocol.js';
 
 /** A run as the page shows it. */
 export interface RunView {
@@ -14,10 +13,12 @@ export interface RunView {
   readonly progress?: PlayProgress;
   /** An episode of the last step in which an agent was called after another. */
   readonly episode?: { readonly step: number; readonly episode: ShownEpisode };
+  /** The latest tries for each removed name: whether they passed. */
+  readonly names: Readonly<Record<string, readonly boolean[]>>;
   readonly problem?: string;
 }
 
-export const newRun: RunView = { state: 'starting', steps: [] };
+export const newRun: RunView = { state: 'starting', steps: [], names: {} };
 
 /** A run after a message from its worker. */
 export function runAfter(run: RunView, message: FromTab): RunView {
@@ -30,6 +31,8 @@ export function runAfter(run: RunView, message: FromTab): RunView {
     }
     case 'episode':
       return { ...run, episode: { step: message.step, episode: message.episode } };
+    case 'tries':
+      return { ...run, names: namesAfter(run.names, message.tries) };
     case 'progress':
       return { ...run, state: 'training', progress: message.progress };
     case 'done':
@@ -38,6 +41,19 @@ export function runAfter(run: RunView, message: FromTab): RunView {
       return { ...run, state: 'failed', problem: message.message };
   }
 }
+
+/** The tries of a name that count. */
+const LATEST_TRIES = 8;
+
+function namesAfter(names: RunView['names'], tries: readonly NameTry[]): RunView['names'] {
+  const after: Record<string, readonly boolean[]> = { ...names };
+  for (const { former, passed } of tries) after[former] = [...(after[former] ?? []), passed].slice(-LATEST_TRIES);
+  return after;
+}
+
+/** Whether the fixer has found the new name: half of its latest tries pass. */
+export const isFound = (tries: readonly boolean[] = []): boolean =>
+  tries.length > 0 && 2 * tries.filter(Boolean).length >= tries.length;
 
 /** The number of steps in a point of a smoothed curve, and in the comparison. */
 export const TRAILING = 10;

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { FromTab, ToTab } from '../run/protocol.js';
 import type { Chosen } from './address.js';
+import { variants } from './address.js';
 import { newRun, type RunView, runAfter } from './run-view.js';
-import { variants } from './variants.js';
 
 /** The runs of the page and the actions of a visitor. */
 export interface Runs {
@@ -29,7 +29,7 @@ export function useRuns(): Runs {
   return {
     views,
     paused,
-    start({ seed, set }) {
+    start({ seed, set, names }) {
       end();
       setPaused(false);
       setViews(variants.map(() => newRun));
@@ -41,7 +41,8 @@ export function useRuns(): Runs {
         };
         worker.onmessage = ({ data }: MessageEvent<FromTab>) => take(data);
         worker.onerror = ({ message }) => take({ type: 'failed', message: `the worker failed: ${message}` });
-        worker.postMessage({ type: 'start', settings: { estimator, seed, set } } satisfies ToTab);
+        const warmStart = new URL('warm-start', document.baseURI).href;
+        worker.postMessage({ type: 'start', settings: { estimator, seed, set, names }, warmStart } satisfies ToTab);
         return worker;
       });
     },

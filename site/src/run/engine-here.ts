@@ -1,4 +1,5 @@
 import { macrotask } from '../../../src/base/async.js';
+import type { Files } from '../../../src/base/host.js';
 import { EngineThread, type FromWorker, hardwareOf, serveEngine, type ToWorker } from '../../../src/engine/backends.js';
 import type { Kernels } from '../../../src/engine/tensor.js';
 
@@ -38,4 +39,29 @@ export function engineHere(kernels: Kernels, gate: Gate): EngineThread {
     end: async () => kernels.dispose(),
   };
   return new EngineThread(link, { ...hardwareOf(kernels), notice: undefined });
+}
+
+const refuse = (): never => {
+  throw new Error('a browser tab has no files');
+};
+
+/** The files of a browser tab: only those that the page has fetched. */
+export function tabFiles(fetched: ReadonlyMap<string, Uint8Array>): Files {
+  const get = (path: string) => fetched.get(path) ?? refuse();
+  return {
+    readText: async (path) => new TextDecoder().decode(get(path)),
+    size: async (path) => get(path).length,
+    readBytes: async (path, from, length) => get(path).slice(from, from + length),
+    write: async () => refuse(),
+    append: refuse,
+    replace: async () => refuse(),
+    makeDirectory: async () => refuse(),
+    rename: async () => refuse(),
+    remove: async () => refuse(),
+    list: async () => [],
+    exists: async (path) => fetched.has(path),
+    modified: async () => refuse(),
+    truncate: async () => refuse(),
+    lock: async () => refuse(),
+  };
 }

@@ -1,16 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { operations } from '../../../recipes/repair/commands.js';
 import repair from '../../../recipes/repair/recipe.js';
 import type { RunEvent } from '../../../src/base/core/events.js';
 import { EmbeddedBackend } from '../../../src/engine/embedded/embedded-backend.js';
 import { createWasmKernels } from '../../../src/engine/tensor/wasm/wasm.js';
 import { train } from '../../../src/runs/run/api.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { engineHere, Gate } from './engine-here.js';
-import { noFiles } from './no-files.js';
+import { engineHere, Gate, tabFiles } from './engine-here.js';
+import type { NameTry, ShownEpisode } from './protocol.js';
 import { repairOverrides, repairRecipe } from './repair-recipe.js';
-import type { ShownEpisode } from './shown-episode.js';
 import { trainInTab } from './tab-run.js';
 
 const root = temporaryRoot();
@@ -44,20 +44,26 @@ function numbersOf(events: readonly RunEvent[]): unknown[] {
   });
 }
 
-async function inTab(gate = new Gate()) {
+async function inTab(gate = new Gate(), warm?: ReadonlyMap<string, Uint8Array>, names?: readonly string[]) {
   const kernels = createWasmKernels(new Uint8Array(await readFile('native/drmas.wasm')));
   const events: RunEvent[] = [];
   const episodes = new Map<number, ShownEpisode>();
+  const all: NameTry[] = [];
   const receiver = {
     onEvent: (event: RunEvent) => void events.push(event),
     onEpisode: (step: number, episode: ShownEpisode) => void episodes.set(step, episode),
+    onTries: (tries: readonly NameTry[]) => void all.push(...tries),
     onProgress: () => {},
   };
-  const backend = new EmbeddedBackend(engineHere(kernels, gate), noFiles);
-  const done = trainInTab(repairRecipe(settings), backend, receiver, new AbortController().signal).finally(() =>
-    backend.dispose(),
-  );
-  return { done, events, episodes };
+  const backend = new EmbeddedBackend(engineHere(kernels, gate), tabFiles(warm ?? new Map()));
+  const done = trainInTab(
+    repairRecipe({ ...settings, names }),
+    backend,
+    receiver,
+    new AbortController().signal,
+    warm && 'warm',
+  ).finally(() => backend.dispose());
+  return { done, events, episodes, tries: all };
 }
 
 it('computes the results of the command line, bit for bit', async () => {
@@ -82,6 +88,30 @@ it('computes nothing while it is paused, and the same afterwards', async () => {
   const undisturbed = await inTab();
   await undisturbed.done;
   expect(numbersOf(events)).toEqual(numbersOf(undisturbed.events));
+});
+
+it('goes on from the weights of a warm start as if it had trained them, under any names', async () => {
+  const run = join(root, 'warm');
+  await train(repair, { run, set: [...repairOverrides(settings), 'training.steps=0'], threads: 1 });
+  const weights = new Map<string, Uint8Array>();
+  for (const name of ['config.json', 'drmas_tokenizer.json', 'model.safetensors'])
+    weights.set(`warm/${name}`, await readFile(join(run, 'checkpoints/step-000000/coder', name)));
+  const trained = await inTab();
+  await trained.done;
+  const loaded = await inTab(new Gate(), weights);
+  await loaded.done;
+  const steps = numbersOf(loaded.events);
+  expect(steps).toHaveLength(2);
+  expect(steps).toEqual(numbersOf(trained.events).slice(1));
+  expect(loaded.tries).toEqual(trained.tries);
+
+  const before = operations.map(({ names }) => names[2] as string);
+  const other = [...'abcdefghijkl'].map((letter) => `x${letter}`);
+  const renamed = await inTab(new Gate(), weights, other);
+  await renamed.done;
+  expect(operations.map(({ names }) => names[2] as string)).toEqual(other);
+  expect(numbersOf(renamed.events)).toEqual(steps);
+  repairRecipe({ ...settings, names: before }); // the toolbox of this process as it was
 });
 
 it('refuses an override that the recipe does not have', () => {

@@ -6,6 +6,11 @@ export interface TurnRecord {
   readonly turn: number;
   /** The episode's reward for this agent, plus the turn's own reward, minus the turn's penalties. */
   readonly reward: number;
+  /**
+   * The named parts of the episode's reward for this agent, which are included in `reward`. Absent if the team names
+   * none.
+   */
+  readonly parts?: Readonly<Record<string, number>>;
   /** The episode's reward without penalties; `episodeScore: 'outcome'` reads it. */
   readonly outcome?: number;
   /** The number of response tokens. */

@@ -135,6 +135,47 @@ export class EndpointError extends BackendError {}
 export const isGoneForGood = (error: unknown): error is EndpointError | DeviceError =>
   error instanceof EndpointError || error instanceof DeviceError;
 
+/** The error codes of OpenEnv's protocol, and the ways in which a world fails without an answer. */
+export type WorldErrorCode =
+  | 'INVALID_JSON'
+  | 'UNKNOWN_TYPE'
+  | 'VALIDATION_ERROR'
+  | 'EXECUTION_ERROR'
+  | 'CAPACITY_REACHED'
+  | 'FACTORY_ERROR'
+  | 'SESSION_ERROR'
+  | 'UNREACHABLE'
+  | 'CLOSED'
+  | 'TIMEOUT'
+  | 'BAD_ANSWER';
+
+/**
+ * Raised when an environment server fails. `code` is the server's own, or: `UNREACHABLE` (nobody listens, or the server
+ * refuses), `CLOSED` (the world ended before its answer), `TIMEOUT` (no answer in time), `BAD_ANSWER` (an answer
+ * against the protocol). After VALIDATION_ERROR and EXECUTION_ERROR the world goes on.
+ */
+export class WorldError extends DrmasError {
+  readonly exitCode = 1;
+  readonly code: WorldErrorCode;
+  constructor(code: WorldErrorCode, message: string) {
+    super(`${message} (${code})`);
+    this.code = code;
+  }
+}
+
+/**
+ * Raised when a server of tools fails. `reason`: `unreachable` (it does not start or answer), `closed` (it ended during
+ * a call), `timeout` (no answer in time), `refused` (it refuses the call: no such tool, or wrong arguments).
+ */
+export class ToolServerError extends DrmasError {
+  readonly exitCode = 1;
+  readonly reason: 'unreachable' | 'closed' | 'timeout' | 'refused';
+  constructor(reason: ToolServerError['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
 /**
  * Raised when drmas rejects a server's answer: `redirect` (the server redirects the request to another server, or in a
  * circle), `too-long` (the answer exceeds the size limit).

@@ -1,10 +1,10 @@
 import type { History } from './episode.js';
-import type { EvaluationEvent } from './evaluation/evaluation-event.js';
+import type { EvaluationEvent } from './evaluation.js';
 import type { AgentHealth, GroupKinds } from './play/health-signs.js';
 import type { RunStarted } from './play/run-started.js';
 import type { TokenCount } from './play/token-count.js';
 
-export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation/evaluation-event.js';
+export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation.js';
 /**
  * The events of a run's log, one JSON object a line. Readers ignore types and fields that are new to them. The log is
  * the only record of a run: terminal, report and dashboard are derived from it.
@@ -247,6 +247,23 @@ export interface Spike {
   readonly episodes: readonly string[];
 }
 
+/** The best evaluation so far. Its checkpoint follows, and stays until a better one is on disk. */
+export interface BestEvaluation {
+  readonly type: 'best';
+  readonly step: number;
+  /** The name of the score, `training.bestBy`. */
+  readonly by: 'averageAtK' | 'passAtK' | 'majorityAtK' | 'reward';
+  readonly score: number;
+}
+
+/** A rule of `training.stopWhen` ends the run after this step. The last evaluation and checkpoint may follow. */
+export interface EarlyStop {
+  readonly type: 'stop';
+  readonly step: number;
+  readonly rule: 'score' | 'patience' | 'rewardFloor' | 'tokens' | 'cost' | 'minutes';
+  readonly message: string;
+}
+
 export interface CheckpointEvent {
   readonly type: 'checkpoint';
   readonly step: number;
@@ -293,6 +310,8 @@ export type EventBody =
   | Step
   | EvaluationEvent
   | Spike
+  | BestEvaluation
+  | EarlyStop
   | CheckpointEvent
   | EpisodeFailed
   | Warning

@@ -45,3 +45,8 @@ export interface SharedDirectories {
   fetch(name: string, into: string): Promise<boolean>;
   publish(name: string, from: string): Promise<void>;
 }
+
+/** Joins the parts of a path with slashes, which all systems understand; slashes at the ends of parts count once. */
+export function joinPath(first: string, ...more: readonly string[]): string {
+  return more.reduce((path, part) => `${path.replace(/\/+$/, '')}/${part.replace(/^\/+|\/+$/g, '')}`, first);
+}

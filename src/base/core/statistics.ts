@@ -1,5 +1,5 @@
 /** Small statistics. Sums run in order, in double precision. */
-import { assertSameShape } from './validation/same-shape.js';
+import { assertSameShape } from './validation/objects.js';
 
 /** The arithmetic mean; 0 for an empty list. */
 export function mean(values: ArrayLike<number>): number {

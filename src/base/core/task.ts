@@ -1,6 +1,5 @@
-import type { Message, Tool } from './message.js';
+import type { Message, Tool, ToolCall } from './message.js';
 import type { RandomStream } from './random.js';
-import type { Issue } from './validation/issues.js';
 
 /** One problem. The team's `play` and `reward` receive its `data`: the question, the reference answer, and so on. */
 export interface Task<Data = unknown> {
@@ -12,6 +11,26 @@ export interface Task<Data = unknown> {
 
 export type Split = 'train' | 'test';
 
+/** Data from elsewhere that tasks were read from: a data set on a hub. */
+export interface TaskOrigin {
+  /** The name and the revision: `datasets/openai/gsm8k@main`. */
+  readonly name: string;
+  /** The commit that the revision was. */
+  readonly commit: string;
+  /** The SHA-256 of each file that was read, hexadecimal, by its path in the data set. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** The surroundings in which a source loads its tasks. */
+export interface LoadOptions {
+  /** The commits to take, by the name of an origin: a resumed run reads the data that it began with. */
+  readonly commits?: Readonly<Record<string, string>> | undefined;
+  /** Ends a download. */
+  readonly signal?: AbortSignal | undefined;
+  /** Receives messages for people, such as the progress of a download. */
+  readonly notify?: ((message: string) => void) | undefined;
+}
+
 /** The tasks of one split. A generated family is practically endless; a file has one task a line. */
 export interface TaskSet<Data = unknown> {
   readonly name: string;
@@ -19,8 +38,17 @@ export interface TaskSet<Data = unknown> {
   readonly size: number;
   /** Messages for the user about how the tasks were read, such as rows that were left out. */
   readonly warnings?: readonly string[];
+  /** The data sets on hubs that the tasks were read from. Absent for tasks of this machine. */
+  readonly origins?: readonly TaskOrigin[];
   /** The sets that this one joins or mixes; each is evaluated on its own first tasks. */
   readonly parts?: readonly TaskSet<Data>[];
+  /**
+   * The set without the tasks that exceed the source's limit of tokens, with a warning that counts them. Missing if the
+   * source has no limit.
+   * @param tokensOf Counts the tokens of a question, as one user message
+   * @throws TaskError if no task is left
+   */
+  fitted?(tokensOf: (question: string) => number): TaskSet<Data>;
   /** The task at `index` (an integer in [0, size), at most 2^53 - 1). The same index always gives the same task. */
   at(index: number): Task<Data>;
 }
@@ -31,10 +59,21 @@ export const GENERATED_INDICES = 2 ** 48;
 /** A demonstration for the warm start: a conversation (without the agent's system prompt) and the response to learn. */
 export interface Trace {
   readonly agent: string;
+  /** The system prompt that the agent's program brought along. An agent with a system prompt reads that one instead. */
+  readonly system?: string;
   readonly messages: readonly Message[];
   /** The tools that the agent can call, if any. */
   readonly tools?: readonly Tool[];
+  /** The text to learn, without the calls of `toolCalls`. */
   readonly response: string;
+  /** The tool calls to learn. drmas writes them in the format of the policy's model. */
+  readonly toolCalls?: readonly ToolCall[];
+}
+
+/** A fault that a schema reports in a value; zod's issues have this shape. */
+export interface Issue {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
 }
 
 /** A validator of a task's data; a zod schema is one. */
@@ -53,7 +92,7 @@ export interface TaskSource<Data = unknown> {
    * Loads the tasks of a split. The team's `schema` checks data that come from files; generated families need no check.
    * @throws TaskError naming file and line when the tasks cannot be read or do not fit.
    */
-  load(split: Split, schema?: DataSchema<Data>): Promise<TaskSet<Data>>;
+  load(split: Split, schema?: DataSchema<Data>, options?: LoadOptions): Promise<TaskSet<Data>>;
   /** Draws a demonstration, if the source can generate them. Traces of `train` never show a task of `test`. */
   trace?(random: RandomStream, split: Split): Trace;
   /**
@@ -69,6 +108,12 @@ export interface TaskSource<Data = unknown> {
    * setting.
    */
   configure?(settings: Readonly<Record<string, unknown>>): TaskSource<Data>;
+}
+
+/** The set within its source's limit of tokens, or the set itself if the source has no limit. @throws TaskError */
+export function fittedSet(set: TaskSet, tokensOf: (question: string) => number): TaskSet {
+  const { fitted, origins } = set;
+  return fitted === undefined ? set : { ...fitted(tokensOf), ...(origins && { origins }) };
 }
 
 /** The text of a task's field, from its metadata, else from its data. Undefined if neither has the field. */

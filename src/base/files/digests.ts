@@ -1,12 +1,25 @@
 /** Digests of files. They show which file was changed since it was written. */
+
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CheckpointError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
 import { codeOf } from '../platform/node-files.js';
-import { contentHash } from './content-hash.js';
 import { writeDirectory } from './write-directory.js';
+
+/** The SHA-256 of a value's JSON with sorted keys, in 64 hexadecimal digits: equal values have equal hashes. */
+export function contentHash(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex');
+}
+
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}
 
 /** The size of a file and its SHA-256 in hexadecimal digits. */
 export interface FileDigest {
@@ -67,7 +80,7 @@ export async function writeSealedDirectory(
 }
 
 /** The state of a sealed directory: unchanged, damaged, or from a version that wrote no seals. */
-export type SealState = { readonly type: 'whole' | 'unsealed' } | { readonly type: 'damaged'; readonly why: string };
+type SealState = { readonly type: 'whole' | 'unsealed' } | { readonly type: 'damaged'; readonly why: string };
 
 /**
  * Compares the files of a directory with its seal.

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { nodeFiles } from '../platform/node-files.js';
-import { contentHash } from './content-hash.js';
+import { contentHash } from './digests.js';
 import { DirectoryCache } from './file-cache.js';
 
 let root: string;

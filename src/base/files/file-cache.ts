@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import { reasonOf } from '../core/errors.js';
 import type { Files, SharedDirectories } from '../core/files.js';
-import { cacheDirectory } from '../platform/cache-directory.js';
+import { cacheDirectory, removeStale } from '../platform/cache-directory.js';
 import { codeOf, TEMPORARY, temporaryName } from '../platform/node-files.js';
-import { removeStale } from '../platform/stale.js';
 import { sealState, writeSealedDirectory } from './digests.js';
 
 /** A cache of directories, each named by the hash of the values that it was computed from. */

@@ -58,7 +58,9 @@ describe.skipIf(process.platform === 'win32')('a command in a message', () => {
     expect(readdirSync(root)).toEqual([]);
   });
 
-  it('has the same words in a shell, of any characters, and no control character but line feeds', () => {
+  it('has the same words in a shell, of any characters, and no control character but line feeds', {
+    tags: 'verify',
+  }, () => {
     const odd = fc.constantFrom(...'\'"\\$`;&|<>(){}[]*?!#~ \t\n\u001b%=-');
     const word = fc.oneof(fc.string(), fc.string({ unit: fc.oneof(odd, fc.string({ unit: 'binary', maxLength: 2 })) }));
     const words = fc.array(

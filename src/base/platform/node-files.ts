@@ -1,9 +1,8 @@
-import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import type { Files } from '../core/files.js';
-import { lockFile } from './file-lock.js';
-import { flushDirectory, flushDirectorySync, tolerate } from './flush-directory.js';
+import type { FileLock, Files } from '../core/files.js';
 
 /** The prefix of temporary names. Such files and directories remain only after a process was killed. */
 export const TEMPORARY = '.tmp-';
@@ -21,13 +20,11 @@ const WRITE_BYTES = 2 ** 18;
  * their directories are on disk, not only in the page cache.
  */
 export const nodeFiles: Files = {
-  readText: (path) => readFile(path, 'utf8'),
-  async size(path) {
-    const status = await stat(path);
-    // Opening a pipe would block until another process writes into it.
-    if (!status.isFile()) throw new Error(status.isDirectory() ? 'it is a directory' : 'it is not a regular file');
-    return status.size;
+  async readText(path) {
+    if (!(await stat(path)).isDirectory()) await sizeOf(path);
+    return readFile(path, 'utf8'); // of a directory: the system's own error
   },
+  size: sizeOf,
   readBytes,
   write,
   append,
@@ -63,6 +60,13 @@ export const nodeFiles: Files = {
   truncate: (path, bytes) => truncate(path, bytes),
   lock: lockFile,
 };
+
+/** @throws Error if it is no file: opening a pipe would block one of Node's few threads, a device may have no end */
+async function sizeOf(path: string): Promise<number> {
+  const status = await stat(path);
+  if (!status.isFile()) throw new Error(status.isDirectory() ? 'it is a directory' : 'it is not a regular file');
+  return status.size;
+}
 
 async function write(path: string, content: string | Uint8Array | Iterable<string | Uint8Array>): Promise<void> {
   const file = await open(path, 'w');
@@ -199,5 +203,89 @@ async function flushFile(path: string, flags: 'r' | 'r+'): Promise<void> {
     await file.sync();
   } finally {
     await file.close();
+  }
+}
+
+/** Error codes of systems that cannot flush directories or read-only files: Windows, some network and FUSE ones. */
+const CANNOT = new Set(['EPERM', 'EISDIR', 'EACCES', 'EINVAL', 'EBADF', 'ENOTSUP', 'ENOSYS']);
+
+/** Flushes a directory's entries if the system can: a flushed file can still lack its name on disk. */
+export async function flushDirectory(path: string): Promise<void> {
+  try {
+    const directory = await open(path, 'r');
+    try {
+      await directory.sync();
+    } finally {
+      await directory.close();
+    }
+  } catch (error) {
+    tolerate(error);
+  }
+}
+
+/** `flushDirectory` for callers that cannot wait. */
+export function flushDirectorySync(path: string): void {
+  try {
+    const directory = openSync(path, 'r');
+    try {
+      fsyncSync(directory);
+    } finally {
+      closeSync(directory);
+    }
+  } catch (error) {
+    tolerate(error);
+  }
+}
+
+/** @throws the error, unless it means that the system cannot flush this */
+export function tolerate(error: unknown): void {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined || !CANNOT.has(code)) throw error;
+}
+
+/** A CommonJS package without types. */
+const PACKAGE = 'fs-native-extensions';
+
+interface Native {
+  /** @returns false when the bytes are locked already; throws with a `code` when there are no locks */
+  tryLock(descriptor: number, offset: number, length: number): boolean;
+}
+
+/** The locked byte. It comes after the note, since Windows does not let other processes read locked bytes. */
+const LOCKED_BYTE = 2 ** 30;
+
+/** Codes of systems and file systems without locks. */
+const NO_LOCKS = new Set(['ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL', 'ENOLCK']);
+
+/**
+ * Locks a file through the operating system, which releases the lock when the process ends, even after a crash. The
+ * note names the holder for other processes. @throws if the file cannot be written
+ */
+export async function lockFile(path: string, note: string): Promise<FileLock> {
+  const locks = native();
+  const descriptor = openSync(path, 'a+'); // a number: no garbage collection closes it early
+  let held = false;
+  try {
+    if (typeof locks === 'string') return { type: 'unsupported', reason: locks };
+    held = locks.tryLock(descriptor, LOCKED_BYTE, 1);
+    if (!held) return { type: 'taken', note: readFileSync(descriptor, 'utf8') };
+    ftruncateSync(descriptor);
+    writeSync(descriptor, note);
+    return { type: 'held', release: async () => closeSync(descriptor) };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (held || code === undefined || !NO_LOCKS.has(code)) throw error;
+    return { type: 'unsupported', reason: message };
+  } finally {
+    if (!held) closeSync(descriptor);
+  }
+}
+
+/** The package, or why it does not load: it is compiled for the usual systems, not for all. */
+function native(): Native | string {
+  try {
+    return createRequire(import.meta.url)(PACKAGE) as Native;
+  } catch (error) {
+    return `${PACKAGE} does not load on ${process.platform}-${process.arch} (${(error as Error).message})`;
   }
 }

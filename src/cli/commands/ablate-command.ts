@@ -6,8 +6,7 @@ import { device, integer, json, list, repeated, set, text, track, withDevice } f
 import { type AblationView, reportAblation } from '../report-ablation.js';
 import { ablationLines, endedLine } from '../reporter/ablation-printer.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
-import { screenOf } from '../reporter/screen.js';
-import { StatusLines } from '../reporter/status-lines.js';
+import { StatusLines, screenOf } from '../reporter/screen.js';
 import { duration, nearPath, nextCommands, wrap } from '../reporter/text-layout.js';
 import { onRay, withRay } from '../with-ray.js';
 

@@ -39,6 +39,21 @@ describe('compare', () => {
     expect(out).toMatch(/drmas-seed-7[\s\S]*grpo-seed-7|grpo-seed-7[\s\S]*drmas-seed-7/);
   });
 
+  it('names the commands for runs that are there, and takes one recipe', async () => {
+    expect((await compare()).code).toBe(0);
+    const [one, two] = ['drmas', 'grpo'].map((name) => join(run, `${name}-seed-1`)) as [string, string];
+    const refused = async (...words: string[]) => {
+      const { code, out, err } = await drmas(['compare', ...words], { place: quickPlace });
+      expect({ code, out }).toEqual({ code: 2, out: '' });
+      return err;
+    };
+    expect(await refused(one, two)).toContain(`npx drmas report ${one} ${two} writes one page`);
+    expect(await refused(one)).toContain(`npx drmas report ${one} '<another run>'`);
+    expect(await refused(file, one)).toContain('npx drmas report');
+    expect(await refused(file, 'math')).toContain('compare takes one recipe');
+    expect(existsSync(join(root, 'runs'))).toBe(false);
+  });
+
   it('compares other values, and any number of them', async () => {
     const { code, out } = await compare(['--vary', 'training.groupSize=2,4,8', '--set', 'training.steps=2']);
     expect(code).toBe(0);

@@ -1,6 +1,10 @@
+import { dirname, join } from 'node:path';
+import { ArgumentError } from '../../base/errors.js';
+import { commandText, nodeFiles } from '../../base/platform.js';
+import { RECIPE } from '../../method/store.js';
 import type { CommandContext } from '../command-context.js';
-import { argument, defineCommand } from '../define-command.js';
-import { device, integer, json, model, repeated, set, text, track, withDevice } from '../flags.js';
+import { argument, defineCommand, severalArguments } from '../define-command.js';
+import { device, integer, json, model, repeated, set, text, track, withDevice, withModel } from '../flags.js';
 import { type AblationFlags, type AblationView, reportAblation } from '../report-ablation.js';
 import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
 import { screenOf } from '../reporter/screen.js';
@@ -16,7 +20,10 @@ export const compare = defineCommand({
   description: 'train a recipe with Dr. MAS and with GRPO, side by side: an ablation of one pair',
   details:
     'trains the values of `--vary key=a,b` (default: the estimators drmas and grpo) from the same warm start with the same seed, and shows scores, curves and agents side by side. It is an ablation of one pair: `drmas ablate` on its directory adds pairs and intervals. Given its directory, it resumes an interrupted comparison',
-  arguments: [argument('recipe', 'name or file; or the directory of a comparison, to resume it')],
+  arguments: [
+    argument('recipe', 'name or file; or the directory of a comparison, to resume it'),
+    severalArguments('others', 'none: runs that are over are compared by `drmas report <run> <run>`'),
+  ],
   flags: {
     vary: repeated('key=value,value', `values of a setting to compare (default: ${ESTIMATORS})`),
     seed: integer(0, 'seed of warm start, sampling and reinforcement (default: 1)'),
@@ -34,15 +41,37 @@ export const compare = defineCommand({
     'drmas compare my-team.ts --vary advantage.type=drmas,grpo,rloo --seed 2',
     'drmas compare runs/repair-ablation-20260131-094501',
   ],
-  run: (context, [source], { seed, ...flags }) =>
-    reportAblation(
+  async run(context, [source, others], { seed, ...flags }) {
+    await refuseRuns([source, ...others]);
+    return reportAblation(
       context,
       { command: 'compare', type: 'comparison', completed },
       source,
-      { ...withDevice(flags), ...(seed === undefined ? {} : { firstSeed: seed }) },
+      { ...withModel(withDevice(flags)), ...(seed === undefined ? {} : { firstSeed: seed }) },
       viewOf(context),
-    ),
+    );
+  },
 });
+
+/** @throws ArgumentError with the command that compares runs, if a source is a run; if there are several sources */
+async function refuseRuns(sources: readonly [string, ...string[]]): Promise<void> {
+  const isRun = await Promise.all(sources.map((source) => nodeFiles.exists(join(source, RECIPE))));
+  const [first] = sources;
+  if (isRun.includes(true)) {
+    const runs = sources.length > 1 ? sources : [first, '<another run>'];
+    const [page, live] = [
+      ['report', ...runs],
+      ['watch', dirname(first)],
+    ].map((words) => commandText(['npx', 'drmas', ...words]));
+    throw new ArgumentError(
+      `${first} is a run, and compare trains: it takes a recipe. To compare runs that are there: ${page} writes one page about them, and ${live} shows them live`,
+    );
+  }
+  if (sources.length > 1)
+    throw new ArgumentError(
+      `compare takes one recipe, got ${sources.join(', ')}; its variants are values of a setting: --vary advantage.type=drmas,grpo`,
+    );
+}
 
 function completed({ vary, ...flags }: AblationFlags): AblationFlags {
   const compared = vary.length === 0 ? { vary: [ESTIMATORS], baseline: 'grpo' } : { vary };

@@ -7,16 +7,18 @@ import { argument, defineCommand } from '../define-command.js';
 import { checkpoint, device, integer, json, list, set, text, threads, toggle, withDevice } from '../flags.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
-import { screenOf } from '../reporter/screen.js';
-import { StatusLines } from '../reporter/status-lines.js';
+import { StatusLines, screenOf } from '../reporter/screen.js';
 
-/** Plays held-out tasks with a checkpoint of a run and stores the episodes in the run's directory. */
+/**
+ * Plays held-out tasks with a checkpoint of a run, or with a recipe's models before training. Stores the episodes in
+ * the run's directory, or in a file below `runs/`.
+ */
 export const evaluate = defineCommand({
   name: 'evaluate',
-  description: 'evaluate a run on held-out tasks',
+  description: 'evaluate a run, or a recipe before any training, on held-out tasks',
   details:
-    'plays held-out tasks with the last checkpoint, or with an older one (`--checkpoint`), and prints avg@k, pass@k and maj@k with intervals. `--by level` also prints scores for each value of a task field',
-  arguments: [argument('run', 'directory of the run')],
+    'plays held-out tasks with the last checkpoint, or with an older one (`--checkpoint`), and prints avg@k, pass@k and maj@k with intervals. `--by level` also prints scores for each value of a task field. Given a recipe, the models play as they are before reinforcement, and all agents may be frozen endpoints: the baseline of hosted models, with cost if the endpoints have a `price`',
+  arguments: [argument('run', 'directory of the run; or a recipe, by name or file')],
   flags: {
     set,
     checkpoint,
@@ -24,6 +26,7 @@ export const evaluate = defineCommand({
     samples: integer(1, 'episodes of each task (default: the recipe)'),
     by: list('fields', 'task fields such as level: also print scores for each of their values'),
     recipe: text('file', "the recipe's file, if it was moved"),
+    episodes: text('file', 'for a recipe: new file for the played episodes (default: a file below runs/)'),
     acceptChanges: toggle('evaluate although the code of the recipe has changed'),
     device,
     threads,
@@ -32,13 +35,14 @@ export const evaluate = defineCommand({
   examples: [
     'drmas evaluate runs/first --tasks 500 --samples 8 --by level',
     'drmas evaluate runs/first --set evaluation.sampling.temperature=0',
+    'drmas evaluate my-team.ts --tasks 100',
   ],
   async run(context, [path], { json: asJson, checkpoint: from, ...options }) {
     const { signal } = context;
     const screen = screenOf(context.stdout, context.environment);
     const lines = new StatusLines(screen);
     try {
-      const { event, episodes, log } = await evaluateRun(
+      const { event, keep } = await evaluateRun(
         path,
         {
           ...withDevice(options),
@@ -60,7 +64,7 @@ export const evaluate = defineCommand({
         for (const line of [evaluationLine(event, width), '', ...evaluationLines(event, width)])
           context.stdout.write(`${line}\n`);
       }
-      const kept = await log.writeOtherEpisodes(episodes, now).catch((error: unknown) => {
+      const kept = await keep(now).catch((error: unknown) => {
         context.stderr.write(`cannot store the episodes: ${messageOf(error)}\n`); // the scores are printed nevertheless
       });
       if (kept !== undefined && asJson !== true) context.stdout.write(`episodes: ${kept}\n`);

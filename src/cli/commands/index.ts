@@ -12,11 +12,15 @@ import { report } from './report-command.js';
 import { resume } from './resume-command.js';
 import { runs } from './runs-command.js';
 import { chat } from './serving/chat-command.js';
+import { mcp } from './serving/mcp-command.js';
 import { serve } from './serving/serve-command.js';
 import { worker } from './serving/worker-command.js';
+import { importCommand } from './studies/import-command.js';
 import { improve } from './studies/improve-command.js';
+import { learn } from './studies/learn-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
+import { probeServer } from './upkeep/probe-server-command.js';
 import { verify } from './upkeep/verify-command.js';
 import { watch } from './watch-command.js';
 
@@ -37,6 +41,10 @@ export const commands: readonly Command[] = [
   serve,
   chat,
   improve,
+  importCommand,
+  learn,
+  mcp,
+  probeServer,
   doctor,
 ];
 

@@ -1,8 +1,13 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { goldenModelFiles } from '../../../test/goldens.js';
 import { drmas } from '../../../test/support/command-line.js';
+import { memoryFiles } from '../../../test/support/memory-files.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { ggufOf } from '../../engine/model/formats/gguf/gguf-model.js';
+import { openModelDirectory } from '../../engine/model/formats/hugging-face-directory.js';
+import { exampleNames, exampleOf } from '../init/examples.js';
 
 const repository = new URL('../../../', import.meta.url).pathname;
 const root = temporaryRoot();
@@ -117,5 +122,142 @@ describe('init', () => {
     expect(new Set([...train, ...test].map(({ question }) => question)).size).toBe(90);
     for (const { question, answer } of [...train, ...test])
       expect(Number(answer)).toBe(Math.max(...question.split(' or ').map(Number)));
+  });
+});
+
+describe('init --model', () => {
+  const model = join(root, "the model's.gguf");
+  beforeAll(async () => {
+    const {
+      model: described,
+      tokenizer,
+      tensors,
+    } = await openModelDirectory(memoryFiles(goldenModelFiles('smollm3-mini')), 'm');
+    await writeFile(model, ggufOf({ config: described.config, tokenizer, name: 'mini' }, tensors.values()));
+  });
+
+  it('writes a project that trains adapters on the model', async () => {
+    const there = join(root, 'on-model');
+    const { code, out, err } = await drmas(['init', there, '--model', relative('.', model)]);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toContain('npm run train    minutes to hours');
+    await symlink(join(repository, 'node_modules'), join(there, 'node_modules'));
+    const team = await readFile(join(there, 'team.ts'), 'utf8');
+    expect(team).toContain(`lora(checkpoint('../the model\\'s.gguf'), { rank: 16 })`);
+    const written = [team, await readFile(join(there, 'README.md'), 'utf8')].join();
+    expect(written).not.toContain('{{');
+    expect(written).toContain('drmas plan\n   team.ts --measure');
+    const plan = JSON.parse((await drmas(['plan', join(there, 'team.ts'), '--json'])).out);
+    expect(plan).toMatchObject({ type: 'plan' });
+    const run = join(root, 'run-on-model');
+    const settings = ['training.steps=1', 'training.tasksPerStep=1', 'training.groupSize=2', 'evaluation.tasks=1'];
+    const sets = settings.flatMap((setting) => ['--set', setting]);
+    expect(await drmas(['train', join(there, 'team.ts'), '--run', run, '--threads', '1', ...sets])).toMatchObject({
+      code: 0,
+      err: '',
+    });
+  });
+
+  it('takes the name of a model on a hub without asking the hub', async () => {
+    const there = join(root, 'on-hub');
+    const { code, out } = await drmas(['init', there, '--model', 'some-org/a-model']);
+    expect(code).toBe(0);
+    expect(out).toContain('some-org/a-model of the hub, which drmas downloads when a run begins');
+    expect(await readFile(join(there, 'team.ts'), 'utf8')).toContain("checkpoint('some-org/a-model')");
+  });
+
+  it.each<[string, string, () => string, string]>([
+    ['a file that is missing', 'none', () => './nowhere.gguf', 'expected a directory with config.json or a GGUF file'],
+    ['one that looks like a name', 'none', () => 'models/nowhere.gguf', 'models/nowhere.gguf: there is no such file'],
+    ['a family that it cannot compute', 'none', () => join(root, 'gemma'), 'GELU'],
+    ['a file that is no model', 'none', () => join(repository, 'README.md'), 'is a file that is no GGUF file'],
+  ])('refuses %s before it writes anything', async (_, name, path, message) => {
+    await mkdir(join(root, 'gemma'), { recursive: true });
+    const gemma = { ...JSON.parse(Buffer.from(goldenModelFiles('llama-mini').get('m/config.json') ?? '').toString()) };
+    await writeFile(
+      join(root, 'gemma', 'config.json'),
+      JSON.stringify({ ...gemma, architectures: ['Gemma3ForCausalLM'] }),
+    );
+    const there = join(root, name);
+    const { code, err } = await drmas(['init', there, '--model', path()]);
+    expect(code).toBe(2);
+    expect(err).toContain(message);
+    expect(await readdir(root)).not.toContain(name);
+  });
+
+  it('belongs to no example', async () => {
+    const { code, err } = await drmas(['init', join(root, 'both'), '--example', 'judge', '--model', model]);
+    expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('--example or --model, not both') });
+  });
+});
+
+describe('init --example', () => {
+  /** Writes an example into a folder of its own, and links what `npm install` would install. */
+  async function copied(name: string, manifest?: object) {
+    const there = join(root, `${manifest === undefined ? 'esm' : 'cjs'}-${name}`);
+    await mkdir(there);
+    if (manifest !== undefined) await writeFile(join(there, 'package.json'), JSON.stringify(manifest));
+    const done = await drmas(['init', there, '--example', name]);
+    expect(done).toMatchObject({ code: 0, err: '' });
+    await symlink(join(repository, 'node_modules'), join(there, 'node_modules'));
+    return { there, out: done.out };
+  }
+
+  const names = exampleNames();
+  it.each(names)('%s: its recipes load from a folder of their own', async (name) => {
+    const { there, out } = await copied(name);
+    const { recipes, files, packages } = exampleOf(name, 'ts');
+    const { exampleDependencies } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'));
+    const isInstalled = !packages.some((each) => exampleDependencies[each] !== undefined);
+    for (const recipe of isInstalled ? recipes : []) {
+      const shown = await drmas(['recipes', 'show', join(there, recipe)]);
+      expect({ recipe, code: shown.code, err: shown.err }).toEqual({ recipe, code: 0, err: '' });
+    }
+    for (const { name: file, text } of files) expect(text, file).not.toMatch(/from '\.\.\//);
+    const { scripts, dependencies } = JSON.parse(await readFile(join(there, 'package.json'), 'utf8'));
+    expect(Object.keys(scripts)).toContain(recipes.length === 1 ? 'train' : 'check');
+    expect(Object.keys(dependencies)).toEqual(expect.arrayContaining(['drmas', 'zod', ...packages]));
+    expect(out).toMatch(recipes.length === 0 ? /npm run start/ : /npm run train|npx drmas train /);
+  });
+
+  it('takes the files of other examples along, and works without "type": "module"', async () => {
+    const { there } = await copied('gateway', { name: 'work' });
+    const files = (await readdir(there)).filter((name) => name !== 'node_modules').sort();
+    expect(files).toEqual(
+      ['.gitignore', 'agent.sh', 'orders.mts', 'package.json', 'recipe.mts', 'tsconfig.json'].sort(),
+    );
+    expect((await drmas(['recipes', 'show', join(there, 'recipe.mts')])).code).toBe(0);
+    const packages = JSON.parse(await readFile(join(root, 'esm-mcp', 'package.json'), 'utf8')).dependencies;
+    expect(Object.keys(packages)).toEqual(
+      expect.arrayContaining(['@modelcontextprotocol/client', '@modelcontextprotocol/server']),
+    );
+  });
+
+  it('trains, and overwrites nothing', async () => {
+    const sets = ['warmStart.steps=2', 'training.steps=1', 'evaluation.samples=1'].flatMap((one) => ['--set', one]);
+    const there = join(root, 'esm-own-team');
+    const trained = await drmas(['train', join(there, 'own-team.ts'), '--run', join(there, 'run'), ...sets]);
+    expect(trained).toMatchObject({ code: 0, err: '' });
+    expect(await drmas(['init', there, '--example', 'own-team'])).toMatchObject({
+      code: 2,
+      err: `error: ${join(there, 'own-team.ts')} exists; drmas overwrites nothing\n`,
+    });
+  });
+
+  it('lists the examples if it knows none of this name, and writes nothing', async () => {
+    const there = join(root, 'none');
+    const { code, err } = await drmas(['init', there, '--example', 'juge']);
+    expect(code).toBe(2);
+    expect(err).toContain("there is no example 'juge'; did you mean 'judge'? (known: ai-sdk, ");
+    expect(await readdir(root)).not.toContain('none');
+    expect(await drmas(['init'])).toMatchObject({ code: 2, err: expect.stringContaining('expected a directory') });
+    for (const wrong of ['../recipes/math', '', '.'])
+      expect((await drmas(['init', there, '--example', wrong])).code).toBe(2);
+  });
+
+  it('has a row for each example in the table, and each row is an example', async () => {
+    const table = await readFile(join(repository, 'examples/README.md'), 'utf8');
+    const rows = [...table.matchAll(/^\| \[`([\w-]+)`\]\(([\w./-]+)\)/gm)].map(([, name]) => name);
+    expect(rows.sort()).toEqual(names);
   });
 });

@@ -1,32 +1,97 @@
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { ArgumentError, messageOf } from '../../base/errors.js';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { ArgumentError, HubError, messageOf } from '../../base/errors.js';
 import { commandText, nodeFiles } from '../../base/platform.js';
-import { argument, defineCommand } from '../define-command.js';
-import { extendedManifest, newManifest, packageRoot, projectName } from '../init/project-manifest.js';
+import { describeModel, modelDirectory } from '../../engine/formats.js';
+import { defineCommand, optionalArgument } from '../define-command.js';
+import { text } from '../flags.js';
+import { exampleOf } from '../init/examples.js';
+import {
+  extendedManifest,
+  newManifest,
+  type PlannedManifest,
+  type ProjectKind,
+  packageRoot,
+  projectName,
+  recipeScripts,
+  templateKind,
+} from '../init/project-manifest.js';
 
 const template = join(packageRoot, 'templates', 'project');
 
-/** Files that belong together. If one of them exists, `init` writes nothing. */
 const TEAM = ['team.ts', 'team.test.ts', 'tasks/train.jsonl', 'tasks/test.jsonl'];
 
-/**
- * Files of any project. `init` keeps those that exist. The template's names have no leading dot, because npm leaves
- * such files out of a package.
- */
-const AROUND = ['README.md', 'tsconfig.json', '.gitignore'];
+const AROUND = ['README.md', 'tsconfig.json'];
+
+/** No file of the template, because npm leaves files of this name out of a package. */
+const ignored = { name: '.gitignore', text: 'node_modules/\nruns/\n' };
+
+/** The template's file of a team whose agents are adapters on a model. In a project it is the team's file. */
+const ON_MODEL = 'team-on-model.ts';
+
+/** The README's sentences about the model and its training, and the lines that say what to do next. */
+const TOY = {
+  training: 'seconds: from about 36 % to about 97 % right answers',
+  plan: 'will reinforcement help?',
+  about: `The model is a toy that knows seventeen symbols. For any other text use \`tokenizer: { type: 'bytes' }\` or a language
+   model: \`model: checkpoint('path/to/model')\`. A model that can already answer needs no demonstrations: remove \`trace\`
+   and \`warmStart\`.`,
+};
+const LANGUAGE_MODEL = {
+  training: 'minutes to hours, by the size of the model',
+  plan: 'plays 32 tasks: will reinforcement help?',
+  about: `The agents are adapters on the model in \`checkpoint(...)\`; its path starts at the recipe's file. \`npx drmas plan
+   <recipe> --measure\` says in a minute how long the run takes. A model that does not keep to the form of an answer needs
+   demonstrations: \`trace\` and \`warmStart\`.`,
+};
+
+/** The model of a project. */
+interface ProjectModel {
+  /** Its path or name in the recipe. */
+  readonly path: string;
+  /** False if a hub has it, so that the first run downloads it. */
+  readonly here: boolean;
+}
+
+/** The files of a project, and the lines that say what to do next. */
+interface Project {
+  /** Files that belong together. If one of them exists, `init` writes nothing. */
+  readonly files: readonly { readonly name: string; readonly text: string }[];
+  /** Files of any project, which are kept if they exist. */
+  readonly around: readonly { readonly name: string; readonly text: string }[];
+  readonly next: readonly string[];
+}
 
 export const init = defineCommand({
   name: 'init',
-  description: 'create a project: team, recipe, tasks, a test',
+  description: 'create a project: team, recipe, tasks, a test; or an example',
   details:
-    'creates a project with a team, a recipe, tasks and a test, or adds them to a project that has a package.json. It ' +
-    'overwrites no file',
-  arguments: [argument('directory', 'a new directory, or the directory of a project')],
-  flags: {},
-  examples: ['drmas init my-team', 'drmas init .'],
-  async run(context, [directory]) {
+    'creates a project with a team, a recipe, tasks and a test, or adds them to a project that has a package.json. With `--model` the agents are LoRA adapters on that model instead of a toy; drmas first reads its header, and asks no network. With `--example` it writes one of the examples instead. It overwrites no file',
+  arguments: [
+    optionalArgument('directory', 'a new directory, or the directory of a project (with --example: its name)'),
+  ],
+  flags: {
+    model: text(
+      'model',
+      'the agents are LoRA adapters on this model: a GGUF file, a directory, a name in Ollama or LM Studio, org/name on a hub',
+    ),
+    example: text('name', 'write this example instead; a wrong name lists the known ones'),
+  },
+  examples: [
+    'drmas init my-team',
+    'drmas init my-team --model path/to/model.gguf',
+    'drmas init .',
+    'drmas init --example judge',
+  ],
+  async run(context, [named], { example, model: modelName }) {
+    const directory = named ?? example;
+    if (directory === undefined)
+      throw new ArgumentError('init: expected a directory, as in drmas init my-team, or --example <name>');
+    if (example !== undefined) exampleOf(example, 'ts'); // a wrong name must leave no directory behind
+    if (example !== undefined && modelName !== undefined)
+      throw new ArgumentError('init: --example has a model of its own; expected --example or --model, not both');
     const target = resolve(directory);
+    const model = modelName === undefined ? undefined : await modelOf(modelName, target, context.environment);
     try {
       mkdirSync(target, { recursive: true });
       if (!statSync(target).isDirectory()) throw new Error('it is a file');
@@ -35,54 +100,134 @@ export const init = defineCommand({
     }
     const present = async (file: string) => nodeFiles.exists(join(target, file));
     const isProject = await present('package.json');
-    const manifest = isProject ? extendedManifest(target) : newManifest(target);
-    const named = (file: string) => file.replace(/^(team.*)\.ts$/, `$1.${manifest.extension}`);
-    for (const file of TEAM.map(named))
-      if (await present(file)) throw new ArgumentError(`${join(directory, file)} exists; drmas overwrites nothing`);
+    const kind: ProjectKind = example === undefined ? templateKind : kindOf(example);
+    const manifest = isProject ? extendedManifest(target, kind) : newManifest(target, kind);
+    const { files, around, next } =
+      example === undefined ? teamProject(target, manifest, model) : exampleProject(target, example, manifest);
+    for (const { name } of files)
+      if (await present(name)) throw new ArgumentError(`${join(directory, name)} exists; drmas overwrites nothing`);
 
     const [written, kept]: [string[], string[]] = [[], []];
     try {
-      for (const file of [...TEAM, ...AROUND]) {
-        const name = named(file);
+      for (const { name, text } of [...files, ...around]) {
         if (await present(name)) {
           kept.push(name);
           continue;
         }
-        const text = readFileSync(join(template, file.replace(/^\./, '')), 'utf8');
         await nodeFiles.makeDirectory(dirname(join(target, name)));
-        await nodeFiles.write(join(target, name), filled(text, projectName(target), manifest.extension));
+        await nodeFiles.write(join(target, name), text);
         written.push(name);
       }
       await nodeFiles.replace(join(target, 'package.json'), manifest.text);
     } catch (error) {
       throw new ArgumentError(`cannot write ${directory}: ${messageOf(error)}`);
     }
-    const { scripts, added, extension } = manifest;
+    const { added, extension } = manifest;
     const lines = [
       `${directory}: ${(isProject ? written : ['package.json', ...written]).join(', ')}`,
       ...(added.length > 0 ? [`package.json: added ${added.join(', ')}`] : []),
       ...(kept.length > 0 ? [`unchanged: ${kept.join(', ')}`] : []),
       ...(kept.includes('.gitignore') ? ['add runs/ to .gitignore: drmas writes runs there'] : []),
+      ...(model?.here === false ? [`model: ${model.path} of the hub, which drmas downloads when a run begins`] : []),
       ...(extension === 'mts' ? ['the files end in .mts, because package.json has no "type": "module"'] : []),
       '',
       'next',
       ...(target === resolve('.') ? [] : [`  ${commandText(['cd', directory])}`]),
       '  npm install',
-      `  npm run ${scripts.plan}     will reinforcement help?`,
-      `  npm run ${scripts.train}    seconds: from about 36 % to about 97 % right answers`,
-      `  npm run ${scripts.watch}    a live dashboard in the browser`,
-      `  npm run ${scripts.report}   one HTML page about the last run`,
-      '',
-      `then change team.${extension} and tasks/ (see README.md)`,
+      ...next,
     ];
     for (const line of lines) context.stdout.write(`${line}\n`);
     return 0;
   },
 });
 
+/**
+ * Looks a model up and reads its header, but no weights. A relative path starts at the project from here on.
+ * @throws ArgumentError, CheckpointError if there is no such model, or if drmas cannot compute it, with the reason
+ */
+async function modelOf(named: string, target: string, environment: NodeJS.ProcessEnv): Promise<ProjectModel> {
+  const offline = { ...environment, HF_HUB_OFFLINE: '1' };
+  try {
+    await describeModel(nodeFiles, await modelDirectory(named, { files: 'tokenizer', environment: offline }));
+  } catch (error) {
+    if (!(error instanceof HubError)) throw error;
+    if (named.endsWith('.gguf')) throw new ArgumentError(`${named}: there is no such file`);
+    return { path: named, here: false };
+  }
+  if (isAbsolute(named) || !existsSync(named)) return { path: named, here: true };
+  const path = relative(target, resolve(named)).split(sep).join('/');
+  return { path: path.startsWith('../') ? path : `./${path}`, here: true };
+}
+
+/** The project of the template: on a model, or with a toy. */
+function teamProject(target: string, { scripts, extension }: PlannedManifest, model?: ProjectModel): Project {
+  const words = model === undefined ? TOY : LANGUAGE_MODEL;
+  const values: readonly (readonly [placeholder: string, value: string])[] = [
+    ['{{name}}', projectName(target)],
+    ['{{training}}', words.training],
+    ['{{about the model}}', words.about.replace('<recipe>', `team.${extension}`)],
+    ['{{model}}', (model?.path ?? '').replaceAll(/['\\]/g, '\\$&')],
+  ];
+  const fileOf = (file: string) => {
+    const source = file === 'team.ts' && model !== undefined ? ON_MODEL : file;
+    return {
+      name: file.replace(/^(team.*)\.ts$/, `$1.${extension}`),
+      text: filled(readFileSync(join(template, source), 'utf8'), values, extension),
+    };
+  };
+  return {
+    files: TEAM.map(fileOf),
+    around: [...AROUND.map(fileOf), ignored],
+    next: [
+      `  npm run ${scripts.plan}     ${words.plan}`,
+      `  npm run ${scripts.train}    ${words.training}`,
+      `  npm run ${scripts.watch}    a live dashboard in the browser`,
+      `  npm run ${scripts.report}   one HTML page about the last run`,
+      '',
+      `then change team.${extension} and tasks/ (see README.md)`,
+    ],
+  };
+}
+
+function kindOf(example: string): ProjectKind {
+  const { packages } = exampleOf(example, 'ts');
+  return {
+    packages,
+    scripts: (extension) => {
+      const { recipes, files } = exampleOf(example, extension);
+      const [recipe] = recipes;
+      const [program] = files;
+      if (recipe === undefined) return { start: `tsx ${program?.name}`, check: 'tsc' };
+      return { ...(recipes.length > 1 ? {} : recipeScripts(recipe)), check: 'tsc' };
+    },
+  };
+}
+
+/** The project of an example, which is explained by the comment at its top. */
+function exampleProject(target: string, example: string, { scripts, extension }: PlannedManifest): Project {
+  const { files, recipes } = exampleOf(example, extension);
+  const { around } = teamProject(target, { scripts, extension, text: '', added: [] });
+  const [first] = recipes;
+  const runs =
+    first === undefined
+      ? [`  npm run ${scripts.start}`]
+      : recipes.length > 1
+        ? recipes.map((file) => `  ${commandText(['npx', 'drmas', 'train', file])}`)
+        : [`  npm run ${scripts.plan}`, `  npm run ${scripts.train}`];
+  return {
+    files,
+    around: around.filter(({ name }) => name !== 'README.md'),
+    next: [...runs, '', `The comment at the top of ${first ?? files[0]?.name} says what the example shows and needs.`],
+  };
+}
+
 /** A file of the template, filled in for this project. */
-function filled(text: string, name: string, extension: 'ts' | 'mts'): string {
-  const here = text.replaceAll('{{name}}', name);
+function filled(
+  text: string,
+  values: readonly (readonly [placeholder: string, value: string])[],
+  extension: 'ts' | 'mts',
+): string {
+  const here = values.reduce((all, [placeholder, value]) => all.replaceAll(placeholder, () => value), text);
   if (extension === 'ts') return here;
   return here
     .replaceAll('./team.js', './team.mjs')

@@ -1,36 +1,36 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { chatServer, say } from '../../../test/support/chat-server.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import type { RunForecast } from '../../runs/studies/plan/forecast-run.js';
-import { measuredLines } from '../reporter/planning/forecast-printer.js';
-import { planLines } from '../reporter/planning/plan-printer.js';
-
-const root = temporaryRoot();
-const file = join(root, 'mine.ts');
-const saved = join(root, 'here.json');
-const talkative = plainRecipe
-  .replace(
-    'play: async () => 0',
-    'play: async ({ agents }) => { await agents.solver("Hello?"); await agents.verifier("Well?"); return Math.random(); }',
-  )
-  .replace('reward: () => 0', 'reward: ({ outcome }) => outcome')
-  .replaceAll('sampling: {}', 'sampling: { maxTokens: 4 }')
-  .replace(
-    'training: { steps: 3 }',
-    'training: { steps: 3, tasksPerStep: 2, groupSize: 3 }, evaluation: { tasks: 2, samples: 1 }',
-  );
-const failed = (): never => {
-  throw new Error('nothing was forecast');
-};
-beforeAll(() => writeFile(file, talkative));
+import { measuredLines, planLines } from '../reporter/planning/plan-printer.js';
 
 describe('plan --measure', () => {
+  const root = temporaryRoot();
+  const file = join(root, 'mine.ts');
+  const saved = join(root, 'here.json');
+  const talkative = plainRecipe
+    .replace(
+      'play: async () => 0',
+      'play: async ({ agents }) => { await agents.solver("Hello?"); await agents.verifier("Well?"); return Math.random(); }',
+    )
+    .replace('reward: () => 0', 'reward: ({ outcome }) => outcome')
+    .replaceAll('sampling: {}', 'sampling: { maxTokens: 4 }')
+    .replace(
+      'training: { steps: 3 }',
+      'training: { steps: 3, tasksPerStep: 2, groupSize: 3 }, evaluation: { tasks: 2, samples: 1 }',
+    );
+  const failed = (): never => {
+    throw new Error('nothing was forecast');
+  };
+  beforeAll(() => writeFile(file, talkative));
+
   it('prints tokens, memory and hours for more and fewer concurrent episodes', async () => {
     const { code, out, err } = await drmas(['plan', file, '--measure', '--seconds', '1', '--save', saved]);
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toMatch(/recipe +mine, on [\s\S]*episodes +18 in 3 steps, 4 in evaluations/);
+    expect(out).toMatch(/recipe +mine, on [\s\S]*episodes +18 in 3 steps, 2 in evaluations/);
     expect(out).toMatch(/the run +about .* on this machine, .* a step/);
     expect(out).toMatch(/at once +a step +the run +ahead\n1 .*\n10 .*\n100 .*\n1,000 .*\n10,000 /);
     const machine = JSON.parse(await readFile(saved, 'utf8'));
@@ -76,5 +76,122 @@ describe('plan --measure', () => {
     const { code, out, err } = await drmas(['plan', file, ...words.map((word) => (word === 'FILE' ? file : word))]);
     expect({ code, out }).toEqual({ code: 2, out: '' });
     expect(err).toMatch(message);
+  });
+});
+
+describe('plan --play', () => {
+  const root = temporaryRoot();
+  const file = join(root, 'mine.ts');
+  beforeAll(() => writeFile(file, talkative));
+
+  /** It calls its solver once; a random model gives no right answer. */
+  const talkative = plainRecipe
+    .replace('play: async () => 0', 'play: async ({ agents }) => { await agents.solver("Hello?"); return 0; }')
+    .replaceAll('sampling: {}', 'sampling: { maxTokens: 4 }');
+
+  it('prints the learning signal, three episodes in full, and that reinforcement will not help', async () => {
+    const { code, out, err } = await drmas(['plan', file, '--play', '--tasks', '2', '--set', 'training.groupSize=3']);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/played +2 tasks x 3 episodes, without training/);
+    expect(out).toMatch(/2 \(100\.0 %\) all wrong/);
+    expect(out).toMatch(/drmas +- +0\ngrpo +- +0/);
+    expect(out.match(/solver <- user: Hello\?/g)).toHaveLength(3);
+    expect(out).toMatch(/Reinforcement will not help with this recipe\.\n- Hardly a task is ever solved/);
+    expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+  });
+
+  it('counts on a terminal the episodes that are over, and leaves nothing of it behind', async () => {
+    const words = ['plan', file, '--play', '--tasks', '40', '--set', 'training.groupSize=4'];
+    const { out, err } = await drmas(words, { terminal: true });
+    expect(err).toMatch(/^\rplayed \d+ of 160 episodes/);
+    expect(err).toMatch(/\r +\r$/);
+    expect(out).not.toContain('played 1 of');
+    expect((await drmas([...words, '--json'], { terminal: true })).err).toBe('');
+  });
+
+  it('prints with --json the findings, and nothing else', async () => {
+    const { code, out } = await drmas(['plan', file, '--play', '--tasks', '1', '--seed', '5', '--json']);
+    expect(code).toBe(0);
+    const findings = {
+      tasks: 1,
+      worthwhile: false,
+      advice: [{ code: 'all-wrong', weight: 'stops' }],
+      groups: { count: 1, signal: 0, allWrong: 1 },
+    };
+    expect(JSON.parse(out)).toMatchObject({
+      type: 'plan',
+      countedFrom: 'episodes',
+      agents: { solver: { calls: 1 } },
+      played: findings,
+      time: { seconds: expect.any(Number) },
+    });
+    const former = await drmas(['probe', file, '--tasks', '1', '--seed', '5', '--json']);
+    expect(former).toMatchObject({ code: 0, err: expect.stringMatching(/^drmas probe is now drmas plan --play/) });
+    expect(JSON.parse(former.out)).toMatchObject({ type: 'probe', ...findings });
+  });
+
+  it('plays a team whose agents are all frozen, with the cost of its endpoint and nothing to train', async () => {
+    const { url } = await chatServer((_, response) => say(response, 'Hi.'));
+    const hosted = join(root, 'hosted.ts');
+    const endpoint = `{ type: 'endpoint', url: '${url}', model: 'big', price: { read: 1e6, write: 2e6 } }`;
+    await writeFile(
+      hosted,
+      talkative
+        .replace('model: {', `assign: { solver: ${endpoint}, verifier: ${endpoint} }, _: {`)
+        .replace(/ _: \{.*\},\n/, '\n'),
+    );
+    const { code, out, err } = await drmas([
+      'plan',
+      hosted,
+      '--play',
+      '--tasks',
+      '2',
+      '--set',
+      'training.groupSize=3',
+      '--set',
+      'evaluation.tasks=1',
+    ]);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/played +2 tasks x 3 episodes, without training/);
+    expect(out).toMatch(/episodes +4 in an evaluation/);
+    expect(out).not.toMatch(/Reinforcement|estimator|a step|first weights/);
+    expect(out).toMatch(/recipe +hosted, on frozen models alone/);
+    expect(out).toMatch(/solver +1\.00 +11 +7/);
+    expect(out).toMatch(/the run costs about 100/); // 4 episodes of 11 tokens read at 1 and 7 written at 2
+
+    const episodes = join(root, 'baseline.jsonl');
+    const evaluated = await drmas(['evaluate', hosted, '--tasks', '1', '--samples', '2', '--episodes', episodes]);
+    expect(evaluated).toMatchObject({ code: 0, err: '' });
+    expect(evaluated.out).toMatch(/avg@2 +0\.0 % +\[0\.0, 0\.0\]/);
+    expect(evaluated.out).toMatch(/all +22 +14 +0 +18 +50\.0/);
+    expect((await readFile(episodes, 'utf8')).match(/"agent":"solver"/g)).toHaveLength(2);
+    const again = await drmas(['evaluate', hosted, '--episodes', episodes]);
+    expect(again).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/exists; --episodes needs the name of a new file/),
+    });
+    const wrong = await drmas(['evaluate', hosted, '--checkpoint', '4']);
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringMatching(/need the directory of a run/) });
+  });
+
+  it.each([
+    [['no-such-recipe'], /there is no recipe 'no-such-recipe'/],
+    [['FILE', '--tasks', '0'], /expected an integer >= 1, got '0'/],
+    [['FILE', '--from', root], /is not a run/],
+    [['FILE', '--set', 'training.stepz=1'], /training\.stepz: unknown key/],
+  ])('refuses %j', async (words, message) => {
+    const { code, out, err } = await drmas(['plan', '--play', ...words.map((word) => (word === 'FILE' ? file : word))]);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(message);
+  });
+
+  it('ends with 130 when interrupted, and says that nothing is kept', async () => {
+    const controller = new AbortController();
+    controller.abort(new Error('Ctrl-C'));
+    expect(await drmas(['plan', file, '--play'], { signal: controller.signal })).toMatchObject({
+      code: 130,
+      out: '',
+      err: 'interrupted; the command stored nothing, start it again\n',
+    });
   });
 });

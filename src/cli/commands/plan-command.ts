@@ -2,9 +2,8 @@ import { RecipeError } from '../../base/errors.js';
 import type { RunListener } from '../../base/host.js';
 import { nodeHost } from '../../base/platform.js';
 import { RunDirectory } from '../../method/store.js';
-import { lastCheckpoint, requestRecipe } from '../../runs/index.js';
-import type { ForecastRequest, RunForecast } from '../../runs/studies.js';
-import { readMachine, writeMachine } from '../../runs/studies.js';
+import { lastCheckpoint, requestStudy } from '../../runs/index.js';
+import { type ForecastRequest, type RunForecast, readMachine, writeMachine } from '../../runs/studies.js';
 import { type CommandContext, interruptedForGood, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import {
@@ -20,11 +19,11 @@ import {
   toggle,
   type ValuesOfFlags,
   withDevice,
+  withModel,
 } from '../flags.js';
 import { planLines } from '../reporter/planning/plan-printer.js';
 import { warmupLines } from '../reporter/progress-printer.js';
-import { screenOf } from '../reporter/screen.js';
-import { StatusLines } from '../reporter/status-lines.js';
+import { StatusLines, screenOf } from '../reporter/screen.js';
 import { wrap } from '../reporter/text-layout.js';
 
 /** Defaults of --tasks, --seconds and --concurrency. */
@@ -106,7 +105,7 @@ export async function showPlan(
   jsonOf: (forecast: RunForecast) => object = ({ rehearsal: _, ...forecast }) => ({ type: 'plan', ...forecast }),
 ): Promise<number> {
   const { signal, stdout, stderr, environment } = context;
-  const { recipe } = await requestRecipe(source, withDevice({ ...typed, set: overrides }));
+  const recipe = await requestStudy(source, withModel(withDevice({ ...typed, set: overrides })));
   const { play, measure } = await requestOf(typed);
   const { width } = screenOf(stdout, environment);
   const status = new StatusLines(screenOf(stderr, environment));

@@ -13,7 +13,10 @@ export const resume = defineCommand({
     acceptChanges: toggle('resume although the recipe, its code or the kernels have changed'),
     checkpoint: formerly(
       'from',
-      text('step', 'resume from this step, such as 40 (default: the last checkpoint); later steps are removed'),
+      text(
+        'step',
+        'resume from this step, such as 40, or `best` (default: the last checkpoint); later steps are removed',
+      ),
     ),
     recipe: text('file', "the recipe's file, if it was moved"),
     device,

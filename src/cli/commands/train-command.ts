@@ -18,6 +18,7 @@ import {
   toggle,
   track,
   withDevice,
+  withModel,
 } from '../flags.js';
 import { type Reporting, reportRun, typedRequest } from '../report-run.js';
 import { onRay, withRay } from '../with-ray.js';
@@ -58,7 +59,7 @@ export const train = defineCommand({
   ],
   async run(context, [source], { json: asJson = false, dryRun = false, watch = false, resume = false, ...flags }) {
     if (dryRun) return showPlan(context, source, { ...flags, json: asJson });
-    const { ray, store, rayCommand, ...options } = withDevice(flags);
+    const { ray, store, rayCommand, ...options } = withModel(withDevice(flags));
     // Jobs of a cluster store their runs themselves.
     const [here, there] = ray === undefined ? [store, undefined] : [undefined, store];
     const resumes = resume && options.run !== undefined && (await isRun(options.run, here));

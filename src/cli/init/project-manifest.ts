@@ -14,6 +14,8 @@ interface Manifest {
   readonly scripts?: Entries;
   readonly dependencies?: Entries;
   readonly devDependencies?: Entries;
+  /** Packages that examples alone import, in tested versions. */
+  readonly exampleDependencies?: Entries;
 }
 
 /** A package.json to write. */
@@ -27,11 +29,36 @@ export interface PlannedManifest {
   readonly added: readonly string[];
 }
 
+/** The entries that a kind of project adds to a package.json. */
+export interface ProjectKind {
+  readonly scripts: (extension: PlannedManifest['extension']) => Entries;
+  /** Names of packages beside drmas and zod, in the versions of this package. */
+  readonly packages: readonly string[];
+}
+
+/** The scripts for a recipe file. */
+export const recipeScripts = (file: string): Entries => ({
+  train: `drmas train ${file}`,
+  plan: `drmas plan ${file} --play`,
+  report: 'drmas report',
+  watch: 'drmas watch',
+});
+
+/** The project of the template. */
+export const templateKind: ProjectKind = {
+  scripts: (extension) => ({
+    ...recipeScripts(`team.${extension}`),
+    test: `node --import tsx --test team.test.${extension}`,
+    check: 'tsc',
+  }),
+  packages: [],
+};
+
 /** A new package.json. */
-export function newManifest(target: string): PlannedManifest {
-  const scripts = scriptsFor('ts');
+export function newManifest(target: string, kind: ProjectKind): PlannedManifest {
+  const scripts = kind.scripts('ts');
   const names = Object.fromEntries(Object.keys(scripts).map((name) => [name, name]));
-  const manifest = { name: projectName(target), private: true, type: 'module', scripts, ...packages(target) };
+  const manifest = { name: projectName(target), private: true, type: 'module', scripts, ...packages(target, kind) };
   return { text: `${JSON.stringify(manifest, null, 2)}\n`, extension: 'ts', scripts: names, added: [] };
 }
 
@@ -49,7 +76,7 @@ export const projectName = (target: string): string =>
  * `drmas:`.
  * @throws ArgumentError when the file cannot be read
  */
-export function extendedManifest(target: string): PlannedManifest {
+export function extendedManifest(target: string, kind: ProjectKind): PlannedManifest {
   const path = join(target, 'package.json');
   let there: Manifest;
   const text = readFileSync(path, 'utf8');
@@ -63,13 +90,13 @@ export function extendedManifest(target: string): PlannedManifest {
   const extension = there.type === 'module' ? 'ts' : 'mts';
   const names: Record<string, string> = {};
   const scripts: Record<string, string> = {};
-  for (const [name, command] of Object.entries(scriptsFor(extension))) {
+  for (const [name, command] of Object.entries(kind.scripts(extension))) {
     const taken = there.scripts?.[name];
     const free = taken === undefined || taken === command ? name : `drmas:${name}`;
     names[name] = free;
     if (there.scripts?.[free] === undefined) scripts[free] = command;
   }
-  const { dependencies, devDependencies } = packages(target);
+  const { dependencies, devDependencies } = packages(target, kind);
   const lacking = (wanted: Entries) =>
     Object.fromEntries(
       Object.entries(wanted).filter(
@@ -94,22 +121,17 @@ export function extendedManifest(target: string): PlannedManifest {
   };
 }
 
-const scriptsFor = (extension: PlannedManifest['extension']): Entries => ({
-  train: `drmas train team.${extension}`,
-  plan: `drmas plan team.${extension} --play`,
-  report: 'drmas report',
-  watch: 'drmas watch',
-  test: `node --import tsx --test team.test.${extension}`,
-  check: 'tsc',
-});
-
 /** This package, and the other packages in the versions that it was built with. */
-function packages(target: string) {
+function packages(target: string, kind: ProjectKind) {
   const ours = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as Required<Manifest>;
   const { zod = '', tsx = '' } = ours.dependencies;
   const { '@types/node': node = '', typescript = '' } = ours.devDependencies;
+  const known: Entries = { ...ours.exampleDependencies, ...ours.devDependencies, ...ours.dependencies };
+  const more = Object.fromEntries(
+    kind.packages.flatMap((name) => (known[name] === undefined ? [] : [[name, known[name]]])),
+  );
   return {
-    dependencies: { drmas: specifier(target), zod },
+    dependencies: { ...more, drmas: specifier(target), zod },
     devDependencies: { '@types/node': node, tsx, typescript },
   };
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { evaluation, stamped, step } from '../../../test/fixtures/run-events.js';
 import type { RunEvent } from '../../base/core/events.js';
 import { type RunSummary, summariseRun, summariseVariants } from '../../runs/analysis/ablation-summary.js';
+import { pairedDifferences } from '../../runs/analysis/paired-interval.js';
 import { ablationLines } from './ablation-printer.js';
 
 /** A run whose team has two parts of its reward and a reward of its verifier, with a metric and optional tokens. */
@@ -51,6 +52,27 @@ describe('the comparison at the end of an ablation', () => {
     expect(row('reward: style')).toEqual(['reward: style', '1.90', '1.90']);
     expect(row('reward of verifier: judged')).toEqual(['reward of verifier: judged', '0.30', '0.30']);
     expect(table.some((line) => line.startsWith('reward of solver'))).toBe(false); // it earns what the team earns
+  });
+
+  it('leaves out of pairs and means the scores of runs whose rewards all failed, and says what is missing', () => {
+    const all = { unscored: 40, episodes: 40 };
+    const runs = [1, 2, 3].flatMap((seed) => [
+      { ...run('grpo', seed), score: 0.5 },
+      { ...run('drmas', seed), score: 0.7, ...(seed === 2 ? { ...all, score: 0 } : {}) },
+      ...(seed === 1 ? [{ ...run('rloo', seed), unscored: 3, episodes: 40 }] : []),
+    ]);
+    const [difference] = pairedDifferences(runs, ['grpo', 'drmas'], 'grpo');
+    expect(difference).toMatchObject({ pairs: 2, better: 2, mean: expect.closeTo(0.2, 12) });
+    const [, mean] = summariseVariants(runs, ['grpo', 'drmas']);
+    expect(mean).toMatchObject({ runs: 3, score: expect.closeTo(0.7, 12) });
+    expect(lines(runs, 80).slice(-2)).toEqual([
+      'rloo, pair 1: 50.0 % -> 50.0 %, 37 of 40 episodes scored at the end',
+      'drmas, pair 2: 50.0 % -> no score, 0 of 40 episodes scored at the end',
+    ]);
+    const last = { ...evaluation(1, 0), unscored: 5, episodes: 5, metrics: { hops: 0 } };
+    const summary = summariseRun({ name: 'a', variant: 'a', seed: 1 }, [stamped(last)]);
+    expect(summary).toMatchObject({ unscored: 5, episodes: 5 });
+    expect([summary.metrics, summary.rewards]).toEqual([undefined, undefined]);
   });
 
   it('shows the tokens of an episode by agent, and what a run costs', () => {

@@ -1,20 +1,29 @@
 /** The lines that an ablation prints while its runs train, and the comparison at its end. */
 
-import type { PairedDifference, RunSummary, VariantSummary } from '../../runs/analysis.js';
+import { hasScore, type PairedDifference, type RunSummary, type VariantSummary } from '../../runs/analysis.js';
 import type { AblationResult } from '../../runs/studies.js';
 import { paretoLines } from './comparison/pareto-printer.js';
+import { scoredText } from './score-printer.js';
 import { columnTables, duration, percent, short, significant, table, wrap } from './text-layout.js';
 
 /** One line for a run that has ended. */
-export function endedLine({ variant, seed, status, message, start, score, spikes }: RunSummary): string {
+export function endedLine(run: RunSummary): string {
+  const { variant, seed, status, message, start, score, unscored, spikes } = run;
   const who = `${variant}, pair ${seed}`;
   if (status === 'failed') return `${who}: failed: ${message ?? ''}`;
-  return `${who}: ${percent(start)} -> ${percent(score)}${spikes > 0 ? `, spikes ${spikes}` : ''}`;
+  const end = hasScore(run) ? percent(score) : 'no score';
+  const missing = unscored === undefined ? '' : `, ${scoredText(run)} at the end`;
+  return `${who}: ${percent(start)} -> ${end}${missing}${spikes > 0 ? `, spikes ${spikes}` : ''}`;
 }
+
+/** The runs whose last scores are means over fewer episodes, or that have none. */
+export const incompleteLines = (runs: readonly RunSummary[], width: number) =>
+  runs
+    .filter(({ status, unscored }) => status === 'failed' || unscored !== undefined)
+    .flatMap((run) => wrap(endedLine(run), width));
 
 export function ablationLines(result: AblationResult, width: number): string[] {
   const { runs, variants, differences, metricDifferences } = result;
-  const failed = runs.filter(({ status }) => status === 'failed');
   return [
     ...variantTable(variants),
     '',
@@ -26,7 +35,7 @@ export function ablationLines(result: AblationResult, width: number): string[] {
     ...(result.pareto === undefined ? [] : paretoLines(result.pareto, width)),
     ...differenceLines('the score, in points', { '': differences }, width, points),
     ...differenceLines('metrics', metricDifferences, width, plain),
-    ...failed.flatMap((run) => wrap(endedLine(run), width)),
+    ...incompleteLines(runs, width),
   ];
 }
 

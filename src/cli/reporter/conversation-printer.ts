@@ -1,5 +1,6 @@
 /** One problem's conversation before and after training, from the evaluations' episode files. */
 import type { StoredEpisode } from '../../method/store.js';
+import { taskWords } from '../../runs/analysis.js';
 import { visible, wrap } from './text-layout.js';
 
 export interface Pair {
@@ -53,15 +54,8 @@ export function pairLines({ before, after }: Pair, width: number): string[] {
 /** The length at which texts are cut. The episode file has the full texts. */
 const LONGEST = 600;
 
-/** A task's question and answer if it has them, else its data or its name. */
-export function describeTask({ task }: StoredEpisode): string {
-  const { data } = task;
-  if (typeof data === 'object' && data !== null && 'question' in data && typeof data.question === 'string') {
-    const answer = 'answer' in data && typeof data.answer === 'string' ? `  (answer: ${data.answer})` : '';
-    return `${shorten(data.question)}${answer}`;
-  }
-  return shorten(typeof data === 'string' ? data : task.id);
-}
+/** A task in words; its name if it has none. */
+export const describeTask = ({ task }: StoredEpisode): string => shorten(taskWords(task.data) ?? task.id);
 
 const shorten = (text: string) => (text.length <= LONGEST ? text : `${text.slice(0, LONGEST)} ...`);
 

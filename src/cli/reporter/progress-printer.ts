@@ -1,13 +1,21 @@
 /** The lines that a run prints while it trains, one for each event. */
 
-import type { EpisodeFailed, EvaluationEvent, Spike, Step, Warmup } from '../../base/events.js';
-import type { PlayProgress } from '../../base/host.js';
-import { isSilent, remedyOfFailure } from '../../base/host.js';
+import type {
+  BestEvaluation,
+  EarlyStop,
+  EpisodeFailed,
+  EvaluationEvent,
+  RunEvent,
+  RunStarted,
+  Spike,
+  Step,
+  Warmup,
+} from '../../base/events.js';
+import { isSilent, type PlayProgress, remedyOfFailure } from '../../base/host.js';
 import { mean } from '../../base/math.js';
 import { type Headline, measuresOf } from '../../base/nouns.js';
-import type { RunHistory } from './run-history.js';
 import { scoredText } from './score-printer.js';
-import type { StatusLines } from './status-lines.js';
+import type { StatusLines } from './screen.js';
 import { duration, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
 
 /** The line of a warm start. @param before The step of the policy's last event, 0 for none */
@@ -43,7 +51,7 @@ export function secondsLeft(history: RunHistory, steps: number, evaluateEvery: n
 /**
  * `step 12/60 reward 0.683 solver 0.71 (0.26) verifier 0.55 (3.10!) invalid 1.2 % 0.7 s 1:05 min left`: for each agent
  * the mean reward of its turns, and its gradient norm with `!` on a spike; `kept 9/16` groups, `failed 3/128` episodes.
- * Agents that do not fit on the line follow on lines below.
+ * Agents that do not fit on the line follow on lines below. Frozen agents are left out: no reward trains them.
  */
 export function stepLines(
   event: Step,
@@ -56,9 +64,8 @@ export function stepLines(
   const turns = agents.reduce((sum, [, agent]) => sum + agent.turns, 0);
   const invalid = agents.reduce((sum, [, agent]) => sum + agent.invalid * agent.turns, 0) / Math.max(1, turns);
   const trained = agents.filter(([, { frozen }]) => frozen !== true);
-  const ofAgents = agents.map(([name, agent]) => {
+  const ofAgents = trained.map(([name, agent]) => {
     const [text, spikes] = [`${name} ${agent.rewardMean.toFixed(2)}`, spiking.has(name)];
-    if (agent.frozen === true) return { text, brief: text, rank: 2 };
     const norm = ` (${significant(agent.gradientNorm)}${spikes ? '!' : ''})`;
     return { text: text + norm, brief: spikes ? `${text}!` : text, rank: spikes ? 1 : 2 };
   });
@@ -93,15 +100,42 @@ export function stepLegend(agents: readonly string[]): string {
   return `reward: mean of the step's episodes; ${agents.join(', ')}: mean of its turns (gradient norm, ! marks a spike)`;
 }
 
-/** The progress of a step or an evaluation: `step 12/60  37 of 128 episodes  failed 2`. */
-export function playLine({ phase, step, episodes, done, failed }: PlayProgress, steps: number, width: number): string {
+/** The number of step lines that stay on a terminal, at least; the other ones are overwritten. */
+const LINES_OF_RUN = 20;
+
+/** Whether the line of a step stays on a terminal: one of about twenty in a run, or one that reports trouble. */
+export function stepStays({ step, episodes, agents }: Step, steps: number, spikes: number): boolean {
+  const isMilestone = step === 1 || step % Math.ceil(steps / LINES_OF_RUN) === 0;
+  const isSilentStep = Object.values(agents).every((agent) => agent.frozen === true || isSilent(agent));
+  return isMilestone || spikes > 0 || isSilentStep || (episodes?.failed ?? 0) > 0;
+}
+
+/**
+ * The progress of a step or an evaluation: `step 12/60  37 of 128 episodes  failed 2  reward 0.683 at step 11
+ * 1:05 min left`, in one line.
+ * @param before The step before it, whose line may have been overwritten, and the seconds until the end of the run
+ */
+export function playLine(
+  { phase, step, episodes, done, failed }: PlayProgress,
+  steps: number,
+  width: number,
+  before?: { readonly step: Step; readonly left: number },
+): string {
   const name = phase === 'evaluation' ? `evaluation at step ${step}` : `step ${step}/${steps}`;
+  const last =
+    before === undefined || phase === 'evaluation'
+      ? []
+      : [
+          { text: `reward ${before.step.reward.mean.toFixed(3)} at step ${before.step.step}`, rank: 2 },
+          { text: `${duration(before.left)} left`, rank: 4 },
+        ];
   return shortened(
     [
       { text: name, rank: 0 },
       { text: phase === 'baseline' ? 'greedy baseline' : '', rank: 3 },
       { text: `${done} of ${episodes} episodes`, rank: 0 },
       { text: failed > 0 ? `failed ${failed}` : '', rank: 1 },
+      ...last,
     ].filter((part) => part.text !== ''),
     width,
   );
@@ -148,17 +182,38 @@ export function evaluationLine(event: EvaluationEvent, width: number, headline: 
 }
 
 /** The line below an evaluation's line: its metrics and rewards. No line if the score is the only one. */
-export function measureLines(event: EvaluationEvent, width: number): string[] {
-  const measures = measuresOf(event).map(
+export function measureLines(
+  event: EvaluationEvent,
+  width: number,
+  run: readonly EvaluationEvent[] = [event],
+): string[] {
+  const measures = measuresOf(event, run).map(
     ([name, value], rank): Part => ({ text: `${name} ${significant(value)}`, rank }),
   );
   return measures.length === 0 ? [] : [`  ${shortened(measures, width - 2)}`];
 }
 
-/** The first failure of a kind in full, with advice, so that a mistake in a team is visible at once. */
-export function failureLines({ step, task, episode, reason, message, stack }: EpisodeFailed, width: number): string[] {
-  const what = `first failed episode: step ${step}, ${task}/${episode} (${reason}): ${message}`;
-  return [...wrap(what, width), ...(stack?.split('\n') ?? []), ...wrap(`  ${remedyOfFailure(reason)}`, width)];
+/** The line below the evaluation that is the best so far. */
+export const bestLine = ({ by, score }: BestEvaluation): string =>
+  `  the best so far (${by} ${significant(score)}): its checkpoint stays`;
+
+/** The reason why a run ends before its last step. */
+export const stopText = ({ step, message }: EarlyStop): string => `ending after step ${step}: ${message}`;
+
+/**
+ * The first failure of a kind in full, with advice, so that a mistake in a team is visible at once.
+ * @param isKnown Whether a warning has already shown its message and its place
+ */
+export function failureLines(
+  { step, task, episode, reason, message, stack }: EpisodeFailed,
+  width: number,
+  isKnown = false,
+): string[] {
+  const which = `first failed episode: step ${step}, ${task}/${episode} (${reason})`;
+  const what = isKnown
+    ? [`${which}, as above`]
+    : [...wrap(`${which}: ${message}`, width), ...(stack?.split('\n') ?? [])];
+  return [...what, ...wrap(`  ${remedyOfFailure(reason)}`, width)];
 }
 
 /** Shows the progress of a warm start that runs before other work. */
@@ -168,4 +223,61 @@ export function warmupLines(status: StatusLines, width: number): (event: Warmup)
     status.progress(warmupLine(event, before, width), 'stays');
     before = event.step % event.steps;
   };
+}
+
+/** The events of a run so far, by their kind. */
+export interface RunHistory {
+  readonly started: RunStarted | undefined;
+  readonly warmups: readonly Warmup[];
+  readonly steps: readonly Step[];
+  readonly evaluations: readonly EvaluationEvent[];
+  readonly spikes: readonly Spike[];
+  /** The best evaluation whose checkpoint the run keeps. */
+  readonly best: BestEvaluation | undefined;
+  /** The step of the last checkpoint. */
+  readonly checkpoint: number | undefined;
+  readonly failedEpisodes: number;
+  /** The number of failed episodes by reason. */
+  readonly failures: Readonly<Record<string, number>>;
+}
+
+export const emptyHistory: RunHistory = {
+  started: undefined,
+  warmups: [],
+  steps: [],
+  evaluations: [],
+  spikes: [],
+  best: undefined,
+  checkpoint: undefined,
+  failedEpisodes: 0,
+  failures: {},
+};
+
+/** The history with one more event. */
+export function remember(history: RunHistory, event: RunEvent): RunHistory {
+  switch (event.type) {
+    case 'run.started':
+      return { ...history, started: event };
+    case 'warmup':
+      return { ...history, warmups: [...history.warmups, event] };
+    case 'step':
+      return { ...history, steps: [...history.steps, event] };
+    case 'evaluation':
+      return { ...history, evaluations: [...history.evaluations, event] };
+    case 'spike':
+    case 'skipped':
+      return { ...history, spikes: [...history.spikes, event] };
+    case 'best':
+      return { ...history, best: event };
+    case 'checkpoint':
+      return { ...history, checkpoint: event.step };
+    case 'episode.failed':
+      return {
+        ...history,
+        failedEpisodes: history.failedEpisodes + 1,
+        failures: { ...history.failures, [event.reason]: (history.failures[event.reason] ?? 0) + 1 },
+      };
+    default:
+      return history;
+  }
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { evaluation } from '../../../test/fixtures/run-events.js';
+import { evaluation, stamped, started, step } from '../../../test/fixtures/run-events.js';
 import type { EvaluationEvent } from '../../base/core/events.js';
-import { measureLines } from './progress-printer.js';
+import { emptyHistory, evaluationLine, measureLines, remember } from './progress-printer.js';
 import { evaluationLines, sliceLines } from './score-printer.js';
+import { summaryLines } from './summary-printer.js';
 
 const { type: _, agents: __, seconds: ___, step: ____, split: _____, samples: ______, ...scores } = evaluation(1, 0.5);
 const bounds = { passInterval: { low: 0.25, high: 0.75 }, majorityInterval: { low: 0, high: 1 } };
@@ -64,5 +65,55 @@ describe('what an evaluation measured besides its scores', () => {
     expect(measureLines({ ...evaluation(1, 0.5), reward: 0.5, parts: { correct: 0.5 }, agents: plain }, 80)).toEqual(
       [],
     );
+  });
+});
+
+const continuous = (at: number, reward: number): EvaluationEvent => ({ ...evaluation(at, 0), reward, parts: {} });
+
+const summary = (saysSuccess: boolean, ...evaluations: EvaluationEvent[]) => {
+  const bodies = [{ ...started, success: saysSuccess }, ...evaluations, step(1)];
+  const history = bodies.reduce((before, body) => remember(before, stamped(body)), emptyHistory);
+  return summaryLines(history, 10, 80).join('\n');
+};
+
+describe('the last lines of a run', () => {
+  it('begin with the mean reward if the score says nothing, and say how to add a success', () => {
+    const text = summary(false, continuous(0, 0.2), continuous(3, 0.31));
+    expect(text).toMatch(/^reward 0\.2\d* -> 0\.31/);
+    expect(text).toMatch(/Add\s+`success` beside/);
+    expect(text).toMatch(/^evaluations: 0\.2\d* -> 0\.31/m);
+    expect(text).not.toContain('points)');
+  });
+
+  it('begin with the score of a team that says what success is, although it is 0', () => {
+    const text = summary(true, continuous(0, 0.2), continuous(3, 0.31));
+    expect(text).toMatch(/^score 0\.0 % -> 0\.0 %/);
+    expect(text).not.toContain('Add `success`');
+  });
+
+  it('say that a difference may be chance if the intervals overlap', () => {
+    const wide = { ...evaluation(3, 0.55), interval: { level: 0.95, low: 0.45, high: 0.65 } };
+    expect(summary(true, evaluation(0, 0.5), wide).replaceAll(/\s+/g, ' ')).toContain('They overlap: the difference');
+    const apart = { ...wide, averageAtK: 0.9, interval: { level: 0.95, low: 0.8, high: 0.95 } };
+    expect(summary(true, evaluation(0, 0.5), apart)).not.toContain('overlap');
+  });
+
+  it('keep the row of a reward that equals the score by chance in one evaluation', () => {
+    const earned = (at: number, score: number, reward: number) =>
+      ({
+        ...evaluation(at, score),
+        agents: { solver: { ...evaluation(at, 0).agents.solver, reward } },
+      }) as EvaluationEvent;
+    const [before, after] = [earned(0, 0.5, 0.25), earned(3, 0.75, 0.75)];
+    expect(summary(true, before, after)).toMatch(/^ +reward of solver +0\.25 +-> +0\.75/m);
+    expect(measureLines(after, 80)).toEqual([]);
+    expect(measureLines(after, 80, [before, after])).toEqual(['  reward of solver 0.75']);
+  });
+
+  it('say how many episodes were scored if a reward failed', () => {
+    const event = { ...evaluation(3, 0.5), unscored: 3, episodes: 40 };
+    expect(summary(true, evaluation(0, 0.5), event)).toContain('37 of 40 episodes scored');
+    expect(evaluationLine(event, 120)).toContain('37 of 40 episodes scored');
+    expect(evaluationLine(evaluation(3, 0.5), 120)).not.toContain('scored');
   });
 });

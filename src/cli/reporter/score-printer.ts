@@ -1,11 +1,10 @@
 /** An evaluation's scores by the parts of its tasks, and the reward of each agent. */
 
 import type { EvaluationEvent, EvaluationScores, Interval } from '../../base/events.js';
-import { runSpending } from '../../base/host.js';
+import { type RunSpending, runSpending, type Spending, type TokenCount } from '../../base/host.js';
 import { measuresOf } from '../../base/nouns.js';
 import { BENCHMARK } from '../../teams/tasks.js';
-import { spendingLines } from './spending-printer.js';
-import { percent, significant, table } from './text-layout.js';
+import { duration, grouped, percent, short, significant, table, wrap } from './text-layout.js';
 
 /** The length at which names of parts are cut. */
 const LONGEST_NAME = 24;
@@ -25,8 +24,14 @@ export function sliceLines({ slices = {}, benchmarkMean, samples }: EvaluationEv
   });
 }
 
+/** The number of episodes, and of those whose reward failed. */
+export interface Unscored {
+  readonly episodes?: number | undefined;
+  readonly unscored?: number | undefined;
+}
+
 /** `37 of 40 episodes scored`: the reward of the others failed. */
-export const scoredText = ({ episodes = 0, unscored = 0 }: EvaluationEvent) =>
+export const scoredText = ({ episodes = 0, unscored = 0 }: Unscored) =>
   `${episodes - unscored} of ${episodes} episodes scored`;
 
 const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
@@ -82,3 +87,43 @@ function scoreCells(scores: Scores): string[] {
 const points = (fraction: number) => (100 * fraction).toFixed(1);
 
 const rangeText = ({ low, high }: Interval, show: (value: number) => string) => `[${show(low)}, ${show(high)}]`;
+
+// The tokens of agents, and their cost if a policy has a price.
+
+/** The tokens of a run or an evaluation by agent, in total and per episode. */
+export function spendingLines({ agents, episodes, seconds, updated, ...all }: RunSpending, width: number): string[] {
+  const each = ({ tokens, cost }: Spending) => [
+    short((tokens.read + tokens.written) / Math.max(1, episodes)),
+    ...(all.cost === undefined ? [] : [cost === undefined ? '-' : significant(cost)]),
+  ];
+  const rows = [...Object.entries(agents), ['all', all] as const].map(([name, spending]) => [
+    name,
+    ...cells(spending.tokens),
+    ...each(spending),
+  ]);
+  const header = ['tokens', 'read', 'written', 'trained', 'an episode', ...(all.cost === undefined ? [] : ['cost'])];
+  const note = `of ${grouped(episodes)} episodes in ${duration(seconds)}; trained: prompts and responses of the turns that agents learned from; ${short(updated)} tokens went through the updates, where equal rows count once and rows without an advantage not at all; an episode: read plus written, per episode`;
+  return [...table([header, ...rows]), ...wrap(note, width)];
+}
+
+/** The expected tokens per episode by agent, and the expected cost of the run. */
+export function expectedLines(
+  agents: Readonly<Record<string, { readonly episode: TokenCount; readonly cost?: number }>>,
+  cost: number | undefined,
+  width: number,
+): string[] {
+  const rows = Object.entries(agents).map(([name, agent]) => [
+    name,
+    ...cells(agent.episode),
+    ...(cost === undefined ? [] : [agent.cost === undefined ? '-' : significant(agent.cost)]),
+  ]);
+  return [
+    ...table([
+      ['an episode', 'read', 'written', 'trained at most', ...(cost === undefined ? [] : ['run costs'])],
+      ...rows,
+    ]),
+    ...(cost === undefined ? [] : wrap(`the run costs about ${significant(cost)}, without a warm start`, width)),
+  ];
+}
+
+const cells = ({ read, written, trained }: TokenCount) => [read, written, trained].map(short);

@@ -23,7 +23,8 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
   const plan = [
     warmStart && `warm start of at most ${grouped(warmStart.steps)} steps`,
     `${training.steps} steps of ${training.tasksPerStep} tasks x ${training.groupSize} episodes`,
-    `evaluation on ${evaluation.tasks} held-out tasks x ${evaluation.samples}`,
+    `evaluation on at most ${evaluation.tasks} held-out tasks x ${evaluation.samples}`,
+    stopsText(training),
   ];
   const rows = [
     ['recipe', `${recipe.name}, seed ${started.seed}`],
@@ -37,6 +38,24 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
     ['run', runPath],
   ];
   return labelled(rows, width);
+}
+
+/** The rules that may end the run early, and whether its best checkpoint stays. */
+function stopsText({ stopWhen = {}, keepBest = false }: Recipe['training']): string | undefined {
+  const { score, patience, rewardFloor, tokens, cost, minutes } = stopWhen;
+  const rules = [
+    score !== undefined && `a score of ${score}`,
+    patience !== undefined && `${patience} evaluations in a row without a better one`,
+    rewardFloor !== undefined && `${rewardFloor.steps} steps in a row with a reward below ${rewardFloor.below}`,
+    tokens !== undefined && `${grouped(tokens)} tokens`,
+    cost !== undefined && `a cost of ${cost}`,
+    minutes !== undefined && `${minutes} minutes`,
+  ].filter((rule) => rule !== false);
+  const parts = [
+    ...(keepBest ? ['the best checkpoint stays'] : []),
+    ...(rules.length > 0 ? [`ends early after ${rules.join(', or ')}`] : []),
+  ];
+  return parts.length === 0 ? undefined : parts.join('; ');
 }
 
 /** The kernels in use; by model if there are several backends. */
@@ -76,7 +95,7 @@ export interface TimeSpent {
   readonly total: number;
 }
 
-/** A table of the time that each phase took; the seconds of no phase are the rest. */
+/** A table of the time that each phase took; the other seconds load models and kernels and save files. */
 export function timeLines(time: TimeSpent): string[] {
   const parts: [string, number][] = [
     ['warm start', time.warmStart],
@@ -85,7 +104,9 @@ export function timeLines(time: TimeSpent): string[] {
     ['evaluation', time.evaluation],
   ];
   const rest = time.total - parts.reduce((sum, [, seconds]) => sum + seconds, 0);
-  const rows = [...parts, ['rest', Math.max(0, rest)] as [string, number]].filter(([, seconds]) => seconds > 0);
+  const rows = [...parts, ['loading, saving', Math.max(0, rest)] as [string, number]].filter(
+    ([, seconds]) => seconds > 0,
+  );
   return table([
     ...rows.map(([name, seconds]) => [name, duration(seconds), `${Math.round((100 * seconds) / (time.total || 1))} %`]),
     ['total', duration(time.total), ''],

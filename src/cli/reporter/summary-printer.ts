@@ -4,9 +4,9 @@ import type { EvaluationEvent } from '../../base/events.js';
 import { runSpending } from '../../base/host.js';
 import { finite, mean } from '../../base/math.js';
 import { HOW_TO_SUCCEED, headlineOf, measuresOf } from '../../base/nouns.js';
-import type { RunHistory } from './run-history.js';
-import { scoredText, sliceLines } from './score-printer.js';
-import { spendingLines } from './spending-printer.js';
+import { HOW_TO_MOVE, unmovedAgents } from '../../runs/analysis.js';
+import type { RunHistory } from './progress-printer.js';
+import { scoredText, sliceLines, spendingLines } from './score-printer.js';
 import { type TimeSpent, timeLines } from './start-printer.js';
 import { nextCommands, percent, significant, sparkline, table, wrap } from './text-layout.js';
 
@@ -16,7 +16,9 @@ export function summaryLines(history: RunHistory, totalSeconds: number, width: n
   const spending = runSpending([...history.steps, ...history.evaluations]);
   return [
     ...(first && last ? [...scoreLines(history, first, last, width), '', ...sliceLines(last, width)] : []),
-    ...(history.steps.length > 0 ? [...curveLines(history, width), '', ...agentTable(history), ''] : []),
+    ...(history.steps.length > 0
+      ? [...curveLines(history, width), '', ...agentTable(history), ...unmovedLines(history, width), '']
+      : []),
     ...(spending === undefined ? [] : [...spendingLines(spending, width), '']),
     'time by phase',
     ...timeLines(timeSpent(history, totalSeconds)).map((line) => `  ${line}`),
@@ -54,15 +56,22 @@ function scoreLines(
       row('', interval),
       row(`pass@${samples}`, (event) => percent(event.passAtK)),
       row(`maj@${samples}`, (event) => percent(event.majorityAtK)),
-      ...measuresOf(last).map(([name]) => row(name, (event) => measured(event, name))),
+      ...measuresOf(last, evaluations).map(([name]) => row(name, (event) => measured(event, name, evaluations))),
     ]).map((line) => `  ${line}`),
-    `  ${level}`,
+    ...wrap(overlapping(first, last) ? `${level}. ${MAY_BE_CHANCE}` : level, width - 2).map((line) => `  ${line}`),
     ...notes,
   ];
 }
 
-function measured(event: EvaluationEvent, name: string): string {
-  const measure = measuresOf(event).find(([label]) => label === name);
+/** Whether the intervals of two scores overlap. */
+const overlapping = ({ interval: one }: EvaluationEvent, { interval: other }: EvaluationEvent) =>
+  one.low <= other.high && other.low <= one.high;
+
+const MAY_BE_CHANCE =
+  'They overlap: the difference may be chance. More evaluation.tasks or evaluation.samples make them narrower.';
+
+function measured(event: EvaluationEvent, name: string, all: readonly EvaluationEvent[]): string {
+  const measure = measuresOf(event, all).find(([label]) => label === name);
   return measure === undefined ? '' : significant(measure[1]);
 }
 
@@ -72,8 +81,10 @@ function curveLines(history: RunHistory, width: number): string[] {
   const curve = sparkline(rewards, width - 2, Math.min(0, ...rewards), Math.max(1, ...rewards));
   const isReward = headlineOf(history.evaluations, history.started?.success) === 'reward';
   const shown = ({ averageAtK, reward = 0 }: EvaluationEvent) => (isReward ? significant(reward) : percent(averageAtK));
+  const { best } = history;
+  const kept = best === undefined ? [] : [`best evaluation: step ${best.step} (${best.by} ${significant(best.score)})`];
   const scores = history.evaluations.map(shown).join(' -> ');
-  return [`training reward, ${range}`, `  ${curve}`, ...(scores === '' ? [] : [`evaluations: ${scores}`])];
+  return [`training reward, ${range}`, `  ${curve}`, ...(scores === '' ? [] : [`evaluations: ${scores}`]), ...kept];
 }
 
 /** Turns, invalid share, gradient norms, spikes, predicted inflation and largest advantage of every agent. */
@@ -102,8 +113,15 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
     ...(failedEpisodes > 0 ? [`failed episodes: ${failedEpisodes}`] : []),
     ...agreementLine(steps, names),
     'norm: of the gradient before clipping; infl.: predicted',
-    'inflation of its second moment under shared statistics',
+    'inflation of its second moment under shared statistics;',
+    'max|A|: the largest advantage',
   ];
+}
+
+/** The agents whose policy has hardly moved, with advice; no line if there are none. */
+function unmovedLines({ steps }: RunHistory, width: number): string[] {
+  const unmoved = unmovedAgents(steps);
+  return unmoved.length === 0 ? [] : [...unmoved, ...wrap(HOW_TO_MOVE, width)];
 }
 
 /** The cosines between the gradients of agents that share a policy; no line if no agents share one. */
@@ -140,10 +158,15 @@ function timeSpent(history: RunHistory, total: number): TimeSpent {
 }
 
 /** The commands to try next. @param rival The estimator to compare the run's estimator with */
-export function nextLines(request: readonly string[], runPath: string, seed: number, rival: string): string[] {
+/** @param best Whether the run has a best checkpoint */
+export function nextLines(
+  request: readonly string[],
+  runPath: string,
+  { seed, rival, best }: { readonly seed: number; readonly rival: string; readonly best: boolean },
+): string[] {
   return nextCommands(
     ['report', runPath],
-    ['evaluate', runPath],
+    ['evaluate', runPath, ...(best ? ['--checkpoint', 'best'] : [])],
     ['train', ...request, '--set', `advantage.type=${rival}`],
     ['train', ...request, '--seed', `${seed + 1}`],
   );

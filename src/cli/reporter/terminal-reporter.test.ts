@@ -110,6 +110,26 @@ describe('the report of a run', () => {
     expect(coloured).toMatch(/\rwarm start .* 100\/2000.*\rwarm start .* 1600\/2000/);
   });
 
+  it('keeps about twenty lines of steps on a terminal, those with trouble, and all lines in a log', () => {
+    const long = { ...recipe, training: { ...recipe.training, steps: 100 } };
+    const written = (live: boolean) => {
+      let shown = '';
+      const screen = { width: 60, live, colour: false, write: (text: string) => (shown += text) };
+      const reporter = new TerminalReporter(screen, long, { request: ['math'], runPath: 'runs/math-1' });
+      for (let number = 1; number <= 100; number++) {
+        reporter.write(stamped(step(number)));
+        if (number === 2) reporter.write(stamped(spike)); // its step is the second
+        reporter.progress({ phase: 'training', step: number + 1, episodes: 128, done: 5, failed: 0 });
+      }
+      reporter.notify('end');
+      return shown.split('\n').map((line) => line.split('\r').at(-1) ?? '');
+    };
+    const numbers = (lines: readonly string[]) => lines.flatMap((line) => /^step +(\d+)\/100/.exec(line)?.[1] ?? []);
+    const wanted = ['1', ...Array.from({ length: 20 }, (_, i) => `${5 * (i + 1)}`), '2'];
+    expect(numbers(written(true))).toEqual(wanted.sort((a, b) => Number(a) - Number(b)));
+    expect(numbers(written(false))).toHaveLength(100);
+  });
+
   it('marks the agent that spiked in the step it spiked in', async () => {
     const shown = await report({ width: 100 });
     expect(shown).toMatch(/^step 1\/3 .* verifier 0\.60 \(0\.92\) {2}/m);
@@ -223,6 +243,47 @@ describe('during a step', () => {
     expect(shown.match(/first failed episode/g)).toHaveLength(2);
     expect(shown).toContain('training.episodeTimeoutMs');
     expect(shown).toMatch(/^step 2\/3 .*failed 3\/128/m);
+  });
+
+  it('does not repeat the place of a failure that a warning has shown', () => {
+    let shown = '';
+    const reporter = opened({ live: false, width: 80, write: (text) => (shown += text) });
+    const failure = { reason: 'error', message: 'my bug', stack: '    at play (team.ts:4:70)' } as const;
+    const message = `72 of 72 evaluation episodes failed, the first because: (error) my bug\n${failure.stack}`;
+    reporter.write(stamped({ type: 'warning', code: 'test', message }));
+    reporter.write(stamped({ type: 'episode.failed', step: 1, task: 'a', episode: 0, action: 'exclude', ...failure }));
+    expect(shown.match(/team\.ts:4:70/g)).toHaveLength(1);
+    expect(shown).toContain('first failed episode: step 1, a/0 (error), as above\n  Fix the team first');
+  });
+
+  it('leaves frozen agents out of the line of a step, since nothing trains them', () => {
+    let shown = '';
+    const reporter = opened({ live: false, width: 80, write: (text) => (shown += text) });
+    const { solver, verifier } = step(2).agents;
+    reporter.write(stamped(step(2, { agents: { solver, verifier: { ...verifier, frozen: true } } as never })));
+    reporter.write(stamped(step(3)));
+    const line = shown.split('\n').find((each) => each.startsWith('step 2/3'));
+    expect(line).toContain('solver');
+    expect(line).not.toContain('verifier');
+  });
+
+  it('marks the best evaluation, and says why a run ends early', async () => {
+    let shown = '';
+    const write = (text: string) => (shown += text);
+    const reporter = opened({ live: false, width: 90, write });
+    reporter.write(stamped(step(1)));
+    reporter.write(stamped(evaluation(1, 0.5)));
+    reporter.write(stamped({ type: 'best', step: 1, by: 'averageAtK', score: 0.5 }));
+    const message = 'the run has cost 5, and training.stopWhen.cost is 4';
+    reporter.write(stamped({ type: 'stop', step: 1, rule: 'cost', message }));
+    expect(shown).toMatch(
+      /^evaluation at step 1 .*\n {2}the best so far \(averageAtK 0\.5\d*\): its checkpoint stays$/m,
+    );
+    expect(shown).toContain(`ending after step 1: ${message}`);
+    const missing = (number: number) => join(root, `${number}.jsonl`);
+    await reporter.finish({ path: root, stepEpisodesPath: missing, evaluationEpisodesPath: missing });
+    expect(shown).toMatch(/best evaluation: step 1 \(averageAtK 0\.5/);
+    expect(shown).toMatch(/drmas evaluate .* --checkpoint best/);
   });
 
   it('marks a step in which nothing is learnt', () => {

@@ -8,25 +8,29 @@ import type { Recipe } from '../../method/recipe.js';
 import { readEpisodes } from '../../method/store.js';
 import { choosePair, pairLines } from './conversation-printer.js';
 import {
+  bestLine,
+  emptyHistory,
   evaluationLine,
   failureLines,
   measureLines,
   playLine,
+  type RunHistory,
+  remember,
   secondsLeft,
   spikeLine,
   stepLegend,
   stepLines,
+  stepStays,
+  stopText,
   warmupLine,
 } from './progress-printer.js';
-import { emptyHistory, type RunHistory, remember } from './run-history.js';
-import { type Screen, tone } from './screen.js';
+import { type Screen, StatusLines, tone } from './screen.js';
 import { startLines } from './start-printer.js';
-import { StatusLines } from './status-lines.js';
 import { nextLines, secondsOf, summaryLines } from './summary-printer.js';
 import { nearPath, wrap } from './text-layout.js';
 
 /** The run that is reported. */
-export interface ReportedRun {
+export interface FinishedRun {
   readonly path: string;
   stepEpisodesPath(step: number): string;
   evaluationEpisodesPath(step: number): string;
@@ -42,6 +46,8 @@ export class TerminalReporter {
   #history: RunHistory = emptyHistory;
   readonly #lines: StatusLines;
   #held: Step | undefined;
+  /** The messages of the warnings so far. */
+  readonly #warnings: string[] = [];
   #secondsOfRun = 0;
   /** The flags to repeat in the command that resumes the run. */
   readonly #flags: readonly string[];
@@ -90,7 +96,7 @@ export class TerminalReporter {
       case 'evaluation':
         this.#say(
           tone(this.#screen, 'bold', evaluationLine(event, width, this.#headline())),
-          ...measureLines(event, width),
+          ...measureLines(event, width, this.#history.evaluations),
         );
         if (event.step === 0) this.#say(...wrap(stepLegend(Object.keys(event.agents)), width));
         break;
@@ -103,6 +109,7 @@ export class TerminalReporter {
         if (this.#held === undefined) this.#say(this.#spikeLine(event));
         break;
       case 'warning':
+        this.#warnings.push(event.message);
         this.#say(...wrap(`warning: ${event.message}`, width).map((line) => tone(this.#screen, 'yellow', line)));
         break;
       case 'run.finished':
@@ -110,7 +117,20 @@ export class TerminalReporter {
         this.#say(); // an error message may follow
         break;
       case 'episode.failed': // step lines and the final report count the others
-        if (this.#history.failures[event.reason] === 1) this.#say(...failureLines(event, width));
+        if (this.#history.failures[event.reason] === 1)
+          this.#say(
+            ...failureLines(
+              event,
+              width,
+              this.#warnings.some((shown) => shown.includes(event.message)),
+            ),
+          );
+        break;
+      case 'best':
+        if (event.step > 0) this.#say(bestLine(event));
+        break;
+      case 'stop':
+        this.#say(...wrap(stopText(event), width).map((line) => tone(this.#screen, 'bold', line)));
         break;
       case 'checkpoint':
         break;
@@ -122,18 +142,22 @@ export class TerminalReporter {
     const next = (this.#history.steps.at(-1)?.step ?? 0) + 1;
     if (progress.phase === 'training' && progress.step > next) return; // played ahead; shown at its own step
     this.#sayHeldStep();
-    this.#lines.passing(() => playLine(progress, this.#recipe.training.steps, this.#screen.width));
+    const { training } = this.#recipe;
+    const step = this.#screen.live ? this.#history.steps.at(-1) : undefined;
+    const before = step && { step, left: this.#secondsLeft() };
+    this.#lines.passing(() => playLine(progress, training.steps, this.#screen.width, before));
   }
 
   /** Writes the report at the end of a run. @throws RunError when an episode file is damaged */
-  async finish(run: ReportedRun): Promise<void> {
+  async finish(run: FinishedRun): Promise<void> {
     const { width } = this.#screen;
     this.#say('', ...summaryLines(this.#history, this.#secondsOfRun, width), '');
     const pair = await this.#pair(run);
     if (pair !== undefined) this.#say(...pairLines(pair, width), '');
     this.#say(`the run is in ${this.#runPath}`);
     const { seed, advantage, lists } = this.#recipe;
-    this.#say(...nextLines(this.#request, this.#runPath, seed, rivalOf(advantage, lists.estimators)));
+    const best = this.#history.best !== undefined;
+    this.#say(...nextLines(this.#request, this.#runPath, { seed, rival: rivalOf(advantage, lists.estimators), best }));
   }
 
   /** Prints the command that resumes an interrupted run. */
@@ -178,20 +202,27 @@ export class TerminalReporter {
     if (this.#held !== undefined) this.#say();
   }
 
-  #stepLines(event: Step): string[] {
+  #secondsLeft(): number {
     const { training, evaluation } = this.#recipe;
+    return secondsLeft(this.#history, training.steps, evaluation.every);
+  }
+
+  /** Writes the lines of a step, on a terminal in the place of the last step's line unless they are to stay. */
+  #sayStep(event: Step): void {
+    const { steps } = this.#recipe.training;
+    const { live, width } = this.#screen;
     const spikes = this.#history.spikes.filter((spike) => spike.step === event.step);
     const spiking = new Set(spikes.map((spike) => spike.agent ?? spike.policy));
-    const left = secondsLeft(this.#history, training.steps, evaluation.every);
-    const lines = stepLines(event, training.steps, spiking, left, this.#screen.width);
-    return [...lines, ...spikes.map((spike) => this.#spikeLine(spike))];
+    const lines = stepLines(event, steps, spiking, this.#secondsLeft(), width);
+    if (live && !stepStays(event, steps, spikes.length)) this.#lines.progress(lines[0] ?? '', 'goes');
+    else this.#lines.say(...lines, ...spikes.map((spike) => this.#spikeLine(spike)));
   }
 
   #spikeLine(spike: Spike): string {
     return tone(this.#screen, 'yellow', spikeLine(spike, this.#screen.width));
   }
 
-  async #pair(run: ReportedRun) {
+  async #pair(run: FinishedRun) {
     const [first, last] = [this.#history.evaluations[0], this.#history.evaluations.at(-1)];
     if (first === undefined || last === undefined || first === last) return undefined;
     const [before, after] = [run.evaluationEpisodesPath(first.step), run.evaluationEpisodesPath(last.step)];
@@ -203,6 +234,7 @@ export class TerminalReporter {
   #say(...lines: string[]): void {
     const step = this.#held;
     this.#held = undefined;
-    this.#lines.say(...(step ? this.#stepLines(step) : []), ...lines);
+    if (step !== undefined) this.#sayStep(step);
+    if (step === undefined || lines.length > 0) this.#lines.say(...lines);
   }
 }

@@ -1,6 +1,9 @@
 /** The place of the flag `--store`. */
-import { resolve } from 'node:path';
-import { FolderObjects } from './folder-objects.js';
+
+import { copyFile, open, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { reasonOf, StoreError } from '../../base/errors.js';
+import { codeOf, flushDirectory, nodeFiles, TEMPORARY, temporaryName } from '../../base/platform.js';
 import { checkObjects, type ObjectStore } from './object-store.js';
 import { S3Objects, s3Place } from './s3-objects.js';
 
@@ -14,4 +17,67 @@ export async function openObjects(place: string, environment: NodeJS.ProcessEnv 
   const objects = s3 === undefined ? new FolderObjects(resolve(place)) : await S3Objects.open(s3, { environment });
   await checkObjects(objects);
   return objects;
+}
+
+// A folder as an object store: names are paths in it.
+
+export class FolderObjects implements ObjectStore {
+  readonly place: string;
+  readonly isFolder = true;
+
+  /** @param place The folder's path; the folder is created if it does not exist */
+  constructor(place: string) {
+    this.place = place;
+  }
+
+  put(name: string, path: string): Promise<void> {
+    return this.#attempt(`cannot write ${name}`, async () => {
+      const target = join(this.place, name);
+      const folder = dirname(target);
+      await nodeFiles.makeDirectory(folder);
+      const temporary = join(folder, temporaryName(basename(name)));
+      try {
+        await copyFile(path, temporary);
+        const file = await open(temporary, 'r+');
+        await file.sync().finally(() => file.close());
+        await rename(temporary, target);
+      } catch (error) {
+        await rm(temporary, { force: true });
+        throw error;
+      }
+      await flushDirectory(folder);
+    });
+  }
+
+  get(name: string, path: string): Promise<void> {
+    return this.#attempt(`cannot read ${name}`, () => copyFile(join(this.place, name), path));
+  }
+
+  list(prefix: string): Promise<string[]> {
+    return this.#attempt(`cannot list ${prefix}`, async () => {
+      const entries = await readdir(join(this.place, prefix), { recursive: true, withFileTypes: true }).catch(
+        (error: unknown) => {
+          if (codeOf(error) === 'ENOENT') return [];
+          throw error;
+        },
+      );
+      return entries
+        .filter((entry) => entry.isFile() && !entry.name.startsWith(TEMPORARY))
+        .map((entry) => join(entry.parentPath, entry.name).slice(join(this.place, '/').length))
+        .sort();
+    });
+  }
+
+  remove(name: string): Promise<void> {
+    return this.#attempt(`cannot remove ${name}`, () => rm(join(this.place, name), { force: true }));
+  }
+
+  async #attempt<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
+    try {
+      return await act();
+    } catch (error) {
+      const reason = codeOf(error) === 'ENOENT' ? 'missing' : codeOf(error) === 'EACCES' ? 'denied' : 'unreachable';
+      throw new StoreError(reason, `${this.place}: ${what}: ${reasonOf(error)}`);
+    }
+  }
 }

@@ -15,7 +15,7 @@ import {
 } from '../../teams/rollout.js';
 
 /** An answer that the run gave to a worker, with its request. */
-interface Answered {
+interface GivenAnswer {
   readonly policy: string;
   readonly request: SpeakerRequest;
   readonly answer: Generation | Utterance;
@@ -23,7 +23,7 @@ interface Answered {
 
 /** The answers that the run has given for one episode, by the names of the calls. */
 export class AnsweredCalls {
-  readonly #byName = new Map<string, Answered[]>();
+  readonly #byName = new Map<string, GivenAnswer[]>();
 
   add(policy: string, request: SpeakerRequest, answer: Generation | Utterance): void {
     const name = 'key' in request ? nameOf(request.key) : seedName(request.seed);
@@ -31,7 +31,7 @@ export class AnsweredCalls {
   }
 
   /** The answers to the call of a turn; several if the call was repeated. */
-  of(id: string): readonly Answered[] {
+  of(id: string): readonly GivenAnswer[] {
     return this.#byName.get(id) ?? this.#byName.get(seedName(Number.parseInt(id.slice(0, 8), 16) >>> 1)) ?? [];
   }
 }
@@ -43,7 +43,7 @@ const text = z.string();
 const count = z.int().min(0);
 const ids = z.array(count);
 const tally = z.object({ promptTokens: count.optional(), responseTokens: count.optional() });
-const reasons = ['error', 'overlong', 'timeout', 'too-many-turns', 'reward', 'backend'] as const;
+const reasons = ['error', 'overlong', 'timeout', 'too-many-turns', 'invalid-output', 'reward', 'backend'] as const;
 
 const turnSchema = z.object({
   id: z.string().regex(/^[0-9a-f]{16}$/),

@@ -44,7 +44,7 @@ export interface WorkerRequest {
 }
 
 /** A look at the announcement: a run, none, or a value that is not for this worker. */
-type Look = Announcement | 'none' | 'unreadable';
+type AnnouncementState = Announcement | 'none' | 'unreadable';
 
 /** Plays until the host's signal fires. Then its open episodes end, and other workers play them again. */
 export async function runWorker(request: WorkerRequest, { signal, notify }: Host): Promise<void> {
@@ -53,7 +53,7 @@ export async function runWorker(request: WorkerRequest, { signal, notify }: Host
   const redis = await connectRedis(modules, request.url);
   const place = announcementKey(request.queue);
   let ignored = '';
-  const look = async (): Promise<Look> => {
+  const look = async (): Promise<AnnouncementState> => {
     try {
       const text = await redis.get(place);
       return text === null ? 'none' : key.read(request.queue, text);
@@ -89,7 +89,7 @@ export async function runWorker(request: WorkerRequest, { signal, notify }: Host
 interface WorkerSurroundings {
   readonly key: QueueKey;
   readonly modules: QueueModules;
-  readonly look: () => Promise<Look>;
+  readonly look: () => Promise<AnnouncementState>;
   readonly signal: AbortSignal;
   readonly notify: (message: string) => void;
 }

@@ -59,7 +59,7 @@ interface OpenEpisode {
 }
 
 /** A worker whose requests are answered. */
-interface Worker {
+interface RegisteredWorker {
   readonly name: string;
   readonly secret: string;
 }
@@ -74,7 +74,7 @@ export class RolloutServer {
   readonly #options: RolloutServerOptions;
   readonly #settings: RemoteSettings;
   /** The workers that may play, by their secrets. */
-  readonly #workers = new Map<string, Worker>();
+  readonly #workers = new Map<string, RegisteredWorker>();
   #registered = 0;
   readonly #open = new Map<string, OpenEpisode>();
   /** Warnings of the workers' gateways that were already reported: each worker sends the same ones. */
@@ -168,7 +168,7 @@ export class RolloutServer {
    * Takes an episode. It may be played twice if its worker seemed dead: both plays are equal, and the first one counts.
    * A worker whose episode is not the one that this run sampled is refused from then on.
    */
-  #over(job: string, episode: unknown, { name, secret }: Worker): true {
+  #over(job: string, episode: unknown, { name, secret }: RegisteredWorker): true {
     const open = this.#open.get(job);
     if (open === undefined) return true;
     const { request, answered, resolve } = open;
@@ -203,7 +203,7 @@ export class RolloutServer {
     act: (
       ask: WorkerRequests[P]['ask'],
       gone: AbortSignal,
-      worker: Worker,
+      worker: RegisteredWorker,
     ) => WorkerRequests[P]['answer'] | Promise<WorkerRequests[P]['answer']>,
   ): void {
     const { key, run } = this.#options;

@@ -1,14 +1,14 @@
 /** The files of a project that a job needs: the recipe's file, its local imports, and the lockfile of the packages. */
+
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
+import { crc32, deflateRawSync } from 'node:zlib';
 import { RunError } from '../../base/errors.js';
 import { shellWord } from '../../base/host.js';
 import { packageVersion } from '../../base/platform.js';
 import { localFiles } from '../../method/recipe-files.js';
-import { INSTALLER, installerSource } from './node-packages.js';
-import { zipArchive } from './zip-archive.js';
 
 export interface ProjectPackage {
   /** The package's name in Ray, which follows from its content. */
@@ -93,4 +93,112 @@ function commonFolder(paths: readonly string[]): string {
   let shared = first.length;
   for (const folder of folders) while (folder.slice(0, shared).join(sep) !== first.slice(0, shared).join(sep)) shared--;
   return first.slice(0, shared).join(sep) || sep;
+}
+
+/**
+ * The program with which a job starts on a node without packages: npm installs the lockfile's packages once per
+ * lockfile.
+ */
+
+/** The name of the program below in a project's package. */
+export const INSTALLER = 'drmas-install.mjs';
+
+/**
+ * A program that needs only Node: `node drmas-install.mjs FOLDER` adds `node_modules` to the folder, which has
+ * package.json and package-lock.json. The packages are in the cache directory, under a hash of both files, the platform
+ * and the version of Node. Concurrent jobs of one node install into a folder each; the first complete one stays.
+ */
+export const installerSource = `import { spawnSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+const folder = process.argv[2] ?? '.';
+const files = ['package.json', 'package-lock.json'];
+const hash = createHash('sha256').update([process.platform, process.arch, process.versions.modules].join(' '));
+for (const name of files) hash.update('\\0').update(readFileSync(join(folder, name)));
+const caches = process.env.DRMAS_CACHE || join(homedir(), '.cache', 'drmas');
+const place = join(caches, 'packages', hash.digest('hex').slice(0, 32));
+
+process.on('uncaughtException', (error) => {
+  console.error('the packages of this project are not on this node: ' + error.message);
+  process.exit(1);
+});
+
+function fail(message) {
+  throw new Error(message);
+}
+
+if (!existsSync(place)) {
+  const temporary = place + '.tmp-' + randomBytes(6).toString('hex');
+  try {
+    mkdirSync(temporary, { recursive: true });
+    for (const name of files) copyFileSync(join(folder, name), join(temporary, name));
+    const words = ['ci', '--no-audit', '--no-fund', '--loglevel=error'];
+    const npm = spawnSync('npm', words, { cwd: temporary, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    if (npm.error) fail('cannot start npm (' + npm.error.message + '); nodes need Node with npm, or --ray-command');
+    if (npm.status !== 0) fail('npm ci ended with ' + npm.status + ': ' + npm.stderr.trim().split('\\n').slice(0, 4).join(' '));
+    renameSync(temporary, place);
+  } catch (error) {
+    if (!existsSync(place)) throw error; // else another job was faster
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+try {
+  symlinkSync(join(place, 'node_modules'), join(folder, 'node_modules'), 'dir');
+} catch (error) {
+  if (error.code !== 'EEXIST') throw error;
+}
+`;
+
+// A zip archive of files in memory, deflated, without times: the same files give the same bytes.
+
+const LOCAL = 0x04034b50;
+const CENTRAL = 0x02014b50;
+const END = 0x06054b50;
+const VERSION = 20;
+const UTF8_NAMES = 0x0800;
+const DEFLATED = 8;
+/** 1 January 1980, the first date that the format has. */
+const DATE = 0x21;
+
+/** Packs files by their paths, with slashes, in the order of the paths. Format: PKWARE's APPNOTE 6.3, without zip64. */
+function zipArchive(files: ReadonlyMap<string, Uint8Array>): Uint8Array<ArrayBuffer> {
+  const [parts, directory]: [Buffer[], Buffer[]] = [[], []];
+  let offset = 0;
+  for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const name = Buffer.from(path);
+    const data = deflateRawSync(bytes);
+    const common = Buffer.alloc(26);
+    common.writeUInt16LE(VERSION, 0);
+    common.writeUInt16LE(UTF8_NAMES, 2);
+    common.writeUInt16LE(DEFLATED, 4);
+    common.writeUInt16LE(DATE, 8);
+    common.writeUInt32LE(crc32(bytes), 10);
+    common.writeUInt32LE(data.length, 14);
+    common.writeUInt32LE(bytes.length, 18);
+    common.writeUInt16LE(name.length, 22);
+    parts.push(word(LOCAL), common, name, data);
+    const place = Buffer.alloc(14);
+    place.writeUInt32LE(offset, 10);
+    const madeBy = Buffer.alloc(2);
+    madeBy.writeUInt16LE(VERSION);
+    directory.push(word(CENTRAL), madeBy, common, place, name);
+    offset += 4 + common.length + name.length + data.length;
+  }
+  const listed = Buffer.concat(directory);
+  const end = Buffer.alloc(18);
+  end.writeUInt16LE(files.size, 4);
+  end.writeUInt16LE(files.size, 6);
+  end.writeUInt32LE(listed.length, 8);
+  end.writeUInt32LE(offset, 12);
+  return Uint8Array.from(Buffer.concat([...parts, listed, word(END), end]));
+}
+
+function word(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
 }

@@ -82,6 +82,7 @@ export class RayRuns {
       if (before?.status === 'FAILED' || before?.status === 'STOPPED') continue; // from an earlier study
       this.#active.add(id);
       if (before === undefined) await this.#submit(id, log, project, host.signal);
+      await log.begin();
       const seen = new JobLog((event, index) => {
         const earlier = written[index];
         if (earlier !== undefined) return requireSame(earlier, event, id);

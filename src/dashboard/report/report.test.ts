@@ -7,7 +7,7 @@ import { BrowserPage, chromium } from '../../../test/support/chromium.js';
 import { drmas } from '../../../test/support/command-line.js';
 import { hostile, madeUpEpisode, recordRun } from '../../../test/support/recorded-run.js';
 import { writeAblation } from '../../method/store/ablation-record.js';
-import { EMBEDDED_ID, type EmbeddedReport } from '../../runs/analysis/embedded.js';
+import { EMBEDDED_ID, type EmbeddedReport } from '../../runs/analysis/packed-texts.js';
 
 let root: string;
 beforeAll(async () => {

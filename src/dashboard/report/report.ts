@@ -3,11 +3,9 @@ import { basename, resolve } from 'node:path';
 import { messageOf, RunError } from '../../base/errors.js';
 import { codeOf } from '../../base/platform.js';
 import { readAblation } from '../../method/store.js';
-import type { ListedAblation } from '../../runs/analysis.js';
-import { TextPool } from '../../runs/analysis.js';
-import { type FoundRun, findRuns } from './find-runs.js';
-import { listedAblation } from './listed-ablation.js';
-import { PAGE_START, renderPage } from './page/page.js';
+import { type ListedAblation, TextPool } from '../../runs/analysis.js';
+import { type FoundRun, findRuns, listedAblation } from './find-runs.js';
+import { PAGE_START, renderPage } from './page.js';
 import { type ReportedRun, readRun } from './run-data.js';
 
 /** The default for the bytes of episodes on a page, about. */

@@ -5,7 +5,7 @@ import { mean } from '../../base/math.js';
 import { responseTokens } from '../../base/nouns.js';
 import type { StoredEpisode } from '../../method/store.js';
 import { fieldAt, type LogPlace, type LogRow, numberAt, rowsAt } from '../../method/store.js';
-import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn } from '../../runs/analysis.js';
+import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn, taskTitle } from '../../runs/analysis.js';
 
 /** Shorter texts may occur in a message by chance. */
 const SHORTEST_WORDS = 2;
@@ -24,7 +24,9 @@ export function checkedEpisode(row: LogRow, place: LogPlace): StoredEpisode {
 
 /** The episodes of one task as a page shows them. */
 export function shownGroup(task: string, episodes: readonly StoredEpisode[]): ShownGroup {
-  return { task, data: cut(taskText(episodes[0]?.task.data)), episodes: episodes.map(shownEpisode) };
+  const data = episodes[0]?.task.data;
+  const title = taskTitle({ id: task, data });
+  return { task, title, data: cut(taskText(data)), episodes: episodes.map(shownEpisode) };
 }
 
 function shownEpisode({ sample, score, outcome, log = [], failure, turns }: StoredEpisode): ShownEpisode {

@@ -35,13 +35,13 @@ export class LogTail {
     this.#path = path;
   }
 
-  /** Reads the lines that were appended since the last read; undefined if the file does not exist yet. */
+  /** Reads the lines that were appended since the last read; nothing if the file does not exist yet, or is a pipe. */
   async read(): Promise<Growth> {
     const state = await stat(this.#path).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return undefined;
       throw error;
     });
-    if (state === undefined) return this.#offset === 0 ? NOTHING : this.#restart();
+    if (state?.isFile() !== true) return this.#offset === 0 ? NOTHING : this.#restart();
     const version = `${state.size} ${state.mtimeMs} ${state.ino}`;
     if (version === this.#version) return NOTHING;
     const file = await open(this.#path, 'r');

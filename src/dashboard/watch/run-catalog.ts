@@ -1,15 +1,19 @@
+import { hostname } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { isObject, messageOf, RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
 import { excerpt } from '../../base/host.js';
-import type { RunRecord } from '../../method/store.js';
-import { EVENTS, RunDirectory, readAblation } from '../../method/store.js';
-import type { ListedAblation, ListedRun } from '../../runs/analysis.js';
-import { RunFactsReader } from '../../runs/analysis.js';
-import { type FoundRun, findRuns } from '../report/find-runs.js';
-import { listedAblation } from '../report/listed-ablation.js';
+import { nodeFiles } from '../../base/platform.js';
+import { EVENTS, isAlive, lockHolder, RunDirectory, type RunRecord, readAblation } from '../../method/store.js';
+import {
+  type ListedAblation,
+  type ListedRun,
+  type RunFacts,
+  RunFactsReader,
+  type RunState,
+} from '../../runs/analysis.js';
+import { type FoundRun, findRuns, listedAblation } from '../report/find-runs.js';
 import { LogTail } from './log-tail.js';
-import { runState } from './standing.js';
 
 /** The facts about a run that a catalog has read. */
 interface KnownRun {
@@ -138,4 +142,17 @@ export function eventOf(line: string): RunEvent | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * A run on another machine, or without a lock file, counts as running this long after its last event, in milliseconds.
+ */
+const SILENCE_MS = 120_000;
+
+/** The state of a run. It locks nothing; it reads the lock file of the process that writes the run. */
+async function runState(path: string, { state, latest }: RunFacts, now: number): Promise<RunState> {
+  if (state !== 'unfinished') return state;
+  const holder = await lockHolder(nodeFiles, path);
+  if (holder !== undefined && holder.host === hostname()) return isAlive(holder.pid) ? 'running' : 'interrupted';
+  return latest !== null && now - Date.parse(latest) < SILENCE_MS ? 'running' : 'interrupted';
 }

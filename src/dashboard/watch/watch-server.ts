@@ -1,15 +1,22 @@
-import { ArgumentError, messageOf } from '../../base/errors.js';
-import { chosenToken, type Environment, listen } from '../../base/platform.js';
+import { readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { Hono } from 'hono';
+import { streamSSE } from 'hono/streaming';
+import { z } from 'zod';
+import { ArgumentError, DialectError, messageOf, RunError } from '../../base/errors.js';
+import { chosenToken, type Environment, type GuardedApp, guardOf, listen } from '../../base/platform.js';
+import type { FeedMessages } from '../../runs/analysis.js';
 import { pageDirectory } from '../report/page-directory.js';
+import { addEpisodeRoutes } from './episodes/episode-routes.js';
+import { followFolder, followRuns } from './event-feed.js';
 import { RunCatalog } from './run-catalog.js';
-import { TalkService } from './talk/talk-service.js';
-import { watchApp, watchGuard } from './watch-app.js';
+import { addTalkRoutes, MOST_BYTES, TalkService } from './talk/talk-service.js';
 
 /** The default port. If it is in use, a free one is chosen. */
 const PORT = 7373;
 
 /** The options of the dashboard's server. */
-export interface WatchOptions {
+interface WatchOptions {
   /** A run, an ablation or a folder of runs. */
   readonly folder: string;
   /** Default: this machine only. */
@@ -65,4 +72,85 @@ export async function startWatching(options: WatchOptions): Promise<WatchServer>
       await listening.close();
     },
   };
+}
+
+const COOKIE = 'drmas-watch';
+
+/** The page may load only its own script, style and data, and no other page may embed it in a frame. */
+const SECURITY = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+} as const;
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** The parts of the dashboard's server. */
+interface WatchAppOptions {
+  readonly catalog: RunCatalog;
+  /** Answers questions to agents. */
+  readonly talk: TalkService;
+  /** The directory of the built page. */
+  readonly page: string;
+  /** Ends all streams. */
+  readonly signal: AbortSignal;
+}
+
+/** Lets browsers of this machine pass, or browsers and programs with the token. */
+export const watchGuard = (token: string | undefined, allowedHosts?: readonly string[]): GuardedApp['guard'] =>
+  guardOf({
+    access: token === undefined ? { type: 'local' } : { type: 'token', token, cookie: COOKIE },
+    allowedHosts,
+    mostBytes: MOST_BYTES,
+    refuse: ({ status, message }) => Response.json({ error: message }, { status, headers: SECURITY }),
+  });
+
+/** The dashboard as an application: the page and the routes for its data. It writes nothing. */
+export function watchApp({ catalog, talk, page, signal }: WatchAppOptions): Hono {
+  const app = new Hono();
+  app.use(async (context, next) => {
+    await next();
+    for (const [name, value] of Object.entries(SECURITY)) context.res.headers.set(name, value);
+  });
+  app.onError((error) => {
+    if (error instanceof z.ZodError) return Response.json({ error: z.prettifyError(error) }, { status: 400 });
+    const status = error instanceof DialectError ? error.status : error instanceof RunError ? 404 : 500;
+    return Response.json({ error: messageOf(error) }, { status });
+  });
+
+  app.get('/api/stream', (context) => {
+    const names = context.req.queries('run') ?? [];
+    return streamSSE(context, async (stream) => {
+      const gone = new AbortController();
+      stream.onAbort(() => gone.abort());
+      const ended = AbortSignal.any([gone.signal, signal]);
+      const messages = names.length === 0 ? followFolder(catalog, ended) : followRuns(catalog, names, ended);
+      try {
+        for await (const { type, data } of messages) await stream.writeSSE({ event: type, data: JSON.stringify(data) });
+      } catch (error) {
+        const failed: FeedMessages['failed'] = { message: messageOf(error) };
+        await stream.writeSSE({ event: 'failed', data: JSON.stringify(failed) });
+      }
+    });
+  });
+
+  addEpisodeRoutes(app, catalog);
+  addTalkRoutes(app, catalog, talk);
+
+  app.get('/*', async (context) => {
+    const name = context.req.path === '/' ? '/index.html' : context.req.path;
+    const type = TYPES[extname(name)];
+    if (type === undefined || !/^\/[\w.-]+$/.test(name)) return context.notFound();
+    const content = await readFile(join(page, name)).catch(() => undefined);
+    return content === undefined ? context.notFound() : context.body(content, 200, { 'content-type': type });
+  });
+  return app;
 }

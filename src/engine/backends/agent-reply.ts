@@ -1,9 +1,15 @@
 /** Replies of a trained agent outside of training, with its system prompt and sampling. The text can be streamed. */
 
+import { BackendError } from '../../base/errors.js';
 import type { RandomKey } from '../../base/math.js';
-import type { FinishReason } from '../../base/nouns.js';
-import { type Message, system, user } from '../../base/nouns.js';
-import type { OnTokens, PlayableHandle, Sampling } from '../contract/sampling.js';
+import { type FinishReason, type Message, system, user } from '../../base/nouns.js';
+import {
+  type GenerateRequest,
+  isGreedy,
+  type OnTokens,
+  type PlayableHandle,
+  type Sampling,
+} from '../contract/sampling.js';
 import type { AgentProfile } from '../model/agent-profile.js';
 import { TextStream } from '../model/tokenizers/text-stream.js';
 
@@ -36,7 +42,7 @@ export function samplingOf({ model, agent }: AgentModel, wished: Partial<Samplin
   return { ...whole, ...agent?.sampling, ...wished };
 }
 
-export interface AnswerRequest {
+interface AnswerRequest {
   readonly prompt: readonly number[]; // [P]
   readonly sampling: Sampling;
   /** Names the random stream. */
@@ -44,7 +50,7 @@ export interface AnswerRequest {
 }
 
 /** An answer with the ids that were sampled. */
-export interface SampledReply {
+interface SampledReply {
   /** The text without the token that ended it. */
   readonly text: string;
   readonly tokens: number[]; // [R], the stop token included if one was sampled
@@ -73,4 +79,26 @@ export async function answer(
   give(stream.end());
   const { tokens, logprobs, finishReason } = generation;
   return { text: stream.text, tokens, logprobs, finishReason };
+}
+
+// The parts of a sampling request that are equal for all servers.
+
+/** The most tokens that a response may have. @throws BackendError if the prompt fills the context */
+export function responseRoom({ prompt, maxTokens }: GenerateRequest, context: number): number {
+  if (prompt.length >= context)
+    throw new BackendError(`a prompt of ${prompt.length} tokens leaves no room in a context of ${context}`);
+  return Math.min(maxTokens, context - prompt.length);
+}
+
+/** The name of a random stream as the one integer that servers take. */
+export const seedOf = ({ key }: GenerateRequest) => (key[0] ^ key[1]) >>> 1;
+
+/** The temperature to send: servers differ in the smallest one that they sample at, and all take 0 as greedy. */
+export const temperatureOf = ({ temperature }: Pick<GenerateRequest, 'temperature'>) =>
+  isGreedy(temperature) ? 0 : temperature;
+
+/** The tokens up to the first stop token, and whether there is one. Some servers continue to sample after it. */
+export function upToStop(sampled: readonly number[], { stopTokens }: Pick<GenerateRequest, 'stopTokens'>) {
+  const stop = sampled.findIndex((token) => stopTokens.includes(token));
+  return { tokens: stop < 0 ? [...sampled] : sampled.slice(0, stop + 1), stopped: stop >= 0 };
 }

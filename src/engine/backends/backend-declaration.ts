@@ -1,7 +1,7 @@
 /** The declaration of a backend: one row with all facts and functions that the rest of the program needs. */
 import { z } from 'zod';
 import { ArgumentError, BackendError, RunError } from '../../base/errors.js';
-import type { Files, Host } from '../../base/host.js';
+import type { Files, Host, Secret } from '../../base/host.js';
 import type { Tokenizer } from '../../base/nouns.js';
 import type { AdapterSettings, DecoderConfig, Precision } from '../contract/architecture.js';
 import type { Backend } from '../contract/backend.js';
@@ -9,7 +9,7 @@ import type { Capabilities } from '../contract/capabilities.js';
 import type { Handles, PolicyHandle, Role } from '../contract/handles.js';
 import type { OptimizerSettings } from '../contract/optimizer-settings.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
-import type { MatrixKind } from '../tensor/kernel-arguments.js';
+import type { BaseKind } from '../model/decoder/weights/decoder-tensors.js';
 
 export interface OpenOptions {
   readonly host: Host;
@@ -25,7 +25,7 @@ export interface SizedModel {
   /** Undefined if drmas does not know the layers of its family. */
   readonly config: DecoderConfig | undefined;
   /** The kind of numbers of matrices that are not trained. */
-  readonly kept?: MatrixKind;
+  readonly kept?: BaseKind;
 }
 
 /** A policy of a run that is planned. */
@@ -34,9 +34,7 @@ export interface PlannedPolicy {
   /** Undefined if the model's sizes are not known. */
   readonly config: DecoderConfig | undefined;
   /** For an adapter: its settings, and the name of its base. Adapters with equal names share one base. */
-  readonly adapter?:
-    | { readonly settings: AdapterSettings; readonly base: string; readonly kept: MatrixKind }
-    | undefined;
+  readonly adapter?: { readonly settings: AdapterSettings; readonly base: string; readonly kept: BaseKind } | undefined;
   readonly precision: Precision;
   readonly optimizer: OptimizerSettings;
   /** Number of agents that share the policy. */
@@ -107,6 +105,8 @@ export interface ExportRequest {
   /** The recipe's settings of the policy, as the run recorded them. */
   readonly settings: unknown;
   readonly environment: NodeJS.ProcessEnv;
+  /** The key that the recipe has for the policy's server, which the run does not record. It loads the recipe. */
+  readonly apiKey?: () => Promise<Secret | undefined>;
   /** Receives a sentence about a file that the directory lacks, with the reason. */
   readonly tell: (why: string) => void;
 }

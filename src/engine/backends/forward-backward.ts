@@ -1,7 +1,8 @@
 import type { TrainingSample } from '../../base/nouns.js';
 import type { ForwardBackwardResult } from '../contract/handles.js';
+import type { LossMetrics } from '../loss/loss-metrics.js';
 import { objectiveOf } from '../loss/objective/objective.js';
-import type { ForwardBackwardOptions } from '../loss/objective/objective-options.js';
+import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
 import type { PolicyModel } from '../model/decoder/policy-model.js';
 
 /** Adds the gradient of an objective to the gradient of a model in this process. */
@@ -28,4 +29,43 @@ export async function forwardBackward(
     tokens: objective.samples.reduce((sum, { tokens }) => sum + tokens.length, 0),
     ...(ratios && { ratios }),
   };
+}
+
+/** A loss and its derivative with respect to the log-probs of some samples. */
+export interface LossGradient {
+  readonly loss: number;
+  readonly metrics: LossMetrics;
+  /** The samples that the loss needs. Identical samples are merged; samples without influence are left out. */
+  readonly samples: readonly TrainingSample[];
+  /** d loss / d log-probs of `samples`, 0 where masked. */
+  readonly gradients: readonly Float32Array[]; // [samples][T]
+}
+
+/**
+ * The loss of `forwardBackward` and its gradient, for a backend that computes log-probs itself. It serves every loss
+ * and the KL penalty. It does not serve an entropy bonus, which needs the whole distribution (`distribution: 'whole'`).
+ * @param logprobs Gives the log-probs [samples][T] of these samples under the current policy, 0 where masked
+ * @throws ArgumentError when shapes differ or the loss is wrong
+ *
+ * @example
+ * ```ts
+ * import { type ForwardBackwardOptions, lossGradient, type TrainingSample } from 'drmas/backends';
+ *
+ * const uniform = async (samples: readonly TrainingSample[]) =>
+ *   samples.map(({ tokens }) => new Float32Array(tokens.length).fill(-Math.log(256)));
+ * const backward = (samples: readonly TrainingSample[], options: ForwardBackwardOptions) =>
+ *   lossGradient(samples, options, uniform);
+ * ```
+ */
+export async function lossGradient(
+  samples: readonly TrainingSample[],
+  options: ForwardBackwardOptions,
+  logprobs: (samples: readonly TrainingSample[]) => Promise<readonly Float32Array[]>,
+): Promise<LossGradient> {
+  const objective = objectiveOf(samples, options);
+  const scored = await logprobs(objective.samples);
+  const sums = objective.begin(() => scored);
+  const gradients = scored.map((row, index) => sums.gradient(index, row));
+  const { loss, metrics } = sums.result();
+  return { loss, metrics, samples: objective.samples, gradients };
 }

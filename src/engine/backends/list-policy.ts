@@ -6,11 +6,11 @@ import type { Tokenizer, TrainingSample } from '../../base/nouns.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import type { ForwardBackwardResult, PolicyHandle } from '../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../contract/optimizer-settings.js';
-import type { GenerateRequest, Generation } from '../contract/sampling.js';
+import { type GenerateRequest, type Generation, isGreedy, scaleOfScores } from '../contract/sampling.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
-import type { ForwardBackwardOptions } from '../loss/objective/objective-options.js';
-import { lossGradient } from './loss-gradient.js';
-import { responseRoom } from './remote-generation.js';
+import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
+import { responseRoom } from './agent-reply.js';
+import { lossGradient } from './forward-backward.js';
 
 const weights = ['random', 'like'] as const;
 const FILE = 'values.json';
@@ -86,8 +86,8 @@ export abstract class ListPolicy implements PolicyHandle {
     const stopped = () => stopTokens.includes(tokens.at(-1) ?? -1);
     while (tokens.length < room && !stopped()) {
       const next = this.nextLogprobs(this.#published, [...prompt, ...tokens]);
-      const scaled = temperature === 0 ? next : atTemperature(next, temperature);
-      const token = temperature === 0 ? next.indexOf(Math.max(...next)) : drawn(scaled, random.uniform());
+      const scaled = atTemperature(next, temperature);
+      const token = isGreedy(temperature) ? next.indexOf(Math.max(...next)) : drawn(scaled, random.uniform());
       tokens.push(token);
       logprobs.push(scaled[token] as number);
     }
@@ -172,7 +172,8 @@ export abstract class ListPolicy implements PolicyHandle {
 /** log softmax(logprobs / temperature). */
 function atTemperature(logprobs: readonly number[], temperature: number): readonly number[] {
   if (temperature === 1) return logprobs;
-  const scaled = logprobs.map((logprob) => logprob / temperature);
+  const scale = scaleOfScores(temperature);
+  const scaled = logprobs.map((logprob) => scale * logprob);
   const most = Math.max(...scaled);
   const total = most + Math.log(scaled.reduce((sum, each) => sum + Math.exp(each - most), 0));
   return scaled.map((each) => each - total);

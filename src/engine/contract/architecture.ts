@@ -30,6 +30,8 @@ export interface DecoderConfig {
   readonly normEpsilon: number;
   /** Absent: positions are rotated as they are. */
   readonly ropeScaling?: RopeScaling;
+  /** The layers, from 0 and ascending, that do not rotate queries and keys (SmolLM3). At least one; absent: none. */
+  readonly unrotatedLayers?: readonly number[];
   /**
    * Attention projections that add a bias: the projections of queries, keys and values, or also the output projection.
    */

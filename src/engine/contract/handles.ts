@@ -4,8 +4,7 @@
  */
 import type { TrainingSample, ValueSample } from '../../base/nouns.js';
 import type { LossMetrics } from '../loss/loss-metrics.js';
-import type { ForwardBackwardOptions } from '../loss/objective/objective-options.js';
-import type { SampleRatios } from '../loss/objective/objective-sums.js';
+import type { ForwardBackwardOptions, SampleRatios } from '../loss/objective/objective-sums.js';
 import type { OptimStepResult, OptimStepSettings } from './optimizer-settings.js';
 import type { PlayableHandle } from './sampling.js';
 

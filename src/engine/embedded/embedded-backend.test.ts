@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { backendContract } from '../../../test/contracts/backend/index.js';
 import { plainAdamW } from '../../../test/support/adamw.js';
-import { coarseAndFine } from '../../../test/support/bfloat16-checkpoint.js';
+import { coarseAndFine, ggufInBlocks } from '../../../test/support/coarse-checkpoints.js';
+import { safetensorsBytes } from '../../../test/support/memory-files.js';
 import { sampleOf } from '../../../test/support/samples.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
@@ -10,12 +12,33 @@ import type { Files } from '../../base/core/files.js';
 import { randomKey } from '../../base/core/random.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import type { ModelHandle } from '../contract/handles.js';
+import type { WeightsSpec } from '../contract/weights-spec.js';
 import { openModelDirectory } from '../model/formats/hugging-face-directory.js';
 import { readTensor } from '../model/formats/safetensors.js';
+import { openStoredModel } from '../model/formats/stored-model.js';
 import type { NamedTensor } from '../model/formats/tensor.js';
 import { bytesTokenizer } from '../model/tokenizers/bytes.js';
 import type { EmbeddedFrozen, EmbeddedPolicy } from './embedded-policy.js';
 import { startEmbedded } from './start-embedded.js';
+
+const tokenizer = bytesTokenizer();
+const random = (seed: number, feedForward: number): WeightsSpec => ({
+  type: 'random',
+  config: {
+    ...{ vocabSize: tokenizer.vocabSize, width: 8, layers: 2, heads: 2, kvHeads: 1, headDim: 4, feedForward },
+    ...{ context: 32, ropeBase: 10_000, normEpsilon: 1e-6 },
+  },
+  tokenizer,
+  seed,
+});
+
+backendContract('the embedded engine', {
+  open: () => startEmbedded({ threads: 2, files: nodeFiles }),
+  weights: (seed = 1) => random(seed, 12),
+  misfit: random(1, 16),
+  learns: 1,
+  root: temporaryRoot(),
+});
 
 const root = temporaryRoot();
 /** Files that fail after `left` more pieces were read. */
@@ -36,7 +59,9 @@ describe('a checkpoint that cannot be read to its end', () => {
   };
   const tokens = Int32Array.of(1, 2, 3);
 
-  it('leaves no policy behind, and no base; the next attempt reads it whole', { tags: 'verify' }, async () => {
+  const slow = { tags: 'verify', timeout: 60_000 };
+
+  it('leaves no policy behind, and no base; the next attempt reads it whole', slow, async () => {
     const directory = await writeBaseModel(root, { name: 'unreadable', config });
     const disk = failingDisk();
     const backend = await startEmbedded({ threads: 1, files: disk.files });
@@ -60,7 +85,7 @@ describe('a checkpoint that cannot be read to its end', () => {
     await Promise.all([backend.dispose(), other.dispose()]);
   });
 
-  it('leaves a policy that was there unused until it is read whole', { tags: 'verify' }, async () => {
+  it('leaves a policy that was there unused until it is read whole', slow, async () => {
     const directory = await writeBaseModel(root, { name: 'interrupted', config });
     const disk = failingDisk();
     const backend = await startEmbedded({ threads: 1, files: disk.files });
@@ -81,10 +106,23 @@ describe('a checkpoint that cannot be read to its end', () => {
 
 type Kind = 'coarse' | 'fine';
 
-describe('a base whose matrices are stored in bfloat16', () => {
+describe('a base whose matrices are stored in bfloat16 or in blocks', () => {
   const adapter = { rank: 2, alpha: 4, targets: ['q', 'v', 'down'] } as const;
   const optimizer = plainAdamW(1e-2);
   const tokens = Int32Array.of(1, 2, 3, 4, 5, 6);
+
+  /** The same numbers in a file in blocks and in a directory in float32. */
+  async function blockFile() {
+    const sizes = { width: 32, layers: 2, headDim: 16, feedForward: 64, untiedOutput: true } as const;
+    const fine = await writeBaseModel(root, { name: 'fine of blocks', config: sizes });
+    const coarse = `${root}/coarse.gguf`;
+    await nodeFiles.write(coarse, await ggufInBlocks(fine));
+    const { tensors } = await openStoredModel(nodeFiles, coarse);
+    const named: NamedTensor[] = [];
+    for (const tensor of tensors.values()) named.push({ ...tensor, data: await readTensor(tensor) });
+    await nodeFiles.write(`${fine}/model.safetensors`, safetensorsBytes(named, { format: 'pt' }));
+    return { coarse, fine };
+  }
 
   /** The same numbers in two directories. */
   async function directories() {
@@ -99,61 +137,67 @@ describe('a base whose matrices are stored in bfloat16', () => {
     return { coarse, fine };
   }
 
-  it('gives every result the bits that float32 gives: frozen, adapted, trained, sampled, merged, identified', async () => {
-    const { coarse, fine } = await directories();
-    const backend = await startEmbedded({ threads: 2, files: nodeFiles });
-    const both = {
-      coarse: { type: 'directory', directory: coarse },
-      fine: { type: 'directory', directory: fine },
-    } as const;
-    const frozen = async (kind: Kind) => backend.open(both[kind], 'frozen', `frozen ${kind}`);
-    const policy = async (kind: Kind) =>
-      backend.open({ type: 'adapter', base: both[kind], adapter, seed: 5 }, 'policy', `adapted ${kind}`);
-    const models = {
-      frozen: { coarse: await frozen('coarse'), fine: await frozen('fine') },
-      adapted: { coarse: await policy('coarse'), fine: await policy('fine') },
-    };
-    const equal = async <Model>({ coarse, fine }: Record<Kind, Model>, work: (model: Model) => Promise<unknown>) =>
-      expect(await work(coarse)).toEqual(await work(fine));
-    const sample = sampleOf([...tokens], [1, 1, 1, 1, 1, 1]);
-    const play = async (model: ModelHandle) => {
-      await model.publish();
-      const sampling = { temperature: 1, topK: 0, topP: 1, maxTokens: 9, stopTokens: [] };
-      return model.generate({ prompt: [1, 2, 3], ...sampling, key: randomKey('base') });
-    };
-    for (const pair of [models.frozen, models.adapted]) {
-      await equal<EmbeddedFrozen>(pair, (model) => model.logits(tokens));
-      await equal<EmbeddedFrozen>(pair, (model) => model.logprobs([sample]));
-      await equal<EmbeddedFrozen>(pair, play);
-    }
-    for (let step = 0; step < 2; step++) {
-      const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
-      await equal(models.adapted, (model) => model.forwardBackward([sample], options));
-      await equal(models.adapted, (model) => model.optimStep({ optimizer, clipNorm: 1 }));
-      await equal(models.adapted, (model) => model.logits(tokens));
-      await equal(models.adapted, play);
-    }
-    const saved = (name: string) => `${root}/saved ${name}`;
-    const merged = async (model: EmbeddedFrozen) => {
-      await nodeFiles.makeDirectory(saved(model.name));
-      await model.saveMerged(saved(model.name));
-      return readFile(`${saved(model.name)}/model.safetensors`);
-    };
-    await equal(models.frozen, merged);
-    expect(await readFile(`${saved('frozen coarse')}/model.safetensors`)).toEqual(
-      await readFile(`${fine}/model.safetensors`),
-    );
-    await equal(models.adapted, merged);
+  it.each([
+    ['bfloat16', directories],
+    ['blocks', blockFile],
+  ])(
+    'gives every result the bits that float32 gives: frozen, adapted, trained, sampled, merged, identified: %s',
+    async (kind, write) => {
+      const { coarse, fine } = await write();
+      const backend = await startEmbedded({ threads: 2, files: nodeFiles });
+      const both = {
+        coarse: { type: 'directory', directory: coarse },
+        fine: { type: 'directory', directory: fine },
+      } as const;
+      const frozen = async (kind: Kind) => backend.open(both[kind], 'frozen', `frozen ${kind}`);
+      const policy = async (kind: Kind) =>
+        backend.open({ type: 'adapter', base: both[kind], adapter, seed: 5 }, 'policy', `adapted ${kind}`);
+      const models = {
+        frozen: { coarse: await frozen('coarse'), fine: await frozen('fine') },
+        adapted: { coarse: await policy('coarse'), fine: await policy('fine') },
+      };
+      const equal = async <Model>({ coarse, fine }: Record<Kind, Model>, work: (model: Model) => Promise<unknown>) =>
+        expect(await work(coarse)).toEqual(await work(fine));
+      const sample = sampleOf([...tokens], [1, 1, 1, 1, 1, 1]);
+      const play = async (model: ModelHandle) => {
+        await model.publish();
+        const sampling = { temperature: 1, topK: 0, topP: 1, maxTokens: 9, stopTokens: [] };
+        return model.generate({ prompt: [1, 2, 3], ...sampling, key: randomKey('base') });
+      };
+      for (const pair of [models.frozen, models.adapted]) {
+        await equal<EmbeddedFrozen>(pair, (model) => model.logits(tokens));
+        await equal<EmbeddedFrozen>(pair, (model) => model.logprobs([sample]));
+        await equal<EmbeddedFrozen>(pair, play);
+      }
+      for (let step = 0; step < 2; step++) {
+        const options = { loss: { type: 'demonstrations' }, normalizer: 1 } as const;
+        await equal(models.adapted, (model) => model.forwardBackward([sample], options));
+        await equal(models.adapted, (model) => model.optimStep({ optimizer, clipNorm: 1 }));
+        await equal(models.adapted, (model) => model.logits(tokens));
+        await equal(models.adapted, play);
+      }
+      const saved = (name: string) => `${root}/saved ${kind} ${name}`;
+      const merged = async (model: EmbeddedFrozen) => {
+        await nodeFiles.makeDirectory(saved(model.name));
+        await model.saveMerged(saved(model.name));
+        return readFile(`${saved(model.name)}/model.safetensors`);
+      };
+      await equal(models.frozen, merged);
+      expect(await readFile(`${saved('frozen coarse')}/model.safetensors`)).toEqual(
+        await readFile(`${fine}/model.safetensors`),
+      );
+      await equal(models.adapted, merged);
 
-    // An adapter of the one is known to fit the other.
-    const directory = `${root}/saved adapter`;
-    await nodeFiles.makeDirectory(directory);
-    await models.adapted.fine.save(directory);
-    const again = await backend.open({ type: 'saved-adapter', base: both.coarse, directory }, 'policy', 'again');
-    expect(again.warnings).toEqual([]);
-    expect(await again.logits(tokens)).toEqual(await models.adapted.fine.logits(tokens));
-    await backend.dispose();
-  });
+      // An adapter of the one is known to fit the other.
+      const directory = saved('adapter');
+      await nodeFiles.makeDirectory(directory);
+      await models.adapted.fine.save(directory);
+      const again = await backend.open({ type: 'saved-adapter', base: both.coarse, directory }, 'policy', 'again');
+      expect(again.warnings).toEqual([]);
+      expect(await again.logits(tokens)).toEqual(await models.adapted.fine.logits(tokens));
+      await backend.dispose();
+    },
+  );
 
   it('is what a policy of another engine is not like', { tags: 'verify' }, async () => {
     const { coarse } = await directories();

@@ -1,13 +1,14 @@
 import { BackendError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import { type AdapterSettings, PRECISIONS, type Precision } from '../contract/architecture.js';
+import { type AdapterSettings, type DecoderConfig, PRECISIONS, type Precision } from '../contract/architecture.js';
 import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import type { Handles, Role } from '../contract/handles.js';
 import type { BaseSpec, OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
 import { lossTypes } from '../loss/loss-spec.js';
+import type { BaseKind } from '../model/decoder/weights/decoder-tensors.js';
+import { blockFormats } from '../model/formats/decoder-layout.js';
 import { optimizerTypes } from '../model/optimizers/index.js';
-import type { MatrixKind } from '../tensor/kernel-arguments.js';
 import type { DeviceCounts } from '../tensor/webgpu/device-counts.js';
 import { saysIdentity } from './base-identity.js';
 import { EmbeddedCritic } from './embedded-critic.js';
@@ -232,8 +233,8 @@ export class EmbeddedBackend implements Backend {
     const { directory, chatTemplate } = spec;
     const { config, tokenizer, state } =
       stored ?? (await openPolicy(files, directory, { optimizer: false, chatTemplate }));
-    await thread.call('createBase', id, config, matrixKind(state));
-    await fillState(this.#services, { kind: 'base', id }, state);
+    const inBlocks = await thread.call('createBase', id, config, baseKind(state, config));
+    await fillState(this.#services, { kind: 'base', id }, state, { inBlocks });
     return { id, config, tokenizer, directory, hash };
   }
 }
@@ -245,9 +246,12 @@ interface EmbeddedHandles extends Handles {
 }
 
 /**
- * The number type of a base's matrices. Matrices stored in bfloat16 stay in bfloat16, since a base is not trained:
- * float32 would have the same values and take twice the memory.
+ * The number type of a base's matrices. Matrices stored in bfloat16 or in blocks stay so, since a base is not trained:
+ * float32 would have the same values and take two to seven times the memory.
  */
-function matrixKind({ tensors }: StoredState): MatrixKind {
+function baseKind({ tensors }: StoredState, config: DecoderConfig): BaseKind {
+  const formats = new Map(tensors.map(({ name, blocks }) => [name, blocks?.format]));
+  const inBlocks = blockFormats(config, (name) => formats.get(name));
+  if (inBlocks !== undefined) return inBlocks;
   return tensors.every(({ shape, dtype }) => shape.length < 2 || dtype === 'BF16') ? 'bfloat16' : 'float32';
 }

@@ -21,8 +21,8 @@ export const embedded: BackendDeclaration<typeof embeddedSchema> = {
   },
   plan: {
     async readModel(files, directory, chatTemplate) {
-      const { config, dtype } = await describeModel(files, directory);
-      const kept = dtype === 'bfloat16' ? dtype : 'float32';
+      const { config, dtype, blocks } = await describeModel(files, directory);
+      const kept = blocks ?? (dtype === 'bfloat16' ? dtype : 'float32');
       const tokenizer = await readTokenizer(files, directory, chatTemplate);
       return { tokenizer, context: config.context, config, kept };
     },

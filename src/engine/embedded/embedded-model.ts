@@ -7,9 +7,8 @@ import type { AdapterSettings, DecoderConfig, Precision } from '../contract/arch
 import type { StateOptions } from '../contract/handles.js';
 import { saysIdentity, writeIdentity } from './base-identity.js';
 import type { GenerationQueue } from './generation-queue.js';
-import type { PolicyState } from './policy-state.js';
 import { openAdapter, openPolicy, writeAdapter, writePolicy } from './state-files.js';
-import type { StoredState } from './stored-state.js';
+import type { PolicyState, StoredState } from './stored-state.js';
 import type { EngineThread } from './thread/engine-thread.js';
 import type { StateOwner } from './thread/incoming-states.js';
 
@@ -45,11 +44,15 @@ export interface EmbeddedModel {
   readonly adapted: { readonly base: Base; readonly settings: AdapterSettings } | undefined;
 }
 
-/** Loads a state from files into the engine, piece by piece. It reads the next piece while the engine copies one. */
+/**
+ * Loads a state from files into the engine, piece by piece. It reads the next piece while the engine copies one.
+ * `inBlocks`: matrices come in the blocks of their file.
+ */
 export async function fillState(
   { thread }: EngineServices,
   owner: StateOwner,
   { tensors, optimizer }: StoredState,
+  { inBlocks = false }: { readonly inBlocks?: boolean } = {},
 ): Promise<void> {
   const buffers = optimizer?.buffers ?? [];
   const state = optimizer && { ...optimizer, buffers: buffers.map(({ name }) => name) };
@@ -58,7 +61,7 @@ export async function fillState(
   try {
     let last: Promise<void> = Promise.resolve();
     for (const tensor of [...tensors, ...buffers]) {
-      for await (const piece of tensor.pieces()) {
+      for await (const piece of (inBlocks ? tensor.blocks : undefined)?.pieces() ?? tensor.pieces()) {
         await last;
         last = thread.callWith([piece.bytes.buffer], 'fillState', owner, piece);
         last.catch(() => {}); // `await last` throws the error; it is never reached if reading fails first

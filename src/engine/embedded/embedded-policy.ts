@@ -5,7 +5,7 @@ import type { ForwardBackwardResult, ModelHandle, PolicyHandle, StateOptions } f
 import type { OptimStepResult, OptimStepSettings } from '../contract/optimizer-settings.js';
 import type { GenerateRequest, Generation, OnTokens } from '../contract/sampling.js';
 import type { LossSpec } from '../loss/loss-spec.js';
-import type { ForwardBackwardOptions } from '../loss/objective/objective-options.js';
+import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
 import { type EmbeddedModel, type EngineServices, fillState, openState, writeState } from './embedded-model.js';
 import { writePolicy } from './state-files.js';
 import { lossForThread } from './thread/loss-modules.js';

@@ -5,7 +5,7 @@ import type { SamplerResult } from '../model/decoder/sampling/decoder-sampler.js
 import type { NumberedRequest } from './thread/engine-protocol.js';
 import type { EngineThread } from './thread/engine-thread.js';
 
-interface Waiting {
+interface WaitingGeneration {
   readonly resolve: (generation: Generation) => void;
   readonly reject: (error: unknown) => void;
   readonly stopListening: () => void;
@@ -17,7 +17,7 @@ interface Waiting {
 /** Requests for samples: sends them to the engine's thread and keeps them until their answers come. */
 export class GenerationQueue {
   readonly #thread: EngineThread;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, WaitingGeneration>();
   /** Requests and cancellations of this event-loop turn, sent together. */
   #requests: NumberedRequest[] = [];
   #cancelled: number[] = [];
@@ -54,7 +54,7 @@ export class GenerationQueue {
     });
   }
 
-  #take(id: number): Waiting | undefined {
+  #take(id: number): WaitingGeneration | undefined {
     const waiting = this.#waiting.get(id);
     if (waiting === undefined) return undefined;
     this.#waiting.delete(id);

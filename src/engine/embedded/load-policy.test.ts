@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { golden, goldenModels, goldenPath } from '../../../test/goldens.js';
-import { bfloat16Header } from '../../../test/support/bfloat16-checkpoint.js';
+import { goldenModelNumbers, goldenModels, packedModels, writeGoldenModel } from '../../../test/goldens.js';
+import { bfloat16Header } from '../../../test/support/coarse-checkpoints.js';
 import { ArgumentError, BackendError, CheckpointError } from '../../base/core/errors.js';
 import { user } from '../../base/core/message.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
@@ -169,16 +169,16 @@ describe('loadTokenizer', () => {
 });
 
 describe('checkpoints of Hugging Face', () => {
-  it.each(goldenModels)('%s continues as there, also when saved', async (name) => {
-    const policy = await loadPolicy(goldenPath(`models/${name}`));
-    const { greedy, continuation } = golden<{
+  it.each([...goldenModels, ...packedModels])('%s continues as there, also when saved', async (name) => {
+    const policy = await loadPolicy(writeGoldenModel(join(directory, 'goldens', name), name));
+    const { greedy, continuation } = goldenModelNumbers<{
       readonly greedy: { readonly prompt: number[]; readonly generated: number[] };
       readonly continuation: {
         readonly prompt: number[];
         readonly continuation: number[];
         readonly logprobs: number[];
       };
-    }>(`models/${name}/golden_model.json`);
+    }>(name);
     const options = { prompt: greedy.prompt, maxTokens: greedy.generated.length, temperature: 0, seed: 0 };
     const { tokens, finishReason } = await policy.generate({ ...options, ignoreEos: true });
     expect(tokens).toEqual(greedy.generated);

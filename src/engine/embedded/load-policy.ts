@@ -24,14 +24,15 @@ export interface LoadPolicyOptions {
 
 /**
  * Loads a model with its tokenizer. It can be:
- * - a directory in the Hugging Face layout: Llama, Qwen2 or Qwen3, in float32, bfloat16 or float16, in one safetensors
- *   file or several
+ * - a directory in the Hugging Face layout: Llama, Mistral without windows, Qwen2, Qwen3 or SmolLM3, in float32,
+ *   bfloat16 or float16, in one safetensors file or several
  * - a GGUF file of these families, or the name of a model that Ollama or LM Studio has on disk
  * - an adapter in PEFT's format, on the model that it names or on `base`
  * - a policy of a checkpoint of drmas
  *
- * The engine computes in float32. If all matrices are stored in bfloat16, they stay in bfloat16, which changes no
- * result. `model` is a directory, or `org/name[@revision]` on a hub. Files that the cache lacks are downloaded.
+ * The engine computes in float32. If all matrices are stored in bfloat16, or in Q8_0, Q4_0 or Q4_1, they stay so, which
+ * changes no result. `model` is a directory, or `org/name[@revision]` on a hub. Files that the cache lacks are
+ * downloaded.
  * @throws CheckpointError naming file, tensor and expectation; HubError when it cannot be downloaded; TokenizerError
  *   when the tokenizer cannot be used
  *

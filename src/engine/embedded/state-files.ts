@@ -22,8 +22,7 @@ import { holdsModel, openStoredModel } from '../model/formats/stored-model.js';
 import { writeTemplate } from '../model/formats/tokenizer-files.js';
 import { isThere } from '../model/formats/validated-json.js';
 import { optimizerNamed, optimizerTypes } from '../model/optimizers/index.js';
-import type { CriticState, PolicyState } from './policy-state.js';
-import type { StoredState } from './stored-state.js';
+import type { CriticState, PolicyState, StoredState } from './stored-state.js';
 
 const OPTIMIZER = 'optimizer.safetensors';
 const VALUE_HEAD = 'value_head.safetensors';

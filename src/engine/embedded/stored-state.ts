@@ -1,6 +1,19 @@
 import type { OptimizerState } from '../model/decoder/flat-optimizer.js';
 import type { StoredTensor } from '../model/formats/safetensors.js';
 
+/** All numbers that training a policy changes, for checkpoints: flat copies, in the engine's order. */
+export interface PolicyState {
+  readonly weights: Float32Array;
+  readonly optimizer?: OptimizerState & OptimizerHeader;
+}
+
+/** All numbers that training a critic changes. */
+export interface CriticState {
+  /** Its version has no meaning, since a critic is never sampled. */
+  readonly trunk: PolicyState;
+  readonly head: { readonly weights: Float32Array; readonly optimizer: OptimizerState };
+}
+
 /** An optimiser's state without its buffers. */
 export interface OptimizerHeader extends Pick<OptimizerState, 'type' | 'step'> {
   /** The version under which the weights were published, so that a resumed run continues to count. */

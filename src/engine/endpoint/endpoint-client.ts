@@ -1,15 +1,15 @@
 /** The client of a frozen agent's model on a server with OpenAI's chat completions. It uses OpenAI's own library. */
+
 import { APIError, OpenAI } from 'openai';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { AnswerError, EndpointError, issuesText, reasonOf } from '../../base/errors.js';
 import { excerpt, Secret, waitMs } from '../../base/host.js';
+import type { Message } from '../../base/nouns.js';
 import { webRequest } from '../../base/platform.js';
-import { temperatureOf } from '../backends/remote-generation.js';
+import { temperatureOf } from '../backends/agent-reply.js';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
 import type { EndpointSpec } from './endpoint-spec.js';
-import { boundedRetryAfter } from './retry-after.js';
-import { toolFields, wireMessage } from './wire-messages.js';
 
 /** After this many failed requests in a row, each with its retries, the server counts as gone. */
 const MOST_FAILURES = 32;
@@ -127,5 +127,53 @@ function utterance(answer: unknown): Utterance {
     finishReason: choice?.finish_reason === 'length' ? 'length' : 'stop',
     ...(promptTokens === undefined ? {} : { promptTokens }),
     ...(responseTokens === undefined ? {} : { responseTokens }),
+  };
+}
+
+/** How long a server asks its clients to wait before they repeat a request. */
+
+/** The longest wait before a retry. A server that asks for a longer one is asked again after this time. */
+export const LONGEST_RETRY_AFTER_MS = 120_000;
+
+/**
+ * The headers with a `Retry-After` between 0 and the longest wait, in milliseconds; without it if it is no time.
+ * @param now The time in milliseconds since 1970, for a server that answers with a date
+ */
+export function boundedRetryAfter(headers: Headers, now: number): Headers {
+  const bounded = new Headers(headers);
+  const wait = askedWait(headers, now);
+  bounded.delete('retry-after');
+  bounded.delete('retry-after-ms');
+  if (!Number.isNaN(wait)) bounded.set('retry-after-ms', `${Math.min(Math.max(1, wait), LONGEST_RETRY_AFTER_MS)}`);
+  return bounded;
+}
+
+/** NaN if the server asks for no wait, or for one that cannot be read. */
+function askedWait(headers: Headers, now: number): number {
+  const ms = Number.parseFloat(headers.get('retry-after-ms') ?? '');
+  if (!Number.isNaN(ms)) return ms;
+  const text = headers.get('retry-after') ?? '';
+  const seconds = Number.parseFloat(text);
+  return Number.isNaN(seconds) ? Date.parse(text) - now : seconds * 1000;
+}
+
+// Messages and tools in the form of OpenAI's chat completions.
+
+type WireMessage = OpenAI.ChatCompletionMessageParam;
+
+function wireMessage({ role, content, toolCalls = [], toolCallId = '' }: Message): WireMessage {
+  if (role === 'tool') return { role, content, tool_call_id: toolCallId };
+  if (role !== 'assistant' || toolCalls.length === 0) return { role, content };
+  const calls = toolCalls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call }));
+  return { role, content: content === '' ? null : content, tool_calls: calls };
+}
+
+/** The fields of a request that offer tools; none without tools. */
+function toolFields({ tools = [], toolChoice }: Pick<TextRequest, 'tools' | 'toolChoice'>) {
+  if (tools.length === 0) return {};
+  const choice = typeof toolChoice === 'object' ? { type: 'function', function: toolChoice } : toolChoice;
+  return {
+    tools: tools.map((tool) => ({ type: 'function', function: tool })),
+    ...(choice === undefined ? {} : { tool_choice: choice }),
   };
 }

@@ -31,6 +31,13 @@ export const endpointSchema = z.strictObject({
     .min(1)
     .default(8)
     .describe('The most requests at the same time, for all agents with this endpoint together. Further ones wait.'),
+  price: z
+    .strictObject({
+      read: z.number().min(0).default(0).describe('The price of a million tokens of prompts.'),
+      write: z.number().min(0).default(0).describe('The price of a million tokens of responses.'),
+    })
+    .optional()
+    .describe('The price of a million tokens, in your currency. With a price, evaluations and steps report the cost.'),
   body: z
     .record(z.string(), z.json())
     .refine((body) => FIXED.every((key) => !(key in body)), `cannot set ${FIXED.join(', ')}`)

@@ -2,18 +2,19 @@
  * Downloads one file of a model into the cache. An interrupted download is resumed, the file is checked against its
  * hash, and one process at a time downloads it.
  */
+
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pRetry from 'p-retry';
 import { HubError, messageOf } from '../../base/errors.js';
 import type { HubClient, RemoteFile } from './hub-client.js';
-import { withLock } from './lock.js';
 import type { ModelCache } from './model-cache.js';
-import { patiently } from './patience.js';
 
-export interface BlobDownloadOptions {
+interface BlobDownloadOptions {
   readonly signal: AbortSignal;
   /** Wait before the first repetition of a request that failed; it doubles with each further one. */
   readonly retryDelayMs: number;
@@ -94,7 +95,7 @@ async function fetchRest(
 }
 
 /** A file's hash: SHA-256, or git's hash, which is SHA-1 of size and contents. */
-async function hashOf(path: string, { bytes, hash }: RemoteFile): Promise<string> {
+export async function hashOf(path: string, { bytes, hash }: Pick<RemoteFile, 'bytes' | 'hash'>): Promise<string> {
   const state = hash.length === 64 ? createHash('sha256') : createHash('sha1').update(`blob ${bytes}\0`);
   for await (const chunk of createReadStream(path)) state.update(chunk);
   return state.digest('hex');
@@ -104,4 +105,83 @@ async function hashOf(path: string, { bytes, hash }: RemoteFile): Promise<string
 export function diskError(error: unknown, directory: string): unknown {
   if (!(error instanceof Error && 'syscall' in error)) return error;
   return new HubError('disk', `the cache of models in ${directory} cannot be written: ${messageOf(error)}`);
+}
+
+// A lock file: one process does some work, the others wait for it.
+
+interface LockOptions {
+  readonly signal: AbortSignal;
+  /** Called once if another process holds the lock. */
+  readonly onWait: () => void;
+  /** The interval at which the holder touches the lock and the others check it. */
+  readonly beatMs?: number;
+}
+
+/** If a lock was not touched for this many intervals, its process has died. */
+const DEAD_AFTER = 20;
+
+/**
+ * Runs `work` while holding the file `path`. It takes over the lock of a process that died: such a lock no longer
+ * changes. Clocks of other machines are not compared. During a take-over two processes may hold the lock for a moment,
+ * so `work` must check its result.
+ */
+export async function withLock<T>(path: string, options: LockOptions, work: () => Promise<T>): Promise<T> {
+  const { signal, beatMs = 500 } = options;
+  await mkdir(dirname(path), { recursive: true });
+  await take(path, { ...options, beatMs });
+  const beat = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => {}), beatMs);
+  try {
+    signal.throwIfAborted();
+    return await work();
+  } finally {
+    clearInterval(beat);
+    await rm(path, { force: true });
+  }
+}
+
+async function take(path: string, { signal, onWait, beatMs }: Required<LockOptions>): Promise<void> {
+  let seen: number | undefined;
+  let quiet = 0;
+  for (let waited = 0; !(await create(path)); waited++) {
+    if (waited === 0) onWait();
+    const touched = await stat(path).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => undefined,
+    );
+    quiet = touched === seen ? quiet + 1 : 0;
+    seen = touched;
+    if (quiet >= DEAD_AFTER) await rm(path, { force: true });
+    else await sleep(beatMs, undefined, { signal });
+  }
+}
+
+async function create(path: string): Promise<boolean> {
+  try {
+    await (await open(path, 'wx')).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+interface Patience {
+  readonly retries: number;
+  /** Wait before the first repetition; it doubles with each further one. */
+  readonly retryDelayMs: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Repeats work that failed, if another attempt may succeed.
+ * @throws the last failure, or the signal's reason
+ */
+export function patiently<T>(ask: () => Promise<T>, { retries, retryDelayMs, signal }: Patience): Promise<T> {
+  const another = new Set<HubError['reason']>(['unreachable', 'damaged']);
+  return pRetry(ask, {
+    retries,
+    minTimeout: retryDelayMs,
+    signal,
+    shouldRetry: ({ error }) => error instanceof HubError && another.has(error.reason),
+  });
 }

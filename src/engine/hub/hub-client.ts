@@ -1,5 +1,5 @@
 /** Requests to a hub: a revision's commit, its files, and their bytes. */
-import { downloadFile, type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
+import { datasetInfo, downloadFile, type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
 import { HubError, messageOf } from '../../base/errors.js';
 import { Secret } from '../../base/host.js';
 import { bytesOf } from '../../base/platform.js';
@@ -13,7 +13,7 @@ const MOST_FILES = 100_000;
 
 const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
-/** A file at the top of a model's repository. */
+/** A file of a repository: at the top of a model's, in any folder of a data set's. */
 export interface RemoteFile {
   readonly name: string;
   readonly bytes: number;
@@ -40,7 +40,8 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
   if (!/^https?:\/\//.test(hubUrl) || !URL.canParse(hubUrl))
     throw new HubError('unreachable', `HF_ENDPOINT: expected the address of a hub, found "${hubUrl}"`);
   const { name, revision } = id;
-  const repo = { type: 'model', name } as const;
+  const { type = 'model' } = id;
+  const repo = { type, name } as const;
 
   const ask: typeof fetch = async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
@@ -74,16 +75,18 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
 
   return {
     async commit() {
-      const { sha } = await understood(
-        modelInfo({ name, revision, additionalFields: ['sha'], hubUrl, fetch: askBriefly }),
+      const request = { name, revision, additionalFields: ['sha' as const], hubUrl, fetch: askBriefly };
+      const { sha } = await understood<{ readonly sha?: unknown }>(
+        type === 'dataset' ? datasetInfo(request) : modelInfo(request),
       );
       if (typeof sha === 'string' && COMMIT.test(sha)) return sha;
       throw new HubError('unreachable', `${hubUrl} does not say which commit ${formatModelId(id)} is`);
     },
 
     async files(commit) {
-      const listing = listFiles({ repo, revision: commit, hubUrl, fetch: askBriefly });
-      return understood(topFiles(listing));
+      const recursive = type === 'dataset';
+      const listing = listFiles({ repo, revision: commit, recursive, hubUrl, fetch: askBriefly });
+      return understood(listedFiles(listing));
     },
 
     async *read(commit, file, offset) {
@@ -110,7 +113,7 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
   };
 }
 
-async function topFiles(listing: AsyncIterable<ListFileEntry>): Promise<RemoteFile[]> {
+async function listedFiles(listing: AsyncIterable<ListFileEntry>): Promise<RemoteFile[]> {
   const files: RemoteFile[] = [];
   for await (const entry of listing) {
     if (files.length === MOST_FILES) throw new HubError('unreachable', `the hub lists more than ${MOST_FILES} files`);
@@ -120,11 +123,17 @@ async function topFiles(listing: AsyncIterable<ListFileEntry>): Promise<RemoteFi
 }
 
 function remoteFile({ path, size, oid, lfs }: ListFileEntry): RemoteFile {
+  if (!isInside(path))
+    throw new HubError('unreachable', `the hub's list of files has the path ${JSON.stringify(path)}`);
   const hash = lfs?.oid ?? oid;
   if (hash === undefined || !/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(hash))
     throw new HubError('unreachable', `the hub's list of files gives no hash for ${path}`);
   return { name: path, bytes: lfs?.size ?? size, hash };
 }
+
+/** Whether a path of a list stays inside a directory that it is appended to. */
+const isInside = (path: string): boolean =>
+  !/[\\\0]|^[A-Za-z]:/.test(path) && path.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
 
 function unreachable(hubUrl: string, error: unknown): HubError {
   // The message of fetch is "fetch failed"; the reason is its cause.
@@ -139,15 +148,20 @@ function refused(id: ModelId, hubUrl: string, { status, headers }: Response, tok
   if (status === 404 && code === 'RevisionNotFound')
     return new HubError('missing', `${id.name} has no revision "${id.revision}" on ${hubUrl}`);
   if (status === 404)
-    return new HubError('missing', `${shown} is neither a directory here nor a model on ${hubUrl} (404)`);
+    return new HubError(
+      'missing',
+      id.type === 'dataset'
+        ? `there is no data set ${shown} on ${hubUrl} (404)`
+        : `${shown} is neither a directory here nor a model on ${hubUrl} (404)`,
+    );
   if (status === 401 || status === 403) {
     const advice =
       token.reveal() !== ''
-        ? 'HF_TOKEN was sent: its owner must be allowed to read the model'
+        ? 'HF_TOKEN was sent: its owner must be allowed to read it'
         : 'set HF_TOKEN to a token of somebody who may read it';
     const why =
       code === 'GatedRepo'
-        ? `is gated: accept its terms on ${hubUrl}/${id.name}`
+        ? `is gated: accept its terms on ${hubUrl}/${id.type === 'dataset' ? 'datasets/' : ''}${id.name}`
         : 'does not exist, is private, or needs a token';
     return new HubError('denied', `${shown} ${why}; ${advice} (${status}${reason && `: ${reason}`})`);
   }

@@ -1,13 +1,14 @@
 /**
- * The cache of downloaded models, laid out as `huggingface_hub` does, so that every library on the machine shares it:
- * `models--org--name/` holds `blobs/<hash>` (the files), `snapshots/<commit>/<file>` (links to them) and
- * `refs/<revision>` (the commit of a branch or tag at the last request).
+ * The cache of downloaded models and data sets, laid out as `huggingface_hub` does, so that every library on the
+ * machine shares it: `models--org--name/` or `datasets--org--name/` holds `blobs/<hash>` (the files),
+ * `snapshots/<commit>/<file>` (links to them) and `refs/<revision>` (the commit of a branch or tag at the last
+ * request).
  */
 import { randomUUID } from 'node:crypto';
 import * as files from 'node:fs/promises';
 import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { codeOf } from '../../base/platform.js';
 import type { ModelId } from './model-id.js';
 
@@ -33,9 +34,9 @@ export class ModelCache {
   readonly #names: Pick<typeof files, 'symlink' | 'link'>;
 
   /** @param names The calls that make links. Default: the system's. */
-  constructor(root: string, { name }: ModelId, names: Pick<typeof files, 'symlink' | 'link'> = files) {
+  constructor(root: string, { name, type }: ModelId, names: Pick<typeof files, 'symlink' | 'link'> = files) {
     this.#names = names;
-    this.directory = join(root, `models--${name.replace('/', '--')}`);
+    this.directory = join(root, `${type ?? 'model'}s--${name.replace('/', '--')}`);
   }
 
   blob(hash: string): string {
@@ -75,12 +76,27 @@ export class ModelCache {
     });
   }
 
-  /** The files of a snapshot whose blobs exist. */
+  /** The files of a snapshot whose blobs exist, by their paths in the repository. */
   async files(commit: string): Promise<ReadonlySet<string>> {
-    const names = await readdir(this.snapshot(commit)).catch(() => []);
+    const names = await readdir(this.snapshot(commit), { recursive: true }).catch(() => []);
     const present = new Set<string>();
-    for (const name of names) if (await exists(join(this.snapshot(commit), name))) present.add(name);
+    for (const name of names)
+      if (await isFile(join(this.snapshot(commit), name))) present.add(name.split(sep).join('/'));
     return present;
+  }
+
+  /** The list of a commit's files that `rememberListing` kept, as text. Undefined if there is none. */
+  listing(commit: string): Promise<string | undefined> {
+    return readFile(this.#listing(commit), 'utf8').catch(() => undefined);
+  }
+
+  /** Keeps the list of a commit's files, so that no request is needed the next time. */
+  async rememberListing(commit: string, text: string): Promise<void> {
+    await replace(this.#listing(commit), (temporary) => writeFile(temporary, text));
+  }
+
+  #listing(commit: string): string {
+    return join(this.directory, '.drmas', `${commit}.json`);
   }
 
   holdsBlob(hash: string): Promise<boolean> {
@@ -92,6 +108,13 @@ export class ModelCache {
 const exists = (path: string) =>
   stat(path).then(
     () => true,
+    () => false,
+  );
+
+/** As `exists`; false for a directory. */
+const isFile = (path: string) =>
+  stat(path).then(
+    (entry) => entry.isFile(),
     () => false,
   );
 

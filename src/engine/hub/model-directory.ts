@@ -1,38 +1,73 @@
 /** The place of a model: a local directory or GGUF file of the user, or the model's directory in the cache of
  * downloads. */
+
 import { readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CheckpointError, HubError } from '../../base/errors.js';
 import { byteText } from '../../base/host.js';
 import { nodeFiles } from '../../base/platform.js';
 import { isGguf } from '../model/formats/gguf/gguf-checkpoint.js';
-import { diskError, downloadBlob, partialBytes } from './blob-download.js';
-import { progressOf } from './download-progress.js';
+import { diskError, downloadBlob, partialBytes, patiently } from './blob-download.js';
 import { type HubClient, hubClient, type RemoteFile } from './hub-client.js';
 import { cacheRoot, expandHome, ModelCache } from './model-cache.js';
 import { INDEX, lacking, type NeededFiles, smallFiles, weightFiles } from './model-files.js';
 import { formatModelId, looksLikePath, type ModelId, parseModelId } from './model-id.js';
 import { isDigest, modelOnDisk } from './models-on-disk.js';
-import { patiently } from './patience.js';
 
-export interface ModelDirectoryOptions {
-  /**
-   * The files to download. Default `all`; `tokenizer` leaves the weights out, for a model that a server computes.
-   */
-  readonly files?: NeededFiles;
+const BETWEEN_MESSAGES_MS = 5000;
+
+/** Reports a download when it begins, and its progress every few seconds. */
+export function progressOf(
+  model: string,
+  files: readonly RemoteFile[],
+  tell: (message: string) => void,
+): (file: RemoteFile, bytes: number) => void {
+  const all = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (files.length > 0) tell(`Downloading ${model}: ${files.map(({ name }) => name).join(', ')} (${byteText(all)})`);
+  const here = new Map<RemoteFile, number>();
+  let lastMessage = performance.now();
+  return (file, bytes) => {
+    here.set(file, bytes);
+    if (performance.now() - lastMessage < BETWEEN_MESSAGES_MS) return;
+    lastMessage = performance.now();
+    const sum = [...here.values()].reduce((a, b) => a + b, 0);
+    tell(`Downloading ${model}: ${byteText(sum)} of ${byteText(all)} (${file.name})`);
+  };
+}
+
+export interface DownloadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Receives the name of a download and its progress. */
   readonly onProgress?: ((message: string) => void) | undefined;
   /** HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HUB_CACHE and HF_HOME are read from it; by default the process's. */
-  readonly environment?: NodeJS.ProcessEnv;
+  readonly environment?: NodeJS.ProcessEnv | undefined;
   /** Wait before the first repetition of a request that failed. */
-  readonly retryDelayMs?: number;
+  readonly retryDelayMs?: number | undefined;
 }
 
-type Context = Required<ModelDirectoryOptions> & {
+export interface ModelDirectoryOptions extends DownloadOptions {
+  /**
+   * The files to download. Default `all`; `tokenizer` leaves the weights out, for a model that a server computes.
+   */
+  readonly files?: NeededFiles;
+}
+
+export interface DownloadContext {
   readonly signal: AbortSignal;
-  readonly onProgress: (m: string) => void;
-};
+  readonly onProgress: (message: string) => void;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly retryDelayMs: number;
+}
+
+/** The context with its defaults. */
+export const downloadContext = ({
+  signal = new AbortController().signal,
+  onProgress = () => {},
+  environment = process.env,
+  retryDelayMs = 1000,
+}: DownloadOptions): DownloadContext => ({ signal, onProgress, environment, retryDelayMs });
+
+type Context = DownloadContext & { readonly files: NeededFiles };
 
 /**
  * The directory or GGUF file of a model that is named by a path, by the name that Ollama or LM Studio has for it, or as
@@ -77,13 +112,7 @@ export async function findModel(
       `${model}: expected a directory with config.json or a GGUF file, found none; nor is it a model that Ollama or LM Studio has (drmas doctor lists them), nor a name on a hub, org/name[@revision]`,
     );
   const id = { ...named, revision: commit ?? named.revision };
-  const context: Context = {
-    files: options.files ?? 'all',
-    signal: options.signal ?? new AbortController().signal,
-    onProgress: options.onProgress ?? (() => {}),
-    environment: options.environment ?? process.env,
-    retryDelayMs: options.retryDelayMs ?? 1000,
-  };
+  const context: Context = { files: options.files ?? 'all', ...downloadContext(options) };
   const cache = new ModelCache(cacheRoot(context.environment), id);
   try {
     const directory = await fromHub(cache, id, context);
@@ -94,7 +123,7 @@ export async function findModel(
   }
 }
 
-/** What a run has in place of a checkpoint that is gone; undefined if the path is not below a run's checkpoints. */
+/** The checkpoints that a run has in place of one that is gone; undefined if the path is not one of a run's. */
 async function checkpointsBeside(path: string): Promise<string | undefined> {
   const [, root] = /^(.*[/\\]checkpoints)[/\\]step-\d+(?:[/\\]|$)/.exec(path) ?? [];
   if (root === undefined || !(await isDirectory(root))) return undefined;
@@ -131,7 +160,7 @@ const isDirectory = (path: string) =>
 
 async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promise<string> {
   const { environment, files, signal, onProgress } = context;
-  if (/^(?:1|on|yes|true)$/i.test(environment.HF_HUB_OFFLINE ?? '')) {
+  if (isOffline(environment)) {
     const { directory, missing } = await inCache(cache, id, files);
     if (missing === undefined) return directory;
     throw new HubError(
@@ -159,8 +188,14 @@ async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promis
   return cache.snapshot(commit);
 }
 
-/** The retries of requests about a model. They are few, so that a machine without a network soon uses its cache. */
-const patience = ({ retryDelayMs, signal }: Context) => ({ retries: 1, retryDelayMs, signal });
+/** Whether the user forbids requests to a hub. */
+export const isOffline = ({ HF_HUB_OFFLINE = '' }: NodeJS.ProcessEnv): boolean =>
+  /^(?:1|on|yes|true)$/i.test(HF_HUB_OFFLINE);
+
+/**
+ * The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache.
+ */
+export const patience = ({ retryDelayMs, signal }: DownloadContext) => ({ retries: 1, retryDelayMs, signal });
 
 /** The model in the cache, and the first file that is missing there. */
 async function inCache(
@@ -211,13 +246,14 @@ function lacks(id: ModelId, missing: string, there: ReadonlySet<string>): HubErr
   return new HubError('missing', `${formatModelId(id)} has no ${missing}${hint}`);
 }
 
-async function downloadFiles(
+/** Downloads the files that the cache lacks, and links all of them into the snapshot. @throws HubError */
+export async function downloadFiles(
   cache: ModelCache,
   client: HubClient,
   commit: string,
   files: readonly RemoteFile[],
   id: ModelId,
-  { signal, onProgress, retryDelayMs }: Context,
+  { signal, onProgress, retryDelayMs }: DownloadContext,
 ): Promise<void> {
   const linked = await cache.files(commit);
   const unlinked = files.filter(({ name }) => !linked.has(name));

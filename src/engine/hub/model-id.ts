@@ -1,10 +1,12 @@
 /** The names of models on a hub. */
 import { CheckpointError } from '../../base/errors.js';
 
-/** A model on a hub: `org/name`, and the branch, tag or commit. */
+/** A model or a data set on a hub: `org/name`, and the branch, tag or commit. */
 export interface ModelId {
   readonly name: string;
   readonly revision: string;
+  /** Default: a model. */
+  readonly type?: 'dataset';
 }
 
 const DEFAULT_REVISION = 'main';

@@ -5,6 +5,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { jsonOf } from '../../base/disk.js';
 import { isObject } from '../../base/errors.js';
 
 /** A GGUF file of another program. */
@@ -84,12 +85,7 @@ async function ofOllama(root: string): Promise<ModelOnDisk[]> {
 
 /** The hash of the weights in a manifest; undefined if it has none. */
 function weightsIn(manifest: string): string | undefined {
-  let read: unknown;
-  try {
-    read = JSON.parse(manifest);
-  } catch {
-    return undefined;
-  }
+  const read = jsonOf(manifest);
   const layers = isObject(read) && Array.isArray(read.layers) ? read.layers : [];
   const weights: unknown = layers.find((layer) => isObject(layer) && layer.mediaType === WEIGHTS_LAYER);
   const digest = isObject(weights) ? weights.digest : undefined;

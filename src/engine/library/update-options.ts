@@ -6,7 +6,7 @@ import type { OptimStepSettings } from '../contract/optimizer-settings.js';
 import { type KlTerm, klEstimator } from '../loss/kl.js';
 import { correctionOf, lossSchema } from '../loss/loss-spec.js';
 import { normalizerOf } from '../loss/objective/merged-samples.js';
-import type { ForwardBackwardOptions } from '../loss/objective/objective-options.js';
+import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
 import { defaultOptimizer, type optimizers } from '../model/optimizers/index.js';
 import { optimizerSchema } from '../model/optimizers/optimizer-schema.js';
 import { checkedSamples, type Sample, type SampleNeeds } from './training-sample.js';

@@ -2,6 +2,7 @@
 import type { BaseSpec } from '../contract/weights-spec.js';
 import type { WholeModelSpec } from './model-spec.js';
 import { createTokenizer } from './tokenizers/create-tokenizer.js';
+import { chatTemplateWith } from './tokenizers/named-templates.js';
 
 /**
  * The first weights of a whole model. A tiny decoder's come with its sizes and its tokenizer; a checkpoint's are in its
@@ -10,7 +11,8 @@ import { createTokenizer } from './tokenizers/create-tokenizer.js';
  */
 export function wholeWeights(model: WholeModelSpec, seed: number, called?: string): BaseSpec {
   if (model.type === 'checkpoint') {
-    const { path: directory, chatTemplate } = model;
+    const { path: directory } = model;
+    const chatTemplate = chatTemplateWith(model);
     return { type: 'directory', directory, name: called ?? directory, ...(chatTemplate && { chatTemplate }) };
   }
   const { width, layers, heads, kvHeads, feedForward, context, ropeBase, embeddingDeviation } = model;

@@ -63,6 +63,20 @@ const wholeModels = [
         "The chat template, for a base model that has none, or in place of the model's own: the text of a Jinja " +
           'template, or the name of one: `plain` (suits every model), `chatml`, `llama3`.',
       ),
+    variables: z
+      .record(
+        z.string().regex(/^[A-Za-z_]\w*$/, 'expected the name of a variable'),
+        z.union([
+          z.boolean(),
+          z.number(),
+          z.string().regex(/^[^"\\%{}]*$/, 'expected a text without quotes, backslashes, braces and percent signs'),
+        ]),
+      )
+      .optional()
+      .describe(
+        "Values of the chat template's variables, such as `{ enable_thinking: false }` for Qwen3. Text values have no " +
+          'quotes, backslashes, braces and percent signs.',
+      ),
   }),
 ] as const;
 

@@ -1,6 +1,7 @@
 /** A policy's model in a recipe: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
 import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../contract/architecture.js';
+import type { TemplateVariables } from './tokenizers/named-templates.js';
 import type { BytesSpec, SymbolsSpec } from './tokenizers/tokenizer-spec.js';
 
 /** A decoder trained from scratch: its first weights are random, so its recipe needs a warm start. */
@@ -44,6 +45,11 @@ export interface CheckpointSpec {
    * the name of one: `plain` (suits every model), `chatml`, `llama3`.
    */
   readonly chatTemplate?: string | undefined;
+  /**
+   * Values of the chat template's variables, such as `{ enable_thinking: false }` for Qwen3. Text values have no
+   * quotes, backslashes, braces and percent signs.
+   */
+  readonly variables?: TemplateVariables | undefined;
 }
 
 /** A whole model. */
@@ -150,8 +156,8 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
  * The model in a local directory in the Hugging Face layout (config.json, safetensors, tokenizer) or in a GGUF file, a
  * model that Ollama or LM Studio has on disk, by its name there, or `org/name[@revision]` on a hub, which is downloaded
  * into the cache when a run begins. A path that begins with `/`, `~`, `.` or `..` is always a directory or a file; in a
- * recipe's file `./` and `../` start at that file. `chatTemplate` is for
- * base models, which have no template.
+ * recipe's file `./` and `../` start at that file. `chatTemplate` is for base models, which have no template;
+ * `variables` sets variables of the template.
  *
  * @example
  * ```ts
@@ -159,10 +165,14 @@ export function tinyDecoder(input: Omit<TinyDecoderInput, 'type'>): TinyDecoderI
  *
  * const model = checkpoint('Qwen/Qwen2.5-0.5B-Instruct');
  * const base = checkpoint('Qwen/Qwen2.5-0.5B', { chatTemplate: 'chatml' });
+ * const brief = checkpoint('Qwen/Qwen3-4B', { variables: { enable_thinking: false } });
  * const file = checkpoint('./model.gguf');
  * ```
  */
-export function checkpoint(path: string, options: Pick<CheckpointSpec, 'chatTemplate'> = {}): CheckpointSpec {
+export function checkpoint(
+  path: string,
+  options: Pick<CheckpointSpec, 'chatTemplate' | 'variables'> = {},
+): CheckpointSpec {
   return { type: 'checkpoint', path, ...options };
 }
 

@@ -53,6 +53,8 @@ export interface SampledOptions {
   readonly host: Pick<Host, 'notify' | 'warn'>;
   /** The declaration of the backend that trains. */
   readonly row: Pick<BackendDeclaration, 'prepareExport'>;
+  /** The recipe's key for the server that trains. */
+  readonly trainerKey?: Secret | undefined;
   /** First weights of the policies that will be opened. */
   readonly weights: readonly WeightsSpec[];
   readonly environment?: NodeJS.ProcessEnv;
@@ -156,7 +158,7 @@ export class SampledBackend implements Backend {
 
   /** Downloads the weights first if the trainer keeps them on a server. */
   async #fetch(policy: PolicyHandle, weights: WeightsSpec, directory: string): Promise<void> {
-    const { row, environment = process.env, host } = this.#options;
+    const { row, trainerKey, environment = process.env, host } = this.#options;
     if (weights.type !== 'adapter') throw new BackendError(`policy '${policy.name}': expected an adapter`);
     const { base, adapter } = weights;
     if (base.type !== 'directory') throw new BackendError(`policy '${policy.name}': expected a base in a directory`);
@@ -166,7 +168,8 @@ export class SampledBackend implements Backend {
       const { directory: path, chatTemplate } = base;
       const settings = { model: { type: 'lora', base: { path, chatTemplate }, targets: adapter.targets } };
       const request = { policy: policy.name, from, format: 'peft', settings, environment } as const;
-      const prepared = await row.prepareExport({ ...request, tell: (why) => host.notify(why) });
+      const apiKey = async () => trainerKey;
+      const prepared = await row.prepareExport({ ...request, apiKey, tell: (why) => host.notify(why) });
       await prepared.write(directory);
     } finally {
       await rm(from, { recursive: true, force: true });

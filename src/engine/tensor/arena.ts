@@ -121,11 +121,14 @@ export class Arena {
     return all;
   }
 
-  /** Gives all buffers back. Blocks that a pass has added become one, or as few as a device has as large. */
+  /**
+   * Gives all buffers back. On a device the blocks that a pass has added become one, or as few as it has as large. A
+   * process keeps them: it would hold both until the next collection of garbage.
+   */
   reset(): void {
     this.#block = 0;
     this.#used = 0;
-    if (this.#grown && this.#blocks.length > 1) {
+    if (this.#grown && this.#blocks.length > 1 && this.#kernels.adapter !== undefined) {
       for (const block of this.#blocks.splice(0)) this.#kernels.free(block);
       const { mostNumbers = this.#total } = this.#kernels;
       for (let left = this.#total; left > 0; left -= mostNumbers)

@@ -1,4 +1,5 @@
 import type { HostMemoryKinds } from './kernel-arguments.js';
+import type { KernelMemory } from './kernel-memory.js';
 import type { HostOperations } from './kernel-operations.js';
 
 /**
@@ -75,4 +76,15 @@ export const hostKernels: HostOperations<HostMemoryKinds> = {
       dHead[width] = (dHead[width] as number) + slope;
     }
   },
+};
+
+type HostArray = Float32Array | Int32Array | Uint16Array;
+
+/** The memory of all kernels on the processor: this process's own. Allocation differs. */
+export const hostMemory: Omit<KernelMemory<HostMemoryKinds>, 'allocate' | 'allocateBfloat16' | 'allocateIntegers'> = {
+  integersIn: ({ buffer, byteOffset, length }) => new Int32Array(buffer, byteOffset, length),
+  free: () => {},
+  write: (to: HostArray, from: HostArray) => to.set(from),
+  read: (memories) => Promise.resolve(memories.map((memory) => memory.slice()) as never),
+  stored: () => undefined,
 };

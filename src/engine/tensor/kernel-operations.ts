@@ -690,6 +690,78 @@ export interface FusedKernels<M extends MemoryKinds> {
   }): void;
 }
 
+/** The kernels that all sets on the processor have, and devices do not. */
+export interface ProcessorOperations<M extends MemoryKinds> {
+  // ---- linear layers: weight [inputs, outputs], y = x W
+
+  /**
+   * The number of words of a matrix in blocks.
+   * The matrix W [inputs, outputs] is in one of the formats of src/engine/tensor/blocks.ts, which has the layout. All
+   * implementations share it.
+   */
+  blockWords(given: {
+    readonly inputs: number;
+    readonly outputs: number;
+    /** At most 2. */
+    readonly format: number;
+  }): number;
+  /**
+   * `linear` of a matrix in blocks.
+   * The matrix is W [inputs, outputs]. It has exactly the numbers of the file that it was read from.
+   * Order of the sums in C++: as `linear`, with the bits that the same numbers in float32 give.
+   */
+  blockLinear(given: {
+    /** [rows * outputs]; written */
+    readonly out: M['floats'];
+    /** [rows * inputs] */
+    readonly x: M['floats'];
+    /** [blockWords(inputs, outputs, format)] */
+    readonly blocks: M['integers'];
+    /** At most 2. */
+    readonly format: number;
+    readonly rows: number;
+    readonly inputs: number;
+    readonly outputs: number;
+    readonly accumulate: boolean;
+  }): void;
+  /**
+   * `linear` of the transpose of a matrix in blocks: gradients go from outputs to inputs.
+   * The matrix is W [outputs, inputs].
+   * Order of the sums in C++: as `linear`, with the bits that the same numbers in float32 give.
+   */
+  blockLinearTransposed(given: {
+    /** [rows * outputs]; written */
+    readonly out: M['floats'];
+    /** [rows * inputs] */
+    readonly x: M['floats'];
+    /** [blockWords(outputs, inputs, format)] */
+    readonly blocks: M['integers'];
+    /** At most 2. */
+    readonly format: number;
+    readonly rows: number;
+    readonly inputs: number;
+    readonly outputs: number;
+    readonly accumulate: boolean;
+  }): void;
+  /**
+   * `embed` of a table in blocks.
+   * The table is W [width, vocabSize]: a token has a column.
+   */
+  blockEmbed(given: {
+    /** [rows * width]; written */
+    readonly out: M['floats'];
+    /** [blockWords(width, vocabSize, format)] */
+    readonly blocks: M['integers'];
+    /** At most 2. */
+    readonly format: number;
+    /** [rows], each in [0, vocabSize) */
+    readonly tokens: M['integers'];
+    readonly rows: number;
+    readonly width: number;
+    readonly vocabSize: number;
+  }): void;
+}
+
 /** The kernels that only the native set has. */
 export interface NativeOperations {
   // ---- optimisers

@@ -1,7 +1,7 @@
 import type { Bfloat16Products } from './bfloat16.js';
 import type { HostMemoryKinds, MemoryKinds } from './kernel-arguments.js';
 import type { KernelMemory } from './kernel-memory.js';
-import type { FusedKernels, KernelOperations } from './kernel-operations.js';
+import type { FusedKernels, KernelOperations, ProcessorOperations } from './kernel-operations.js';
 import type { AnyMemoryKinds } from './memory.js';
 import type { DeviceCounts } from './webgpu/device-counts.js';
 
@@ -34,12 +34,12 @@ export interface KernelsOn<M extends MemoryKinds> extends KernelOperations<M>, K
 }
 
 /** The kernels on the processor, in this process's own memory. */
-export interface HostKernels extends KernelsOn<HostMemoryKinds> {
+export interface HostKernels extends KernelsOn<HostMemoryKinds>, ProcessorOperations<HostMemoryKinds> {
   readonly name: 'native' | 'wasm' | 'reference';
 }
 
 /** The kernels on any memory: the engine computes with these. */
-export interface Kernels extends KernelsOn<AnyMemoryKinds> {
+export interface Kernels extends KernelsOn<AnyMemoryKinds>, Partial<ProcessorOperations<AnyMemoryKinds>> {
   readonly name: HostKernels['name'] | 'webgpu';
   /** The name of the device. Results have the same bits only on the same device. */
   readonly adapter?: string;

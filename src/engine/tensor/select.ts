@@ -116,7 +116,7 @@ const SLOWER: Record<KernelsName, (threads: number) => string> = {
   reference: () => 'about 30 times slower on each core, and on one core only',
 };
 
-/** What to do for native kernels, by why there are none. */
+/** The remedy for each reason why there are no native kernels. */
 const ADVICE: Readonly<Record<NoKernels['cause'], string>> = {
   'no-compiler':
     'For the fast ones take a package with compiled kernels (`drmas doctor` says why there are none here) or install a ' +

@@ -13,11 +13,10 @@ export type {
   ModelStreamPart,
   ModelUsage,
   ModelWarning,
-  OpenAIConnection,
   PromptMessage,
   PromptPart,
   ProviderData,
   ProviderOptions,
 } from '../../teams/index.js';
-export { boundFetch } from './openai.js';
+export { boundFetch, type OpenAIConnection } from './openai.js';
 export { type AnyLanguageModel, type TrainableOptions, trainable } from './trainable.js';

@@ -1,10 +1,31 @@
 /** Agents for clients of OpenAI's API in this process: the app of the gateway, called without a socket. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { UnattributedCallError } from '../../base/errors.js';
-import type { OpenAIConnection } from '../../teams/index.js';
 import { modelApp } from '../dialects/model-app.js';
 import { type AgentAdapter, callsOfCaller, type EpisodeCalls } from './attribution.js';
 import { promptTokens } from './gateway/prompt-tokens.js';
+
+/** Arguments of `new OpenAI({ ... })` that connect a client to a team's agents in this process, without a socket. */
+export interface OpenAIConnection {
+  readonly baseURL: string;
+  readonly apiKey: string;
+  readonly fetch: typeof fetch;
+}
+
+declare module '../../teams/team/agent-adapters.js' {
+  interface EpisodeWays {
+    /** All agents for clients of OpenAI's API: the model that a request names is the agent. */
+    readonly openai: OpenAIConnection;
+  }
+
+  interface AgentWays {
+    /**
+     * The agent for clients of OpenAI's API. All requests go to this agent, for any model name; `model` is the agent's
+     * name.
+     */
+    readonly openai: OpenAIConnection & { readonly model: string };
+  }
+}
 
 /** The target of a connection. */
 interface Target {

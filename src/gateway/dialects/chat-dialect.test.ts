@@ -122,7 +122,8 @@ dialectContract('chat completions', {
       /messages\.0\.content: .*'image_url'.* only text/,
     ],
     ['a type that objects have', withMessage({ role: 'user', content: [{ type: 'constructor' }] }), /'constructor'/],
-    ['several answers', { ...plain, n: 2 }, /n must be 1/],
+    ['no answers', { ...plain, n: 0 }, /^n: /],
+    ['several answers in a stream', { ...plain, n: 2, stream: true }, /n: a stream has one answer/],
     ['a bias', { ...plain, logit_bias: { 5: 1 } }, /logit_bias/],
     ['older functions', { ...plain, functions: [{ name: 'look' }] }, /send tools/],
     [

@@ -1,5 +1,6 @@
 /** Chat completions, as OpenAI defines them and as vLLM extends them by token ids. */
 import { z } from 'zod';
+import { DialectError } from '../../base/errors.js';
 import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
@@ -77,6 +78,9 @@ const responseFormat = z.discriminatedUnion('type', [
   z.object({ type: z.literal('json_schema'), json_schema: z.object({ schema: jsonSchema.nullish() }) }),
 ]);
 
+/** The most answers to one request, as OpenAI allows. */
+const MOST_ANSWERS = 128;
+
 const isEmpty = (value: unknown) => typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 
 const body = z.object({
@@ -97,7 +101,7 @@ const body = z.object({
   top_k: z.number().nullish(),
   seed: z.number().nullish(),
   stop: z.union([z.string().transform((text) => [text]), z.array(z.string())]).nullish(),
-  n: only((value) => value === 1, 'one request gives one answer: n must be 1'),
+  n: z.int().min(1).max(MOST_ANSWERS).nullish(),
   logit_bias: only(isEmpty, 'logit_bias would make other log-probs than the policy has'),
   functions: only(isEmpty, 'functions are an older form of tools; send tools'),
   audio: only(() => false, 'these models answer only with text'),
@@ -106,11 +110,13 @@ const body = z.object({
 function read(value: unknown): ModelRequest {
   const request = checked(body, value);
   const { model, messages, tools, tool_choice, stream, stream_options, response_format: format } = request;
-  const { temperature, top_p: topP, top_k: topK, seed, stop } = request;
+  const { temperature, top_p: topP, top_k: topK, seed, stop, n } = request;
+  if (n && n > 1 && stream)
+    throw new DialectError(400, 'invalid_request', 'n: a stream has one answer; send n: 1, or stream: false');
   return {
     ...{ model, messages, stream: stream === true },
     ...toolsOf(tools, tool_choice ?? undefined),
-    ...given({ maxTokens: request.max_completion_tokens ?? request.max_tokens }),
+    ...given({ maxTokens: request.max_completion_tokens ?? request.max_tokens, answers: n }),
     ...(format?.type === 'json_schema' ? { responseSchema: format.json_schema.schema ?? { type: 'object' } } : {}),
     ...(format?.type === 'json_object' ? { responseSchema: { type: 'object' } } : {}),
     streamUsage: stream_options?.include_usage === true,
@@ -123,8 +129,18 @@ function read(value: unknown): ModelRequest {
   };
 }
 
-function write(_request: ModelRequest, answer: ModelAnswer): object {
-  const { content, reasoning, toolCalls, tokens } = answer;
+function write(_request: ModelRequest, answer: ModelAnswer, further: readonly ModelAnswer[] = []): object {
+  const answers = [answer, ...further];
+  const responseTokens = answers.reduce((sum, { usage }) => sum + usage.responseTokens, 0);
+  return {
+    ...headOf('chat.completion', answer.id, answer.model),
+    choices: answers.map(choiceOf),
+    usage: usageOf({ promptTokens: answer.usage.promptTokens, responseTokens }),
+    ...promptIds(answer.tokens),
+  };
+}
+
+function choiceOf({ content, reasoning, toolCalls, finishReason, tokens }: ModelAnswer, index: number): object {
   const message = {
     role: 'assistant',
     content: content === '' && toolCalls.length > 0 ? null : content,
@@ -132,12 +148,7 @@ function write(_request: ModelRequest, answer: ModelAnswer): object {
     ...given({ reasoning_content: reasoning }),
     ...(toolCalls.length > 0 ? { tool_calls: toolCalls.map(written) } : {}),
   };
-  return {
-    ...headOf('chat.completion', answer.id, answer.model),
-    choices: [{ index: 0, message, finish_reason: answer.finishReason, ...choiceTokens(tokens) }],
-    usage: usageOf(answer),
-    ...promptIds(tokens),
-  };
+  return { index, message, finish_reason: finishReason, ...choiceTokens(tokens) };
 }
 
 /** Chunks of reasoning and text as they arrive, then one with calls, one with the finish reason, one with counts. */
@@ -157,7 +168,7 @@ async function* stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>)
         yield chunk({ tool_calls: toolCalls.map((call, index) => ({ index, ...written(call) })) });
       head = { ...head, ...promptIds(tokens) };
       yield chunk({}, finishReason, choiceTokens(tokens));
-      if (request.streamUsage) yield event({ ...head, choices: [], usage: usageOf(delta.answer) });
+      if (request.streamUsage) yield event({ ...head, choices: [], usage: usageOf(delta.answer.usage) });
     }
   }
   yield { data: '[DONE]' };
@@ -172,7 +183,7 @@ const written = ({ id, name, arguments: text }: ToolCall) => ({
 });
 
 /** Counts with all their details: some clients fail if these are absent. */
-const usageOf = ({ usage: { promptTokens, responseTokens } }: ModelAnswer) => ({
+const usageOf = ({ promptTokens, responseTokens }: ModelAnswer['usage']) => ({
   prompt_tokens: promptTokens,
   completion_tokens: responseTokens,
   total_tokens: promptTokens + responseTokens,

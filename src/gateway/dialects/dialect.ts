@@ -20,6 +20,8 @@ export interface ModelRequest {
   readonly tools?: readonly Tool[];
   readonly toolChoice?: ToolChoice;
   readonly maxTokens?: number;
+  /** The number of answers, if the client wants several: `n` of chat completions. */
+  readonly answers?: number;
   readonly stream: boolean;
   /** Whether a stream of chat completions ends with a chunk of counts; the other dialects always send counts. */
   readonly streamUsage: boolean;
@@ -81,8 +83,8 @@ export interface Dialect {
    * @throws DialectError naming the field that is wrong
    */
   read(body: unknown, recall?: Recall): ModelRequest;
-  /** The body of a whole answer. */
-  write(request: ModelRequest, answer: ModelAnswer): object;
+  /** The body of a whole answer. Chat completions may have further answers, to the same prompt. */
+  write(request: ModelRequest, answer: ModelAnswer, further?: readonly ModelAnswer[]): object;
   /** The events of a streamed answer: deltas as they arrive, or all at once if only the whole answer arrives. */
   stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>): AsyncIterable<StreamEvent>;
   /** The body of a refusal. */

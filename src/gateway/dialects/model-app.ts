@@ -38,7 +38,9 @@ export interface RequestHandler<Caller> {
   models(caller: Caller): readonly string[];
   /** Finds an earlier answer in the caller's conversations by its id. */
   recall?(id: string, caller: Caller): Said | undefined;
-  /** Answers, at once or piece by piece. */
+  /** The most answers to one request. Default 1: a call of an agent in training is one turn. */
+  readonly mostAnswers?: number;
+  /** Answers, at once or piece by piece. Called once for each answer that the client wants. */
   complete(request: ModelRequest, call: ServedCall<Caller>): Promise<ModelAnswer> | AsyncIterable<ModelDelta>;
   /** Counts the tokens of a prompt, without a call of the model. */
   countTokens(request: ModelRequest, caller: Caller): number | Promise<number>;
@@ -74,7 +76,7 @@ export function modelApp<Caller>(server: RequestHandler<Caller>): Hono {
   return app;
 }
 
-/** What servers of these apps accept, besides who may send it: the size of a body, and how a refusal is written. */
+/** The largest body that servers of these apps accept, and the form of their refusals. */
 export const modelPolicy = {
   mostBytes: MOST_BYTES,
   refuse: (error: DialectError, path: string) => refusal(errorAt(path), error),
@@ -123,18 +125,33 @@ async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect
   const known = await caller(server, c);
   const text = await bodyText(c.req.raw);
   const request = dialect.read(parsedBody(text), (id) => server.recall?.(id, known));
+  const { answers = 1 } = request;
+  const { mostAnswers = 1 } = server;
+  if (answers > mostAnswers)
+    throw new DialectError(400, 'invalid_request', `n: a request gives at most ${mostAnswers} here, got ${answers}`);
   const gone = new AbortController();
   const retry = Number(c.req.header('x-stainless-retry-count') ?? 0);
   const call = { caller: known, signal: gone.signal, retry: retry > 0 ? retry : 0, text: `${c.req.path}\n${text}` };
-  const answer = server.complete(request, call);
-  const deltas = deltasOf(
-    answer,
-    whenGone(c.req.raw.signal, () => gone.abort()),
-  );
-  // Ends an answer that stands between two pieces: its next piece may never be asked for.
-  gone.signal.addEventListener('abort', () => void deltas.return(undefined).catch(() => {}), { once: true });
-  const reply = request.stream ? streamed : whole;
-  return reply(dialect, request, deltas, () => gone.abort());
+  const start = (request: ModelRequest) => {
+    const answer = server.complete(request, call);
+    const deltas = deltasOf(
+      answer,
+      whenGone(c.req.raw.signal, () => gone.abort()),
+    );
+    // Ends an answer that stands between two pieces: its next piece may never be asked for.
+    gone.signal.addEventListener('abort', () => void deltas.return(undefined).catch(() => {}), { once: true });
+    return deltas;
+  };
+  const first = start(request);
+  if (request.stream) return streamed(dialect, request, first, () => gone.abort());
+  const further = Array.from({ length: answers - 1 }, (_, i) => start(withSeedOf(request, i + 1)));
+  return whole(dialect, request, [first, ...further], () => gone.abort());
+}
+
+/** The request of the answer at an index: each has a seed of its own, else all answers would be equal. */
+function withSeedOf(request: ModelRequest, index: number): ModelRequest {
+  const { seed } = request.sampling;
+  return seed === undefined ? request : { ...request, sampling: { ...request.sampling, seed: seed + index } };
 }
 
 async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Promise<Response> {
@@ -167,15 +184,23 @@ async function* deltasOf(
 }
 
 /** Makes a response from deltas. It rejects if an error comes before the status has been sent. */
-type Responder = (
+type Responder<Deltas> = (
   dialect: Dialect,
   request: ModelRequest,
-  deltas: AsyncIterable<ModelDelta>,
+  deltas: Deltas,
   gone: () => void,
 ) => Promise<Response>;
 
-const whole: Responder = async (dialect, request, deltas, gone) => {
-  const body = wholeAnswer(deltas).then((answer) => JSON.stringify(dialect.write(request, answer)));
+type Answers = readonly [AsyncIterable<ModelDelta>, ...(readonly AsyncIterable<ModelDelta>[])];
+
+const whole: Responder<Answers> = async (dialect, request, [first, ...further], gone) => {
+  const body = Promise.all([wholeAnswer(first), ...further.map(wholeAnswer)]).then(
+    ([answer, ...others]) => JSON.stringify(dialect.write(request, answer, others)),
+    (error: unknown) => {
+      gone(); // the other answers would go on
+      throw error;
+    },
+  );
   const early = await soon(body);
   const headers = { 'content-type': 'application/json' };
   if (early !== undefined) return new Response(early.value, { headers });
@@ -187,7 +212,7 @@ async function* once(text: Promise<string>): AsyncIterable<string> {
   yield await text;
 }
 
-const streamed: Responder = async (dialect, request, deltas, gone) => {
+const streamed: Responder<AsyncIterable<ModelDelta>> = async (dialect, request, deltas, gone) => {
   const events = dialect.stream(request, deltas)[Symbol.asyncIterator]();
   const first = events.next();
   await soon(first);

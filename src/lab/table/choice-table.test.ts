@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest';
+import { backendContract } from '../../../test/contracts/backend/index.js';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { ArgumentError } from '../../base/core/errors.js';
 import { randomKey } from '../../base/core/random.js';
+import { nodeFiles } from '../../base/platform/node-files.js';
 import type { OptimizerSettings } from '../../engine/contract/optimizer-settings.js';
 import type { GenerateRequest } from '../../engine/contract/sampling.js';
+import type { WeightsSpec } from '../../engine/contract/weights-spec.js';
 import type { Sequence } from '../../engine/model/decoder/packed-batch.js';
+import type { ChoiceTableSpec } from '../../engine/model.js';
 import { createReferenceKernels } from '../../engine/tensor/reference/reference.js';
 import { ChoiceTable } from './choice-table.js';
+import { TableBackend } from './table-backend.js';
 
 const shape = { choices: ['ask', 'skip', 'wait'], features: ['easy', 'hard'], length: 1 };
 const [EASY, HARD] = [3, 4];
@@ -84,5 +90,25 @@ describe('a table of choices', () => {
     expect(() => table().sample(table().values, request(1, { prompt: [0] }))).toThrow(ArgumentError);
     await expect(table().score([chosen(EASY, HARD)])).rejects.toThrow('token 4 is no choice of 3');
     await expect(table().score([chosen(EASY, 0, 1)])).rejects.toThrow(/token 0 has no row/);
+  });
+});
+
+describe('table contract', () => {
+  const bytes = Array.from({ length: 256 }, (_, i) => `choice ${i}`);
+  const table = (choices: readonly string[], length: number): WeightsSpec => {
+    const model: ChoiceTableSpec = {
+      ...{ type: 'choice-table', choices, features: ['task 0', 'task 1', 'task 2'], length },
+    };
+    return { type: 'of-kind', model };
+  };
+
+  backendContract('a table of choices', {
+    open: async () => new TableBackend(nodeFiles),
+    weights: () => table(bytes, 63),
+    misfit: table(['a', 'b'], 2),
+    learns: 0.1,
+    sameForEverySeed: true,
+    mayStillAnswer: true,
+    root: temporaryRoot(),
   });
 });

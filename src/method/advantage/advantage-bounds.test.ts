@@ -17,13 +17,15 @@ const groupSizes: Partial<Record<Estimator['type'], (records: readonly TurnRecor
   'reinforce++': (records) => tokensOf(records),
   gae: (records) => tokensOf(records),
 };
+/** A group of one is not compared with a wider group, where the estimator has groups. */
+const alone = (type: string) => (['reinforce++', 'gae'].includes(type) ? {} : { singleton: 'zero' });
 const tokensOf = (records: readonly TurnRecord[]) => records.reduce((sum, { length = 0 }) => sum + length, 0);
 
 describe('bounds', () => {
   it.each(Object.entries(groupSizes))('|A| <= (n - 1) / sqrt(n) in a group of n: %s', (type, sizeOf) => {
     fc.assert(
       fc.property(turns, (records) => {
-        estimateAdvantages(records, { type } as Estimator).forEach((advantage, i) => {
+        estimateAdvantages(records, { type, ...alone(type) } as Estimator).forEach((advantage, i) => {
           const n = sizeOf(records, records[i] as TurnRecord);
           for (const one of [advantage].flat())
             expect(Math.abs(one)).toBeLessThanOrEqual((n - 1) / Math.sqrt(n) + 1e-9);

@@ -21,7 +21,7 @@ describe('an estimator by a rule', () => {
     const open = halved.open({ type: 'halved' });
     expect([...(open.compute(batch) as Float64Array)]).toEqual([0.5, -0.5]);
     expect(open.settings).toEqual({
-      singleton: 'zero',
+      singleton: 'batch',
       epsilon: 1e-6,
       minimumSpread: 1e-6,
       episodeScore: 'mean',

@@ -44,6 +44,8 @@ export interface Traits {
   readonly rival?: string;
   /** Its advantages are weights of demonstrations, 0 or above, as the loss `cross-entropy` needs them. */
   readonly weighsDemonstrations?: boolean;
+  /** It has weights of its own for the named parts of rewards, so it does not read the recipe's. */
+  readonly weighsParts?: boolean;
 }
 
 /**

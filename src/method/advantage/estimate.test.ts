@@ -22,11 +22,11 @@ describe('named choices', () => {
   it('a group of one gets nothing, its raw reward, or the statistics of the batch', () => {
     const batch = [0, 1].map((value, e) => ({ ...lone, task: 'b', episode: `e${e}`, reward: value }));
     const records = [lone, ...batch];
-    expect(numbers(records, { type: 'drmas' })[0]).toBe(0);
+    expect(numbers(records, { type: 'drmas', singleton: 'zero' })[0]).toBe(0);
     expect(numbers(records, { type: 'drmas', epsilon: 0, singleton: 'raw' })[0]).toBe(2);
     // Rewards 2, 0, 1: mean 1, spread 1.
-    expect(numbers(records, { type: 'drmas', epsilon: 0, singleton: 'batch' })[0]).toBe(1);
-    expect(numbers([lone], { type: 'drmas', singleton: 'batch' })).toEqual([0]);
+    expect(numbers(records, { type: 'drmas', epsilon: 0 })[0]).toBe(1);
+    expect(numbers([lone], { type: 'drmas' })).toEqual([0]);
     // The mean's group has one member, the spread's has two episodes.
     const mixed = [lone, { ...lone, episode: 'e1', agent: 'critic', reward: 0 }];
     expect(numbers(mixed, { type: 'drmas-mean', epsilon: 0, singleton: 'raw' })[0]).toBeCloseTo(2 / Math.SQRT2, 12);

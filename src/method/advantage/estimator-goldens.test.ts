@@ -13,6 +13,7 @@ interface GoldenTurn {
   reward: number;
   valid: boolean;
   length: number;
+  parts?: Record<string, number>;
   anchor?: string;
 }
 type Params = Record<string, unknown> & { invalidPenalty: number | null; epsilon: number };
@@ -63,6 +64,18 @@ const files: Record<string, (params: Params) => Estimator> = {
   reinforce_plus_plus: ({ gamma }) => ({ type: 'reinforce++', gamma: Number(gamma) }),
   gae: ({ gamma, lam }) => ({ type: 'gae', gamma: Number(gamma), lambda: Number(lam) }),
   remax: () => ({ type: 'remax' }),
+  shrinkage_formula: ({ spread, epsilon }) => ({ type: 'shrinkage', spread: spread as 'agent' | 'none', epsilon }),
+  gdpo_formula: ({ byAgent, weights, epsilon }) => ({
+    type: 'gdpo',
+    byAgent: byAgent === true,
+    weights: weights as Record<string, number>,
+    epsilon,
+  }),
+  maxrl_formula: ({ byAgent }) => ({ type: 'maxrl', byAgent: byAgent === true }),
+  hierarchical_grpo_formula: ({ episodeAgents }) => ({
+    type: 'hierarchical-grpo',
+    episodeAgents: episodeAgents as string[],
+  }),
 };
 
 function turnsOf({ turns, params }: Case): TurnRecord[] {

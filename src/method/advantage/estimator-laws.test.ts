@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { expectClose, flat, plain, turns, variants } from '../../../test/support/estimator-variants.js';
+import { byType, inEach } from '../../../test/support/expectations.js';
 import type { TurnRecord } from '../../base/core/advantage.js';
 import { type Estimator, estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import { standard } from '../../runs/composition/standard.js';
@@ -27,38 +28,46 @@ function accepted(records: readonly TurnRecord[], estimator: Estimator): (readon
   }
 }
 
-/** For each of about four hundred estimators and choices. */
-const runs = { numRuns: 10 };
+const typeOf = ({ estimator }: { readonly estimator: Estimator }) => estimator.type;
+
+/** Fewer inputs for an estimator with dozens of choices: each is tried with all of them. */
+const runsFor = (items: readonly unknown[]) => ({ numRuns: items.length > 20 ? 4 : 10 });
 
 it('every estimator is among them', () => {
   expect(new Set(variants.map(({ type }) => type))).toEqual(new Set(standard.estimators.map(({ type }) => type)));
 });
 
 describe('laws of all estimators', () => {
-  it.each(all)('adding a constant to every reward changes nothing: $estimator', ({ estimator, shift }) => {
+  it.each(byType(all, typeOf))('adding a constant to every reward changes nothing: $type', ({ items }) => {
     fc.assert(
-      fc.property(turns, fc.integer({ min: -8, max: 8 }), (records, by) => {
-        for (const given of accepted(records, estimator)) {
-          const moved = given.map((turn) => ({
-            ...turn,
-            ...(shift.includes('reward') && { reward: turn.reward + by }),
-            ...(shift.includes('stepReward') && { stepReward: (turn.stepReward ?? 0) + by }),
-            ...(shift.includes('agentStepReward') && { agentStepReward: (turn.agentStepReward ?? 0) + by }),
-            ...(shift.includes('baseline') && { baseline: (turn.baseline ?? 0) + by }),
-            ...(shift.includes('values') && { values: (turn.values ?? []).map((value) => value + by) }),
-          }));
-          expectClose(flat(moved, estimator), flat(given, estimator), 1e-8);
-        }
-      }),
-      runs,
+      fc.property(turns, fc.integer({ min: -8, max: 8 }), (records, by) =>
+        inEach(items, ({ estimator, shift }) => {
+          for (const given of accepted(records, estimator)) {
+            const moved = given.map((turn) => ({
+              ...turn,
+              ...(shift.includes('reward') && { reward: turn.reward + by }),
+              ...(shift.includes('stepReward') && { stepReward: (turn.stepReward ?? 0) + by }),
+              ...(shift.includes('agentStepReward') && { agentStepReward: (turn.agentStepReward ?? 0) + by }),
+              ...(shift.includes('baseline') && { baseline: (turn.baseline ?? 0) + by }),
+              ...(shift.includes('values') && { values: (turn.values ?? []).map((value) => value + by) }),
+            }));
+            expectClose(flat(moved, estimator), flat(given, estimator), 1e-8);
+          }
+        }),
+      ),
+      runsFor(items),
     );
   });
 
-  it.each(all.filter(({ takesScaleOut }) => takesScaleOut !== undefined))(
-    'a positive scale of the rewards is removed, or passes through if nothing divides: $estimator',
-    ({ estimator, takesScaleOut, scaleError = 1e-9 }) => {
-      fc.assert(
-        fc.property(turns, fc.constantFrom(0.5, 3, 8), (records, scale) => {
+  it.each(
+    byType(
+      all.filter(({ takesScaleOut }) => takesScaleOut !== undefined),
+      typeOf,
+    ),
+  )('a positive scale of the rewards is removed, or passes through if nothing divides: $type', ({ items }) => {
+    fc.assert(
+      fc.property(turns, fc.constantFrom(0.5, 3, 8), (records, scale) =>
+        inEach(items, ({ estimator, takesScaleOut, scaleError = 1e-9 }) => {
           const scaled = records.map((turn) => ({
             ...turn,
             reward: turn.reward * scale,
@@ -66,45 +75,50 @@ describe('laws of all estimators', () => {
             agentStepReward: (turn.agentStepReward ?? 0) * scale,
             baseline: (turn.baseline ?? 0) * scale,
             values: (turn.values ?? []).map((value) => value * scale),
+            parts: Object.fromEntries(Object.entries(turn.parts ?? {}).map(([name, value]) => [name, value * scale])),
           }));
           const expected = flat(records, estimator).map((advantage) => advantage * (takesScaleOut ? 1 : scale));
           expectClose(flat(scaled, estimator), expected, scaleError);
         }),
-        runs,
-      );
-    },
-  );
-
-  it.each(all)('the order of the rows does not matter: $estimator', ({ estimator }) => {
-    fc.assert(
-      fc.property(turns, fc.infiniteStream(fc.nat()), (records, keys) => {
-        const order = records
-          .map((_, i) => ({ i, key: keys.next().value as number }))
-          .sort((x, y) => x.key - y.key || x.i - y.i)
-          .map(({ i }) => i);
-        const shuffled = estimateAdvantages(
-          order.map((i) => records[i] as TurnRecord),
-          estimator,
-        );
-        const advantages = estimateAdvantages(records, estimator);
-        expectClose(
-          shuffled.flat(),
-          order.flatMap((i) => advantages[i] ?? Number.NaN),
-          1e-8,
-        );
-      }),
-      runs,
+      ),
+      runsFor(items),
     );
   });
 
-  it.each(all)('no turns give no advantages, and turns are not changed: $estimator', ({ estimator }) => {
-    expect(estimateAdvantages([], estimator)).toEqual([]);
+  it.each(byType(all, typeOf))('the order of the rows does not matter: $type', ({ items }) => {
     fc.assert(
-      fc.property(turns, (records) => {
-        const before = structuredClone(records);
-        estimateAdvantages(records, estimator);
-        expect(records).toEqual(before);
-      }),
+      fc.property(turns, fc.infiniteStream(fc.nat()), (records, keys) =>
+        inEach(items, ({ estimator }) => {
+          const order = records
+            .map((_, i) => ({ i, key: keys.next().value as number }))
+            .sort((x, y) => x.key - y.key || x.i - y.i)
+            .map(({ i }) => i);
+          const shuffled = estimateAdvantages(
+            order.map((i) => records[i] as TurnRecord),
+            estimator,
+          );
+          const advantages = estimateAdvantages(records, estimator);
+          expectClose(
+            shuffled.flat(),
+            order.flatMap((i) => advantages[i] ?? Number.NaN),
+            1e-8,
+          );
+        }),
+      ),
+      runsFor(items),
+    );
+  });
+
+  it.each(byType(all, typeOf))('no turns give no advantages, and turns are not changed: $type', ({ items }) => {
+    inEach(items, ({ estimator }) => expect(estimateAdvantages([], estimator)).toEqual([]));
+    fc.assert(
+      fc.property(turns, (records) =>
+        inEach(items, ({ estimator }) => {
+          const before = structuredClone(records);
+          estimateAdvantages(records, estimator);
+          expect(records).toEqual(before);
+        }),
+      ),
       { numRuns: 5 },
     );
   });
@@ -117,21 +131,26 @@ describe('the properties that estimators declare', () => {
         const bare = records.map(({ task, episode, agent, turn, reward }) => ({ task, episode, agent, turn, reward }));
         expect(estimateAdvantages(bare, estimator)).toHaveLength(bare.length);
       }),
-      runs,
+      runsFor([]),
     );
   });
 
   const weighing = variants.filter(
     (estimator) => declarationOf(estimator, standard.estimators).traits.weighsDemonstrations,
   );
-  it.each(weighing)('advantages that weigh demonstrations are never negative: $estimator', (estimator) => {
-    fc.assert(
-      fc.property(turns, (records) => {
-        for (const advantage of flat(records, estimator)) expect(advantage).toBeGreaterThanOrEqual(0);
-      }),
-      runs,
-    );
-  });
+  it.each(byType(weighing, ({ type }) => type))(
+    'advantages that weigh demonstrations are never negative: $type',
+    ({ items }) => {
+      fc.assert(
+        fc.property(turns, (records) =>
+          inEach(items, (estimator) => {
+            expect(flat(records, estimator).filter((advantage) => !(advantage >= 0))).toEqual([]);
+          }),
+        ),
+        runsFor([]),
+      );
+    },
+  );
 
   it.each(standard.estimators)('$type declares its source, its formula and its use', (declaration) => {
     for (const text of [declaration.source, declaration.formula, declaration.use]) expect(text).toMatch(/^\S.*[^.]$/);

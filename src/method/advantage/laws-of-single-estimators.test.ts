@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { expectClose, flat, plain, reward, turns } from '../../../test/support/estimator-variants.js';
 import type { TurnRecord } from '../../base/core/advantage.js';
+import { RandomStream } from '../../base/core/random.js';
 import { standardDeviation } from '../../base/core/statistics.js';
 import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import type { Estimator } from './estimators/index.js';
@@ -22,14 +23,14 @@ describe('laws of single estimators', () => {
   });
 
   const zeroSum: [Estimator, (turn: TurnRecord) => string][] = [
-    [{ type: 'drmas' }, ({ task, agent }) => `${task} ${agent}`],
-    [{ type: 'drmas', spread: 'none' }, ({ task, agent }) => `${task} ${agent}`],
-    [{ type: 'drmas-mean' }, ({ task, agent }) => `${task} ${agent}`],
-    [{ type: 'rloo', byAgent: true }, ({ task, agent }) => `${task} ${agent}`],
+    [{ type: 'drmas', singleton: 'zero' }, ({ task, agent }) => `${task} ${agent}`],
+    [{ type: 'drmas', spread: 'none', singleton: 'zero' }, ({ task, agent }) => `${task} ${agent}`],
+    [{ type: 'drmas-mean', singleton: 'zero' }, ({ task, agent }) => `${task} ${agent}`],
+    [{ type: 'rloo', byAgent: true, singleton: 'zero' }, ({ task, agent }) => `${task} ${agent}`],
     [{ type: 'grpo-turn' }, ({ task }) => task],
-    [{ type: 'at-grpo' }, ({ task, agent, turn }) => `${task} ${agent} ${turn}`],
-    [{ type: 'magrpo' }, ({ task, turn }) => `${task} ${turn}`],
-    [{ type: 'gigpo', byAgent: true }, ({ task, agent }) => `${task} ${agent}`],
+    [{ type: 'at-grpo', singleton: 'zero' }, ({ task, agent, turn }) => `${task} ${agent} ${turn}`],
+    [{ type: 'magrpo', singleton: 'zero' }, ({ task, turn }) => `${task} ${turn}`],
+    [{ type: 'gigpo', byAgent: true, singleton: 'zero' }, ({ task, agent }) => `${task} ${agent}`],
   ];
   it.each(zeroSum)('advantages of a group sum to 0: %o', (estimator, nameOf) => {
     fc.assert(
@@ -63,7 +64,7 @@ describe('laws of single estimators', () => {
   it('rloo compares a turn with the mean of the others', () => {
     fc.assert(
       fc.property(turns, (records) => {
-        flat(records, { type: 'rloo', byAgent: true }).forEach((advantage, i) => {
+        flat(records, { type: 'rloo', byAgent: true, singleton: 'zero' }).forEach((advantage, i) => {
           const { task, agent, reward: earned } = records[i] as TurnRecord;
           const others = records.filter((t, j) => j !== i && t.task === task && t.agent === agent);
           const sum = others.reduce((total, turn) => total + turn.reward, 0);
@@ -77,7 +78,8 @@ describe('laws of single estimators', () => {
     fc.assert(
       fc.property(turns, (records) => {
         const apart = records.map((turn) => ({ ...turn, agent: `${turn.agent} ${turn.turn}` }));
-        expectClose(flat(records, { type: 'at-grpo' }), flat(apart, { type: 'drmas' }), 1e-12);
+        const alone = { singleton: 'zero' } as const;
+        expectClose(flat(records, { type: 'at-grpo', ...alone }), flat(apart, { type: 'drmas', ...alone }), 1e-12);
         const renamed = records.map((turn) => ({ ...turn, turn: 0, envStep: turn.turn }));
         expect(flat(renamed, { type: 'at-grpo' })).toEqual(flat(records, { type: 'at-grpo' }));
       }),
@@ -199,6 +201,209 @@ describe('laws of single estimators', () => {
         expect(Math.abs(tokens.reduce((a, b) => a + b, 0))).toBeLessThan(1e-6 * tokens.length);
         const spread = standardDeviation(tokens);
         if (spread !== 0) expect(spread).toBeCloseTo(1, 3);
+      }),
+    );
+  });
+});
+
+/** A task's turns of one agent, one an episode. */
+const turnsOf = (task: string, rewards: readonly number[], more: Partial<TurnRecord> = {}): TurnRecord[] =>
+  rewards.map((earned, e) => ({ ...lone, task, episode: `e${e}`, reward: earned, ...more }));
+
+describe('shrinkage', () => {
+  const plainly: Estimator = { type: 'shrinkage', spread: 'none' };
+
+  it('is the mean of the others if tasks differ and nothing differs within them, and for a single task', () => {
+    fc.assert(
+      fc.property(turns, (records) => {
+        const one = records.map((turn) => ({ ...turn, task: 'a' }));
+        expectClose(flat(one, plainly), flat(one, { type: 'rloo', byAgent: true }), 1e-9);
+      }),
+    );
+    const apart = [...turnsOf('a', [1, 1, 1]), ...turnsOf('b', [0, 0])];
+    expectClose(flat(apart, plainly), [0, 0, 0, 0, 0], 1e-12);
+  });
+
+  it('compares with all other tasks if tasks do not differ beyond chance, and a group of one always', () => {
+    // Both means are 1/2: the variance between tasks is 0.
+    const alike = [...turnsOf('a', [1, 0]), ...turnsOf('b', [0, 1, 1, 0])];
+    expectClose(flat(alike, plainly), [0.5, -0.5, -0.5, 0.5, 0.5, -0.5], 1e-12);
+    const alone = [...turnsOf('a', [1]), ...turnsOf('b', [3]), ...turnsOf('c', [8])];
+    expectClose(flat(alone, plainly), [1 - 5.5, 3 - 4.5, 8 - 2], 1e-12);
+    expect(flat([lone], plainly)).toEqual([0]);
+  });
+
+  it('weighs by hand: sigma^2 = 1/2, tau^2 = 7/4, so a pair has w = 7/9', () => {
+    // Within: 2 x (1/4 + 1/4) / 2 degrees of freedom. Between: 2 x (1 + 1) - sigma^2, over 4 - 8/4.
+    const records = [...turnsOf('a', [3, 2]), ...turnsOf('b', [1, 0])];
+    const w = 7 / 9;
+    const baselines = [2 * w + 0.5 * (1 - w), 3 * w + 0.5 * (1 - w), 0 * w + 2.5 * (1 - w), 1 * w + 2.5 * (1 - w)];
+    expectClose(
+      flat(records, plainly),
+      [3, 2, 1, 0].map((earned, i) => earned - (baselines[i] ?? Number.NaN)),
+      1e-12,
+    );
+  });
+
+  it("gives each agent's advantages a mean square of 1, whatever other agents earn", () => {
+    fc.assert(
+      fc.property(turns, reward, (records, other) => {
+        const advantages = flat(records, { type: 'shrinkage', epsilon: 0 });
+        for (const agent of ['solver', 'critic']) {
+          const squares = advantages.filter((_, i) => records[i]?.agent === agent).map((advantage) => advantage ** 2);
+          if (squares.some((square) => square !== 0))
+            expect(squares.reduce((sum, square) => sum + square, 0) / squares.length).toBeCloseTo(1, 9);
+        }
+        const changed = records.map((turn) => (turn.agent === 'critic' ? { ...turn, reward: other } : turn));
+        const ofSolver = (all: readonly number[]) => all.filter((_, i) => records[i]?.agent === 'solver');
+        expect(ofSolver(flat(changed, { type: 'shrinkage', epsilon: 0 }))).toEqual(ofSolver(advantages));
+      }),
+    );
+  });
+
+  it('has a baseline with less error than the mean of the others in small groups of unlike tasks', () => {
+    // Success rates of the tasks are spread evenly over .2 to .6; all rewards of pairs, drawn from one seed.
+    const random = new RandomStream('shrinkage');
+    const rates = Array.from({ length: 2000 }, (_, i) => 0.2 + (0.4 * i) / 2000);
+    const records = rates.flatMap((rate, i) =>
+      turnsOf(
+        `t${i}`,
+        [0, 0].map(() => Number(random.chance(rate))),
+      ),
+    );
+    const error = (estimator: Estimator) => {
+      const advantages = flat(records, estimator);
+      const squares = records.map(({ reward: earned }, i) => {
+        const baseline = earned - (advantages[i] ?? Number.NaN);
+        return (baseline - (rates[Math.floor(i / 2)] ?? Number.NaN)) ** 2;
+      });
+      return squares.reduce((sum, square) => sum + square, 0) / squares.length;
+    };
+    // By theory: rloo's error is the mean of p (1 - p), 0.227; the best linear one's is tau^2 s^2 / (tau^2 + s^2),
+    // 0.0126.
+    expect(error({ type: 'rloo', byAgent: true })).toBeCloseTo(0.227, 1);
+    expect(error(plainly)).toBeLessThan(0.02);
+  });
+});
+
+describe('gdpo', () => {
+  it('without parts is grpo, by agent drmas, normalised over the step', () => {
+    fc.assert(
+      fc.property(turns, (records) => {
+        const bare = plain(records).map(({ parts: _, ...turn }) => turn);
+        for (const [byAgent, type] of [
+          [false, 'grpo'],
+          [true, 'drmas'],
+        ] as const) {
+          const [advantages, expected] = [flat(bare, { type: 'gdpo', byAgent }), flat(bare, { type })];
+          // One positive factor for the step, or for each agent, after a mean was taken off.
+          for (const agent of byAgent ? ['solver', 'critic'] : ['solver|critic']) {
+            const rows = bare.flatMap((turn, i) => (agent.includes(turn.agent) ? [i] : []));
+            const pairs = rows.flatMap((i) => rows.map((j) => [i, j] as const));
+            for (const [i, j] of pairs)
+              if ((expected[i] ?? 0) > (expected[j] ?? 0) + 1e-6)
+                expect(advantages[i] ?? Number.NaN).toBeGreaterThan(advantages[j] ?? Number.NaN);
+          }
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('does not let a large part hide a small one, and counts by weight', () => {
+    const rows = [
+      { correct: 1, format: 0.01 },
+      { correct: 1, format: 0 },
+      { correct: 0, format: 0.01 },
+      { correct: 0, format: 0 },
+    ];
+    const records = rows.map((parts, e) => ({
+      ...lone,
+      episode: `e${e}`,
+      reward: parts.correct + parts.format,
+      parts,
+    }));
+    const spread = Math.sqrt(8 / 3);
+    const exact = { epsilon: 0 } as const;
+    expectClose(flat(records, { type: 'gdpo', ...exact }), [2 / spread, 0, 0, -2 / spread], 1e-9);
+    expectClose(flat(records, { type: 'gdpo', byAgent: true, ...exact }), [2 / spread, 0, 0, -2 / spread], 1e-9);
+    expectClose(
+      flat(records, { type: 'gdpo', weights: { format: 0 }, ...exact }),
+      flat(
+        records.map((turn) => ({ ...turn, reward: turn.parts.correct, parts: {} })),
+        { type: 'grpo', ...exact },
+      ),
+      1e-9,
+    );
+  });
+
+  it('does not depend on the unit of any part', () => {
+    fc.assert(
+      fc.property(turns, fc.constantFrom(0.01, 100), fc.boolean(), (records, unit, byAgent) => {
+        const exact = { type: 'gdpo', byAgent, epsilon: 0, minimumSpread: 1e-9 } as const;
+        const rest = (turn: TurnRecord) => turn.reward - (turn.parts?.format ?? 0);
+        const rescaled = records.map((turn) => {
+          const format = (turn.parts?.format ?? 0) * unit;
+          return { ...turn, reward: rest(turn) + format, parts: { ...turn.parts, format } };
+        });
+        expectClose(flat(rescaled, exact), flat(records, exact), 1e-6);
+      }),
+    );
+  });
+
+  it('counts what is no named part as one more part', () => {
+    const records = turnsOf('a', [1, 1], { parts: { correct: 1 } }).map((turn, e) => ({
+      ...turn,
+      reward: 1 - 0.1 * e,
+    }));
+    expectClose(flat(records, { type: 'gdpo', epsilon: 0 }), [Math.SQRT1_2, -Math.SQRT1_2], 1e-9);
+    expect(flat(records, { type: 'gdpo', restWeight: 0 })).toEqual([0, 0]);
+  });
+});
+
+describe('maxrl', () => {
+  it.each([2, 3, 5, 8])('has the gradient of the first n - 1 terms of log p, in expectation: n = %i', (n) => {
+    // A policy that succeeds with probability p; the derivative of its log-prob by the logit is (success - p).
+    for (const p of [0.1, 0.5, 0.9]) {
+      let expected = 0;
+      for (let outcome = 0; outcome < 2 ** n; outcome++) {
+        const rewards = Array.from({ length: n }, (_, i) => (outcome >> i) & 1);
+        const successes = rewards.reduce((sum, each) => sum + each, 0);
+        const advantages = flat(turnsOf('a', rewards), { type: 'maxrl' });
+        const gradient = advantages.reduce((sum, a, i) => sum + (a * ((rewards[i] ?? 0) - p)) / n, 0);
+        expected += p ** successes * (1 - p) ** (n - successes) * gradient;
+      }
+      const terms = Array.from({ length: n - 1 }, (_, k) => (1 - p) ** k * p * (1 - p));
+      expect(expected).toBeCloseTo(
+        terms.reduce((sum, term) => sum + term, 0),
+        12,
+      );
+    }
+  });
+
+  it('is at most n - 1 for rewards of 0 or more, and 0 in a group without a success', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(3), { minLength: 1, maxLength: 8 }), (rewards) => {
+        for (const advantage of flat(turnsOf('a', rewards), { type: 'maxrl', byAgent: true })) {
+          expect(advantage).toBeLessThanOrEqual(rewards.length - 1 + 1e-9);
+          expect(advantage).toBeGreaterThanOrEqual(-1);
+        }
+      }),
+    );
+    expect(flat(turnsOf('a', [0, 0]), { type: 'maxrl' })).toEqual([0, 0]);
+  });
+});
+
+describe('hierarchical-grpo', () => {
+  it('compares the named agents within an episode and the others within a task', () => {
+    fc.assert(
+      fc.property(turns, (records) => {
+        const apart = records.map((turn) =>
+          turn.agent === 'solver' ? { ...turn, task: `${turn.task} ${turn.episode}` } : turn,
+        );
+        const alone = { singleton: 'zero' } as const;
+        const estimator: Estimator = { type: 'hierarchical-grpo', episodeAgents: ['solver'], ...alone };
+        expectClose(flat(records, estimator), flat(apart, { type: 'drmas', spread: 'none', ...alone }), 1e-12);
       }),
     );
   });

@@ -12,11 +12,14 @@ const singletonTexts = [
   "`batch`: the statistics of the whole step (only the agent's turns if the group is an agent's)",
 ];
 
-/** The choices of each estimator that compares within a group. */
+/**
+ * The choices of each estimator that compares within a group. The default of `singleton` ended 49 points above `zero`,
+ * the default before, in groups of two, whatever the zero of the rewards (docs/findings.md, small-groups).
+ */
 export const groupChoices = {
   singleton: z
     .enum(['zero', 'raw', 'batch', 'ema'])
-    .default('zero')
+    .default('batch')
     .describe(
       [...singletonTexts, '`ema`: running statistics of the earlier steps; each step keeps 0.9 of them.'].join('; '),
     ),
@@ -24,7 +27,7 @@ export const groupChoices = {
 
 /** The same for an estimator without a state. */
 export const oneStepChoices = {
-  singleton: z.enum(['zero', 'raw', 'batch']).default('zero').describe(singletonTexts.join('; ').concat('.')),
+  singleton: z.enum(['zero', 'raw', 'batch']).default('batch').describe(singletonTexts.join('; ').concat('.')),
 };
 
 /** The choice of each estimator with statistics of single agents. */
@@ -41,9 +44,8 @@ export const sharingChoices = {
     ),
 };
 
-/** The choices of each estimator that divides by a spread. */
-export const spreadChoices = {
-  ...groupChoices,
+/** The choices about a standard deviation that divides. */
+export const divisorChoices = {
   epsilon: z.number().min(0).default(1e-6).describe('A number that is added to the standard deviation that divides.'),
   minimumSpread: z
     .number()
@@ -54,6 +56,9 @@ export const spreadChoices = {
         'a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.',
     ),
 };
+
+/** The choices of each estimator that divides by the spread of a group. */
+export const spreadChoices = { ...groupChoices, ...divisorChoices };
 
 /** The choice of each estimator that needs one score an episode. */
 export const scoreChoices = {

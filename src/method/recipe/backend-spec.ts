@@ -1,5 +1,6 @@
 /** The types of the backends that this package ships. The composition root has their list. */
 import type { z } from 'zod';
+import type { Secret } from '../../base/host.js';
 import type { embeddedSchema } from '../../engine/backends.js';
 import type { modelKindOf } from '../../engine/model.js';
 import type { server } from '../../tinker/client.js';
@@ -9,3 +10,6 @@ export type BackendSchema = z.ZodDiscriminatedUnion<[typeof embeddedSchema, (typ
 
 /** A backend as a recipe describes it, or the backend of a kind of model. */
 export type BackendSpec = z.output<BackendSchema> | { readonly type: ReturnType<typeof modelKindOf>['backend'] };
+
+/** The key that a recipe has for a server. Undefined without one, or without a server. */
+export const serverKeyOf = (spec: BackendSpec): Secret | undefined => ('apiKey' in spec ? spec.apiKey : undefined);

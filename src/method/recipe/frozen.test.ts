@@ -80,6 +80,8 @@ describe('wrong settings of a frozen agent are refused with path and reason', ()
     [half({ ...judge, urll: 1 }), [], /^assign\.verifier\.urll: unknown key 'urll'; did you mean 'url'/],
     [half({ type: 'thawed' }), [], /^assign\.verifier\.type: expected one of frozen, endpoint/],
     [half(frozen({ ...model, layers: 0 })), [], /^assign\.verifier\.model\.layers: expected/],
+    [{ model: frozen(model) }, [], /^model: .*never trained; freeze single agents with assign: /],
+    [{ model: frozen({ url, model: 'judge' }) }, [], /^model: .*never trained/],
     [half('big'), ['agents.solver.rewardWeight=-1'], /^agents\.solver\.rewardWeight: expected a number >= 0, got -1/],
   ])('%#', (changes, overrides, message) => {
     expect(() => resolve(changes as Partial<RecipeInput>, ...overrides)).toThrow(message);

@@ -56,9 +56,12 @@ const controllerSchema = z.discriminatedUnion('type', [
 /** The KL penalty that keeps a policy near a reference. */
 export const klSchema = z.strictObject({
   in: z
-    .enum(['loss', 'reward'])
+    .enum(['loss', 'reward', 'advantage'])
     .default('loss')
-    .describe('`loss` adds the penalty to the loss. `reward` subtracts it from the reward of each token.'),
+    .describe(
+      '`loss` adds the penalty to the loss. `reward` subtracts it from the reward of each token. `advantage` subtracts ' +
+        "it from the token's advantage, after the estimator: the reference is then a teacher (on-policy distillation).",
+    ),
   kind: z
     .enum(['k1', 'k2', 'k3', 'abs'])
     .default('k3')

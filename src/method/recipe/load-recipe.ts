@@ -49,14 +49,17 @@ export async function loadRecipe(nameOrFile: string, checkCode?: (codeHash: stri
   return { definition, name, source: isShipped ? nameOrFile : file, codeHash: hash };
 }
 
+/** Whether a name is the name of a file of code. */
+export const isRecipeFile = (name: string): boolean => /\.[cm]?[jt]sx?$/.test(name);
+
 function findFile(nameOrFile: string, shipped: readonly string[]): string {
   const file = resolve(nameOrFile);
-  if (/\.[cm]?[jt]sx?$/.test(nameOrFile)) {
+  if (isRecipeFile(nameOrFile)) {
     if (existsSync(file)) return file;
     throw new RecipeError(`there is no recipe file ${file}`);
   }
   throw new RecipeError(
-    `there is no recipe '${nameOrFile}'${suggestion(nameOrFile, shipped)}; a file's name ends in .ts`,
+    `there is no recipe '${nameOrFile}'${suggestion(nameOrFile, shipped)}; a file's name ends in .ts, .mts, .js or .mjs`,
   );
 }
 

@@ -1,4 +1,5 @@
 /** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
+
 import { DEEPEST, isObject, messageOf, nestsTooDeep, RecipeError, shown } from '../../base/errors.js';
 
 export interface Override {

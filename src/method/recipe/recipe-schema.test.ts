@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
 import { tinyDecoder } from '../../engine/model/model-spec.js';
+import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
 import { standard } from '../../runs/composition/standard.js';
 import { frozen } from './frozen.js';
+import { lossOf, lossPath } from './policy-losses.js';
 import { assignmentMap, settingsSchema } from './recipe-schema.js';
+import { withoutRemoved } from './removed-settings.js';
 
 const model = tinyDecoder({ width: 8, layers: 1, heads: 2, feedForward: 8, context: 32, tokenizer: { type: 'bytes' } });
 const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 8 };
@@ -81,5 +85,77 @@ describe('assignmentMap', () => {
     expect([{ solver: '../up' }, { solver: '' }, {}, { solver: 'a', other: 'b' }].map(parses)).toEqual(
       new Array(4).fill(false),
     );
+  });
+});
+
+describe('a removed setting', () => {
+  it.each([
+    ['training.durationWeights.most=5', /^training\.durationWeights: drmas has no such setting any more: no meas/],
+    ['sampler={"type":"vllm","url":"http://a","timeoutSeconds":9}', /^sampler\.timeoutSeconds: .* 600 seconds/],
+    [
+      'policies.solver.sampler={"type":"vllm","url":"http://a","timeoutSeconds":9}',
+      /^policies\.solver\.sampler\.timeoutSeconds: /,
+    ],
+  ])('is refused with its path and the reason: %s', (override, message) => {
+    expect(() => resolveRecipe(tinyDefinition(), { overrides: [override] })).toThrow(message);
+  });
+
+  it('is ignored in a stored recipe at the value that is fixed now, and stays at any other', () => {
+    const sampler = { type: 'vllm', url: 'http://a' };
+    const stored = {
+      sampler: { ...sampler, timeoutSeconds: 600 },
+      policies: { solver: { sampler: { ...sampler, timeoutSeconds: 600 } }, verifier: {} },
+      training: { steps: 3 },
+    };
+    expect(withoutRemoved(stored)).toEqual({
+      sampler,
+      policies: { solver: { sampler }, verifier: {} },
+      training: { steps: 3 },
+    });
+    expect(stored.sampler.timeoutSeconds).toBe(600);
+    const other = { sampler: { ...sampler, timeoutSeconds: 9 }, training: { durationWeights: { most: 10 } } };
+    expect(withoutRemoved(other)).toEqual(other);
+  });
+});
+
+describe('the losses of a recipe', () => {
+  it('are one loss for all policies, or a policy has a complete loss of its own', () => {
+    const recipe = tinyRecipe({ policies: { verifier: { loss: { type: 'turn-ppo', clip: 0.1 } } } }, ['loss.clip=0.3']);
+    expect(lossOf(recipe, 'solver')).toEqual({ type: 'ppo-clip', clip: 0.3, aggregate: 'token-mean' });
+    const loss = { type: 'turn-ppo', clip: 0.1, aggregate: 'seq-mean-token-mean' };
+    expect(lossOf(recipe, 'verifier')).toEqual(loss);
+    expect(['solver', 'verifier'].map((policy) => lossPath(recipe, policy))).toEqual([
+      'loss',
+      'policies.verifier.loss',
+    ]);
+  });
+
+  it.each(['ppo-clip', 'turn-ppo', 's-ppo', 'st-ppo', 'cispo', 'gspo'])('fill in the correction of %s', (type) => {
+    const recipe = tinyRecipe({}, [`loss.type=${type}`, 'loss.importanceCorrection={}']);
+    const correction = { cap: 2, beyond: 'truncate', level: 'token' };
+    expect(recipe.loss).toMatchObject({ type, importanceCorrection: correction });
+  });
+
+  it.each([
+    [['loss={"type":"gspo","dualClip":3}'], /^loss.dualClip: unknown key/],
+    [['loss={"type":"gspo","aggregate":"token-mean"}'], /^loss.aggregate: unknown key/],
+    [['loss={"type":"cross-entropy","importanceCorrection":{}}'], /^loss.importanceCorrection: unknown key/],
+    [['loss.importanceCorrection={"cap":0}'], /^loss.importanceCorrection.cap/],
+    [['loss.clipLow=1'], /^loss.clipLow/],
+    [
+      ['loss={"type":"cross-entropy"}'],
+      /^loss.type: 'cross-entropy' weighs .* 'drmas' has negative ones; .*'rejection'/,
+    ],
+    [['policies.verifier.loss={"type":"cross-entropy"}'], /^policies.verifier.loss.type: 'cross-entropy'/],
+  ])('%o is refused with its path', (overrides, message) => {
+    expect(() => tinyRecipe({}, overrides)).toThrow(message);
+  });
+
+  it('accept cross-entropy together with rejection', () => {
+    const recipe = tinyRecipe({}, ['advantage={"type":"rejection","keep":"best"}', 'loss={"type":"cross-entropy"}']);
+    expect(recipe).toMatchObject({
+      advantage: { type: 'rejection', keep: 'best', above: 0, episodeScore: 'mean' },
+      loss: { type: 'cross-entropy', aggregate: 'token-mean' },
+    });
   });
 });

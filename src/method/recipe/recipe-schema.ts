@@ -1,4 +1,5 @@
 /** The root of a recipe's schema: it joins the sections that their owners export. */
+
 import { z } from 'zod';
 import { isObject } from '../../base/errors.js';
 import { gatewaySchema } from '../../gateway/settings.js';
@@ -6,11 +7,79 @@ import { rolloutSchema } from '../../teams/rollout.js';
 import { DEFAULT_ESTIMATOR } from '../advantage/estimators/index.js';
 import { frozenSchema } from './frozen.js';
 import { type Lists, sectionsOf } from './lists.js';
-import { agentSchema } from './sections/agent-section.js';
-import { evaluationSchema } from './sections/evaluation-section.js';
+import { agentSchema, evaluationSampling } from './sections/agent-section.js';
 import { policySchema } from './sections/policy-section.js';
 import { trainingSchema } from './sections/training-section.js';
-import { warmStartSchema } from './sections/warm-start-section.js';
+
+// The settings of evaluations.
+
+const count = z.int().min(1);
+
+const fieldName = z.string().min(1);
+
+const evaluationSchema = z.strictObject({
+  every: count.default(20).describe('Steps between evaluations. Step 0 and the last step are always evaluated.'),
+  tasks: count.default(256).describe('Held-out tasks in one evaluation, of each benchmark.'),
+  samples: count.default(4).describe('Episodes of each task: the k of avg@k.'),
+  samplesDuring: count
+    .optional()
+    .describe('Episodes of each task in the evaluations between the first and the last. Default: `samples`.'),
+  level: z.number().gt(0).lt(1).default(0.95).describe('The confidence level of the intervals.'),
+  by: z
+    .union([fieldName.transform((field) => [field]), z.array(fieldName).min(1).readonly()], {
+      error: 'expected the name of a field, or a list of names',
+    })
+    .optional()
+    .describe('Fields of tasks, in their metadata or their data, by which the scores are also divided.'),
+  sampling: evaluationSampling
+    .optional()
+    .describe(
+      'Sampling settings of evaluations, for all agents. They override the `sampling` of each agent. By ' +
+        'default evaluations sample as training does.',
+    ),
+});
+
+// The settings of the warm start.
+
+const nonNegative = z.number().min(0);
+const positive = z.number().gt(0);
+const beta = z.number().min(0).lt(1);
+
+const warmStartSchema = z.strictObject({
+  steps: count.default(2000).describe('The most steps of supervised training.'),
+  batch: count.default(64).describe('Demonstrations in one step.'),
+  learningRate: positive.default(8e-3).describe("AdamW's learning rate after the warm-up."),
+  warmupSteps: z.int().min(0).default(20).describe('Steps over which the learning rate rises to its full value.'),
+  finalLearningRate: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.1)
+    .describe('The cosine schedule ends at this fraction of `learningRate`.'),
+  weightDecay: nonNegative.default(0.01).describe("AdamW's weight decay, apart from the gradient."),
+  beta1: beta.default(0.9).describe("AdamW's decay of the gradients' running mean."),
+  beta2: beta.default(0.95).describe("AdamW's decay of the squared gradients' running mean."),
+  epsilon: positive.default(1e-8).describe('AdamW adds this to the root of the mean of the squared gradients.'),
+  clipNorm: nonNegative
+    .default(1)
+    .describe('Gradients with a larger norm are scaled down to this norm. 0 switches clipping off.'),
+  lossTarget: positive
+    .optional()
+    .describe('The warm start ends early if the mean loss of the last 50 steps is at most this.'),
+  seed: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe('The seed of the first weights and of the demonstrations. `--seed` does not change it.'),
+  share: z
+    .enum(['base', 'policy'])
+    .default('base')
+    .describe(
+      '`base` trains one model and copies it into all policies, which must have the same model. `policy` ' +
+        'trains each policy on the demonstrations of its own agents, and is the default if all policies are adapters ' +
+        'on checkpoints: one adapter that learned all demonstrations would begin each agent with the habits of the others.',
+    ),
+});
 
 /** The default member of each union. */
 export const defaultChoices = {

@@ -86,12 +86,14 @@ export function evaluationSampling(
   };
 }
 
-/** The price of each agent's tokens, by name. Frozen agents and agents whose policy has no price are missing. */
+/** The price of each agent's tokens, by name: its policy's or its endpoint's. Agents without a price are missing. */
 export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies'>): Readonly<Record<string, Price>> {
   return Object.fromEntries(
-    Object.entries(assign).flatMap(([agent, policy]) => {
-      const price = typeof policy === 'string' ? policies[policy]?.price : undefined;
-      return price === undefined ? [] : [[agent, price]];
+    Object.entries(assign).flatMap(([agent, speaker]) => {
+      const priced =
+        typeof speaker === 'string' ? policies[speaker] : speaker.type === 'endpoint' ? speaker : undefined;
+      const price = priced?.price;
+      return price === undefined ? [] : [[agent, { train: 0, ...price }]];
     }),
   );
 }

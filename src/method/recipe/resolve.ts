@@ -1,7 +1,10 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
-import { isObject, messageOf, parseAt, RecipeError, shown } from '../../base/errors.js';
+
+import { isObject, messageOf, parseAt, RecipeError, shown, suggestion } from '../../base/errors.js';
+import type { Split, TaskSource } from '../../base/nouns.js';
 import { defaultOptimizer, modelSchema } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
+import { benchmarks } from '../../teams/tasks.js';
 import { needOf } from '../advantage/estimators/index.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { keyVariablesOf, type Lists, sectionsOf } from './lists.js';
@@ -11,7 +14,6 @@ import { checkLosses } from './policy-losses.js';
 import type { Recipe, RecipeCode } from './recipe.js';
 import { assignmentMap, assignmentWord, defaultChoices, settingsSchema } from './recipe-schema.js';
 import { requireNoneRemoved } from './removed-settings.js';
-import { resolveTasks } from './resolve-tasks.js';
 
 /** The sampling settings that neither the recipe nor the team's agent sets. */
 const defaultSampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 256 };
@@ -53,6 +55,7 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   const applied = applyOverrides({ ...defaults, ...plainPart(written, options.absolutePath) }, first);
   const reassigned = first.some(({ path, value }) => path.join() === 'assign' && typeof value === 'string');
   const tree = reassigned ? withMovedPolicies(applied, agents) : applied;
+  checkTrainable(tree.model);
   if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
   const { model, ...complete } = withInherited(tree, team, agents, lists);
   const changed = applyOverrides(complete, overrides.filter(inherits));
@@ -69,6 +72,16 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
     lists,
     ...(sinks === undefined ? {} : { sinks }),
   };
+}
+
+/** @throws RecipeError if the model of the recipe is one that is never trained */
+function checkTrainable(model: unknown): void {
+  if (isObject(model) && (model.type === 'frozen' || model.type === 'endpoint'))
+    throw new RecipeError(
+      'it is the model to train, and a frozen model is never trained; freeze single agents with ' +
+        "assign: { judge: frozen(...), solver: 'solver' }",
+      'model',
+    );
 }
 
 function checkTeam(team: unknown): asserts team is Team {
@@ -255,5 +268,68 @@ function requireModels(tree: Plain, model: unknown): void {
         'model',
       );
     }
+  }
+}
+
+// Resolves the task sources of a recipe, with their overrides.
+
+/**
+ * The task sources of both splits.
+ * @throws RecipeError if a value is not a task source, or if an override names a setting that the source does not have
+ */
+function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Override[]): Recipe['tasks'] {
+  const one = isSource(tasks);
+  const written: Partial<Record<Split, unknown>> = one
+    ? { train: tasks, test: tasks }
+    : { ...tasks, test: joined(tasks?.test) };
+  for (const { path } of overrides) {
+    if (path[1] !== 'train' && path[1] !== 'test') {
+      throw new RecipeError(
+        `unknown key '${path[1] ?? ''}'${suggestion(path[1] ?? '', ['train', 'test'])}`,
+        path.join('.'),
+      );
+    }
+  }
+  const source = (split: Split): TaskSource => {
+    const given = written[split];
+    if (!isSource(given)) throw new RecipeError(`expected a task source, got ${shown(given)}`, `tasks.${split}`);
+    // If one source serves both splits, overrides of `train` apply to `test` too. Overrides of `test` come after them.
+    const inherited = one && split === 'test' ? overrides.filter(({ path }) => path[1] === 'train') : [];
+    return configured(given, split, [...inherited, ...overrides.filter(({ path }) => path[1] === split)]);
+  };
+  return { train: source('train'), test: source('test') };
+}
+
+/** Joins several benchmarks by name into one source. */
+function joined(test: unknown): unknown {
+  if (isSource(test) || !isObject(test) || Object.keys(test).length === 0) return test;
+  const sources = Object.entries(test).map(([name, source]) => {
+    if (!isSource(source)) throw new RecipeError(`expected a task source, got ${shown(source)}`, `tasks.test.${name}`);
+    return [name, source] as const;
+  });
+  return benchmarks(Object.fromEntries(sources));
+}
+
+function isSource(value: unknown): value is TaskSource {
+  return isObject(value) && typeof value.load === 'function';
+}
+
+function configured(source: TaskSource, split: Split, overrides: readonly Override[]): TaskSource {
+  if (overrides.length === 0) return source;
+  const { settings } = source;
+  const keys = Object.keys(settings ?? {});
+  const inner = overrides.map(({ path, value }): Override => {
+    const [key, ...rest] = path.slice(2);
+    const at = `tasks.${split}`;
+    if (key === undefined) throw new RecipeError('cannot be replaced from outside, only its settings can', at);
+    if (!keys.includes(key)) throw new RecipeError(`unknown key '${key}'${suggestion(key, keys)}`, `${at}.${key}`);
+    return { path: [key, ...rest], value };
+  });
+  if (settings === undefined || source.configure === undefined) return source;
+  try {
+    return source.configure(applyOverrides({ ...settings }, inner));
+  } catch (error) {
+    if (error instanceof RecipeError) throw new RecipeError(error.message, `tasks.${split}`);
+    throw error;
   }
 }

@@ -118,10 +118,12 @@ export interface PolicyInput {
   readonly kl?:
     | {
         /**
-         * `loss` adds the penalty to the loss. `reward` subtracts it from the reward of each token.
+         * `loss` adds the penalty to the loss. `reward` subtracts it from the reward of each token. `advantage`
+         * subtracts it from the token's advantage, after the estimator: the reference is then a teacher (on-policy
+         * distillation).
          * @default `loss`
          */
-        readonly in?: 'loss' | 'reward' | undefined;
+        readonly in?: 'loss' | 'reward' | 'advantage' | undefined;
         /**
          * The estimate of the KL at a sampled token, with d = log-prob minus the log-prob of the reference: `k1` =
          * d, `k2` = d^2 / 2, `k3` = exp(-d) + d - 1 (at most 10), `abs` = |d|. In the loss `k1` has no effect on
@@ -484,7 +486,7 @@ export interface AgentInput {
   readonly tokenCost?: number | undefined;
   /**
    * The advantages of the agent's turns are multiplied by this after normalisation. With 0 no policy learns
-   * from these turns.
+   * from the rewards of these turns.
    * @default `1`
    */
   readonly rewardWeight?: number | undefined;
@@ -499,7 +501,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -528,7 +530,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -558,7 +560,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -586,7 +588,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -608,7 +610,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -643,7 +645,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -678,7 +680,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -706,9 +708,34 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
+      /**
+       * A number that is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
+      readonly epsilon?: number | undefined;
+      /**
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
+       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * @default `0.000001`
+       */
+      readonly minimumSpread?: number | undefined;
+      /**
+       * Groups of agents that count as one agent in comparisons, such as specialists that are each called once in
+       * a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
+    }
+  | {
+      readonly type: 'shrinkage';
+      /**
+       * The divisor: the root mean square of the agent's differences in the step, or none.
+       * @default `agent`
+       */
+      readonly spread?: 'agent' | 'none' | undefined;
       /**
        * A number that is added to the standard deviation that divides.
        * @default `0.000001`
@@ -752,7 +779,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -792,7 +819,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -821,7 +848,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -845,7 +872,7 @@ export type EstimatorInput =
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's); `ema`: running statistics of the earlier steps; each step keeps 0.9 of
        * them.
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
@@ -877,9 +904,17 @@ export type EstimatorInput =
        * The statistics that a group of one is compared with. `zero`: none, its advantage is 0; `raw`: mean 0 and
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's).
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+    }
+  | {
+      readonly type: 'hierarchical-grpo';
+      /**
+       * The agents that are compared within an episode, such as `['solver']`. None by default.
+       * @default `[]`
+       */
+      readonly episodeAgents?: readonly string[] | undefined;
     }
   | {
       readonly type: 'grpo-passk';
@@ -892,7 +927,7 @@ export type EstimatorInput =
        * The statistics that a group of one is compared with. `zero`: none, its advantage is 0; `raw`: mean 0 and
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's).
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
       /**
@@ -913,6 +948,69 @@ export type EstimatorInput =
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
+    }
+  | {
+      readonly type: 'maxrl';
+      /**
+       * Whether statistics use the turns of one agent instead of the whole task.
+       * @default `false`
+       */
+      readonly byAgent?: boolean | undefined;
+      /**
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
+       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
+       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * @default `mean`
+       */
+      readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
+      /**
+       * Groups of agents that count as one agent in comparisons, such as specialists that are each called once in
+       * a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
+    }
+  | {
+      readonly type: 'gdpo';
+      /**
+       * Whether statistics use the turns of one agent instead of the whole task.
+       * @default `false`
+       */
+      readonly byAgent?: boolean | undefined;
+      /**
+       * The weight of each named part after it was normalised; 1 for a part without a weight.
+       * @default `{}`
+       */
+      readonly weights?: Readonly<Record<string, number>> | undefined;
+      /**
+       * The weight of the rest of the reward: rewards of turns, minus penalties and a KL in the reward.
+       * @default `1`
+       */
+      readonly restWeight?: number | undefined;
+      /**
+       * The statistics that a group of one is compared with. `zero`: none, its advantage is 0; `raw`: mean 0 and
+       * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
+       * turns if the group is an agent's).
+       * @default `batch`
+       */
+      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
+      /**
+       * A number that is added to the standard deviation that divides.
+       * @default `0.000001`
+       */
+      readonly epsilon?: number | undefined;
+      /**
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
+       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * @default `0.000001`
+       */
+      readonly minimumSpread?: number | undefined;
+      /**
+       * Groups of agents that count as one agent in comparisons, such as specialists that are each called once in
+       * a while: `[['camera', 'phone'], ['router', 'watch']]`. None share by default.
+       * @default `[]`
+       */
+      readonly shareStatistics?: readonly (readonly string[])[] | undefined;
     }
   | {
       readonly type: 'gigpo';
@@ -942,7 +1040,7 @@ export type EstimatorInput =
        * The statistics that a group of one is compared with. `zero`: none, its advantage is 0; `raw`: mean 0 and
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's).
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
       /**
@@ -1062,7 +1160,7 @@ export type EstimatorInput =
        * The statistics that a group of one is compared with. `zero`: none, its advantage is 0; `raw`: mean 0 and
        * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
        * turns if the group is an agent's).
-       * @default `zero`
+       * @default `batch`
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
       /**
@@ -1619,6 +1717,51 @@ export interface TrainingInput {
    * @default `false`
    */
   readonly keepFirst?: boolean | undefined;
+  /**
+   * Whether the run keeps the checkpoint of its best evaluation, whatever `keepCheckpoints` is. The first
+   * evaluation counts too. `--checkpoint best` names the checkpoint. Default: no.
+   */
+  readonly keepBest?: boolean | undefined;
+  /** The score of evaluations that `keepBest` and `stopWhen` compare. Default: `averageAtK`. */
+  readonly bestBy?: 'averageAtK' | 'passAtK' | 'majorityAtK' | 'reward' | undefined;
+  /**
+   * Ends the run before its last step if one of these rules holds after a step or an evaluation. The run
+   * still gets its last evaluation and checkpoint, so it may exceed a budget by a step and an evaluation.
+   */
+  readonly stopWhen?:
+    | {
+        /** An evaluation has at least this score. */
+        readonly score?: number | undefined;
+        /** This many evaluations in a row have no better score than the best one before them. */
+        readonly patience?: number | undefined;
+        /** For `patience`, a better score exceeds the best one by more than this. Default: 0. */
+        readonly minimumGain?: number | undefined;
+        /** The mean reward of a step's episodes is below a floor in several steps in a row. */
+        readonly rewardFloor?:
+          | {
+              /** The floor: a mean reward. */
+              readonly below: number;
+              /**
+               * The number of steps in a row.
+               * @default `10`
+               */
+              readonly steps?: number | undefined;
+            }
+          | undefined;
+        /** The agents have read and written this many tokens, in steps and evaluations together. */
+        readonly tokens?: number | undefined;
+        /**
+         * Steps and evaluations together have cost this much, in the currency of the prices of the policies and
+         * endpoints.
+         */
+        readonly cost?: number | undefined;
+        /**
+         * Reinforcement has taken this many minutes of wall-clock time. The warm start and the time between an
+         * interruption and the resumption do not count.
+         */
+        readonly minutes?: number | undefined;
+      }
+    | undefined;
   /**
    * drmas warns if the log-probs of sampler and trainer differ by more than this, on average over the sampled
    * tokens of a step.

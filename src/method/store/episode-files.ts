@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type FileDigest, jsonOf, linesOf } from '../../base/disk.js';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { damageOf, type FileDigest, jsonOf, linesOf } from '../../base/disk.js';
 import { isObject, RunError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import {
@@ -12,6 +14,48 @@ import {
   type Turn,
   turnReward,
 } from '../../base/nouns.js';
+import { temporaryName } from '../../base/platform.js';
+import { DIGESTS, freePath, timeStamp } from './run-path.js';
+
+/** A line of digests.jsonl. */
+const lineSchema = z.object({
+  /** The path in the run's directory. */
+  file: z.string().regex(/^(?:events|episodes\/[\w.-]+)\.jsonl$/),
+  bytes: z.int().min(0),
+  sha256: z.string(),
+  /** Only for the event log. */
+  lines: z.int().min(0).optional(),
+});
+
+export type DigestLine = z.output<typeof lineSchema>;
+
+/** Reads the first lines of digests.jsonl, all of them by default. @throws RunError with file and line */
+export async function readDigests(files: Files, run: string, most = Number.POSITIVE_INFINITY): Promise<DigestLine[]> {
+  const path = join(run, DIGESTS);
+  const digests: DigestLine[] = [];
+  if (most === 0 || !(await files.exists(path))) return digests;
+  for await (const line of linesOf(files, path)) {
+    const { data } = lineSchema.safeParse(jsonOf(line));
+    if (data === undefined) throw new RunError(`${path}:${digests.length + 1}: expected the digest of a file`);
+    digests.push(data);
+    if (digests.length === most) break;
+  }
+  return digests;
+}
+
+/** The episode files in the first lines of digests.jsonl whose content has changed. */
+export async function damagedEpisodes(
+  files: Files,
+  run: string,
+  lines: number,
+): Promise<{ readonly file: string; readonly why: string }[]> {
+  const damaged: { file: string; why: string }[] = [];
+  for (const { file, ...digest } of await readDigests(files, run, lines)) {
+    const why = digest.lines === undefined ? await damageOf(files, join(run, file), digest) : undefined;
+    if (why !== undefined) damaged.push({ file, why });
+  }
+  return damaged;
+}
 
 const utf8 = new TextEncoder();
 
@@ -90,6 +134,37 @@ export async function writeEpisodes(
   }
   await files.write(path, lines());
   return { bytes, sha256: hash.digest('hex') };
+}
+
+/** Writes episodes to a new file, named after the time, which appears at once. Returns its path. */
+export async function writeNewEpisodes(
+  files: Files,
+  directory: string,
+  episodes: readonly Episode[],
+  now: Date,
+): Promise<string> {
+  const temporary = join(directory, temporaryName('evaluate'));
+  try {
+    await writeEpisodes(
+      files,
+      temporary,
+      episodes.map((episode) => storedEpisode(episode)),
+    );
+    const path = await freePath(files, join(directory, `evaluate-${timeStamp(now)}`), '.jsonl');
+    await files.rename(temporary, path);
+    return path;
+  } catch (error) {
+    await files.remove(temporary);
+    throw error;
+  }
+}
+
+/** Removes the episodes of later steps and evaluations. */
+export async function removeEpisodesAfter(files: Files, directory: string, step: number): Promise<void> {
+  for (const name of await files.list(directory)) {
+    const number = /^(?:step|evaluation)-(\d+)\.jsonl$/.exec(name)?.[1];
+    if (number !== undefined && Number(number) > step) await files.remove(join(directory, name));
+  }
 }
 
 function lineOf(episode: StoredEpisode): string | undefined {

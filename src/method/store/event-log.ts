@@ -1,23 +1,40 @@
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { createGunzip } from 'node:zlib';
 import { type ChainedFile, type LogCursor, linesOf } from '../../base/disk.js';
-import { RunError } from '../../base/errors.js';
+import { isObject, LogError, messageOf, RunError } from '../../base/errors.js';
 import { EVENT_VERSION, type EventBody, type RunEvent } from '../../base/events.js';
-import type { Files, RunListener } from '../../base/host.js';
-import { type Clock, systemClock } from '../../base/host.js';
+import { type Clock, excerpt, type Files, type RunListener, systemClock } from '../../base/host.js';
+import { jsonRows } from '../../base/platform.js';
 
 /** The append-only log of a run. It stamps each event, writes it, and passes it to the listeners in order. */
 export class EventLog {
   readonly #file: ChainedFile;
   readonly #clock: Clock;
   readonly #listeners: readonly RunListener[];
+  #held: RunEvent[] | undefined;
 
-  constructor(file: ChainedFile, options: { listeners?: readonly RunListener[]; clock?: Clock }) {
+  /** @param options.hold Whether events wait in memory until `release`. Listeners get them at once */
+  constructor(file: ChainedFile, options: { listeners?: readonly RunListener[]; clock?: Clock; hold?: boolean }) {
     this.#file = file;
+    this.#held = options.hold === true ? [] : undefined;
     this.#clock = options.clock ?? systemClock;
     this.#listeners = options.listeners ?? [];
   }
 
   get cursor(): Required<LogCursor> {
     return this.#file.cursor;
+  }
+
+  /** The events that wait. */
+  get held(): readonly RunEvent[] {
+    return this.#held ?? [];
+  }
+
+  /** Writes the events that wait. From now on events are written at once. */
+  release(): void {
+    for (const event of this.#held?.splice(0) ?? []) this.#file.append(JSON.stringify(event));
+    this.#held = undefined;
   }
 
   /** Stamps an event with the time and the version, writes it, and returns it. */
@@ -29,7 +46,8 @@ export class EventLog {
 
   /** Writes an event that already has its stamp. */
   write(event: RunEvent): void {
-    this.#file.append(JSON.stringify(event));
+    if (this.#held === undefined) this.#file.append(JSON.stringify(event));
+    else this.#held.push(event);
     for (const listener of this.#listeners) void listener.event?.(event);
   }
 }
@@ -66,3 +84,149 @@ function numbersIn<T>(value: T): T {
   if (typeof value !== 'object') return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, numbersIn(inner)])) as T;
 }
+
+/** One JSON object of a log. */
+export type LogRow = Readonly<Record<string, unknown>>;
+
+/** The place of a row, for error messages. */
+export interface LogPlace {
+  readonly file: string;
+  /** The line number, counted from 1. */
+  readonly line: number;
+}
+
+const NEWLINE = 10;
+const CHUNK_BYTES = 1 << 20;
+
+/**
+ * Reads the rows of a log one after another, with one row in memory at a time. The file has JSON lines (also gzipped,
+ * `.gz`), or is one document (`.json`) with one row or an array of rows. Blank lines are skipped.
+ * @returns True if a last line that was cut off during a write was omitted
+ * @throws LogError with the file, and with the line of a row that is not a JSON object
+ */
+export async function readRows(file: string, onRow: (row: LogRow, place: LogPlace) => void): Promise<boolean> {
+  try {
+    const status = await stat(file);
+    if (!status.isFile() && !status.isDirectory()) throw new LogError('it is not a regular file', { file });
+    return file.endsWith('.json') ? await readDocument(file, onRow) : await readLines(file, onRow);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && 'syscall' in error) throw new LogError(error.message, { file });
+    throw error;
+  }
+}
+
+async function readDocument(file: string, onRow: (row: LogRow, place: LogPlace) => void): Promise<false> {
+  const text = await readFile(file, 'utf8');
+  if (/^\s*\[/.test(text))
+    for (const { place, value } of jsonRows(text, file)) onRow(asRow(value, { file, ...place }), { file, ...place });
+  else onRow(parseRow(text, { file, line: 1 }), { file, line: 1 });
+  return false;
+}
+
+async function readLines(file: string, onRow: (row: LogRow, place: LogPlace) => void): Promise<boolean> {
+  const bytes = createReadStream(file, { highWaterMark: CHUNK_BYTES });
+  const stream = file.endsWith('.gz') ? bytes.pipe(createGunzip({ chunkSize: CHUNK_BYTES })) : bytes;
+  bytes.once('error', (error) => stream.destroy(error));
+  let line = 0;
+  const unfinished: Buffer[] = []; // the pieces of a line that spans chunks
+  const pass = (text: string) => {
+    line++;
+    if (text.trim() !== '') onRow(parseRow(text, { file, line }), { file, line });
+  };
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+      if (unfinished.length === 0) pass(chunk.toString('utf8', start, end));
+      else {
+        unfinished.push(chunk.subarray(start, end));
+        pass(Buffer.concat(unfinished.splice(0)).toString('utf8'));
+      }
+      start = end + 1;
+    }
+    if (start < chunk.length) unfinished.push(chunk.subarray(start));
+  }
+  const rest = Buffer.concat(unfinished).toString('utf8');
+  if (line > 0 && isTorn(rest)) return true;
+  pass(rest);
+  return false;
+}
+
+/** True for a line that is neither valid JSON nor complete. A killed writer leaves such a line. */
+function isTorn(rest: string): boolean {
+  try {
+    JSON.parse(rest);
+    return false;
+  } catch {
+    return rest.startsWith('{') && !rest.trimEnd().endsWith('}');
+  }
+}
+
+function parseRow(text: string, place: LogPlace): LogRow {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const hint = /[[:,]\s*-?(NaN|Infinity)\b/.test(text) ? '; NaN and Infinity are not JSON' : '';
+    throw new LogError(`expected one JSON object, got ${quoted(text)} (${messageOf(error)}${hint})`, place);
+  }
+  return asRow(value, place);
+}
+
+function asRow(value: unknown, place: LogPlace): LogRow {
+  if (isObject(value)) return value;
+  throw new LogError(`expected a JSON object, got ${quoted(JSON.stringify(value))}`, place);
+}
+
+const LONGEST_QUOTE = 61;
+
+const quoted = (text: string): string => JSON.stringify(excerpt(text, LONGEST_QUOTE));
+
+/** The value of a row at a dotted path. A field whose name contains the dots has precedence. */
+export function fieldAt(row: LogRow, path: string): unknown {
+  if (path in row || !path.includes('.')) return row[path];
+  return path.split('.').reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), row);
+}
+
+/** The finite number at a path. `true` counts as 1, `false` as 0. @throws LogError if there is none */
+export function numberAt(row: LogRow, path: string, place: LogPlace): number {
+  const value = fieldAt(row, path);
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  throw new LogError(`${path}: expected a number, got ${described(value, row, path)}`, place);
+}
+
+/**
+ * The name at a path: a text, a number, or the JSON of another value (such as a prompt as messages). @throws LogError
+ * if it is missing
+ */
+export function nameAt(row: LogRow, path: string, place: LogPlace): string {
+  const value = fieldAt(row, path);
+  if (typeof value === 'string') return value;
+  if (value === undefined || value === null)
+    throw new LogError(`${path}: expected a name, got ${described(value, row, path)}`, place);
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** The list of objects at a path. @throws LogError if there is none */
+export function rowsAt(row: LogRow, path: string, place: LogPlace): readonly LogRow[] {
+  const value = fieldAt(row, path);
+  if (Array.isArray(value) && value.every(isObject)) return value;
+  throw new LogError(`${path}: expected a list of objects, got ${described(value, row, path)}`, place);
+}
+
+/** The most fields of a row that an error message lists. */
+const MOST_FIELDS = 20;
+
+/** A value for an error message. If it is missing, the message lists the fields of the row. */
+function described(value: unknown, row: LogRow, path: string): string {
+  if (value !== undefined) return quoted(JSON.stringify(value));
+  const keys = path.split('.');
+  const inside = keys.findIndex((_, depth) => !isObject(fieldAt(row, keys.slice(0, depth + 1).join('.'))));
+  const outer = keys.slice(0, inside).join('.');
+  const fields = Object.keys((outer === '' ? row : fieldAt(row, outer)) as LogRow);
+  const more = fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : '';
+  const listed = fields.length === 0 ? 'no fields' : `${fields.slice(0, MOST_FIELDS).map(shortened).join(', ')}${more}`;
+  return `nothing; ${outer === '' ? 'the row' : outer} has ${listed}`;
+}
+
+const shortened = (field: string) => excerpt(field, LONGEST_QUOTE);

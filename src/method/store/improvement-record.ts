@@ -25,6 +25,8 @@ const recordSchema = z.object({
   proposals: z.int().min(1),
   tasks: z.int().min(2),
   samples: z.int().min(1),
+  /** The number of tasks on which a pool of candidates is compared. Absent without a pool. */
+  pool: z.int().min(2).optional(),
   /** The scores of the first and the last prompts on held-out tasks, after all rounds. */
   result: z.unknown().optional(),
 });
@@ -34,9 +36,12 @@ export type ImprovementRecord = z.output<typeof recordSchema>;
 const numbers = z.array(z.number()).readonly();
 
 const comparisonSchema = z.object({
-  /** The mean success of each task with the best prompts so far and with the proposed prompt. */
+  /** The mean success of each task with the prompts before and with the proposed prompt, if both have a score. */
   before: numbers,
   after: numbers,
+  /** Present if the reward of some episodes failed: their number, and the number of all episodes of both sets. */
+  unscored: z.int().optional(),
+  episodes: z.int().optional(),
   /** The mean of the differences over tasks, and its interval. */
   mean: z.number(),
   interval: z.object({ low: z.number(), high: z.number(), level: z.number() }).optional(),
@@ -53,10 +58,16 @@ const roundSchema = z.object({
   problem: z.string().optional(),
   comparison: comparisonSchema.optional(),
   kept: z.boolean(),
-  /** The mean success, in this round, of the prompts that the next round starts from. */
+  /** The mean success, in this round, of the prompts that the next round starts from. With a pool: of the parent's. */
   score: z.number(),
-  /** Failed episodes of those prompts, which the next request for a proposal contains. */
+  /** Failed episodes of those prompts, for the next request. With a pool, this round's request contains them. */
   failures: z.array(z.string()).readonly(),
+  /** In round 0: the system prompt that each agent read, from the recipe or from the agent's program. */
+  brought: z.record(z.string(), z.string()).optional(),
+  /** With a pool: the round that proposed the candidate which this round changes. */
+  parent: z.int().min(0).optional(),
+  /** If the prompts of this round are a candidate of the pool: the mean success of each of its tasks. */
+  scores: z.array(z.number().nullable()).readonly().optional(),
 });
 
 /** The result of a round. A round that had not ended when the process ended has none. */
@@ -101,11 +112,12 @@ export async function writePrompts(
 export function requireSameImprovement(directory: string, before: ImprovementRecord, now: ImprovementRecord): void {
   const parts = {
     'other code of the recipe': ({ codeHash }: ImprovementRecord) => codeHash,
-    'other settings': ({ overrides, checkpoint, tasks, samples }: ImprovementRecord) => [
+    'other settings': ({ overrides, checkpoint, tasks, samples, pool }: ImprovementRecord) => [
       overrides,
       checkpoint ?? null,
       tasks,
       samples,
+      pool ?? null,
     ],
     'other agents': ({ agents }: ImprovementRecord) => agents,
   };

@@ -26,6 +26,13 @@ const record: RunRecord = {
   resolved: { name: 'math', seed: 2 },
   acceptedChanges: [],
 };
+/** The text of each file of a run, all but its lock. */
+async function contentOf(run: string): Promise<Record<string, string>> {
+  const files = (await readdir(run, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  const paths = files.map(({ parentPath, name }) => join(parentPath, name)).filter((path) => !path.endsWith('lock'));
+  return Object.fromEntries(await Promise.all(paths.map(async (path) => [path, await readFile(path, 'utf8')])));
+}
+
 const clock = { seconds: () => 0, now: () => new Date('2026-01-02T03:04:05Z') };
 const warning = (message: string) => ({ type: 'warning', code: 'test', message }) as const;
 
@@ -302,8 +309,19 @@ describe('checkpoints', () => {
     await appendFile(path, '{"torn');
     await mkdir(join(run.path, 'checkpoints', '.tmp-step-000002-x'));
 
+    await run.close();
+    const before = await contentOf(run.path);
     const resumed = await RunDirectory.open(run.path, { clock });
+    await resumed.lock();
     await resumed.rewind(await resumed.latestCheckpoint());
+    resumed.emit(warning('held'));
+    await resumed.recordRecipe({ source: 'math', codeHash: 'def' }, { resolved: { name: 'math' } }, 1);
+    expect((await resumed.events()).map((event) => event.type)).toEqual(['warning', 'checkpoint', 'warning']);
+    await resumed.close();
+    expect(await contentOf(run.path)).toEqual(before); // the run did not begin, so that nothing was removed
+
+    await resumed.rewind(await resumed.latestCheckpoint());
+    await resumed.begin();
     expect(await readFile(path, 'utf8')).toBe(whole);
     expect(await readdir(join(run.path, 'episodes'))).toEqual(['step-000001.jsonl']);
     expect(await readdir(join(run.path, 'checkpoints'))).toEqual(['step-000001']);
@@ -317,6 +335,8 @@ describe('checkpoints', () => {
     await run.rewind(undefined);
     expect(await run.events()).toEqual([]);
     run.emit(warning('kept'));
+    await run.begin();
+    expect((await run.events()).map((event) => 'message' in event && event.message)).toEqual(['kept']);
     await run.writeCheckpoint(1, fill('1'));
     await writeFile(join(run.path, 'events.jsonl'), '');
     await expect(run.rewind(await run.latestCheckpoint())).rejects.toThrow(/needs \d+/);

@@ -2,23 +2,23 @@ import { basename, join } from 'node:path';
 import { ChainedFile, removeTemporary, requireWhole } from '../../base/disk.js';
 import { messageOf, RunError } from '../../base/errors.js';
 import type { EventBody, RunEvent } from '../../base/events.js';
-import type { Files, RunListener } from '../../base/host.js';
-import { type Clock, systemClock } from '../../base/host.js';
+import { type Clock, type Files, type RunListener, systemClock } from '../../base/host.js';
 import type { Episode, Turn } from '../../base/nouns.js';
-import { codeOf, nodeFiles, temporaryName } from '../../base/platform.js';
+import { codeOf, nodeFiles } from '../../base/platform.js';
 import { type Checkpoint, Checkpoints, stepName } from './checkpoint-files.js';
-import { damagedEpisodes } from './episode-digests.js';
 import {
+  damagedEpisodes,
   type EpisodeAdvantages,
+  removeEpisodesAfter,
   type StoredEpisode,
   storedEpisode,
   type UpdatedTokens,
   writeEpisodes,
+  writeNewEpisodes,
 } from './episode-files.js';
 import { EventLog, readEvents } from './event-log.js';
-import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
 import { lockRun, type RunLock } from './run-lock.js';
-import { freePath, requireFree, timeStamp } from './run-path.js';
+import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES, requireFree, writing } from './run-path.js';
 import { changedRecord, formatRecord, parseRecord, type RunRecord } from './run-record.js';
 
 /** The surroundings of a run directory: listeners to its events, the file system and the clock. */
@@ -42,6 +42,8 @@ export class RunDirectory {
   #log: EventLog;
   /** The digests of the episode files, one line a file. */
   #digests: ChainedFile;
+  /** The changes on disk of a `rewind` that `begin` has still to make. */
+  #rewinding: (() => Promise<void>) | undefined;
 
   private constructor(path: string, record: RunRecord, options: RunDirectoryOptions) {
     this.path = path;
@@ -114,7 +116,7 @@ export class RunDirectory {
     if (this.#lock === undefined) return;
     const { cursor } = this.#log;
     try {
-      if (cursor.bytes > 0) await this.#digests.end(JSON.stringify({ file: EVENTS, ...cursor }));
+      if (this.begun && cursor.bytes > 0) await this.#digests.end(JSON.stringify({ file: EVENTS, ...cursor }));
     } catch {
       // If the disk is full, the events after the last checkpoint have no digest.
     }
@@ -132,9 +134,12 @@ export class RunDirectory {
     this.#log.write(event);
   }
 
-  /** Reads the events of the log. There are none before the first event. */
+  /**
+   * Reads the events of the log. There are none before the first event, and after `rewind` none of those it leaves out.
+   */
   async events(): Promise<RunEvent[]> {
-    return (await this.#files.exists(this.#eventsPath)) ? readEvents(this.#files, this.#eventsPath) : [];
+    const written = (await this.#files.exists(this.#eventsPath)) ? await readEvents(this.#files, this.#eventsPath) : [];
+    return this.begun ? written : [...written.slice(0, this.#log.cursor.lines), ...this.#log.held];
   }
 
   /**
@@ -166,24 +171,11 @@ export class RunDirectory {
    * @returns The path
    */
   async writeOtherEpisodes(episodes: readonly Episode[], now: Date): Promise<string> {
-    const directory = join(this.path, EPISODES);
-    const temporary = join(directory, temporaryName('evaluate'));
-    try {
-      await writeEpisodes(
-        this.#files,
-        temporary,
-        episodes.map((episode) => storedEpisode(episode)),
-      );
-      const path = await freePath(this.#files, join(directory, `evaluate-${timeStamp(now)}`), '.jsonl');
-      await this.#files.rename(temporary, path);
-      return path;
-    } catch (error) {
-      await this.#files.remove(temporary);
-      throw error;
-    }
+    return writeNewEpisodes(this.#files, join(this.path, EPISODES), episodes, now);
   }
 
   async #writeDigested(path: string, episodes: readonly StoredEpisode[]): Promise<void> {
+    await this.begin();
     const digest = await writeEpisodes(this.#files, path, episodes);
     this.#digests.append(JSON.stringify({ file: `${EPISODES}/${basename(path)}`, ...digest }));
   }
@@ -208,7 +200,7 @@ export class RunDirectory {
   /**
    * Writes `checkpoints/step-000050` atomically from the files that `fill` writes into its directory, then the event.
    * @param options.keep The number of checkpoints to keep, the latest ones. Default: all
-   * @param options.keepFirst Whether the checkpoint of step 0 stays in addition
+   * @param options.pinned The steps whose checkpoints stay in addition
    */
   async writeCheckpoint(
     step: number,
@@ -216,25 +208,26 @@ export class RunDirectory {
     options: {
       readonly interrupted?: boolean;
       readonly keep?: number | undefined;
-      readonly keepFirst?: boolean;
+      readonly pinned?: readonly number[];
     } = {},
   ): Promise<void> {
-    const { interrupted = false, keep = Number.POSITIVE_INFINITY, keepFirst = false } = options;
+    const { interrupted = false, keep = Number.POSITIVE_INFINITY, pinned = [] } = options;
+    await this.begin();
     const cursor = { events: this.#log.cursor, episodes: this.#digests.cursor, interrupted };
     const written = await this.#checkpoints.write(step, cursor, fill);
     await this.#options.onCheckpoint?.();
     if (written !== undefined) this.#announce(written);
-    const kept = new Set((await this.#checkpoints.list()).slice(-keep).map((checkpoint) => checkpoint.step));
-    if (keepFirst) kept.add(0);
+    const latest = (await this.#checkpoints.list()).slice(-keep).map((checkpoint) => checkpoint.step);
+    const kept = new Set([...latest, ...pinned]);
     await this.#checkpoints.remove((checkpoint) => !kept.has(checkpoint.step));
   }
 
   /**
-   * Restores log, episodes and checkpoints to their state when the checkpoint was written, so that the run can resume
-   * from there. Without a checkpoint the run starts from the beginning.
+   * Prepares the return of log, episodes and checkpoints to their state when the checkpoint was written. `begin`
+   * changes the files, once the run goes on from there; until then new events wait in memory. Without a checkpoint the
+   * run starts from the beginning.
    * @returns Messages for the user: files of an older version that cannot be checked, episodes that were changed
-   * @throws CheckpointError if a file of the checkpoint has changed; RunError if the log has. Nothing is changed in
-   *   that case
+   * @throws CheckpointError if a file of the checkpoint has changed; RunError if the log has
    */
   async rewind(checkpoint: Checkpoint | undefined): Promise<readonly string[]> {
     const cursor = checkpoint === undefined ? undefined : await this.#checkpoints.cursor(checkpoint);
@@ -244,16 +237,31 @@ export class RunDirectory {
     if (cursor?.episodes !== undefined)
       for (const { file, why } of await damagedEpisodes(this.#files, this.path, cursor.episodes.lines))
         notices.push(`${join(this.path, file)} ${why}; the run continues, because no later step uses the file`);
-    for (const place of [this.path, this.#checkpoints.root, join(this.path, REFERENCES)])
-      await removeTemporary(this.#files, place);
-    await events.cut();
-    await digests.cut();
-    await this.#checkpoints.remove(({ step }) => step > (checkpoint?.step ?? -1));
-    await this.#removeEpisodesAfter(checkpoint?.step ?? -1);
-    this.#log = new EventLog(events, this.#options);
+    this.#log = new EventLog(events, { ...this.#options, hold: true });
     this.#digests = digests;
+    this.#rewinding = async () => {
+      for (const place of [this.path, this.#checkpoints.root, join(this.path, REFERENCES)])
+        await removeTemporary(this.#files, place);
+      // The checkpoints go first: if the process is killed here, no checkpoint needs more of the log than there is.
+      await this.#checkpoints.remove(({ step }) => step > (checkpoint?.step ?? -1));
+      await events.cut();
+      await digests.cut();
+      await removeEpisodesAfter(this.#files, join(this.path, EPISODES), checkpoint?.step ?? -1);
+      this.#log.release();
+    };
     if (checkpoint && cursor?.interrupted === false) this.#announce(checkpoint);
     return notices;
+  }
+
+  /** False from `rewind` to `begin`: the earlier attempt wrote the files. */
+  get begun(): boolean {
+    return this.#rewinding === undefined;
+  }
+
+  /** Makes the changes of the last `rewind`, and writes the events since then. */
+  async begin(): Promise<void> {
+    await this.#rewinding?.();
+    this.#rewinding = undefined;
   }
 
   async #sealNotices({ directory }: Checkpoint): Promise<string[]> {
@@ -265,7 +273,10 @@ export class RunDirectory {
     this.emit({ type: 'checkpoint', step, path: `checkpoints/${basename(directory)}` });
   }
 
-  /** Records in recipe.json the code that the run continues with, and the recipe and agents of that code. */
+  /**
+   * Records in recipe.json the code that the run continues with, and the recipe and agents of that code. After `rewind`
+   * the file changes when the run begins.
+   */
   async recordRecipe(
     code: Omit<RunRecord['recipe'], 'overrides'>,
     now: Pick<RunRecord, 'resolved' | 'agents'>,
@@ -277,24 +288,10 @@ export class RunDirectory {
       code,
       acceptedAt === undefined ? [] : [{ time, step: acceptedAt }],
     );
-    await this.#files.replace(join(this.path, RECIPE), formatRecord(changed));
     this.#record = changed;
-  }
-
-  async #removeEpisodesAfter(step: number): Promise<void> {
-    const directory = join(this.path, EPISODES);
-    for (const name of await this.#files.list(directory)) {
-      const number = /^(?:step|evaluation)-(\d+)\.jsonl$/.exec(name)?.[1];
-      if (number !== undefined && Number(number) > step) await this.#files.remove(join(directory, name));
-    }
-  }
-}
-
-async function writing<Result>(path: string, act: () => Promise<Result>): Promise<Result> {
-  try {
-    return await act();
-  } catch (error) {
-    if (error instanceof RunError) throw error;
-    throw new RunError(`the run directory ${path} cannot be written: ${messageOf(error)}`);
+    const rewinding = this.#rewinding;
+    const write = () => this.#files.replace(join(this.path, RECIPE), formatRecord(changed));
+    if (rewinding === undefined) await write();
+    else this.#rewinding = () => rewinding().then(write);
   }
 }

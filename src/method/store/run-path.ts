@@ -1,19 +1,30 @@
 import { join } from 'node:path';
-import { RunError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { type Clock, systemClock } from '../../base/host.js';
+import { messageOf, RunError } from '../../base/errors.js';
+import { type Clock, type Files, systemClock } from '../../base/host.js';
 import { nodeFiles, TEMPORARY } from '../../base/platform.js';
-import { CHECKPOINTS, EPISODES } from './run-files.js';
 import { LOCK } from './run-lock.js';
 
-/** The default path of a new run, such as `runs/math-20260131-094501`, with a number appended if that path exists. */
+/** The names of the files and folders of a run's directory. */
+export const RECIPE = 'recipe.json';
+export const EVENTS = 'events.jsonl';
+/** Sizes and SHA-256: one line for each episode file, and a last line for all events. */
+export const DIGESTS = 'digests.jsonl';
+export const EPISODES = 'episodes';
+export const CHECKPOINTS = 'checkpoints';
+/** References that cannot be computed again: warm-started weights. */
+export const REFERENCES = 'references';
+
+/**
+ * The default path of a new run, such as `runs/math-20260131-094501`, or of a file with an extension. If the path
+ * exists, a number is appended.
+ */
 export async function defaultRunPath(
   recipe: string,
-  options: { readonly files?: Files; readonly clock?: Clock } = {},
+  options: { readonly files?: Files; readonly clock?: Clock; readonly extension?: string } = {},
 ): Promise<string> {
   const files = options.files ?? nodeFiles;
   const stamp = timeStamp((options.clock ?? systemClock).now());
-  return freePath(files, join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`));
+  return freePath(files, join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`), options.extension);
 }
 
 /** A path that does not exist yet: the given one, with a number appended if it exists. */
@@ -39,5 +50,15 @@ export async function requireFree(files: Files, path: string): Promise<void> {
     const begun = name === EPISODES || name === CHECKPOINTS;
     if (!begun || (await files.list(join(path, name))).length > 0)
       throw new RunError(`${path} exists and is not empty; choose another directory with --run, or resume it`);
+  }
+}
+
+/** Does work in a run directory. @throws RunError if the directory cannot be written */
+export async function writing<Result>(path: string, act: () => Promise<Result>): Promise<Result> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof RunError) throw error;
+    throw new RunError(`the run directory ${path} cannot be written: ${messageOf(error)}`);
   }
 }

@@ -6,10 +6,10 @@ import { messageOf } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { commandText, nodeFiles, TEMPORARY } from '../../base/platform.js';
 import { Checkpoints } from './checkpoint-files.js';
-import { type DigestLine, readDigests } from './episode-digests.js';
+import { type DigestLine, readDigests } from './episode-files.js';
 import { readEvents } from './event-log.js';
-import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-files.js';
 import { isAlive, lockHolder } from './run-lock.js';
+import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES } from './run-path.js';
 import { isAsWritten, parseRecord } from './run-record.js';
 
 /** One part of a run. `unchecked`: it can be read, but there is no digest to compare it with. */

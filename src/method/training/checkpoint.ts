@@ -1,15 +1,14 @@
 /** Checkpoints: the models of a run and its progress, written completely or not at all. */
 import { z } from 'zod';
 import { CheckpointError, messageOf } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { joinPath } from '../../base/host.js';
+import { type Files, joinPath } from '../../base/host.js';
 import type { Commits } from '../../engine/formats.js';
-import type { Recipe } from '../recipe/recipe.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { OpenRun, RunLog, TrainingRun } from './run/run-state.js';
-import { saveCritics } from './signals/critic-files.js';
+import { saveCritics } from './signals/critic-values.js';
 import type { WatchedRun } from './stability/stability-watch.js';
 import { keptProgress, keptSchema, loadProgress, type Progress } from './state/progress.js';
+import { endsAfter } from './state/stop-rules.js';
 
 const STATE = 'state.json';
 
@@ -19,14 +18,16 @@ const stateSchema = keptSchema.extend({
 });
 
 /**
- * Whether a step writes a checkpoint: the last step, and every N-th. The beginning writes one if it is also the end (a
- * run of a warm start alone), or if the recipe keeps it.
+ * Whether a step writes a checkpoint: the last step, every N-th, and the step of the best evaluation if the recipe
+ * keeps it. The beginning writes one if it is also the end (a run of a warm start alone), or if the recipe keeps it.
  */
 export function checkpointDue(
-  { steps, checkpointEvery, keepFirst }: Pick<Recipe['training'], 'steps' | 'checkpointEvery' | 'keepFirst'>,
-  { step }: Pick<Progress, 'step'>,
+  training: Pick<TrainingRun['training'], 'steps' | 'checkpointEvery' | 'keepFirst'>,
+  progress: Pick<Progress, 'step' | 'stops'>,
 ): boolean {
-  return step >= steps || (step === 0 ? keepFirst : step % checkpointEvery === 0);
+  const { step, stops } = progress;
+  if (endsAfter(training, progress) || step === stops.bestStep) return true;
+  return step === 0 ? training.keepFirst : step % training.checkpointEvery === 0;
 }
 
 /** Writes policies, optimisers, critics and the progress, completely or not at all. A signal does not interrupt it. */
@@ -47,8 +48,8 @@ export async function saveCheckpoint(
     await saveCritics(run, directory);
     await files.write(joinPath(directory, STATE), JSON.stringify({ ...keptProgress(progress), commits }));
   };
-  const { keepCheckpoints: keep, keepFirst } = training;
-  await protect(() => log.writeCheckpoint(progress.step, fill, { ...options, keep, keepFirst }));
+  const pinned = [...(training.keepFirst ? [0] : []), ...[progress.stops.bestStep ?? []].flat()];
+  await protect(() => log.writeCheckpoint(progress.step, fill, { ...options, keep: training.keepCheckpoints, pinned }));
 }
 
 /** Puts the weights of a checkpoint into the run's models and returns the progress. @throws CheckpointError */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { filesOf } from '../../../scripts/house/files.js';
+import { filesOf } from '../../../scripts/house/file-rules.js';
 import { importsOf, reachedByValue } from '../../../scripts/house/imports.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));

@@ -9,23 +9,26 @@ import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
 import type { RunLog, TrainingRun } from './run/run-state.js';
 import type { Progress } from './state/progress.js';
+import { endsAfter } from './state/stop-rules.js';
 import { learnStep } from './step/learn-step.js';
 import { advance, recordStep, refuseCommonFailure } from './step/record-step.js';
 import { RolloutsAhead } from './step/rollouts-ahead.js';
 
 /**
- * Trains from the run's last complete step to the recipe's last step. If the host's signal interrupts it, it stops
- * while episodes are played, or after a complete step: it makes all updates of a step or none.
+ * Trains from the run's last complete step to the recipe's last step, or until a rule of the recipe ends the run. If
+ * the host's signal interrupts it, it stops while episodes are played, or after a complete step: it makes all updates
+ * of a step or none.
  * @throws TrainingError if it cannot continue; the reason of the signal if interrupted
  */
 export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLog): Promise<void> {
   const { training } = run;
   await using rollouts = new RolloutsAhead(run);
+  progress.stops.start(run.host.clock);
 
   for (;;) {
     if (evaluationDue(run, progress)) await evaluatePolicies(run, progress, log);
     if (checkpointDue(training, progress)) await saveCheckpoint(run, progress, log);
-    if (progress.step >= training.steps) return;
+    if (endsAfter(training, progress)) return;
 
     const played = await rollouts.next(progress); // playStep, begun ahead if the recipe allows it
     await refuseCommonFailure(run, progress, log, played);

@@ -58,6 +58,12 @@ export interface RunSummary extends ComparedRun {
   /** avg@k of the first and of the last evaluation, 0..1. */
   readonly start: number;
   readonly score: number;
+  /**
+   * Present if the reward of some episodes of the last evaluation failed: their number, and the number of all episodes.
+   * `score`, `metrics` and `rewards` leave them out. If all failed, the run has no score.
+   */
+  readonly unscored?: number;
+  readonly episodes?: number;
   /** The last evaluation's metrics, if the team has any. */
   readonly metrics?: Readonly<Record<string, number>>;
   /** The last evaluation's rewards of the team and of agents, with their named parts. */
@@ -109,6 +115,10 @@ export interface VariantSpending {
   readonly seconds?: number;
 }
 
+/** Whether the last evaluation of a run has a score: some reward did not fail. */
+export const hasScore = ({ unscored, episodes }: Pick<RunSummary, 'unscored' | 'episodes'>): boolean =>
+  unscored === undefined || unscored !== episodes;
+
 /** Summarises a run from its events. */
 export function summariseRun(
   { name, variant, seed }: ComparedRun,
@@ -121,7 +131,8 @@ export function summariseRun(
     (event): event is Spike & RunEvent => event.type === 'spike' || event.type === 'skipped',
   );
   const last = evaluations.at(-1);
-  const { metrics } = last ?? {};
+  const { metrics, unscored, episodes = 0 } = last ?? {};
+  const counts = unscored === undefined ? {} : { unscored, episodes };
   const spending = runSpending(events);
   const trained = ({ agents }: Step) => Object.keys(agents).filter((agent) => agents[agent]?.frozen !== true);
   const agents = [...new Set(steps.flatMap(trained))].sort();
@@ -132,9 +143,10 @@ export function summariseRun(
     status: failure === undefined ? 'completed' : 'failed',
     ...(failure === undefined ? {} : { message: failure }),
     start: evaluations[0]?.averageAtK ?? 0,
-    score: evaluations.at(-1)?.averageAtK ?? 0,
-    ...(metrics === undefined ? {} : { metrics }),
-    ...(last === undefined ? {} : { rewards: rewardsOf(last) }),
+    score: last?.averageAtK ?? 0,
+    ...counts,
+    ...(metrics === undefined || !hasScore(counts) ? {} : { metrics }),
+    ...(last === undefined || !hasScore(counts) ? {} : { rewards: rewardsOf(last) }),
     ...(spending === undefined ? {} : { spending }),
     reward: mean(steps.map((step) => step.reward.mean)),
     spikes: spikes.length,
@@ -199,14 +211,15 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
     const ofVariant = runs.filter((run) => run.variant === variant);
     const done = ofVariant.filter(({ status }) => status === 'completed');
     const over = (pick: (run: RunSummary) => number) => mean(done.map(pick));
+    const scores = done.filter(hasScore).map(({ score }) => score);
     const agents = [...new Set(done.flatMap((run) => Object.keys(run.agents)))].sort();
     return {
       variant,
       runs: done.length,
       failed: ofVariant.length - done.length,
       start: over(({ start }) => start),
-      score: over(({ score }) => score),
-      scoreSpread: standardDeviation(done.map(({ score }) => score)),
+      score: mean(scores),
+      scoreSpread: standardDeviation(scores),
       metrics: meansByKey(done.map(({ metrics = {} }) => metrics)),
       rewards: meansByKey(done.map(({ rewards = {} }) => rewards)),
       spending: meanSpending(done.flatMap(({ spending }) => spending ?? [])),

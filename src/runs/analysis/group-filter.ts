@@ -13,7 +13,9 @@ export interface EpisodeFacts {
 
 /** The episodes of one task. */
 export interface FactsGroup<Facts extends EpisodeFacts = EpisodeFacts> {
+  /** The task's id. */
   readonly task: string;
+  readonly title: string;
   readonly episodes: readonly Facts[];
 }
 
@@ -58,8 +60,9 @@ export function groupPage(
     matchingGroups: matching.length,
     matchingEpisodes: matching.reduce((sum, { matches }) => sum + matches.size, 0),
     offset,
-    rows: matching.slice(offset, offset + limit).map(({ group: { task, episodes }, matches }) => ({
+    rows: matching.slice(offset, offset + limit).map(({ group: { task, title, episodes }, matches }) => ({
       task,
+      title,
       episodes: episodes.map(
         (episode): EpisodeDot => ({
           sample: episode.sample,

@@ -1,3 +1,6 @@
+import type { RunEvent } from '../../base/events.js';
+import type { FeedMessages } from './feed.js';
+
 /** Values as JSON that contains each long text once, because siblings share prompts and agents repeat one another. */
 
 /** A shorter text is not replaced. */
@@ -37,4 +40,25 @@ export function unpack(json: string, texts: readonly string[]): unknown {
   return JSON.parse(json, (_, inner: unknown) =>
     typeof inner === 'string' && inner.startsWith(PLACE) ? (texts[Number(inner.slice(PLACE.length))] ?? '') : inner,
   );
+}
+
+// The data inside a report's page, which needs no server.
+
+/** The id of the element with the data. */
+export const EMBEDDED_ID = 'report-data';
+
+/** A run in a report. */
+export interface EmbeddedRun extends Omit<FeedMessages['run'], 'name'> {
+  readonly events: readonly RunEvent[];
+  /** Files with their groups. Each is packed with the report's texts. */
+  readonly files: readonly { readonly name: string; readonly size: number; readonly groups: readonly string[] }[];
+  /** The number of the run's episodes in the report, and on disk. */
+  readonly shown: number;
+  readonly kept: number;
+}
+
+/** The data of a report. */
+export interface EmbeddedReport extends Pick<FeedMessages['list'], 'folder' | 'ablations'> {
+  readonly runs: readonly EmbeddedRun[];
+  readonly texts: readonly string[];
 }

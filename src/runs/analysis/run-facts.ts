@@ -55,7 +55,7 @@ export class RunFactsReader {
   readonly #recipe: Readonly<Record<string, unknown>>;
   #facts: RunFacts;
   #rewards: number[] = [];
-  /** What decides about the headline: evaluations, and whether the team has a function `success`. */
+  /** The headline follows from the evaluations, and from whether the team has a function `success`. */
   #evaluations: Pick<EvaluationEvent, 'averageAtK' | 'reward' | 'parts'>[] = [];
   #saysSuccess: boolean | undefined;
   /** A reward is stored at each multiple of this step. */

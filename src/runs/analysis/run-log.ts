@@ -13,6 +13,9 @@ export interface EventsByKind {
   readonly evaluations: readonly Of<'evaluation'>[];
   /** Spikes with skipped updates. */
   readonly spikes: readonly Of<'spike' | 'skipped'>[];
+  /** The best evaluation whose checkpoint the run keeps, and the rule that ended it early. */
+  readonly best: Of<'best'> | undefined;
+  readonly stop: Of<'stop'> | undefined;
   readonly warnings: readonly Of<'warning'>[];
   readonly failures: readonly Of<'episode.failed'>[];
   /** The agents that played in a step, sorted, so that each has one colour everywhere. */
@@ -26,6 +29,8 @@ export const emptyLog: EventsByKind = {
   steps: [],
   evaluations: [],
   spikes: [],
+  best: undefined,
+  stop: undefined,
   warnings: [],
   failures: [],
   agents: [],
@@ -46,6 +51,8 @@ export function extendLog(log: EventsByKind, events: readonly RunEvent[]): Event
       ...log.spikes,
       ...events.filter((event): event is Of<'spike' | 'skipped'> => /^(spike|skipped)$/.test(event.type)),
     ],
+    best: of('best').at(-1) ?? log.best,
+    stop: of('stop').at(-1) ?? log.stop,
     warnings: [...log.warnings, ...of('warning')],
     failures: [...log.failures, ...of('episode.failed')],
     agents: [...new Set([...log.agents, ...steps.flatMap(({ agents }) => Object.keys(agents ?? {}))])].sort(),

@@ -1,7 +1,28 @@
 /** Episodes in the form of a page. */
+import { isObject } from '../../base/errors.js';
 
 /** The number of characters of a text that a page shows. The episode file contains all of it. */
 export const LONGEST_TEXT = 6000;
+
+/** A task in words: its question with its answer, or its other fields in one line; undefined if it has no text. */
+export function taskWords(data: unknown): string | undefined {
+  if (typeof data === 'string') return data;
+  if (!isObject(data)) return undefined;
+  const { question, answer } = data;
+  if (typeof question === 'string') return `${question}${typeof answer === 'string' ? `  (answer: ${answer})` : ''}`;
+  const fields = Object.entries(data).flatMap(([name, value]) =>
+    ['string', 'number', 'boolean'].includes(typeof value) ? [`${name}: ${value}`] : [],
+  );
+  return fields.length === 0 ? undefined : fields.join(', ');
+}
+
+const LONGEST_TITLE = 120;
+
+/** The words of a task that name it in a list; its id if it has none. */
+export function taskTitle({ id, data }: { readonly id: string; readonly data?: unknown }): string {
+  const question = isObject(data) && typeof data.question === 'string' ? data.question : taskWords(data);
+  return (question?.trim() || id).slice(0, LONGEST_TITLE);
+}
 
 /** A turn in the form of a page. */
 export interface ShownTurn {
@@ -42,7 +63,9 @@ export interface ShownEpisode {
 
 /** The episodes of one task in one file. */
 export interface ShownGroup {
+  /** The task's id. */
   readonly task: string;
+  readonly title: string;
   /** The task as text. */
   readonly data: string;
   readonly episodes: readonly ShownEpisode[];
@@ -73,7 +96,9 @@ export interface EpisodeDot {
 
 /** A group in a list: its task and its episodes. */
 export interface GroupRow {
+  /** The task's id. */
   readonly task: string;
+  readonly title: string;
   readonly episodes: readonly EpisodeDot[];
 }
 

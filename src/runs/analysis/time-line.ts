@@ -1,4 +1,5 @@
 /** The incidents of a run, on one time line. */
+import type { EarlyStop } from '../../base/events.js';
 import { significant } from '../../base/host.js';
 import type { EventsByKind } from './run-log.js';
 import type { Crossing } from './trouble.js';
@@ -8,7 +9,7 @@ export interface Incident {
   readonly step: number;
   /** The agent that it is about. Undefined if it is about the whole team. */
   readonly agent: string | undefined;
-  readonly kind: 'spike' | 'skipped' | 'symptom' | 'warning' | 'failed' | 'crossing';
+  readonly kind: 'spike' | 'skipped' | 'symptom' | 'warning' | 'failed' | 'crossing' | 'stop';
   readonly text: string;
   /** The number of incidents of this kind at this step. */
   readonly count: number;
@@ -47,11 +48,20 @@ export function incidentsOf(log: EventsByKind, crossings: readonly Crossing[]): 
         step,
         agent,
         kind: 'crossing',
-        text: `left its first values: ${text}`,
+        text: `left its starting range: ${text}`,
         count: 1,
       }),
     ),
     ...failed.values(),
+    ...(log.stop === undefined ? [] : [stopIncident(log.stop)]),
   ];
   return incidents.sort((a, b) => a.step - b.step);
 }
+
+const stopIncident = ({ step, message }: EarlyStop): Incident => ({
+  step,
+  agent: undefined,
+  kind: 'stop',
+  text: `the run ended early: ${message}`,
+  count: 1,
+});

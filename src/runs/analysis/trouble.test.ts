@@ -3,7 +3,7 @@ import { step } from '../../../test/fixtures/run-events.js';
 import type { AgentStep, Step } from '../../base/core/events.js';
 import { emptyLog, extendLog } from './run-log.js';
 import { incidentsOf } from './time-line.js';
-import { firstCrossings, patientZero } from './trouble.js';
+import { firstCrossings, patientZero, unmovedAgents } from './trouble.js';
 
 /** Steps of two agents. A function of the step's number changes each. */
 function steps(
@@ -91,6 +91,8 @@ it('puts spikes, symptoms, warnings, failures and crossings on one time line', (
     },
     { ...base, type: 'warning', step: 2, code: 'echo-trap', agent: 'solver', message: 'echo' },
     { ...base, type: 'warning', code: 'cache', message: 'cold' },
+    { ...base, type: 'best', step: 2, by: 'averageAtK', score: 0.5 },
+    { ...base, type: 'stop', step: 3, rule: 'tokens', message: 'enough' },
     ...[0, 1].map((episode) => {
       const failed = { ...base, type: 'episode.failed', step: 1, task: 't', reason: 'error' } as const;
       return { ...failed, episode, message: 'no', action: 'exclude' } as const;
@@ -102,5 +104,19 @@ it('puts spikes, symptoms, warnings, failures and crossings on one time line', (
     [2, 'verifier', 'spike', 1],
     [2, 'solver', 'symptom', 1],
     [3, undefined, 'skipped', 1],
+    [3, undefined, 'stop', 1],
   ]);
+  expect([log.best?.step, log.stop?.rule]).toEqual([2, 'tokens']);
+});
+
+it('names agents whose policy has not moved, and none that learns, has nothing to learn from, or is frozen', () => {
+  const still = { entropy: 1.25, rewardMean: 0.3, rewardStd: 0.4, maxAbsAdvantage: 1 };
+  const named = (change: (n: number) => Partial<AgentStep>, count = 40) =>
+    unmovedAgents(steps(count, (n) => ({ solver: { ...still, ...change(n) }, verifier: { entropy: 2 / n } })));
+  expect(named(() => ({}))).toEqual(['solver: entropy 1.25 -> 1.25, reward 0.30 -> 0.30']);
+  expect(named(() => ({}), 29)).toEqual([]);
+  expect(named((n) => ({ rewardMean: 0.3 + n / 100 }))).toEqual([]);
+  expect(named((n) => ({ entropy: 1.25 - n / 200 }))).toEqual([]);
+  expect(named(() => ({ maxAbsAdvantage: 0 }))).toEqual([]);
+  expect(named(() => ({ frozen: true }))).toEqual([]);
 });

@@ -100,6 +100,35 @@ export function patientZero(crossings: readonly Crossing[]): Crossing | undefine
   return signs.has('invalid') || signs.has('reward') || signs.size > 1 ? crossings[0] : undefined;
 }
 
+/** Fewer steps say nothing about a policy that learns slowly. */
+const STEPS_TO_MOVE = 30;
+
+/**
+ * The agents whose policy has hardly moved: their entropy is within 3 % of its first value, and their reward within a
+ * tenth of its first standard deviation, although their turns have advantages. Each with its values in words. Mostly
+ * the learning rate is too low.
+ */
+export function unmovedAgents(steps: readonly Pick<Step, 'step' | 'agents'>[]): string[] {
+  const names = [...new Set(steps.flatMap(({ agents }) => Object.keys(agents ?? {})))].sort();
+  return names.flatMap((agent) => {
+    const readings = steps.flatMap(({ agents }) => agents?.[agent] ?? []);
+    if (readings.length < STEPS_TO_MOVE || readings.some(({ frozen }) => frozen === true)) return [];
+    const [first, now] = [averaged(readings.slice(0, 2 * STEPS)), averaged(readings.slice(-2 * STEPS))];
+    const same =
+      now.entropy > 0.97 * first.entropy &&
+      now.entropy < 1.03 * first.entropy &&
+      Math.abs(now.rewardMean - first.rewardMean) < 0.1 * first.rewardStd;
+    if (!same || !(first.maxAbsAdvantage > 0)) return [];
+    return [
+      `${agent}: entropy ${significant(first.entropy)} -> ${significant(now.entropy)}, reward ${significant(first.rewardMean)} -> ${significant(now.rewardMean)}`,
+    ];
+  });
+}
+
+/** Advice about agents that have not moved. */
+export const HOW_TO_MOVE =
+  'The policy hardly moves. Mostly its learning rate is too low: try one that is 3 to 10 times as high.';
+
 const WORDS: Readonly<Record<TroubleSign, string>> = {
   norm: 'gradient norm',
   advantage: 'largest |advantage|',

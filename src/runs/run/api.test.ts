@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition, trainTiny } from '../../../test/support/tiny-run.js';
@@ -42,6 +42,31 @@ describe('a run that would go on with other kernels', () => {
     }
     const after = await RunDirectory.open(path);
     expect([await eventsOf(after), await filesOf(after)]).toEqual([events, files]);
+  });
+});
+
+describe('a run whose resume fails before it begins', () => {
+  it('keeps its log, its later checkpoints and its record as they were', { tags: 'verify' }, async () => {
+    const path = join(root, 'unanswered');
+    await train(definition, { run: path, threads: 1 });
+    const files = () =>
+      readdirSync(path, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && entry.name !== 'lock')
+        .map(({ parentPath, name }) => [join(parentPath, name), readFileSync(join(parentPath, name), 'hex')]);
+    const before = files();
+    const changed = tinyDefinition({ loss: { type: 'gspo' } });
+    vi.stubEnv('DRMAS_KERNELS', 'missing');
+    try {
+      await expect(resume(path, changed, { threads: 1, acceptChanges: true, from: '2' })).rejects.toThrow(
+        /^DRMAS_KERNELS is missing/,
+      );
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect(files()).toEqual(before);
+    const { events } = await resume(path, definition, { threads: 1, from: '2' });
+    expect(events.at(-1)).toMatchObject({ reason: 'completed' });
+    expect((await RunDirectory.open(path)).record.acceptedChanges).toEqual([]);
   });
 });
 

@@ -1,20 +1,31 @@
 /** Training and evaluation from a program: the functions behind the command line. */
 
-import { messageOf } from '../../base/errors.js';
+import { dirname } from 'node:path';
+import { messageOf, RunError } from '../../base/errors.js';
 import type { EvaluationEvent, RunEvent } from '../../base/events.js';
 import type { PlayProgress, RunListener } from '../../base/host.js';
+import type { Episode } from '../../base/nouns.js';
 import { nodeFiles, nodeHost } from '../../base/platform.js';
 import type { Device } from '../../engine/contract.js';
+import { commitsOf } from '../../method/checkpoints.js';
 import type { Recipe, RecipeDefinition } from '../../method/recipe.js';
-import { defaultRunPath, RunDirectory, type RunDirectoryOptions } from '../../method/store.js';
+import {
+  defaultRunPath,
+  RunDirectory,
+  type RunDirectoryOptions,
+  storedEpisode,
+  writeEpisodes,
+} from '../../method/store.js';
 import type { PlayedEvaluation } from './evaluate-run.js';
 import { prepareTasks } from './open-run.js';
 import {
   checkpointOf,
   type RecipeRequest,
+  requestBaseline,
   requestContinuation,
   requestEvaluation,
   requestRecipe,
+  requireSameData,
   rewindRun,
   runRecord,
 } from './request.js';
@@ -107,7 +118,7 @@ export async function trainIn(
   };
   const { host, listeners } = surroundings(options, [beginning]);
   const request = await requestRecipe(recipe, options);
-  const tasks = await prepareTasks(request.recipe);
+  const tasks = await prepareTasks(request.recipe, undefined, host);
   const path = options.run ?? (await defaultRunPath(request.recipe.name));
   const store = await openRunStore(options.store, path, host, 'new');
   const log = await RunDirectory.create(path, runRecord(request), logOptions(store, listeners));
@@ -130,8 +141,8 @@ export interface ResumeOptions extends Execution {
   /** The device that computes from now on, instead of the recipe's. Another device than before is a change. */
   readonly device?: Device | undefined;
   /**
-   * The checkpoint to resume from, such as `step-000004`, by default the last. Later checkpoints and events are
-   * removed.
+   * The checkpoint to resume from, such as `step-000004` or `best`, by default the last. Later checkpoints and events
+   * are removed.
    */
   readonly from?: string;
 }
@@ -173,8 +184,11 @@ export async function resumeIn(
   const prepare = async (): Promise<PreparedRun> => {
     const request = await requestContinuation(log, { recipe: given, acceptChanges, from });
     const { recipe } = request;
-    const tasks = await prepareTasks(recipe);
-    if (from !== undefined) await checkpointOf(log, from, 'resume from');
+    const start = from === undefined ? await log.latestCheckpoint() : await checkpointOf(log, from, 'resume from');
+    // `rewindRun` reports a damaged checkpoint, with an older one.
+    const commits = await commitsOf(host.files, start).catch(() => ({}));
+    const tasks = await prepareTasks(recipe, undefined, { ...host, commits });
+    await requireSameData(log, tasks, acceptChanges);
     if (acceptChanges !== true) await place.requireKernels(recipe, log, host);
     const checkpoint = await rewindRun(log, request, { from, notify: host.notify });
     return { recipe, tasks, checkpoint, acceptChanges, onReady: startOf(options, request, path) };
@@ -219,6 +233,8 @@ export interface EvaluateOptions {
   readonly samples?: number;
   /** Fields of tasks; the scores are also given for each of their values. */
   readonly by?: readonly string[];
+  /** The step of the checkpoint that plays, or `best`: of the best evaluation. By default the last one. */
+  readonly checkpoint?: number | 'best';
   /**
    * The definition, if the run was started with the result of `defineRecipe`; or the path of the recipe's file if it
    * was moved.
@@ -237,7 +253,9 @@ export interface EvaluateOptions {
 }
 
 /**
- * Plays held-out tasks with a run's last checkpoint and the recipe it was trained with. Writes nothing.
+ * Plays held-out tasks with a checkpoint of a run, by default the last, and the recipe it was trained with. Given a
+ * recipe (a name, a file or the result of `defineRecipe`), it plays before any training: the baseline; all agents may
+ * be frozen. Writes nothing but a warm start's cache.
  * @throws RunError when there is no run, no checkpoint in it yet, or the code of its recipe has changed;
  *   CheckpointError when the checkpoint is damaged
  *
@@ -248,18 +266,47 @@ export interface EvaluateOptions {
  * const { averageAtK, interval } = await evaluate('runs/first', { tasks: 500, samples: 8 });
  * ```
  */
-export async function evaluate(run: string, options: EvaluateOptions = {}): Promise<EvaluationEvent> {
-  return (await evaluateRun(run, options)).event;
+export async function evaluate(
+  run: string | RecipeDefinition,
+  options: EvaluateOptions = {},
+): Promise<EvaluationEvent> {
+  const { checkpoint, ...rest } = options;
+  return (await evaluateRun(run, { ...rest, from: checkpoint?.toString() })).event;
 }
 
-/** `evaluate` with overrides and the place that plays. Also returns the run and the episodes. */
+/** `evaluate` with overrides and the place that plays. Also returns the episodes, and how to store them. */
 export async function evaluateRun(
-  path: string,
-  options: EvaluateOptions & { readonly set?: readonly string[]; readonly from?: string | undefined },
+  path: string | RecipeDefinition,
+  options: Omit<EvaluateOptions, 'checkpoint'> & {
+    readonly set?: readonly string[];
+    readonly from?: string | undefined;
+    /** The new file for the episodes of a recipe. Default: a file below `runs/`. */
+    readonly episodes?: string | undefined;
+  },
   place: RunPlace = thisProcess,
-): Promise<PlayedEvaluation & { readonly log: RunDirectory }> {
+): Promise<PlayedEvaluation & { readonly keep: (now: Date) => Promise<string> }> {
   const { threads, signal, onNotice: notify } = options;
   const host = nodeHost({ threads, signal, notify, listener: functionsListener(options) });
-  const { run: log, recipe, checkpoint } = await requestEvaluation(path, options);
-  return { ...(await place.evaluateCheckpoint(recipe, checkpoint, host)), log };
+  const baseline = await requestBaseline(path, options);
+  if (options.episodes !== undefined && (await nodeFiles.exists(options.episodes)))
+    throw new RunError(`${options.episodes} exists; --episodes needs the name of a new file`);
+  if (baseline !== undefined) {
+    const played = await place.evaluateCheckpoint(baseline, undefined, host);
+    return { ...played, keep: () => writeBaseline(baseline.name, played.episodes, options.episodes) };
+  }
+  const { run, recipe, checkpoint } = await requestEvaluation(path as string, options);
+  const played = await place.evaluateCheckpoint(recipe, checkpoint, host);
+  return { ...played, keep: (now) => run.writeOtherEpisodes(played.episodes, now) };
+}
+
+/** Stores the episodes of a recipe's evaluation as a new file below `runs/`. @returns The path */
+async function writeBaseline(recipe: string, episodes: readonly Episode[], file: string | undefined): Promise<string> {
+  const path = file ?? (await defaultRunPath(`${recipe}-evaluation`, { extension: '.jsonl' }));
+  await nodeFiles.makeDirectory(dirname(path));
+  await writeEpisodes(
+    nodeFiles,
+    path,
+    episodes.map((episode) => storedEpisode(episode)),
+  );
+  return path;
 }

@@ -1,7 +1,9 @@
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { DrmasError, TrainingError } from '../../base/errors.js';
+import type { RunStarted } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
+import type { TaskOrigin } from '../../base/nouns.js';
 import { packageVersion } from '../../base/platform.js';
 import type { Backend } from '../../engine/contract.js';
 import { openTraining, warmStart } from '../../method/checkpoints.js';
@@ -39,6 +41,7 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   const run = await openRun(recipe, tasks, preparing.host, { openBackend });
   preparing.opened();
   try {
+    await log.begin();
     logStart(recipe.name, run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
     const training = await openTraining(run, { store: { directory: join(log.path, REFERENCES), mode: 'write' } });
@@ -68,7 +71,7 @@ function preparingHost(host: Host, log: RunDirectory): { readonly host: Host; re
 /** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */
 function logStart(
   recipe: string,
-  { team, seed, assignment, backends, models, warnings }: OpenRun,
+  { team, seed, assignment, backends, models, tasks, warnings }: OpenRun,
   log: RunDirectory,
 ): void {
   const [first, ...others] = backendsOf({ backends });
@@ -84,6 +87,7 @@ function logStart(
       ? {}
       : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
     success: team.success !== undefined,
+    ...dataOf(tasks),
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;
@@ -98,6 +102,14 @@ function logStart(
       code: 'endpoint.nondeterministic',
       message: `${agents.join(', ')}: ${endpoint.model} at ${endpoint.url} may answer the same request differently; this run cannot be repeated bit for bit`,
     });
+}
+
+/** The data sets on hubs, each once, with the files that both splits read. */
+export function dataOf({ train, test }: Tasks): Pick<RunStarted, 'data'> {
+  const data = new Map<string, TaskOrigin>();
+  for (const origin of [...(train.origins ?? []), ...(test.origins ?? [])])
+    data.set(origin.name, { ...origin, files: { ...data.get(origin.name)?.files, ...origin.files } });
+  return data.size === 0 ? {} : { data: [...data.values()] };
 }
 
 /** The facts about a backend for the log. */

@@ -2,11 +2,12 @@ import { TrainingError } from '../../base/errors.js';
 import type { EvaluationEvent } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
 import type { Episode } from '../../base/nouns.js';
-import { commitsOf, loadCheckpoint } from '../../method/checkpoints.js';
+import { commitsOf } from '../../method/checkpoints.js';
 import { commonFailure, failureText, playEvaluation } from '../../method/index.js';
 import type { Recipe } from '../../method/recipe.js';
 import type { Checkpoint } from '../../method/store.js';
 import { openRun, prepareTasks, publishAll } from './open-run.js';
+import { startingWeights } from './starting-weights.js';
 
 export interface PlayedEvaluation {
   readonly event: EvaluationEvent;
@@ -14,20 +15,22 @@ export interface PlayedEvaluation {
 }
 
 /**
- * Plays the recipe's evaluation with the policies of a checkpoint. Writes nothing.
+ * Plays the recipe's evaluation with the policies of a checkpoint; without a checkpoint, as a run would begin: after
+ * the warm start. Writes nothing but the warm start's cache.
  * @throws TrainingError when all episodes failed for one reason
  */
 export async function evaluateCheckpoint(
   recipe: Recipe,
-  checkpoint: Checkpoint,
+  checkpoint: Checkpoint | undefined,
   host: Host,
 ): Promise<PlayedEvaluation> {
   const purpose = 'evaluation';
   const commits = await commitsOf(host.files, checkpoint);
-  const run = await openRun(recipe, await prepareTasks(recipe, purpose), host, { commits, purpose });
+  const tasks = await prepareTasks(recipe, purpose, { ...host, commits });
+  const run = await openRun(recipe, tasks, host, { commits, purpose });
   try {
     for (const { message } of run.warnings) host.notify(message);
-    const { step } = await loadCheckpoint(run, checkpoint, { optimizer: false });
+    const { step } = (await startingWeights(run, recipe.warmStart, { checkpoint })).progress;
     await publishAll(run);
     const played = await playEvaluation(run, { ...recipe.evaluation, step });
     const common = commonFailure([played]);

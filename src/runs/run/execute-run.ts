@@ -1,7 +1,7 @@
 /** One execution of a recipe in a run directory: from its beginning or from a checkpoint to the run's last event. */
 import type { RunFinished } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
-import { saveCheckpoint } from '../../method/checkpoints.js';
+import { commitsOf, saveCheckpoint } from '../../method/checkpoints.js';
 import type { Tasks } from '../../method/index.js';
 import { goesOnAfter, trainTeam } from '../../method/index.js';
 import type { Recipe } from '../../method/recipe.js';
@@ -9,10 +9,10 @@ import type { Checkpoint, RunDirectory } from '../../method/store.js';
 import { beginRun, failureOf, type StartedRun } from './begin-run.js';
 import type { OpenBackend } from './open-backends.js';
 import { prepareTasks } from './open-run.js';
-import { KernelError, resumeRun } from './resume-run.js';
+import { resumeRun } from './resume-run.js';
 
 export interface ExecutionOptions {
-  /** The checkpoint to resume from; the log must have been rewound to it. Without a checkpoint, the run begins. */
+  /** The checkpoint to resume from; `rewind` of the log must have been called for it. Without it, the run begins. */
   readonly checkpoint?: Checkpoint | undefined;
   /** The tasks, if `prepareTasks` was called before. */
   readonly tasks?: Tasks | undefined;
@@ -24,7 +24,8 @@ export interface ExecutionOptions {
 
 /**
  * Trains to the recipe's last step. An interruption writes a checkpoint once reinforcement has begun, that is after the
- * warm start. Every ending writes `run.finished`.
+ * warm start. Every ending writes `run.finished`, except that an attempt to resume which does not reach its first step
+ * leaves all files as they were.
  * @throws The signal's reason when interrupted; TrainingError, BackendError and others when the run fails
  */
 export async function executeRun(
@@ -43,12 +44,15 @@ export async function executeRun(
     log.emit({ type: 'run.finished', reason, steps, seconds: clock.seconds() - began });
   };
   try {
-    const request = { recipe, tasks: tasks ?? (await prepareTasks(recipe)), log, host, openBackend };
+    const commits = tasks === undefined ? await commitsOf(host.files, checkpoint) : {};
+    const prepared = tasks ?? (await prepareTasks(recipe, undefined, { ...host, commits }));
+    const request = { recipe, tasks: prepared, log, host, openBackend };
     started = checkpoint === undefined ? await beginRun(request) : await resumeRun(request, checkpoint, acceptChanges);
+    await log.begin();
     await trainTeam(started.run, started.progress, log);
     finish('completed');
   } catch (error) {
-    if (error instanceof KernelError) throw error; // nothing was started
+    if (!log.begun) throw signal.aborted ? signal.reason : error; // the files are as they were before the attempt
     try {
       if (signal.aborted && started !== undefined && goesOnAfter(started.run, started.progress.step))
         await saveCheckpoint(started.run, started.progress, log, { interrupted: true });

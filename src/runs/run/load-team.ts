@@ -16,8 +16,8 @@ import { requestEvaluation } from './request.js';
 
 /** The options of `loadTeam`. */
 export interface LoadTeamOptions {
-  /** The step of the checkpoint that plays; by default the last one. */
-  readonly checkpoint?: number;
+  /** The step of the checkpoint that plays, or `best`: of the best evaluation. By default the last one. */
+  readonly checkpoint?: number | 'best';
   /**
    * The definition, if the run was started with the result of `defineRecipe`; or the path of the recipe's file if it
    * was moved.

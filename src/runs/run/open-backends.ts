@@ -5,7 +5,14 @@ import type { BackendDeclaration, OpenOptions, SamplerSpec } from '../../engine/
 import type { Backend, WeightsSpec } from '../../engine/contract.js';
 import { backendIdentity } from '../../engine/contract.js';
 import { SampledBackend } from '../../engine/embedded.js';
-import { type BackendSpec, backendOf, backendOfModel, type Recipe, samplerOfModel } from '../../method/recipe.js';
+import {
+  type BackendSpec,
+  backendOf,
+  backendOfModel,
+  type Recipe,
+  samplerOfModel,
+  serverKeyOf,
+} from '../../method/recipe.js';
 
 /** Starts a backend. The caller disposes of it. */
 export type OpenBackend = (spec: BackendSpec, options: OpenOptions) => Promise<Backend>;
@@ -70,13 +77,13 @@ export async function openBackends(
   const backends = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   try {
     if (failed !== undefined) throw failed.reason;
-    const all = groups.map(async ({ row, names }, i): Promise<[string, Backend][]> => {
+    const all = groups.map(async ({ spec, row, names }, i): Promise<[string, Backend][]> => {
       const trainer = backends[i] as Backend;
       const trained = names.map((name): [string, Backend] => [name, trainer]);
       const sampled = samplersOf(models.filter(({ name }) => names.includes(name)));
       const engines = await Promise.all(
         sampled.map(async ({ sampler, names }) => {
-          const options = { host, row, weights: weightsOf(names) };
+          const options = { host, row, trainerKey: serverKeyOf(spec), weights: weightsOf(names) };
           const engine = await SampledBackend.connect(trainer, sampler, options);
           return names.map((name): [string, Backend] => [name, engine]);
         }),

@@ -86,4 +86,24 @@ describe('tasks that were read with warnings', () => {
     expect(notices).toEqual([message, message]);
     expect((await planRun(resolved, await prepareTasks(resolved))).notes).toContain(message);
   });
+
+  it('name the tasks that are too long for their source, in the log and in the plan', async () => {
+    const file = join(root, 'long.jsonl');
+    const questions = ['1+1', '2+1', '3+1+1+1+1+1+1+1+1'];
+    writeFileSync(file, questions.map((question) => JSON.stringify({ question, answer: '2' })).join('\n'));
+    const training = { steps: 1, tasksPerStep: 2, groupSize: 2 };
+    const definition = (limit: number) =>
+      tinyDefinition({ tasks: jsonl(file, { maxQuestionTokens: limit }), training });
+    const message = `${file}: 1 of 3 tasks left out, their question has more than 12 tokens`;
+    const run = join(root, 'long');
+    const { events } = await train(definition(12), { run, threads: 1 });
+    expect(
+      events.filter(({ type, ...event }) => type === 'warning' && 'code' in event && event.code === 'tasks'),
+    ).toMatchObject([{ message }]);
+    const resolved = resolveRecipe(definition(12));
+    expect((await planRun(resolved, await prepareTasks(resolved))).notes).toContain(message);
+    await expect(train(definition(1), { run: join(root, 'none'), threads: 1 })).rejects.toThrow(
+      'all 3 tasks have a question of more than 1 tokens',
+    );
+  });
 });

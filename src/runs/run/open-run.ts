@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { contentHash } from '../../base/disk.js';
+import { messageOf, RunError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
+import { fittedSet, type LoadOptions, type TaskSet, user } from '../../base/nouns.js';
 import { queueExecutor } from '../../cluster/queue.js';
 import type { ModelHandle, OwnWeights, PolicyHandle, WeightsSpec } from '../../engine/contract.js';
 import { backendIdentity } from '../../engine/contract.js';
@@ -33,6 +35,7 @@ import {
 import type { Checkpoint } from '../../method/store.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { inProcessExecutor, type RolloutExecutor } from '../../teams/rollout.js';
+import { judgesOf } from '../../teams/tasks.js';
 import { watchTeams } from '../../teams/watchdog.js';
 import { checkBackends, type Purpose } from './checks/backend-checks.js';
 import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
@@ -44,12 +47,12 @@ import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js'
  * work.
  * @throws TaskError with file and line; RecipeError
  */
-export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<Tasks> {
+export async function prepareTasks(recipe: Recipe, purpose?: Purpose, options: LoadOptions = {}): Promise<Tasks> {
   const schema = recipe.team.task;
-  const [train, test] = await Promise.all([
-    loadTasks(recipe.tasks.train, 'train', schema),
-    loadTasks(recipe.tasks.test, 'test', schema),
-  ]);
+  const train = await loadTasks(recipe.tasks.train, 'train', schema, options);
+  // A branch of a data set may move between the two downloads.
+  const commits = { ...commitsOfTasks([train]), ...options.commits };
+  const test = await loadTasks(recipe.tasks.test, 'test', schema, { ...options, commits });
   const tasks = { train, test };
   const can = (model: string) => {
     const { capabilities } = backendOf(recipe, backendOfModel(recipe, model));
@@ -58,6 +61,31 @@ export async function prepareTasks(recipe: Recipe, purpose?: Purpose): Promise<T
   };
   checkRecipe(recipe, assignmentOf(recipe), can, tasks, purpose);
   return tasks;
+}
+
+/** The commits of the data sets on hubs that tasks were read from, by name. */
+const commitsOfTasks = (sets: readonly TaskSet[]): Commits =>
+  Object.fromEntries(sets.flatMap(({ origins = [] }) => origins.map(({ name, commit }) => [name, commit])));
+
+/**
+ * Lets the team check the services that its episodes need. Workers of a queue may reach services that this machine
+ * cannot reach.
+ * @throws RunError with the team's reason
+ */
+async function prepareTeam({ team, rollout }: Recipe, { train }: Tasks, { signal }: Host): Promise<void> {
+  if (team.prepare === undefined || rollout?.type === 'queue' || train.size === 0) return;
+  try {
+    await team.prepare({ task: train.at(0).data, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new RunError(`team '${team.name}' cannot play: ${messageOf(error)}`);
+  }
+}
+
+/** The tasks within their sources' limits of tokens, counted by the recipe's first model. @throws TaskError */
+export function fittedTasks({ train, test }: Tasks, { tokenizer }: Pick<ModelHandle, 'tokenizer'>): Tasks {
+  const tokensOf = (question: string) => tokenizer.chat([user(question)]).length;
+  return { train: fittedSet(train, tokensOf), test: fittedSet(test, tokensOf) };
 }
 
 /** The warnings about the tasks. A warning of both splits comes once. */
@@ -78,13 +106,17 @@ export interface OpenRunOptions {
   readonly openBackend?: OpenBackend | undefined;
 }
 
-/** Starts the backends and opens the recipe's models with their first weights. The caller disposes of the run. */
+/**
+ * Starts the backends and opens the recipe's models with their first weights. The caller disposes of the run.
+ * @throws RunError if the team's own check fails
+ */
 export async function openRun(
   requested: Recipe,
-  tasks: Tasks,
+  loaded: Tasks,
   host: Host,
   { commits: wanted, purpose, checkpoint, openBackend }: OpenRunOptions = {},
 ): Promise<OpenRun> {
+  await prepareTeam(requested, loaded, host);
   const { recipe, commits } = await withModels(requested, host, wanted);
   const assignment = assignmentOf(recipe);
   const first = firstWeights(recipe, assignment, assignmentOf(requested));
@@ -108,6 +140,8 @@ export async function openRun(
       weights,
     );
     checkToolFormats(recipe.team, assignment, models);
+    const [firstModel] = Object.values(models);
+    const tasks = firstModel === undefined ? loaded : fittedTasks(loaded, firstModel);
     const speakers = {
       ...models,
       ...Object.fromEntries(
@@ -129,9 +163,14 @@ export async function openRun(
       ...taskWarnings(tasks).map((message) => ({ code: 'tasks', message })),
       ...Object.values(models).flatMap(({ warnings }) => warnings.map((message) => ({ code: 'policy', message }))),
       ...ignoredSettings(trained),
+      ...judgesOf(recipe.team).map(({ name }) => ({
+        code: 'reward.judge',
+        message: `the reward's scorer '${name}' calls a hosted model: the run does not repeat bit for bit`,
+      })),
     ];
     const opened = { backends, weights, models, trained, executor };
-    return { ...runSettings(recipe), assignment, tasks, ...opened, commits, warnings, host, dispose };
+    const taken = { ...commits, ...commitsOfTasks([tasks.train, tasks.test]) };
+    return { ...runSettings(recipe), assignment, tasks, ...opened, commits: taken, warnings, host, dispose };
   } catch (error) {
     await dispose();
     throw error;

@@ -1,19 +1,40 @@
 /** Resolves requests: for a new run, for a run to resume, and for an evaluation. */
 import { basename, extname, isAbsolute, join } from 'node:path';
 import { contentHash, isNoOptimizer, requireWhole } from '../../base/disk.js';
-import { CheckpointError, RunError } from '../../base/errors.js';
+import { CheckpointError, isObject, RecipeError, RunError } from '../../base/errors.js';
+import type { RunEvent } from '../../base/events.js';
+import type { Secret } from '../../base/host.js';
 import { commandText, nodeFiles } from '../../base/platform.js';
 import type { BackendDeclaration } from '../../engine/backends.js';
 import { backendIdentity } from '../../engine/contract.js';
 import type { AgentProfile } from '../../engine/model.js';
 import { storedReferences } from '../../method/checkpoints.js';
+import { DEFAULT_SCORE, type Tasks } from '../../method/index.js';
 import type { RecipeDefinition } from '../../method/recipe.js';
-import { agentProfiles, assignmentOf, backendOfModel, type Recipe, recipeJson, typeOf } from '../../method/recipe.js';
-import { codeOf, type LoadedRecipe, loadRecipe, withLossModules, withoutRemoved } from '../../method/recipe-files.js';
+import {
+  agentProfiles,
+  assignmentOf,
+  backendOfModel,
+  type Recipe,
+  recipeJson,
+  serverKeyOf,
+  typeOf,
+} from '../../method/recipe.js';
+import {
+  codeOf,
+  isRecipeFile,
+  type LoadedRecipe,
+  loadRecipe,
+  shippedRecipes,
+  withLossModules,
+  withoutRemoved,
+} from '../../method/recipe-files.js';
 import type { Checkpoint, RunRecord } from '../../method/store.js';
-import { REFERENCES, RunDirectory } from '../../method/store.js';
+import { RECIPE, REFERENCES, RunDirectory } from '../../method/store.js';
 import { type ResolveOptions, resolveRecipe } from '../composition/resolve-recipe.js';
 import { standard } from '../composition/standard.js';
+import { dataOf } from './begin-run.js';
+import { purposeOf } from './checks/backend-checks.js';
 
 /** The source in recipe.json for a recipe without a file. */
 const PROGRAM = 'a program';
@@ -106,6 +127,15 @@ export async function backendOfRun(run: RunDirectory, type: unknown): Promise<Ba
   return recipe.lists.backends.find((backend) => typeOf(backend) === type);
 }
 
+/**
+ * The key that the run's recipe, as its file is now, has for a policy's server. Runs do not record keys.
+ * @throws RunError, RecipeError if the recipe cannot be loaded
+ */
+export async function serverKeyOfRun(run: RunDirectory, policy: string): Promise<Secret | undefined> {
+  const { recipe } = await recipeOfRun(run, undefined, { acceptChanges: true });
+  return serverKeyOf(backendOfModel(recipe, policy));
+}
+
 function changedSince({ path }: RunDirectory, what: string): RunError {
   return new RunError(
     `${what} since ${path} was started; --accept-changes (acceptChanges: true) uses the changed version`,
@@ -129,7 +159,7 @@ export interface ContinuationRequest {
   /** The definition if a program started the run, or the path of the recipe's file if it was moved. */
   readonly recipe?: string | RecipeDefinition | undefined;
   readonly acceptChanges?: boolean | undefined;
-  /** The checkpoint to resume from, `step-000004` or `4`; by default the last. */
+  /** The checkpoint to resume from, `step-000004`, `4` or `best`; by default the last. */
   readonly from?: string | undefined;
 }
 
@@ -142,8 +172,10 @@ export async function requestContinuation(
   { recipe, acceptChanges, from }: ContinuationRequest = {},
 ): Promise<Continuation> {
   const { path, record } = run;
-  const complete = (await run.events()).some((event) => event.type === 'run.finished' && event.reason === 'completed');
-  if (complete && from === undefined) throw new RunError(`${path} is complete: there is nothing to resume`);
+  const events = await run.events();
+  const complete = events.some((event) => event.type === 'run.finished' && event.reason === 'completed');
+  if (complete && from === undefined)
+    throw new RunError(`${path} is complete: there is nothing to resume${afterStop(events)}`);
   const request = await recipeOfRun(run, recipe, { acceptChanges });
   const { loaded, overrides } = request;
   const { source, codeHash } = record.recipe;
@@ -154,6 +186,13 @@ export async function requestContinuation(
     loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(withoutRemoved(record.resolved));
   if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
   return { ...request, changed, moved };
+}
+
+/** The way on for a run that a rule of `training.stopWhen` has ended. */
+function afterStop(events: readonly RunEvent[]): string {
+  const stop = events.findLast((event) => event.type === 'stop');
+  if (stop === undefined) return '';
+  return `. training.stopWhen.${stop.rule} ended it at step ${stop.step}; to train on, change the recipe and add --checkpoint ${stop.step} --accept-changes`;
 }
 
 /**
@@ -171,6 +210,21 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
     if (!(await nodeFiles.exists(directory))) throw new CheckpointError(`${directory} is missing`);
     await requireWhole(nodeFiles, directory);
   }
+}
+
+/**
+ * Compares the files of data sets on hubs with those that the run began with.
+ * @throws RunError naming the first file that differs, unless the change is accepted
+ */
+export async function requireSameData(run: RunDirectory, tasks: Tasks, acceptChanges = false): Promise<void> {
+  const began = (await run.events()).find((event) => event.type === 'run.started');
+  if (acceptChanges || began?.type !== 'run.started') return;
+  const before = new Map(began.data?.map((origin) => [origin.name, origin]));
+  for (const { name, files } of dataOf(tasks).data ?? [])
+    for (const [file, sha256] of Object.entries(files)) {
+      const was = before.get(name)?.files[file];
+      if (was !== undefined && was !== sha256) throw changedSince(run, `${file} of ${name} has changed`);
+    }
 }
 
 /**
@@ -204,8 +258,8 @@ export async function rewindRun(
 }
 
 /**
- * A checkpoint by the name of its directory or its step, by default the last. Its files are not compared with their
- * digests.
+ * A checkpoint by the name of its directory or its step, or `best`; by default the last. Its files are not compared
+ * with their digests.
  * @param to The purpose, for the error message
  * @throws RunError with the names of the existing checkpoints
  */
@@ -217,12 +271,54 @@ export async function checkpointOf(run: RunDirectory, name: string | undefined, 
 }
 
 async function checkpointNamed(run: RunDirectory, name: string): Promise<Checkpoint> {
+  if (name === BEST) return bestCheckpoint(run);
   const checkpoints = await run.checkpoints();
   const step = /^(?:step-)?(\d+)$/.exec(name)?.[1];
   const chosen = checkpoints.find((checkpoint) => checkpoint.step === Number(step));
   if (chosen !== undefined) return chosen;
   const names = checkpoints.map(({ directory }) => basename(directory)).join(', ');
   throw new RunError(`${run.path} has no checkpoint '${name}'; it has ${names === '' ? 'none' : names}`);
+}
+
+/** The name of the checkpoint with the best evaluation. */
+const BEST = 'best';
+
+/**
+ * The checkpoint whose step has the best evaluation, by `training.bestBy` of the run's recipe; of equal ones the first.
+ * @throws RunError if no step with a checkpoint was evaluated
+ */
+async function bestCheckpoint(run: RunDirectory): Promise<Checkpoint> {
+  const { training } = run.record.resolved;
+  const by = isObject(training) && typeof training.bestBy === 'string' ? training.bestBy : DEFAULT_SCORE;
+  const scores = new Map<number, number>();
+  for (const event of await run.events()) {
+    const score = event.type === 'evaluation' ? Object.entries(event).find(([name]) => name === by)?.[1] : undefined;
+    if (event.type === 'evaluation' && typeof score === 'number') scores.set(event.step, score);
+  }
+  const checkpoints = await run.checkpoints();
+  const scored = checkpoints.flatMap((checkpoint) => {
+    const score = scores.get(checkpoint.step);
+    return score === undefined ? [] : [{ checkpoint, score }];
+  });
+  const best = Math.max(...scored.map(({ score }) => score));
+  const chosen = scored.find(({ score }) => score === best);
+  if (chosen !== undefined) return chosen.checkpoint;
+  const names = checkpoints.map(({ directory }) => basename(directory)).join(', ');
+  throw new RunError(
+    `${run.path} has no checkpoint of a step that was evaluated, so none is the best; it has ${names === '' ? 'none' : names}. training.keepBest writes one at each best evaluation`,
+  );
+}
+
+/**
+ * A recipe for a study that does not need training. If all agents are frozen, nothing trains: the recipe gets no steps.
+ * @throws RecipeError with the path of the value that is wrong
+ */
+export async function requestStudy(
+  source: string | RecipeDefinition,
+  options: Omit<RecipeOptions, 'allFrozen'>,
+): Promise<Recipe> {
+  const { recipe } = await requestRecipe(source, { ...options, allFrozen: true });
+  return purposeOf(recipe) === 'evaluation' ? { ...recipe, training: { ...recipe.training, steps: 0 } } : recipe;
 }
 
 export interface CheckpointRequest {
@@ -232,11 +328,19 @@ export interface CheckpointRequest {
   /** Fields of tasks; the scores are also given for each of their values. */
   readonly by?: readonly string[] | undefined;
   readonly set?: readonly string[] | undefined;
-  /** The checkpoint that plays, `step-000004` or `4`; by default the last. */
+  /** The checkpoint that plays, `step-000004`, `4` or `best`; by default the last. */
   readonly from?: string | undefined;
   readonly recipe?: string | RecipeDefinition | undefined;
   readonly acceptChanges?: boolean | undefined;
 }
+
+/** Settings of the recipe that an evaluation has of its own, as overrides. */
+const evaluationOverrides = ({ set = [], tasks, samples, by }: CheckpointRequest): string[] => [
+  ...set,
+  ...Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
+    value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
+  ),
+];
 
 /**
  * Finds the run, the recipe and the checkpoint of an evaluation.
@@ -245,14 +349,30 @@ export interface CheckpointRequest {
  */
 export async function requestEvaluation(
   path: string,
-  { tasks, samples, by, set = [], from, recipe: given, acceptChanges }: CheckpointRequest,
+  request: CheckpointRequest,
 ): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
+  const { from, recipe: given, acceptChanges } = request;
   const run = await RunDirectory.open(path);
-  const evaluation = Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
-    value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
-  );
-  const { recipe } = await recipeOfRun(run, given, { more: [...set, ...evaluation], acceptChanges });
+  const { recipe } = await recipeOfRun(run, given, { more: evaluationOverrides(request), acceptChanges });
   return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate') };
+}
+
+/**
+ * The recipe of an evaluation before any training; all of its agents may be frozen. Undefined if `source` is not a
+ * recipe but the directory of a run.
+ * @throws RecipeError for a flag that needs a run
+ */
+export async function requestBaseline(
+  source: string | RecipeDefinition,
+  request: CheckpointRequest,
+): Promise<Recipe | undefined> {
+  if (typeof source === 'string') {
+    const isRun = await nodeFiles.exists(join(source, RECIPE));
+    if (isRun || !(isRecipeFile(source) || shippedRecipes().includes(source))) return undefined;
+  }
+  if (request.from !== undefined || request.recipe !== undefined)
+    throw new RecipeError('--checkpoint and --recipe need the directory of a run; this is a recipe');
+  return (await requestRecipe(source, { set: evaluationOverrides(request), allFrozen: true })).recipe;
 }
 
 /** The last checkpoint of a run. @throws RunError when there is none; CheckpointError when it is damaged */

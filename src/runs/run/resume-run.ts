@@ -13,14 +13,11 @@ import type { RunRequest, StartedRun } from './begin-run.js';
 import { modelPlaces, modelsByBackend } from './open-backends.js';
 import { openRun, publishAll } from './open-run.js';
 
-/** The error if a resumed run would compute with other kernels, which round differently. */
-export class KernelError extends RunError {}
-
 /**
  * Checks whether this machine has the kernels of the run's start. It changes nothing: a caller that resumes from an
  * earlier checkpoint removes the later ones afterwards. Kernels of servers are known only when models are opened;
  * `resumeRun` checks them.
- * @throws KernelError
+ * @throws RunError for other kernels, which round differently
  */
 export async function requireKernels(recipe: Recipe, log: RunDirectory, host: Host): Promise<void> {
   const assignment = assignmentOf(recipe);
@@ -42,13 +39,13 @@ export async function requireKernels(recipe: Recipe, log: RunDirectory, host: Ho
 }
 
 const refusal = (others: string) =>
-  new KernelError(
+  new RunError(
     `${others}, so the resumed run would differ in its bits; --accept-changes (acceptChanges: true) resumes nevertheless`,
   );
 
 /**
  * Opens a run in the state of its checkpoint.
- * @throws CheckpointError; KernelError for other kernels. If changes are accepted, other kernels are a warning in the
+ * @throws CheckpointError; RunError for other kernels. If changes are accepted, other kernels are a warning in the
  * log
  */
 export async function resumeRun(

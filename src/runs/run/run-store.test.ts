@@ -1,3 +1,4 @@
+// @module-tag verify
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -35,7 +36,7 @@ const when = (type: RunEvent['type'], step: number, act: () => void) => ({
 });
 
 describe('a run with a copy in a store', () => {
-  it('goes on where a checkpoint cannot be copied, and copies it with the next', { tags: 'verify' }, async () => {
+  it('goes on where a checkpoint cannot be copied, and copies it with the next', async () => {
     const notices: string[] = [];
     const refuse = when('step', 1, () => {
       s3.fault = ({ method }) => (method === 'PUT' ? denied : undefined);
@@ -60,7 +61,7 @@ describe('a run with a copy in a store', () => {
     );
   });
 
-  it('has failed where its end cannot be copied, and all of it is here', { tags: 'verify' }, async () => {
+  it('has failed where its end cannot be copied, and all of it is here', async () => {
     const run = join(root, 'last');
     const refuse = when('checkpoint', 4, () => {
       s3.fault = ({ method }) => (method === 'PUT' ? denied : undefined);

@@ -5,7 +5,7 @@ import { type ToolFormatName, toolFormat } from '../../engine/tokens.js';
 import { rolloutContext } from '../../gateway/rollouts.js';
 import type { Agents, Team } from '../../teams/index.js';
 import type { RolloutContext } from '../../teams/rollout.js';
-import { EpisodeFailure, playEpisode } from '../../teams/rollout.js';
+import { EpisodeFailure, inProcessExecutor } from '../../teams/rollout.js';
 import { type Script, type ScriptedSampler, scriptedSampler } from './scripted-sampler.js';
 
 const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 16 };
@@ -46,7 +46,8 @@ export type PlayedEpisode<Data, Outcome> = Omit<Episode<Data>, 'outcome'> & { re
 
 /**
  * Plays one episode of a team without a model: agents answer with the given texts, and make the given tool calls. The
- * episode has the turns as the agents' parsers read them, the outcome and the score. The reward may call any agent.
+ * episode has the turns as the agents' parsers read them, the outcome and the score. The reward may call any agent. A
+ * `rewardGroup` gets a group of one.
  *
  * @throws EpisodeFailure when the episode fails, for example because `play` throws or an agent is called more often
  * than it has texts; ArgumentError when the task does not fit the team's schema, or the team has no agent of a text's
@@ -72,14 +73,11 @@ export async function playScripted<Data, A extends Agents, Outcome>(
   const general = team as unknown as Team;
   const sampler = scriptedSampler(typeof lines === 'function' ? lines : scriptOf(team, lines));
   const roomy = Object.keys(team.agents).map((name) => [name, sampler.policy(name, 2 ** 20)]);
-  const episode = await playEpisode(scriptedContext(general, sampler, { policies: Object.fromEntries(roomy) }), {
-    team: general,
-    task: { id: 'scripted', data: checked.data },
-    sample: 0,
-    phase: 'evaluation',
-    step: 0,
-  });
-  if (episode.failure) {
+  const executor = inProcessExecutor(scriptedContext(general, sampler, { policies: Object.fromEntries(roomy) }));
+  const tasks = [{ id: 'scripted', data: checked.data }];
+  const [group] = await executor.playGroups({ team: general, tasks, groupSize: 1, phase: 'evaluation', step: 0 });
+  const [episode] = group?.episodes ?? [];
+  if (episode?.failure) {
     const { reason, message, ...facts } = episode.failure;
     throw new EpisodeFailure(reason, message, facts);
   }

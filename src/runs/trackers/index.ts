@@ -3,7 +3,7 @@ import { RecipeError } from '../../base/errors.js';
 import type { TrackerDeclaration } from '../../base/host.js';
 import { mlflow } from './mlflow.js';
 import { otel } from './otel/otel.js';
-import { tensorboard } from './tensorboard/tensorboard.js';
+import { tensorboard } from './tensorboard.js';
 import { trackio } from './trackio.js';
 
 export const trackers: readonly TrackerDeclaration[] = [tensorboard, mlflow, trackio, otel];

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import type { RunEvent } from '../../base/events.js';
 import { defineTracker, Secret, type TrackedRun } from '../../base/host.js';
 import { type Measurement, measurementsOf } from './measurements.js';
-import { recordedRun, recordRun } from './server-record.js';
-import { rootOf, settingLeaves, TrackerServer } from './tracker-server.js';
+import { recordedRun, recordRun, rootOf, settingLeaves, TrackerServer } from './tracker-server.js';
 
 /** Limits of `runs/log-batch`. */
 const MOST_METRICS = 1000;

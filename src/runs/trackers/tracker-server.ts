@@ -1,7 +1,27 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import pRetry from 'p-retry';
+import { z } from 'zod';
 import { AnswerError, isObject, RunError, reasonOf } from '../../base/errors.js';
 import type { Secret } from '../../base/host.js';
 import { type WebAnswer, webRequest } from '../../base/platform.js';
+
+// A file in the run's directory with the run's name on a server, so that a resumed run keeps that name.
+
+const schema = z.object({ server: z.string(), runId: z.string() });
+
+/** The name of the run on the server at `url`; undefined if this server does not have the run. */
+export async function recordedRun(directory: string, file: string, url: string): Promise<string | undefined> {
+  const known = await readFile(join(directory, file), 'utf8').then(
+    (text) => schema.parse(JSON.parse(text)),
+    () => undefined,
+  );
+  return known?.server === url ? known.runId : undefined;
+}
+
+export function recordRun(directory: string, file: string, record: z.infer<typeof schema>): Promise<void> {
+  return writeFile(join(directory, file), `${JSON.stringify(record)}\n`);
+}
 
 /** A busy machine may need a while to answer; only the tracker's own queue waits for it. */
 const TIMEOUT_MS = 60_000;

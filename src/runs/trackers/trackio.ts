@@ -8,8 +8,7 @@ import { RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
 import { defineTracker, Secret } from '../../base/host.js';
 import { measurementsOf } from './measurements.js';
-import { recordedRun, recordRun } from './server-record.js';
-import { rootOf, settingLeaves, TrackerServer } from './tracker-server.js';
+import { recordedRun, recordRun, rootOf, settingLeaves, TrackerServer } from './tracker-server.js';
 
 /** The version of the interface, as the server reports it. */
 const SPOKEN = 1;

@@ -1,16 +1,21 @@
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
+import { basename, join } from 'node:path';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import type { Turn } from '../../base/core/episode.js';
+import { randomKey } from '../../base/core/random.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import { type Listening, listen } from '../../base/platform/servers/listen.js';
 import type { AgentModel } from '../../engine/backends/agent-reply.js';
 import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
 import type { RunDirectory } from '../../method/store/run-directory.js';
 import { evaluateCheckpoint } from '../../runs/run/evaluate-run.js';
+import { executeRun } from '../../runs/run/execute-run.js';
 import { lastCheckpoint } from '../../runs/run/request.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
+import { followRun } from './follow-run.js';
 import { type ModelServer, type ModelServerOptions, modelServer } from './model-server.js';
 import { type OpenAgentModels, openAgentModels } from './open-agent-models.js';
 
@@ -99,6 +104,20 @@ describe('the agents of a run', () => {
       if (seed % 8 === 0)
         expect((await client.chat.completions.create(body(seed))).choices[0]?.message.content).toBe(text);
     }
+  });
+
+  it('give several answers to one request, each with the next seed', async () => {
+    const { client } = await served({ ...agentModels, most: 3 });
+    const body = { model: 'solver', messages: [{ role: 'user' as const, content: '3+4' }], temperature: 2 };
+    const ask = async (more: object) => await client.chat.completions.create({ ...body, ...more });
+    const alone = await Promise.all([7, 8, 9].map((seed) => ask({ seed, logprobs: true })));
+    const together = await ask({ seed: 7, n: 3, logprobs: true });
+    const choices = alone.flatMap(({ choices: [choice] }, index) => (choice ? [{ ...choice, index }] : []));
+    expect(new Set(choices.map(({ message }) => message.content)).size).toBeGreaterThan(1);
+    expect(together.choices).toEqual(choices);
+    const tokens = alone.reduce((sum, { usage }) => sum + (usage?.completion_tokens ?? 0), 0);
+    expect(together.usage).toMatchObject({ prompt_tokens: alone[0]?.usage?.prompt_tokens, completion_tokens: tokens });
+    await expect(ask({ n: 4 })).rejects.toThrow('400 n: a request gives at most 3 here, got 4');
   });
 
   it('can be opened one by one and by checkpoint, and refuses unknown ones by name', async () => {
@@ -282,5 +301,139 @@ describe('a server', () => {
     state.finish();
     expect(await first.text()).toMatch(/"hi"[\s\S]*\[DONE\]/);
     await draining;
+  });
+});
+
+describe('a server that follows a run', () => {
+  const never = new AbortController().signal;
+  const everyStep = ['training.steps=3', 'training.checkpointEvery=1', 'policies.solver.optimizer.learningRate=0.05'];
+  const host = (notices: string[]) => nodeHost({ threads: 1, notify: (text) => void notices.push(text) });
+
+  /** The server of a followed run, and its greedy answer to a question. */
+  async function following(path: string, notices: string[], checkpoint?: 'best') {
+    const followed = await followRun({ from: path, agent: 'solver', checkpoint }, host(notices), 20);
+    const { client, health } = await served({ ...followed, hold: followed.hold });
+    const ask = async (content = '1+2') => {
+      const messages = [{ role: 'user' as const, content }];
+      const { choices } = await client.chat.completions.create({ model: 'solver', temperature: 0, messages });
+      return choices[0]?.message.content;
+    };
+    return { followed, client, health, ask };
+  }
+
+  /** The greedy answer of each checkpoint. */
+  async function answersOf(run: RunDirectory): Promise<Map<string, string | null | undefined>> {
+    const answers = new Map<string, string | null | undefined>();
+    for (const { directory } of await run.checkpoints()) {
+      const checkpoint = basename(directory);
+      const opened = await openAgentModels({ from: run.path, agent: 'solver', checkpoint }, nodeHost({ threads: 1 }));
+      const { client } = await served(opened);
+      const messages = [{ role: 'user' as const, content: '1+2' }];
+      const { choices } = await client.chat.completions.create({ model: 'solver', temperature: 0, messages });
+      answers.set(checkpoint, choices[0]?.message.content);
+      await opened.dispose();
+    }
+    return answers;
+  }
+
+  it('answers with the newest whole checkpoint, and skips broken and unfinished ones with a notice', async () => {
+    const run = await trainTiny(root, tinyRecipe({}, everyStep));
+    const answers = await answersOf(run);
+    const copy = `${run.path}-copy`;
+    await mkdir(join(copy, 'checkpoints'), { recursive: true });
+    await cp(join(run.path, 'recipe.json'), join(copy, 'recipe.json'));
+    const notices: string[] = [];
+    const give = (name: string, filter?: (path: string) => boolean) =>
+      cp(join(run.path, 'checkpoints', name), join(copy, 'checkpoints', name), { recursive: true, filter });
+
+    const opening = following(copy, notices);
+    await vi.waitFor(() => expect(notices).toEqual([`waiting for the first checkpoint of ${copy}`]));
+    await give('step-000001');
+    const { followed, ask, health, client } = await opening;
+    expect(await health()).toEqual({ status: 'ok', running: 0, models: ['solver'], checkpoint: 'step-000001' });
+    expect(await ask()).toBe(answers.get('step-000001'));
+
+    const withoutDigests = (path: string) => !path.endsWith('digests.json');
+    const first = followed.agentModels.get('solver') as AgentModel;
+    const release = followed.hold(first); // an answer is under way
+    await give('step-000002', withoutDigests);
+    await vi.waitFor(() => expect(notices.at(-1)).toMatch(/step-000002 .* is skipped: .*digests.json is missing/), {
+      timeout: 10_000,
+    });
+    expect(await ask()).toBe(answers.get('step-000001'));
+    await give('step-000002');
+    await vi.waitFor(() => expect(followed.checkpoint()).toBe('step-000002'), { timeout: 10_000 });
+    expect(await ask()).toBe(answers.get('step-000002'));
+    const { tokenizer } = first.model;
+    const sent = { ...sampling, temperature: 0, prompt: tokenizer.encode('1+2'), stopTokens: tokenizer.stopTokens };
+    const generated = () => first.model.generate({ ...sent, maxTokens: 2, key: randomKey('answer', 1) }, never);
+    await expect(generated()).resolves.toHaveProperty('tokens');
+    release();
+    release(); // a second call has no effect
+    await vi.waitFor(() => expect(generated()).rejects.toThrow());
+
+    await rm(join(copy, 'checkpoints', 'step-000001'), { recursive: true });
+    const weights = join('checkpoints', 'step-000003', 'solver', 'model.safetensors');
+    const bytes = await readFile(join(run.path, weights));
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+    await give('step-000003', (path) => withoutDigests(path) && !path.endsWith('model.safetensors'));
+    await writeFile(join(copy, weights), bytes);
+    await give('step-000003', (path) => !path.endsWith('model.safetensors')); // never whole, whenever the run is read
+    const skipped = /step-000003 .* is skipped/;
+    await vi.waitFor(() => expect(notices.at(-1)).toMatch(skipped), { timeout: 10_000 });
+    expect(await ask()).toBe(answers.get('step-000002'));
+    const spoken = client.chat.completions.create({ model: 'verifier', messages: [{ role: 'user', content: '1' }] });
+    await expect(spoken).rejects.toMatchObject({ status: 404 });
+    await give('step-000003'); // whole again
+    await vi.waitFor(() => expect(followed.checkpoint()).toBe('step-000003'), { timeout: 10_000 });
+    expect(await ask()).toBe(answers.get('step-000003'));
+    await followed.dispose();
+    await expect(ask()).rejects.toThrow();
+  }, 30_000);
+
+  it('refuses what it cannot follow, by name', async () => {
+    const run = await createRun(root, tinyRecipe());
+    const refused = (request: object) => expect(followRun({ from: run.path, ...request }, nodeHost())).rejects;
+    await refused({ checkpoint: '3' }).toThrow(/--follow serves the newest checkpoint: .* got '3'/);
+    await refused({ agent: 'sover' }).toThrow(/no trained agent 'sover'; did you mean 'solver'/);
+    await refused({ from: root }).toThrow(/is not a run: it has no recipe.json/);
+    const stop = new AbortController();
+    const waiting = followRun({ from: run.path }, nodeHost({ signal: stop.signal }), 20);
+    stop.abort(new Error('enough'));
+    await expect(waiting).rejects.toThrow('enough');
+  });
+
+  it('streams answers while the run trains, each with the weights of one checkpoint', {
+    tags: 'verify',
+    timeout: 120_000,
+  }, async () => {
+    const steps = ['training.steps=8', 'training.keepBest=true', ...everyStep.slice(1)];
+    const recipe = tinyRecipe({}, [...steps, 'evaluation.every=4']);
+    const run = await createRun(root, recipe);
+    let training = true;
+    const trained = executeRun(recipe, run, nodeHost({ threads: 1 })).finally(() => {
+      training = false;
+    });
+    const notices: string[] = [];
+    const { followed, client } = await following(run.path, notices);
+    const texts: string[] = [];
+    const stream = async () => {
+      while (training) {
+        let text = '';
+        const messages = [{ role: 'user' as const, content: '1+2' }];
+        const body = { model: 'solver', temperature: 0, messages, stream: true as const };
+        for await (const { choices } of await client.chat.completions.create(body))
+          text += choices[0]?.delta.content ?? '';
+        texts.push(text);
+      }
+    };
+    await Promise.all([trained, stream(), stream()]);
+    await vi.waitFor(() => expect(followed.checkpoint()).toBe('step-000008'), { timeout: 10_000 });
+    const answers = new Set((await answersOf(run)).values());
+    expect(texts.length).toBeGreaterThan(8);
+    expect(texts.filter((text) => !answers.has(text))).toEqual([]);
+    expect(notices.filter((text) => text.includes('answers new requests')).length).toBeGreaterThan(2);
+    expect(notices.filter((text) => text.includes('skipped'))).toEqual([]);
+    await followed.dispose();
   });
 });

@@ -9,8 +9,12 @@ import { modelApp, modelPolicy } from '../../gateway/dialects.js';
 import { answerStream, readingOf } from './answer-stream.js';
 
 export interface ModelServerOptions {
-  /** The agents by name. */
+  /** The agents by name. A server that follows a run changes the values. */
   readonly agentModels: ReadonlyMap<string, AgentModel>;
+  /** Keeps an agent's weights in memory while it answers a request. Returns the function that ends this. */
+  readonly hold?: ((agentModel: AgentModel) => () => void) | undefined;
+  /** The checkpoint that answers new requests, for `GET /health`. */
+  readonly checkpoint?: (() => string) | undefined;
   /** The token that clients must send. Without one, programs of this machine need none. */
   readonly token?: string | undefined;
   /** Names besides those of this machine that clients may reach the server under. */
@@ -26,7 +30,8 @@ export interface ModelServer extends GuardedApp {
   drain(): Promise<void>;
 }
 
-export function modelServer({ agentModels, token, allowedHosts, most }: ModelServerOptions): ModelServer {
+export function modelServer(options: ModelServerOptions): ModelServer {
+  const { agentModels, hold = () => () => {}, checkpoint, token, allowedHosts, most } = options;
   const state = { running: 0, stopping: false, idle: () => {} };
   const names = [...agentModels.keys()];
   const agentModelOf = (model: string): AgentModel => {
@@ -40,10 +45,12 @@ export function modelServer({ agentModels, token, allowedHosts, most }: ModelSer
     if (state.stopping) throw new DialectError(503, 'stopping', 'the server is being stopped');
     if (state.running >= most)
       throw new DialectError(503, 'overloaded', `${most} requests are being answered already: try again later`);
+    const release = hold(agentModel);
     state.running++;
     try {
       yield* answerStream(agentModel, request, signal);
     } finally {
+      release();
       state.running--;
       if (state.running === 0) state.idle();
     }
@@ -54,6 +61,7 @@ export function modelServer({ agentModels, token, allowedHosts, most }: ModelSer
       return undefined;
     },
     models: () => names,
+    mostAnswers: most,
     complete: (request, { signal }) => {
       setMaxListeners(0, signal);
       return complete(request, signal);
@@ -62,7 +70,12 @@ export function modelServer({ agentModels, token, allowedHosts, most }: ModelSer
   });
   app.get('/health', () =>
     Response.json(
-      { status: state.stopping ? 'stopping' : 'ok', running: state.running, models: names },
+      {
+        status: state.stopping ? 'stopping' : 'ok',
+        running: state.running,
+        models: names,
+        ...(checkpoint && { checkpoint: checkpoint() }),
+      },
       { status: state.stopping ? 503 : 200 },
     ),
   );

@@ -1,8 +1,8 @@
 /** The trained agents of a run, or an exported one, opened on one engine so that all of them answer together. */
 
-import { basename, join } from 'node:path';
-import { isNoOptimizer, requireWhole } from '../../base/disk.js';
-import { HubError, isObject, RunError, suggestion } from '../../base/errors.js';
+import { basename, dirname, join } from 'node:path';
+import { isNoOptimizer, requireWhole, SEAL } from '../../base/disk.js';
+import { CheckpointError, HubError, isObject, RunError, suggestion } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { byteText } from '../../base/host.js';
 import type { AgentModel, EmbeddedBackend } from '../../engine/backends.js';
@@ -21,7 +21,7 @@ import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './store
 export interface AgentModelsRequest {
   /** The directory of a run or of a model, or a model's name on a hub. */
   readonly from: string;
-  /** The checkpoint of a run, `step-000004` or `4`; by default the last. */
+  /** The checkpoint of a run, `step-000004`, `4` or `best`; by default the last. */
   readonly checkpoint?: string | undefined;
   /** The only agent that is wanted; by default all that were trained. */
   readonly agent?: string | undefined;
@@ -31,6 +31,8 @@ export interface AgentModelsRequest {
   readonly mostBytes?: number | undefined;
   /** Take models of a hub from its cache alone. */
   readonly offline?: boolean | undefined;
+  /** Refuse a checkpoint without digests: another program may still be writing it. */
+  readonly sealed?: boolean | undefined;
   /** Load the recipe of a run of an earlier version although its code has changed. */
   readonly acceptChanges?: boolean | undefined;
 }
@@ -170,30 +172,41 @@ export function agentsOfTraining({ record }: RunDirectory): TrainedAgent[] {
   });
 }
 
+/**
+ * The agents of a run that a request wants.
+ * @throws RunError if there is no such agent, or if a server keeps the weights of one
+ */
+export function wantedAgents(run: RunDirectory, agent: string | undefined): TrainedAgent[] {
+  const trained = agentsOfTraining(run);
+  const names = trained.map(({ name }) => name);
+  if (agent !== undefined && !names.includes(agent))
+    throw new RunError(`${run.path} has no trained agent '${agent}'${suggestion(agent, names)}`);
+  const wanted = trained.filter(({ name }) => agent === undefined || name === agent);
+  for (const { name, here } of wanted)
+    if (!here)
+      throw new RunError(
+        `a server keeps the weights of ${name} in ${run.path}: drmas export --format peft brings an agent's adapter here, which a server of such models plays; --agent names one whose weights are here`,
+      );
+  return wanted;
+}
+
 async function placesOfRun(
   { from, agent, acceptChanges, ...request }: AgentModelsRequest,
   { files, signal, notify }: Host,
 ): Promise<{ places: AgentPlace[]; origin: string }> {
   const run = await RunDirectory.open(from);
   const { policies, warmStart, seed } = run.record.resolved;
-  const trained = agentsOfTraining(run);
-  const names = trained.map(({ name }) => name);
-  if (agent !== undefined && !names.includes(agent))
-    throw new RunError(`${from} has no trained agent '${agent}'${suggestion(agent, names)}`);
   const checkpoint = await checkpointOf(run, request.checkpoint, 'answer from');
   const { directory } = checkpoint;
-  const wanted = trained.filter(({ name }) => agent === undefined || name === agent);
-  for (const { name, here } of wanted)
-    if (!here)
-      throw new RunError(
-        `a server keeps the weights of ${name} in ${from}: drmas export --format peft brings an agent's adapter here, which a server of such models plays; --agent names one whose weights are here`,
-      );
+  const wanted = wantedAgents(run, agent);
   const folders = wanted.map(({ policy }) => `${policy}/`);
-  await requireWhole(
+  const state = await requireWhole(
     files,
     directory,
     (file) => isNoOptimizer(file) && folders.some((folder) => file.startsWith(folder)),
   );
+  if (request.sealed === true && state !== 'whole')
+    throw new CheckpointError(`${join(directory, SEAL)} is missing: the checkpoint is not whole yet`);
   const agents = await agentsOfRun(run, acceptChanges);
   const settingsOf = (policy: string) => (isObject(policies) ? policies[policy] : undefined);
   const places = wanted.map(({ name, policy }) => ({
@@ -225,11 +238,27 @@ async function placesOfRun(
 const precisionOf = (settings: unknown): Precision | undefined =>
   PRECISIONS.find((precision) => isObject(settings) && settings.precision === precision);
 
+/**
+ * A name such as `runs/fisrt` also reads as a model of a hub. Beside runs of this disk it is a slip of the pen, and no
+ * hub is asked.
+ * @throws RunError with the runs that are there
+ */
+async function refuseMissingRun(files: Host['files'], from: string): Promise<void> {
+  const folder = dirname(from);
+  if (folder === '.' || (await files.exists(from)) || !(await files.exists(folder))) return;
+  const names = await files.list(folder).catch(() => []);
+  const isRun = await Promise.all(names.map((name) => files.exists(join(folder, name, RECIPE))));
+  const runs = names.filter((_, i) => isRun[i]).sort();
+  if (runs.length === 0) return;
+  throw new RunError(`there is no run ${from}${suggestion(basename(from), runs)}; ${folder} has ${runs.join(', ')}`);
+}
+
 /** An exported agent, or any other model, which then answers without a system prompt under its directory's name. */
 async function placesOfModel(
   { from, checkpoint, agent: wanted }: AgentModelsRequest,
   { files, notify, signal }: Host,
 ): Promise<{ places: AgentPlace[]; origin: string }> {
+  await refuseMissingRun(files, from);
   const directory = await modelDirectory(from, { signal, onProgress: notify }).catch((error: unknown) => {
     if (!(error instanceof HubError)) throw error;
     throw new HubError(error.reason, `there is no directory ${from}, and as a model of a hub: ${error.message}`);

@@ -60,11 +60,9 @@ export async function weightsBefore(
   if (isObject(model) && model.type === 'lora' && typeof model.from === 'string')
     return { what: 'adapter it began with', weights: await storedWeights(files, model.from) };
   if (await holdsAdapter(files, directory)) return { what: 'base model', weights: await baseWeights(files, directory) };
-  if (isObject(model) && model.type === 'checkpoint' && typeof model.path === 'string') {
-    const chatTemplate = typeof model.chatTemplate === 'string' ? model.chatTemplate : undefined;
-    return { what: 'model it began with', weights: { type: 'directory', directory: model.path, chatTemplate } };
-  }
   const drawn = modelSchema.safeParse(model);
+  if (drawn.success && drawn.data.type === 'checkpoint')
+    return { what: 'model it began with', weights: wholeWeights(drawn.data, 0) };
   if (seed !== undefined && drawn.success && drawn.data.type === 'tiny-decoder')
     return { what: 'random weights', weights: wholeWeights(completeWhole(drawn.data), seed) };
   if (oldest !== undefined)

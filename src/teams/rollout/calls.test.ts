@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { scriptedContext } from '../../runs/testing/play-scripted.js';
+import { ArgumentError } from '../../base/core/errors.js';
+import { assistant, type JsonSchema, type Message, user } from '../../base/core/message.js';
+import { playScripted, scriptedContext } from '../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';
 import { type Ask, type AskOptions, defineTeam, type Team } from '../team/team.js';
 import { playEpisode } from './play-episode.js';
+import { promptMessages } from './prompt-messages.js';
 
 /** Plays an episode that makes one call with each of these options. */
 async function played(options: readonly (AskOptions | undefined)[]) {
@@ -39,5 +42,109 @@ describe('the step that a call belongs to', () => {
     const { failure, turns } = await played(options);
     expect(failure).toEqual({ reason: 'error', message, agent: 'counter' });
     expect(turns).toHaveLength(options.length - 1);
+  });
+});
+
+it('makes one message of a text and puts the system prompt first', () => {
+  expect(promptMessages('Solve', '1+1')).toEqual([{ role: 'system', content: 'Solve' }, user('1+1')]);
+  expect(promptMessages(undefined, [user('1+1'), assistant('')])).toEqual([user('1+1'), assistant('')]);
+});
+
+it.each([
+  [3, 'expected a text or a list of messages, got a value of type number'],
+  [undefined, 'expected a text or a list of messages, got undefined'],
+  [null, 'expected a text or a list of messages, got null'],
+  [[user('1+1'), { role: 'user' }], 'message 2: expected a text as its content, got undefined'],
+  [[{ role: 'user', content: { text: '1' } }], 'message 1: expected a text as its content, got a value of type object'],
+  [['1+1'], 'message 1: expected a text as its content, got undefined'],
+])('refuses %j, which a template would write down as it is', (input, message) => {
+  const call = () => promptMessages('Solve', input as unknown as Message[]);
+  expect(call).toThrow(ArgumentError);
+  expect(call).toThrow(message);
+});
+
+const schema = z.toJSONSchema(z.object({ ok: z.boolean(), why: z.array(z.object({ n: z.number().min(1) })) }));
+
+async function turnOf(response: string, responseSchema: JsonSchema = schema, system?: string) {
+  const team = defineTeam({
+    task: z.object({}),
+    agents: {
+      judge: agent({ ...(system === undefined ? {} : { system }), parse: (text) => text, invalidPenalty: 0.5 }),
+    },
+    play: ({ agents: { judge } }) => judge('well?', { responseSchema }),
+    reward: () => 1,
+  });
+  const { turns } = await playScripted(team, {}, { judge: [response] });
+  if (turns[0] === undefined) throw new Error('there is no turn');
+  return turns[0];
+}
+
+describe('a response with a schema', () => {
+  it('is quoted at the end of the first system message', async () => {
+    const line = `Answer with JSON of this schema alone: ${JSON.stringify(schema)}`;
+    const question = { role: 'user', content: 'well?' };
+    expect((await turnOf('x')).messages).toEqual([{ role: 'system', content: line }, question]);
+    expect((await turnOf('x', schema, 'Judge.')).messages).toEqual([
+      { role: 'system', content: `Judge.\n${line}` },
+      question,
+    ]);
+  });
+
+  it('is read by the parser if it fits', async () => {
+    const text = '{"ok": true, "why": [{"n": 1}]}';
+    expect(await turnOf(text)).toMatchObject({ valid: true, value: text, penalty: 0 });
+  });
+
+  it.each([
+    'yes',
+    '{"ok": true',
+    '{"ok": true}',
+    '{"ok": 1, "why": []}',
+    '{"ok": true, "why": [{"n": 0}]}',
+    '{"ok": true, "why": [], "more": 1}',
+    `${'['.repeat(10_000)}${']'.repeat(10_000)}`,
+  ])('is an invalid turn if it does not fit: %s', async (text) => {
+    expect(await turnOf(text)).toMatchObject({ valid: false, value: undefined, penalty: 0.5 });
+  });
+
+  it('is any JSON if the schema has keywords that zod does not know', async () => {
+    expect(await turnOf('[1]', { $ref: '#/nowhere' })).toMatchObject({ valid: true });
+    expect(await turnOf('1]', { $ref: '#/nowhere' })).toMatchObject({ valid: false });
+  });
+
+  it('is refused if it is not a schema', async () => {
+    await expect(turnOf('x', 'a schema' as never)).rejects.toThrow(
+      'responseSchema is a schema, expected a JSON schema',
+    );
+  });
+});
+
+describe('a value that is penalised', () => {
+  it('reaches the team, and its turn is invalid', async () => {
+    const parse = (text: string) =>
+      text.startsWith('yes') ? { value: 'yes', penalised: true as const } : text || undefined;
+    const replies: unknown[] = [];
+    const team = defineTeam({
+      task: z.object({}),
+      agents: { judge: agent({ parse, invalidPenalty: 0.5 }) },
+      async play({ agents: { judge } }) {
+        for (const question of ['1', '2', '3']) {
+          const { value, valid } = await judge(question);
+          replies.push([value, valid]);
+        }
+      },
+      reward: () => 1,
+    });
+    const { turns } = await playScripted(team, {}, { judge: ['yes!', 'no', ''] });
+    expect(replies).toEqual([
+      ['yes', false],
+      ['no', true],
+      [undefined, false],
+    ]);
+    expect(turns.map(({ value, valid, penalty }) => [value, valid, penalty])).toEqual([
+      ['yes', false, 0.5],
+      ['no', true, 0],
+      [undefined, false, 0.5],
+    ]);
   });
 });

@@ -212,5 +212,5 @@ function replyOf({
 }: Turn): Reply {
   const thought = reasoning === undefined ? {} : { reasoning };
   const reply = { id, text, content, ...thought, toolCalls, finishReason, turn };
-  return valid ? { ...reply, valid, value } : { ...reply, valid: false, value: undefined };
+  return { ...reply, valid, value };
 }

@@ -5,6 +5,7 @@ import type { Phase } from '../../base/host.js';
 import type { Episode, EpisodeGroup, Task } from '../../base/nouns.js';
 import type { Sampling } from '../../engine/contract.js';
 import type { Team } from '../team/team.js';
+import { rewardTogether } from './group-reward.js';
 import { playEpisode } from './play-episode.js';
 import type { EpisodeRequest, Replay, RolloutContext, SystemPrompts, Versions } from './rollout-context.js';
 
@@ -48,7 +49,8 @@ export function groupsByEpisode(
     listener,
     concurrency = Number.POSITIVE_INFINITY,
     watch,
-  }: Pick<RolloutContext, 'listener' | 'concurrency' | 'watch'>,
+    ...scoring
+  }: Pick<RolloutContext, 'listener' | 'concurrency' | 'watch' | 'agents' | 'partWeights'>,
   play: <Data>(request: EpisodeRequest<Data>) => Promise<Episode<Data>>,
 ): RolloutExecutor['playGroups'] {
   // Rounds that are played at once share it, and the one that began first goes first.
@@ -65,31 +67,38 @@ export function groupsByEpisode(
     const removeListener = run && onAbort(run, () => controller.abort(run.reason));
     const round = { phase, step, episodes: sizes.reduce((sum, size) => sum + size, 0) };
     listener?.round?.(round);
-    const playOne = (task: Task<(typeof tasks)[number]['data']>, sample: number, replay?: Replay) => {
-      const { signal } = controller;
-      const begin = async () => {
+    type Data = (typeof tasks)[number]['data'];
+    const { signal } = controller;
+    const whenFree = <T>(begin: () => Promise<T>) => (limit ? limit(begin) : begin());
+    const playOne = (task: Task<Data>, sample: number, replay?: Replay) =>
+      whenFree(async () => {
         const heard = listener?.episode?.({ round, task, sample });
         const played = await play({ team, task, sample, phase, step, ...settings, replay, signal, listener: heard });
         heard?.ended?.(played);
         return played;
-      };
-      return limit ? limit(begin) : begin();
+      });
+    const rewarded = async (task: Task<Data>, episodes: readonly Promise<Episode<Data>>[]) => {
+      const group = { task, episodes: await Promise.all(episodes) };
+      if (team.rewardGroup === undefined) return group;
+      const sample = firstSample + episodes.length; // no episode of the group has it
+      return rewardTogether(team, group, scoring, (judged) =>
+        whenFree(() => play({ team, task, sample, phase, step, ...settings, signal, judged })),
+      );
     };
     const endWatch = watch?.();
     const groups = tasks.map((task, t) => {
       const replay = replays?.[t];
       const samples =
         replay === undefined ? Array.from({ length: sizes[t] ?? 0 }, (_, i) => firstSample + i) : [replay.sample];
-      return { task, episodes: samples.map((sample) => playOne(task, sample, replay)) };
+      const episodes = samples.map((sample) => playOne(task, sample, replay));
+      return { episodes, whole: rewarded(task, episodes) };
     });
     try {
-      return await Promise.all(
-        groups.map(async ({ task, episodes }) => ({ task, episodes: await Promise.all(episodes) })),
-      );
+      return await Promise.all(groups.map(({ whole }) => whole));
     } catch (error) {
       controller.abort(error);
       // The code of the others may still be returning, for as long as a failed episode may.
-      await Promise.allSettled(groups.flatMap(({ episodes }) => episodes));
+      await Promise.allSettled(groups.flatMap(({ episodes, whole }) => [...episodes, whole]));
       throw error;
     } finally {
       endWatch?.();

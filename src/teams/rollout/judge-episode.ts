@@ -1,12 +1,13 @@
 /** Scores a played episode: calls the team's `reward`, `success` and `metrics`, again if they throw. */
+
 import { onAbort } from '../../base/async.js';
-import type { Episode, FailureReason } from '../../base/nouns.js';
-import type { RewardContext } from '../team/team.js';
+import { isObject, isSmall } from '../../base/errors.js';
+import type { Episode, FailureReason, Turn } from '../../base/nouns.js';
+import type { Reward, RewardContext } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
-import { withPartWeights } from './part-weights.js';
-import type { RolloutContext } from './rollout-context.js';
+import type { AgentSettings, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
-import { lessCallCosts, rewardedTurns, scoreOf } from './score.js';
+import { lessCallCosts, rewardedTurns, scoreOf, withPartWeights } from './score.js';
 
 /** The pause before the first repetition after a network error; it doubles each time. */
 const FIRST_PAUSE_MS = 500;
@@ -29,7 +30,9 @@ export async function judgeEpisode(
   const { team, task, sample } = running.request;
   const played = Object.freeze([...turns]);
   const judged = { task: data, outcome, episode: { task, sample, turns: played }, agents, signal };
-  const judge = async () => Promise.all([team.reward(judged), team.success?.(judged), team.metrics?.(judged)]);
+  // A team that rewards groups has no reward of an episode. A reward that returns nothing is a mistake, not 0.
+  const rewarded = () => (team.reward === undefined ? 0 : team.reward(judged));
+  const judge = async () => Promise.all([rewarded(), team.success?.(judged), team.metrics?.(judged)]);
   const [reward, success, metrics] = await perform('reward', () => repeated(judge, context.rewardRetries ?? 0, signal));
   try {
     const judgement = { success, metrics: { ...running.log.metrics, ...metrics } };
@@ -40,6 +43,27 @@ export async function judgeEpisode(
     // What a team returns may throw when it is read: a getter, a revoked proxy.
     throw EpisodeFailure.of('reward', error);
   }
+}
+
+/**
+ * The rewards of a group's episodes by the team's `rewardGroup`, which is called again if it throws.
+ * @throws EpisodeFailure with the reason 'reward'
+ */
+export async function judgeGroup(
+  context: RolloutContext,
+  { request: { team, judged = [] }, signal }: RunningEpisode,
+  { task, agents }: Pick<RewardContext<unknown, unknown>, 'task' | 'agents'>,
+  perform: Perform,
+): Promise<readonly Reward[]> {
+  const episodes = Object.freeze([...judged]);
+  const judge = async () => team.rewardGroup?.({ task, episodes, agents, signal });
+  const rewards = await perform('reward', () => repeated(judge, context.rewardRetries ?? 0, signal));
+  if (!Array.isArray(rewards) || rewards.length !== episodes.length) {
+    const returned = Array.isArray(rewards) ? `${rewards.length} rewards` : String(rewards);
+    const message = `rewardGroup returned ${returned}, expected a list with one for each of ${episodes.length} episodes`;
+    throw new EpisodeFailure('reward', message);
+  }
+  return rewards;
 }
 
 /** Calls again what throws, after a pause if the network is the cause. */
@@ -82,4 +106,96 @@ function isOfNetwork(error: unknown): boolean {
   } catch {
     return false;
   }
+}
+
+// Recognises that `play` threw because a model's output did not fit, and not because the team has a mistake.
+
+/** The names under which frameworks and parsers report an output that does not fit. */
+const MISFITS = new Set([
+  ...['AI_NoObjectGeneratedError', 'AI_NoOutputGeneratedError', 'AI_JSONParseError', 'AI_TypeValidationError'],
+  ...['ModelBehaviorError', 'OutputParserException', 'StructuredOutputParsingError'],
+  ...['ZodError', '$ZodError', 'SyntaxError'],
+]);
+/** The most causes of an error to read. */
+const MOST_CAUSES = 8;
+
+/**
+ * The failure `invalid-output` if `play` threw the error of a framework about an output, and a turn of an agent that
+ * trains is at fault: the turn that the error names, else the last turn if it is invalid. A turn that the agent's
+ * parser accepted becomes invalid then, in `turns`. All other errors are returned unchanged.
+ */
+export function asMisfit(
+  thrown: unknown,
+  turns: Turn[],
+  agents: Readonly<Record<string, Pick<AgentSettings, 'invalidPenalty'>>>,
+): unknown {
+  if (!EpisodeFailure.is(thrown) || thrown.reason !== 'error') return thrown;
+  const errors = chainOf(thrown.cause);
+  if (!errors.some(({ name }) => MISFITS.has(String(name)))) return thrown;
+  const ids = errors.map(({ response }) => (isObject(response) ? response.id : undefined));
+  const named = turns.findIndex(({ id }) => id !== undefined && ids.includes(id));
+  const at = named === -1 ? turns.length - 1 : named;
+  const turn = turns[at];
+  if (turn === undefined || turn.frozen === true || (named === -1 && turn.valid)) return thrown;
+  if (turn.valid)
+    turns[at] = Object.freeze({
+      ...turn,
+      ...{ valid: false, value: undefined, penalty: agents[turn.agent]?.invalidPenalty ?? 0 },
+    });
+  const message = `the output of '${turn.agent}' does not fit: ${thrown.message}`;
+  return thrown.with({ reason: 'invalid-output', message, agent: turn.agent });
+}
+
+/** An error and its causes, as far as they can be read. */
+function chainOf(thrown: unknown): Record<string, unknown>[] {
+  const chain: Record<string, unknown>[] = [];
+  try {
+    for (let error = thrown; isObject(error) && chain.length < MOST_CAUSES; error = error.cause) {
+      const { name, response } = error;
+      chain.push({ name, response });
+    }
+  } catch {
+    // The rest of the chain refuses to be read.
+  }
+  return chain;
+}
+
+// Checks the value that `play` returned.
+
+/** How deep a forgotten `await` is looked for, and in how many values. */
+const DEEPEST = 4;
+const MOST_VALUES = 1_000;
+
+/** @throws EpisodeFailure for an outcome that is too large, or that holds a promise: an `await` was forgotten */
+export function checkOutcome(outcome: unknown, maxOutcomeBytes: number): void {
+  if (!isSmall(outcome, maxOutcomeBytes))
+    throw new EpisodeFailure('error', `the outcome is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
+  const place = placeOfPromise(outcome);
+  if (place !== undefined)
+    throw new EpisodeFailure('error', `play returned a promise as ${place}: \`await\` it before play returns`);
+}
+
+/** The path of a promise in plain objects and lists, as code would write it. Getters are not called. */
+function placeOfPromise(outcome: unknown): string | undefined {
+  const rest: { readonly value: unknown; readonly path: string; readonly depth: number }[] = [
+    { value: outcome, path: 'outcome', depth: 0 },
+  ];
+  try {
+    for (let seen = 0; seen < MOST_VALUES; seen++) {
+      const next = rest.shift();
+      if (next === undefined) return undefined;
+      const { value, path, depth } = next;
+      if (value instanceof Promise) return path;
+      if (typeof value !== 'object' || value === null || depth === DEEPEST) continue;
+      const prototype: unknown = Object.getPrototypeOf(value);
+      if (!Array.isArray(value) && prototype !== Object.prototype && prototype !== null) continue;
+      for (const [key, inner] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
+        const at = Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`;
+        if (typeof inner.value === 'object') rest.push({ value: inner.value, path: at, depth: depth + 1 });
+      }
+    }
+  } catch {
+    // A value that refuses to be read is written as a text.
+  }
+  return undefined;
 }

@@ -6,9 +6,7 @@ import type { Episode, FailureReason } from '../../base/nouns.js';
 import { agentsOf } from './calls.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { EpisodeLog } from './episode-log.js';
-import { judgeEpisode } from './judge-episode.js';
-import { asMisfit } from './misfit.js';
-import { checkOutcome } from './outcome.js';
+import { asMisfit, checkOutcome, judgeEpisode, judgeGroup } from './judge-episode.js';
 import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
 import { noScore } from './score.js';
@@ -17,8 +15,9 @@ import { noScore } from './score.js';
 const CLEANUP_MS = 1_000;
 
 /**
- * Plays one episode and scores it. A failure inside (an error in the team's code, a prompt that does not fit, a sampler
- * that fails) ends the episode and is recorded in it, with the turns so far.
+ * Plays one episode and scores it, or has the team reward the request's `judged` episodes. A failure inside (an error
+ * in the team's code, a prompt that does not fit, a sampler that fails) ends the episode and is recorded in it, with
+ * the turns so far.
  *
  * Rejects only when the run is interrupted, with the signal's reason.
  */
@@ -62,6 +61,12 @@ export async function playEpisode<Data>(
     const adapted = context.adaptAgents(running, asks, measure);
     const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
     const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
+    if (request.judged !== undefined) {
+      scoring = true;
+      const rewards = await judgeGroup(context, running, { task: data, agents: judges }, perform);
+      checkOutcome(rewards, maxOutcomeBytes);
+      return { task, sample, turns, outcome: rewards, score: noScore, ...running.kept };
+    }
     const log = (name: string, value: unknown) => running.log.add(name, value);
     const outcome = await perform('error', () => team.play({ task: data, ...adapted, random, signal, log })).catch(
       (error: unknown) => {

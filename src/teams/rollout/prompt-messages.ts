@@ -4,17 +4,20 @@ import { type JsonSchema, type Message, system, user } from '../../base/nouns.js
 /**
  * The messages that an agent reads: its system prompt, if any, and the input. A string is one user message. The schema
  * of a response is at the end of the first system message, since some templates allow only one.
+ * @param foreign Whether a program that brings its own system prompt wrote the input. The agent's then replaces it
  * @throws ArgumentError for values that only untyped programs, or tasks unchecked by the team's schema, can pass
  */
 export function promptMessages(
   prompt: string | undefined,
   input: string | readonly Message[],
   responseSchema?: JsonSchema,
+  foreign = false,
 ): Message[] {
   const messages = typeof input === 'string' ? [user(input)] : input;
   requireTexts(messages);
   const copies = messages.map((message) => ({ ...message })); // the team may change its own later
-  const read = prompt === undefined ? copies : [system(prompt), ...copies];
+  const replaced = foreign && prompt !== undefined && copies[0]?.role === 'system' ? copies.slice(1) : copies;
+  const read = prompt === undefined ? copies : [system(prompt), ...replaced];
   if (responseSchema === undefined) return read;
   const demand = `Answer with JSON of this schema alone: ${JSON.stringify(responseSchema)}`;
   const [first, ...rest] = read;

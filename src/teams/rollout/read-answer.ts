@@ -1,9 +1,10 @@
-import { ArgumentError, fitsJsonSchema } from '../../base/errors.js';
+import { ArgumentError, fitsJsonSchema, isObject } from '../../base/errors.js';
 import type { JsonSchema, Tool, ToolChoice, Turn } from '../../base/nouns.js';
 import type { Generation, PlayableHandle, Utterance } from '../../engine/contract.js';
 import type { TextWithCalls } from '../../engine/tokens.js';
 import { callsIn, isCallOf, type ToolFormatName, withoutThinking } from '../../engine/tokens.js';
 import type { Agent } from '../team/agent.js';
+import type { Penalised } from '../team/parsers.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { withoutStop } from './prompts/exact-ids.js';
 import type { AgentSettings, EndpointSettings } from './rollout-context.js';
@@ -57,8 +58,8 @@ export function readAnswer(
   const content = read?.content ?? rest;
   const { responseSchema: schema } = question;
   const unfit = read === undefined || (schema !== undefined && !fitsJsonSchema(content, schema));
-  const value = unfit || calls.length > 0 ? undefined : parsed(speaker, text);
-  const valid = calls.length > 0 || value !== undefined;
+  const { value, penalised } = unfit || calls.length > 0 ? none : parsed(speaker, text);
+  const valid = calls.length > 0 || (value !== undefined && !penalised);
   return {
     ...response,
     finishReason,
@@ -98,13 +99,20 @@ function formatOf({ tools }: Agent): ToolFormatName {
   return tools;
 }
 
-function parsed({ name, agent }: AgentSpeaker, text: string): unknown {
+/** The value of a text that no parser has read. */
+const none = { value: undefined, penalised: false };
+
+function parsed({ name, agent }: AgentSpeaker, text: string): { readonly value: unknown; readonly penalised: boolean } {
   try {
-    return agent.parse(text);
+    const value = agent.parse(text);
+    return isPenalised(value) ? value : { value, penalised: false };
   } catch (error) {
     throw EpisodeFailure.of('error', error, name);
   }
 }
+
+const isPenalised = (value: unknown): value is Penalised<unknown> =>
+  isObject(value) && value.penalised === true && 'value' in value;
 
 /** Ids, log-probs and text, or an endpoint's text and counts. */
 function responseOf(

@@ -16,7 +16,7 @@ import type { EpisodeRequest, RolloutContext, RolloutSettings } from './rollout-
 /** An episode to play, without what who plays it has itself. */
 export type PlayRequest = Pick<
   EpisodeRequest,
-  'task' | 'sample' | 'phase' | 'step' | 'sampling' | 'versions' | 'prompts' | 'replay'
+  'task' | 'sample' | 'phase' | 'step' | 'sampling' | 'versions' | 'prompts' | 'replay' | 'judged'
 >;
 
 /** A request to a policy or to an endpoint. */
@@ -34,7 +34,7 @@ export interface RemoteSettings extends Omit<RolloutSettings, 'cleanupMs' | 'con
 
 /** @throws RecipeError for a policy of a user's backend whose tokenizer a thread or a worker cannot make */
 export function remoteSettings(context: RolloutContext): RemoteSettings {
-  const { agents, policies, seed, maxTurns, timeoutMs, maxOutcomeBytes, partWeights } = context;
+  const { agents, policies, seed, maxTurns, timeoutMs, maxOutcomeBytes, partWeights, rewardRetries } = context;
   const known = Object.entries(policies).map(([name, policy]) => [
     name,
     'endpoint' in policy ? 'endpoint' : { tokenizer: describedTokenizer(name, policy), context: policy.context },
@@ -43,6 +43,7 @@ export function remoteSettings(context: RolloutContext): RemoteSettings {
     ...{ agents, seed, maxTurns, timeoutMs, policies: Object.fromEntries(known) },
     ...(maxOutcomeBytes === undefined ? {} : { maxOutcomeBytes }),
     ...(partWeights === undefined ? {} : { partWeights }),
+    ...(rewardRetries === undefined ? {} : { rewardRetries }),
   };
 }
 

@@ -3,7 +3,7 @@ import type { Message, Task, Turn } from '../../base/nouns.js';
 import type { Scope } from '../../base/platform.js';
 import type { PlayableHandle, Sampling, TextBackend } from '../../engine/contract.js';
 import type { AgentWays, EpisodeWays, GatewayConnection } from '../team/agent-adapters.js';
-import type { Ask, AskOptions, Team } from '../team/team.js';
+import type { Ask, AskOptions, RankedEpisode, Team } from '../team/team.js';
 
 /** The settings of an agent in a run: its policy and how it samples. */
 export interface AgentSettings {
@@ -135,6 +135,11 @@ export interface EpisodeRequest<Data = unknown> {
   readonly prompts?: SystemPrompts | undefined;
   /** Plays an episode of the same task, sample, phase and step again, to another end. */
   readonly replay?: Replay | undefined;
+  /**
+   * Episodes of the task that have ended. Instead of playing, the team's `rewardGroup` gets them, and the outcome is
+   * its list of rewards.
+   */
+  readonly judged?: readonly RankedEpisode<Data, unknown>[] | undefined;
   /** The signal that interrupts the run. */
   readonly signal?: AbortSignal | undefined;
   /** Watches this episode. */

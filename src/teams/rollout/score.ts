@@ -1,8 +1,16 @@
-import { type EpisodeGroup, isLesson, responseTokens, type Score, successOf, type Turn } from '../../base/nouns.js';
+import {
+  type Episode,
+  type EpisodeGroup,
+  isLesson,
+  responseTokens,
+  type Score,
+  successOf,
+  type Turn,
+} from '../../base/nouns.js';
 import type { Metrics, Reward, RewardValue, TurnReward } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { finiteReward, LARGEST, measured, share, sumOf } from './reward-values.js';
-import type { AgentSettings } from './rollout-context.js';
+import type { AgentSettings, RolloutContext } from './rollout-context.js';
 
 /** The score of a failed episode. */
 export const noScore: Score = { team: 0, agents: {}, parts: {} };
@@ -113,7 +121,7 @@ export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly 
 }
 
 /** The treatment of failed episodes: left out, or kept with their score of 0. */
-export type FailureRule = 'exclude' | 'zero';
+type FailureRule = 'exclude' | 'zero';
 
 /**
  * Applies the rule to groups. Under 'exclude', a group whose episodes all failed disappears. An episode with an output
@@ -124,4 +132,35 @@ export function applyFailureRule(groups: readonly EpisodeGroup[], rule: FailureR
   return groups
     .map(({ task, episodes }) => ({ task, episodes: episodes.filter(isLesson) }))
     .filter(({ episodes }) => episodes.length > 0);
+}
+
+// Weights of the named parts of a team's reward, if a recipe sets them.
+
+type PartWeights = NonNullable<RolloutContext['partWeights']>;
+
+/**
+ * The score in which the team's reward is the weighted sum of its parts: one preference between aims (MO-MIX: Hu et
+ * al., arXiv 2603.00730, in which the weights are an input of the policy). Parts and success stay unchanged.
+ * @throws EpisodeFailure with the reason 'reward' if the sum exceeds the largest reward
+ */
+export function withPartWeights(score: Score, weights: PartWeights | undefined): Score {
+  const parts = Object.entries(score.parts);
+  if (weights === undefined || parts.length === 0) return score;
+  const sum = parts.reduce((total, [name, value]) => total + value * (weights[name] ?? 1), 0);
+  const team = finiteReward(sum, 'the sum of the weighted parts of the reward');
+  return { ...score, team, success: successOf({ score }) };
+}
+
+/**
+ * Weighted parts that occur in no episode's reward, so that their weights change nothing.
+ * @param whose The rewards with parts: the team's alone, or single agents' too
+ */
+export function missingParts(
+  episodes: readonly Pick<Episode, 'score'>[],
+  weights: PartWeights = {},
+  whose: 'team' | 'all' = 'team',
+): string[] {
+  const partsOf = ({ parts, agentParts = {} }: Score) =>
+    whose === 'team' ? [parts] : [parts, ...Object.values(agentParts)];
+  return Object.keys(weights).filter((name) => !episodes.some(({ score }) => partsOf(score).some((of) => name in of)));
 }

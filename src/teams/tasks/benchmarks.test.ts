@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { TaskSource } from '../../base/core/task.js';
+import { RecipeError } from '../../base/errors.js';
 import { benchmarks } from './benchmarks.js';
+import { checkedOptions } from './checked-options.js';
 
 const source = (name: string, size: number, settings?: Readonly<Record<string, unknown>>): TaskSource => ({
   name,
@@ -36,5 +39,20 @@ describe('several benchmarks as one source', () => {
     expect((await changed?.load('test'))?.at(0).data).toEqual({ of: 'a', file: 'y' });
     expect(() => both.configure?.({ math: { file: 'x' }, aime: { file: 'z' } })).toThrow('aime: cannot be replaced');
     expect(() => both.configure?.({ math: 'y', aime: {} })).toThrow('math: cannot be replaced');
+  });
+});
+
+describe('the options of a source', () => {
+  const schema = z.strictObject({ seed: z.int().default(7), share: z.number().max(1) });
+
+  it('returns the options with their defaults', () => {
+    expect(checkedOptions('riddles', schema, { share: 0.5 })).toEqual({ seed: 7, share: 0.5 });
+  });
+
+  it('names the source and each option that is wrong', () => {
+    const refused = () => checkedOptions('riddles', schema, { share: 2, sede: 1 });
+    expect(refused).toThrow(RecipeError);
+    expect(refused).toThrow(/^riddles: .*share/);
+    expect(refused).toThrow(/sede/);
   });
 });

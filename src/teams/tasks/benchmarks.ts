@@ -1,5 +1,5 @@
 import { RecipeError, TaskError } from '../../base/errors.js';
-import type { Task, TaskSet, TaskSource } from '../../base/nouns.js';
+import { fittedSet, type Task, type TaskSet, type TaskSource } from '../../base/nouns.js';
 
 /** The metadata field with the name of a task's benchmark. */
 export const BENCHMARK = 'benchmark';
@@ -18,9 +18,9 @@ export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskS
       benchmarks(
         Object.fromEntries(entries.map(([name, source]) => [name, reconfigured(name, source, settings[name])])),
       ),
-    async load(split, schema) {
+    async load(split, schema, options) {
       const parts = await Promise.all(
-        entries.map(async ([name, source]) => named(name, await source.load(split, schema))),
+        entries.map(async ([name, source]) => named(name, await source.load(split, schema, options))),
       );
       return joined(parts);
     },
@@ -42,7 +42,19 @@ export function named(benchmark: string, set: TaskSet): TaskSet {
     const { id, metadata, ...task } = set.at(index);
     return { ...task, id: `${benchmark}/${id}`, metadata: { ...metadata, [BENCHMARK]: benchmark } };
   };
-  return { ...set, name: benchmark, at };
+  const { fitted } = set;
+  return {
+    ...set,
+    name: benchmark,
+    at,
+    ...(fitted && { fitted: (tokensOf: (question: string) => number) => named(benchmark, fitted(tokensOf)) }),
+  };
+}
+
+/** The origins of joined sets, if there are any. */
+export function originsOf(parts: readonly TaskSet[]): Pick<TaskSet, 'origins'> {
+  const origins = parts.flatMap((part) => part.origins ?? []);
+  return origins.length === 0 ? {} : { origins };
 }
 
 function joined(parts: readonly TaskSet[]): TaskSet {
@@ -56,5 +68,9 @@ function joined(parts: readonly TaskSet[]): TaskSet {
     throw new TaskError(`there is no task ${index} among ${size}`);
   };
   const warnings = parts.flatMap((part) => part.warnings ?? []);
-  return { name: parts.map(({ name }) => name).join(' + '), size, warnings, parts, at };
+  const name = parts.map((part) => part.name).join(' + ');
+  return {
+    ...{ name, size, warnings, ...originsOf(parts), parts, at },
+    fitted: (tokensOf) => joined(parts.map((part) => fittedSet(part, tokensOf))),
+  };
 }

@@ -1,7 +1,7 @@
 import { isObject, RecipeError } from '../../base/errors.js';
 import { RandomStream } from '../../base/math.js';
-import { GENERATED_INDICES, type Task, type TaskSource } from '../../base/nouns.js';
-import { named, reconfigured } from './benchmarks.js';
+import { fittedSet, GENERATED_INDICES, type Task, type TaskSet, type TaskSource } from '../../base/nouns.js';
+import { named, originsOf, reconfigured } from './benchmarks.js';
 
 const WEIGHTS = 'weights';
 
@@ -43,23 +43,11 @@ export function mix(
         Object.fromEntries(entries.map(([name, source]) => [name, reconfigured(name, source, settings[name])])),
         changed as readonly number[],
       ),
-    async load(split, schema) {
+    async load(split, schema, options) {
       const parts = await Promise.all(
-        entries.map(async ([name, source]) => named(name, await source.load(split, schema))),
+        entries.map(async ([name, source]) => named(name, await source.load(split, schema, options))),
       );
-      const at = (index: number): Task => {
-        const random = new RandomStream('mixture', index);
-        const { size, at } = parts[drawn(random, shares)] as (typeof parts)[number];
-        return at(Math.floor(random.uniform() * (Number.isFinite(size) ? size : GENERATED_INDICES)));
-      };
-      const warnings = parts.flatMap((part) => part.warnings ?? []);
-      return {
-        name: parts.map(({ name }) => name).join(' + '),
-        size: Number.POSITIVE_INFINITY,
-        warnings,
-        parts,
-        at,
-      };
+      return mixed(parts, shares);
     },
     ...(teachers.length > 0 && {
       trace: (random, split) => {
@@ -67,6 +55,26 @@ export function mix(
         return (teachers[drawn(random, shares)] as (typeof teachers)[number]).trace(random, split);
       },
     }),
+  };
+}
+
+function mixed(parts: readonly TaskSet[], shares: readonly number[]): TaskSet {
+  const at = (index: number): Task => {
+    const random = new RandomStream('mixture', index);
+    const { size, at } = parts[drawn(random, shares)] as TaskSet;
+    return at(Math.floor(random.uniform() * (Number.isFinite(size) ? size : GENERATED_INDICES)));
+  };
+  return {
+    name: parts.map(({ name }) => name).join(' + '),
+    size: Number.POSITIVE_INFINITY,
+    warnings: parts.flatMap((part) => part.warnings ?? []),
+    ...originsOf(parts),
+    ...{ parts, at },
+    fitted: (tokensOf) =>
+      mixed(
+        parts.map((part) => fittedSet(part, tokensOf)),
+        shares,
+      ),
   };
 }
 

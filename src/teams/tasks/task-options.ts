@@ -89,6 +89,69 @@ export interface JsonlOptions {
   readonly metadata?: readonly string[] | null | undefined;
   /** The share of the file that is its test split, chosen by the text of the question. */
   readonly test?: number | null | undefined;
+  /**
+   * drmas leaves out tasks whose question has more tokens, with a warning. It counts the question as one user
+   * message, in the tokenizer and the chat template of the recipe's first model. By default no task is left
+   * out.
+   */
+  readonly maxQuestionTokens?: number | null | undefined;
+  /**
+   * Where the file comes from: a dataset of the Hugging Face hub, a folder in it if needed, and the start of
+   * its file's name, such as `HuggingFaceH4/aime_2024:train`. `drmas recipes files` reads it, and so do
+   * errors about a missing file. drmas downloads nothing.
+   */
+  readonly origin?: string | null | undefined;
+}
+
+/** The options of `hub`. */
+export interface HubOptions {
+  /**
+   * The configuration: the folder of its files, such as `main`. If it is not given: the only one, else
+   * `default` or `main`.
+   */
+  readonly config?: string | null | undefined;
+  /**
+   * The split of the data set, such as `validation`. If it is not given: the split that is asked for, `train`
+   * or `test`; with `test`: `train`.
+   */
+  readonly split?: string | null | undefined;
+  /** A branch, a tag or a commit. If it is not given: `main`. */
+  readonly revision?: string | null | undefined;
+  /**
+   * The paths of the files in the data set. If it is not given, drmas takes the files whose path names the
+   * split (`train-00000-of-00001.parquet`, `data/test.jsonl`): Parquet, JSON, JSON lines, CSV.
+   */
+  readonly files?: readonly string[] | null | undefined;
+  /**
+   * The field that holds the question; dots lead into nested objects. If it is not given, drmas tries the
+   * fields of the usual collections (`question`, `problem`, the last user message of a `prompt`, ...).
+   */
+  readonly question?: string | null | undefined;
+  /**
+   * The field that holds the reference answer, or a function of the row. If it is not given: `answer`,
+   * `solution`, `golden_answers`, `reward_model.ground_truth`. In a longer text the part after `####` counts
+   * (GSM8K), else the content of the last `\boxed{...}` (MATH), else the whole text. A list holds several
+   * right answers. A task whose answer is null or empty cannot be graded; drmas leaves it out with a warning.
+   */
+  readonly answer?: string | ((row: FileRow) => unknown) | null | undefined;
+  /**
+   * The field that holds a task's id. If it is not given: `id`, `unique_id`, `_id` or `ID`, else file and
+   * line or row. An id that repeats gets the row's `data_source` in front, if it has one.
+   */
+  readonly id?: string | null | undefined;
+  /**
+   * The fields that evaluations may be divided by. If it is not given: `level`, `difficulty`, `subject`,
+   * `type` and `data_source`, if they exist.
+   */
+  readonly metadata?: readonly string[] | null | undefined;
+  /** The share of the file that is its test split, chosen by the text of the question. */
+  readonly test?: number | null | undefined;
+  /**
+   * drmas leaves out tasks whose question has more tokens, with a warning. It counts the question as one user
+   * message, in the tokenizer and the chat template of the recipe's first model. By default no task is left
+   * out.
+   */
+  readonly maxQuestionTokens?: number | null | undefined;
 }
 
 /** The options of `file`. */
@@ -129,4 +192,16 @@ export interface FileOptions {
   readonly metadata?: readonly string[] | null | undefined;
   /** The share of the file that is its test split, chosen by the text of the question. */
   readonly test?: number | null | undefined;
+  /**
+   * drmas leaves out tasks whose question has more tokens, with a warning. It counts the question as one user
+   * message, in the tokenizer and the chat template of the recipe's first model. By default no task is left
+   * out.
+   */
+  readonly maxQuestionTokens?: number | null | undefined;
+  /**
+   * Where the file comes from: a dataset of the Hugging Face hub, a folder in it if needed, and the start of
+   * its file's name, such as `HuggingFaceH4/aime_2024:train`. `drmas recipes files` reads it, and so do
+   * errors about a missing file. drmas downloads nothing.
+   */
+  readonly origin?: string | null | undefined;
 }

@@ -1,13 +1,6 @@
 /** Connections to an agent for code that was written for other frameworks and makes its own model calls. */
 import type { LanguageModel } from './language-model.js';
 
-/** Arguments of `new OpenAI({ ... })` that connect a client to a team's agents in this process, without a socket. */
-export interface OpenAIConnection {
-  readonly baseURL: string;
-  readonly apiKey: string;
-  readonly fetch: typeof fetch;
-}
-
 /**
  * Access to an episode's agents over HTTP, for programs in any language: OpenAI's chat completions and responses, and
  * Anthropic's messages. It closes with the episode. If the recipe has no `gateway`, its fields throw an ArgumentError.
@@ -31,19 +24,15 @@ export interface GatewayConnection {
   envOf(agent: string): Readonly<Record<string, string>>;
 }
 
-/** Connections to all agents of an episode. */
-export interface EpisodeWays {
-  /** All agents for clients of OpenAI's API: the model that a request names is the agent. */
-  readonly openai: OpenAIConnection;
-}
+/**
+ * Connections to all agents of an episode. Each adapter adds its own in its file: `declare module` merges them into
+ * this interface.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: adapters add the properties
+export interface EpisodeWays {}
 
-/** Connections to the agent in addition to calling it as a function. */
+/** Connections to the agent in addition to calling it as a function. Each adapter adds its own, as above. */
 export interface AgentWays {
   /** The agent as a model of AI SDK 6 and 7, Mastra, VoltAgent and, through `aisdk()`, OpenAI Agents. */
   readonly model: LanguageModel;
-  /**
-   * The agent for clients of OpenAI's API. All requests go to this agent, for any model name; `model` is the agent's
-   * name.
-   */
-  readonly openai: OpenAIConnection & { readonly model: string };
 }

@@ -2,15 +2,14 @@ import { z } from 'zod';
 import { ArgumentError, issuesText } from '../../base/errors.js';
 import type { Sampling } from '../../engine/contract.js';
 import { type ToolFormatName, toolFormatNames } from '../../engine/tokens.js';
-import type { Parser } from './parsers.js';
-import { jsonParser, schemaProblem } from './schemas.js';
+import { jsonParser, type Parser, schemaProblem, type UsingParser } from './parsers.js';
 
 /** A role in a team: its system prompt, its parser and its sampling settings. A recipe assigns a model to it. */
 export interface Agent<Value = unknown> {
   /** The system prompt at the beginning of every conversation of this agent. */
   readonly system: string | undefined;
   /** The parser of the agent's texts; `undefined` means that a text is invalid. */
-  readonly parse: Parser<Value>;
+  readonly parse: UsingParser<Value>;
   /** The agent's sampling settings; the recipe completes them and may override them. */
   readonly sampling: Partial<Sampling>;
   /** The penalty for an invalid output (>= 0), unless the recipe sets another. */
@@ -24,10 +23,11 @@ export interface AgentSpec<Value> {
   /** The system prompt at the beginning of every conversation of this agent. Default: none. */
   readonly system?: string;
   /**
-   * How the agent's text becomes a value: a parser, or a zod schema. With a schema, the text (or its only fenced block)
-   * must be JSON that the schema accepts. Default: the whole text, which is never invalid.
+   * How the agent's text becomes a value: a parser, or a zod schema. A parser that returns `{ value, penalised: true }`
+   * gives the team a value and makes the turn invalid, so that its penalty counts. With a schema, the text (or its only
+   * fenced block) must be JSON that the schema accepts. Default: the whole text, which is never invalid.
    */
-  readonly parse?: Parser<Value> | z.ZodType<Value>;
+  readonly parse?: UsingParser<Value> | z.ZodType<Value>;
   /**
    * Sampling settings for the agent's responses. A recipe can override them. Default: temperature 1, topP 1, topK 0,
    * maxTokens 256.
@@ -65,7 +65,7 @@ const specSchema = z.strictObject({
 
 const wholeText: Parser<string> = (text) => text;
 
-const parserOf = (parse: AgentSpec<unknown>['parse'] = wholeText): Parser<unknown> =>
+const parserOf = (parse: AgentSpec<unknown>['parse'] = wholeText): UsingParser<unknown> =>
   typeof parse === 'function' ? parse : jsonParser(parse);
 
 /**

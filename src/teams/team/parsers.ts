@@ -1,8 +1,18 @@
-import { ArgumentError } from '../../base/errors.js';
+import { z } from 'zod';
+import { ArgumentError, isObject } from '../../base/errors.js';
 import { extractBoxed } from '../tasks/grading/boxed.js';
 
 /** A function from an agent's text (without its stop token) to a value; `undefined` when the text is invalid. */
 export type Parser<Value> = (text: string) => Value | undefined;
+
+/** A value of a text that breaks the format: the team uses the value, and the turn is invalid and penalised. */
+export interface Penalised<Value> {
+  readonly value: Value;
+  readonly penalised: true;
+}
+
+/** A parser that may use a text and penalise it too. */
+export type UsingParser<Value> = (text: string) => Value | Penalised<Value> | undefined;
 
 /** The content of the last `\boxed{...}`; invalid if there is none or it is empty. */
 export const boxed: Parser<string> = (text) => {
@@ -66,3 +76,36 @@ export const integer: Parser<number> = (text) => {
   const value = /^[+-]?\d+$/.test(digits) ? Number(digits) : Number.NaN;
   return Number.isSafeInteger(value) ? value : undefined;
 };
+
+// Schemas of users: a check that a value is one, and a parser made from one.
+
+/** The reason why a value is not a schema; undefined if it is one. */
+export function schemaProblem(value: unknown): string | undefined {
+  if (value instanceof z.ZodType) return undefined;
+  const inside = isObject(value) && '_def' in value ? value._def : undefined;
+  if (isObject(inside) && 'typeName' in inside)
+    return 'expected a schema of zod 4, got one of zod 3: npm install zod@4 (or import { z } from "zod/v4")';
+  return 'expected a zod schema';
+}
+
+/** The text in a fence of three backquotes, with or without the word json. */
+const FENCE = /^```(?:json)?[ \t]*\n([\s\S]*?)\n?```[ \t]*$/gim;
+
+/**
+ * The JSON value of a reply if the schema accepts it. The reply must be only JSON, or have exactly one fenced block
+ * with JSON. Nothing is repaired: text that does not parse or does not fit is invalid.
+ */
+export function jsonParser<Value>(schema: z.ZodType<Value>): Parser<Value> {
+  return (text) => {
+    const fences = [...text.matchAll(FENCE)];
+    const source = fences.length === 1 ? (fences[0]?.[1] ?? '') : text;
+    let value: unknown;
+    try {
+      value = JSON.parse(source);
+    } catch {
+      return undefined;
+    }
+    const checked = schema.safeParse(value);
+    return checked.success ? checked.data : undefined;
+  };
+}

@@ -3,7 +3,10 @@ import { ArgumentError, issuesText } from '../../base/errors.js';
 import { exactMatch } from '../tasks/grading/question-answering.js';
 import type { Retriever, Search } from '../tasks/retrieval/retriever.js';
 import { agent } from './agent.js';
-import { type Parser, tagged } from './parsers.js';
+import { paperTagged, paperVerdict, requireForm, shownVerdict } from './paper/paper-outputs.js';
+import { paperSearchPrompt, paperSystem } from './paper/paper-prompts.js';
+import { playPaperSearch } from './paper/paper-search.js';
+import { type Parser, tagged, type UsingParser } from './parsers.js';
 import { defineTeam } from './team.js';
 
 /** A question, one or several right answers, and the name of its corpus if the tasks use several. */
@@ -22,6 +25,8 @@ export interface SearchPrompt {
   readonly question: string;
   /** The searches so far, in order. */
   readonly evidence: readonly Search[];
+  /** The verifier's output in this step, for the searcher. Only with `form: 'paper'`. */
+  readonly teammates?: string;
 }
 
 /** The prompt and the parser of one agent of `searchTeam`. */
@@ -29,13 +34,22 @@ export interface SearchRoleOptions<Value> {
   /** The system prompt; an empty text means none. */
   readonly system?: string;
   /** The parser of the agent's text. */
-  readonly parse?: Parser<Value>;
+  readonly parse?: UsingParser<Value>;
 }
 
 /** The options of `searchTeam`. */
 export interface SearchTeamOptions {
   /** A retriever for all tasks, or a function from a task to its retriever. */
   readonly retriever: Retriever | ((task: SearchTask) => Retriever);
+  /**
+   * 'paper': the team plays as in the Dr. MAS paper's code, and its prompts are the options `system` and `prompt`. The
+   * searcher reads the verdict, an unreadable answer goes back to the verifier, and an output without one block of
+   * thought, or with Chinese characters, is used and penalised. `onLastTurn`, `onUnreadableVerdict`, `onEmptyQuery` and
+   * `onNoResults` belong to the other form.
+   */
+  readonly form?: 'paper';
+  /** 'paper': the prompts of the Dr. MAS paper's code. Only with `form: 'paper'`, without `system` and `prompt`. */
+  readonly prompts?: 'paper';
   /** The most verdicts in an episode. Default 4. An episode has up to 2 maxTurns + 1 calls of agents. */
   readonly maxTurns?: number;
   /**
@@ -69,13 +83,17 @@ export interface SearchTeamOptions {
 
 const isFunction = (value: unknown) => typeof value === 'function';
 const functionOf = <F>() => z.custom<F>(isFunction, 'expected a function');
-const role = z.strictObject({ system: z.string().optional(), parse: functionOf<Parser<unknown>>().optional() });
+const role = z.strictObject({ system: z.string().optional(), parse: functionOf<UsingParser<unknown>>().optional() });
+/** The options that the paper's form decides. */
+const ofOwnForm = ['onLastTurn', 'onUnreadableVerdict', 'onEmptyQuery', 'onNoResults'] as const;
 
 const optionsSchema = z.strictObject({
   retriever: z.custom<SearchTeamOptions['retriever']>(
     (value) => isFunction(value) || isFunction((value as Retriever | undefined)?.search),
     'expected a retriever, or a function that returns one for a task',
   ),
+  form: z.literal('paper').optional(),
+  prompts: z.literal('paper').optional(),
   maxTurns: z.int().min(1).default(4),
   onLastTurn: z.enum(['answer', 'fail']).default('answer'),
   topk: z.int().min(1).default(3),
@@ -110,36 +128,57 @@ const optionsSchema = z.strictObject({
 export function searchTeam(options: SearchTeamOptions) {
   const checked = optionsSchema.safeParse(options);
   if (!checked.success) throw new ArgumentError(`searchTeam(...): ${issuesText(checked.error.issues)}`);
+  requireForm('searchTeam', options, ofOwnForm, [options.verifier, options.searcher, options.answerer]);
   const { retriever, maxTurns, onLastTurn, topk, onUnreadableVerdict, onEmptyQuery, onNoResults } = checked.data;
-  const { invalidPenalty, prompt } = checked.data;
-  const verdict: Parser<'yes' | 'no'> = options.verifier?.parse ?? taggedVerdict;
+  const { invalidPenalty, prompt, form, prompts } = checked.data;
+  const parsers = form === 'paper' ? paperParsers : ownParsers;
+  const roleOf = (name: SearchPrompt['agent']) =>
+    systemOf(options[name], prompts === 'paper' ? paperSystem : systems[name]);
+  const retrieverOf = (task: SearchTask) => (typeof retriever === 'function' ? retriever(task) : retriever);
   return defineTeam({
     name: 'search',
     task: searchTask,
     agents: {
-      verifier: agent({ ...systemOf(options.verifier, systems.verifier), parse: verdict, invalidPenalty }),
+      verifier: agent({
+        ...roleOf('verifier'),
+        parse: options.verifier?.parse ?? parsers.verifier,
+        invalidPenalty,
+      }),
       searcher: agent({
-        ...systemOf(options.searcher, systems.searcher),
-        parse: options.searcher?.parse ?? tagged('search'),
+        ...roleOf('searcher'),
+        parse: options.searcher?.parse ?? parsers.searcher,
         invalidPenalty,
       }),
       answerer: agent({
-        ...systemOf(options.answerer, systems.answerer),
-        parse: options.answerer?.parse ?? tagged('answer'),
+        ...roleOf('answerer'),
+        parse: options.answerer?.parse ?? parsers.answerer,
         invalidPenalty,
       }),
     },
+    async prepare({ task, signal }) {
+      await retrieverOf(task).check?.(signal);
+    },
     async play({ task, agents: { verifier, searcher, answerer }, signal }) {
-      const source = typeof retriever === 'function' ? retriever(task) : retriever;
+      const { question } = task;
+      const source = retrieverOf(task);
+      if (form === 'paper')
+        return playPaperSearch({
+          ...{ question, agents: { verifier, searcher, answerer }, retriever: source, maxTurns, topk, signal },
+          prompt: (agent, { evidence, ...state }) => {
+            if (prompts === 'paper') return paperSearchPrompt(agent, state);
+            const teammates = agent === 'searcher' ? state.context : '';
+            return prompt({ agent, question, evidence, ...(teammates === '' ? {} : { teammates }) });
+          },
+        });
       const evidence: Search[] = [];
-      const promptFor = (agent: SearchPrompt['agent']) => prompt({ agent, question: task.question, evidence });
+      const promptFor = (agent: SearchPrompt['agent']) => prompt({ agent, question, evidence });
       for (let turn = 0; turn < maxTurns; turn++) {
         const verdict = await verifier(promptFor('verifier'));
         const enough = verdict.value ?? (onUnreadableVerdict === 'answer' ? 'yes' : 'no');
         if (enough === 'yes') break;
         if (onLastTurn === 'fail' && turn === maxTurns - 1) return { answer: undefined };
         const written = await searcher(promptFor('searcher'));
-        const query = written.value ?? (onEmptyQuery === 'question' ? task.question : undefined);
+        const query = written.value ?? (onEmptyQuery === 'question' ? question : undefined);
         if (query === undefined) continue;
         const passages = await source.search(query, topk, signal);
         if (passages.length > 0 || onNoResults === 'note') evidence.push({ query, passages });
@@ -168,10 +207,18 @@ const taggedVerdict: Parser<'yes' | 'no'> = (text) => {
   return word === 'yes' || word === 'no' ? word : undefined;
 };
 
-function readablePrompt({ question, evidence }: SearchPrompt): string {
+const ownParsers = { verifier: taggedVerdict, searcher: tagged('search'), answerer: tagged('answer') };
+const paperParsers = {
+  verifier: paperVerdict(['yes', 'no'], (text) => shownVerdict(text).toLowerCase()),
+  searcher: paperTagged('search'),
+  answerer: paperTagged('answer'),
+};
+
+function readablePrompt({ question, evidence, teammates }: SearchPrompt): string {
   const searches = evidence.map(({ query, passages }) => {
     const lines = passages.map(({ title, text }) => `- ${title === undefined ? '' : `${title}: `}${text}`);
     return [`Search: ${query}`, ...(lines.length > 0 ? lines : ['- nothing found'])].join('\n');
   });
-  return [`Question: ${question}`, 'Evidence:', ...(searches.length > 0 ? searches : ['none yet'])].join('\n');
+  const written = searches.length > 0 ? searches : ['none yet'];
+  return [`Question: ${question}`, 'Evidence:', ...written, ...(teammates === undefined ? [] : [teammates])].join('\n');
 }

@@ -4,10 +4,21 @@ import { mean } from '../../base/math.js';
 import { assistant, user } from '../../base/nouns.js';
 import { gradeMath } from '../tasks/grading/math.js';
 import { agent } from './agent.js';
+import { inTags, paperSolution, paperVerdict, requireForm, shownVerdict } from './paper/paper-outputs.js';
+import { outputOf, paperMathPrompt, paperSystem } from './paper/paper-prompts.js';
 import { boxed, oneOf } from './parsers.js';
 import { defineTeam, type Reply } from './team.js';
 
 export interface SolverVerifierOptions {
+  /**
+   * 'paper': the team plays as in the Dr. MAS paper's code. An agent's prompt is one user message with all drafts and
+   * verdicts so far. A verdict between `<verify>` and `</verify>` is "approve" or "reject", without the spaces around
+   * it; one without these words counts as approval, and one with Chinese characters is used and penalised. `approve`,
+   * `reject`, `onUnreadableVerdict` and `feedback` belong to the other form.
+   */
+  readonly form?: 'paper';
+  /** 'paper': the prompts of the Dr. MAS paper's code. Only with `form: 'paper'`, without `system`. */
+  readonly prompts?: 'paper';
   /** The most drafts in an episode. Default 2. */
   readonly maxLoops?: number;
   /** The verifier's word that ends the episode. Default `<approve>`. */
@@ -54,6 +65,8 @@ export interface DraftVerdict {
 
 const optionsSchema = z
   .strictObject({
+    form: z.literal('paper').optional(),
+    prompts: z.literal('paper').optional(),
     maxLoops: z.int().min(1).default(2),
     approve: z.string().min(1).default('<approve>'),
     reject: z.string().min(1).default('<reject>'),
@@ -68,6 +81,8 @@ const optionsSchema = z
       .optional(),
   })
   .refine(({ approve, reject }) => approve !== reject, 'approve and reject must differ');
+/** The options that the paper's form decides. */
+const ofOwnForm = ['approve', 'reject', 'onUnreadableVerdict', 'feedback'] as const;
 
 /**
  * Creates a team in which a solver writes a draft and a verifier judges it. Approval ends the episode; after a
@@ -86,41 +101,67 @@ const optionsSchema = z
 export function solverVerifier(options: SolverVerifierOptions = {}) {
   const checked = optionsSchema.safeParse(options);
   if (!checked.success) throw new ArgumentError(`solverVerifier(...): ${issuesText(checked.error.issues)}`);
-  const { maxLoops, approve, reject, onUnreadableVerdict, invalidPenalty, verdictReward, attemptCost } = checked.data;
-  const {
-    solver: solverOptions,
-    verifier: verifierOptions,
-    feedback = (verdict) => verdict.text || reject,
-  } = checked.data;
+  requireForm('solverVerifier', options, ofOwnForm, [options.solver, options.verifier]);
+  const { maxLoops, onUnreadableVerdict, invalidPenalty, verdictReward, attemptCost, prompts } = checked.data;
+  const isPaper = checked.data.form === 'paper';
+  const { approve, reject } = isPaper ? paperWords : checked.data;
+  const written = isPaper ? inTags : (word: string) => word;
+  const { feedback = (verdict) => verdict.text || reject } = checked.data;
+  const systemOf = (name: 'solver' | 'verifier', fallback: string) =>
+    options[name]?.system ?? (prompts === 'paper' ? paperSystem : fallback);
+  /** An agent's messages, from the outputs so far. */
+  const conversation = (agent: 'solver' | 'verifier', question: string, replies: readonly Reply<string>[]) => {
+    if (isPaper) {
+      const context = replies.map((reply, n) =>
+        n % 2 === 0 ? outputOf('Solver Agent', reply.text) : outputOf('Verifier Agent', shownVerdict(reply.text)),
+      );
+      return [
+        user(
+          prompts === 'paper' ? paperMathPrompt(agent, question, context.join('')) : [question, ...context].join('\n'),
+        ),
+      ];
+    }
+    const [draft, verdict] = replies.slice(agent === 'solver' ? -2 : -1);
+    return [
+      user(question),
+      ...(draft === undefined ? [] : [assistant(draft.text)]),
+      ...(verdict === undefined ? [] : [user(feedback(verdict))]),
+    ];
+  };
 
   return defineTeam({
     name: 'solver-verifier',
     task: z.object({ question: z.string(), answer: z.string() }),
     agents: {
       solver: agent({
-        system: solverOptions?.system ?? 'Solve the problem step by step. End with the answer in \\boxed{...}.',
-        parse: boxed,
+        system: systemOf('solver', 'Solve the problem step by step. End with the answer in \\boxed{...}.'),
+        parse: isPaper ? paperSolution : boxed,
         invalidPenalty,
       }),
       verifier: agent({
-        system:
-          verifierOptions?.system ??
-          `Check the solution. End with ${approve} if the answer is right, or with ${reject} if it is not.`,
-        parse: oneOf(approve, reject),
+        system: systemOf(
+          'verifier',
+          `Check the solution. End with ${written(approve)} if the answer is right, or with ${written(reject)} if it is not.`,
+        ),
+        parse: isPaper ? paperVerdict([approve, reject], shownVerdict) : oneOf(approve, reject),
         invalidPenalty,
       }),
     },
-    async play({ task, agents: { solver, verifier } }): Promise<SolverVerifierOutcome> {
-      let draft = await solver(task.question);
+    async play({ task: { question }, agents: { solver, verifier } }): Promise<SolverVerifierOutcome> {
+      const step = isPaper ? { envStep: 0, observation: question } : {};
+      const replies: Reply<string>[] = [];
       const verdicts: DraftVerdict[] = [];
       for (let attempts = 1; ; attempts++) {
-        if (attempts === maxLoops) return { answer: draft.value, attempts, verdicts };
-        const conversation = [user(task.question), assistant(draft.text)];
-        const verdict = await verifier(conversation);
-        verdicts.push({ answer: draft.value, ...(verdict.valid ? { approved: verdict.value === approve } : {}) });
+        const draft = await solver(conversation('solver', question, replies), step);
+        // A solution in the paper's form may be valid without an answer.
+        const answer = draft.value || undefined;
+        if (attempts === maxLoops) return { answer, attempts, verdicts };
+        replies.push(draft);
+        const verdict = await verifier(conversation('verifier', question, replies), step);
+        replies.push(verdict);
+        verdicts.push({ answer, ...(verdict.valid ? { approved: verdict.value === approve } : {}) });
         const decision = verdict.value ?? (onUnreadableVerdict === 'approve' ? approve : reject);
-        if (decision === approve) return { answer: draft.value, attempts, verdicts };
-        draft = await solver([...conversation, user(feedback(verdict))]);
+        if (decision === approve) return { answer, attempts, verdicts };
       }
     },
     reward({ outcome, task }) {
@@ -132,6 +173,9 @@ export function solverVerifier(options: SolverVerifierOptions = {}) {
     metrics: ({ outcome, task }) => ({ trueVerdicts: trueVerdicts(outcome, task.answer) }),
   });
 }
+
+/** The verifier's words in the paper's form. */
+const paperWords = { approve: 'approve', reject: 'reject' };
 
 /** The share of verdicts that are true; undefined if there are no verdicts. */
 function trueVerdicts({ verdicts }: SolverVerifierOutcome, reference: string): number | undefined {

@@ -12,6 +12,7 @@ const agents = {
   counter: agent({ parse: integer }),
   talker: agent({ system: 'Talk.' }),
   custom: agent({ parse: (text) => (text === '' ? undefined : { words: text.split(' ') }) }),
+  charged: agent({ parse: (text) => (text === '' ? { value: 0, penalised: true as const } : text.length) }),
 };
 
 describe('the types of a team', () => {
@@ -19,7 +20,7 @@ describe('the types of a team', () => {
     const team = defineTeam({
       task,
       agents,
-      async play({ task, agents: { solver, verifier, counter, talker, custom }, signal }) {
+      async play({ task, agents: { solver, verifier, counter, talker, custom, charged }, signal }) {
         expectTypeOf(task).toEqualTypeOf<{ question: string; answer: string; level: number }>();
         expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
         let draft = await solver(task.question);
@@ -33,6 +34,7 @@ describe('the types of a team', () => {
           draft = await solver([user(task.question), assistant(draft.text), user('Rejected. Again.')]);
         expectTypeOf((await counter('how many?')).value).toEqualTypeOf<number | undefined>();
         expectTypeOf((await talker('hello')).value).toEqualTypeOf<string | undefined>();
+        expectTypeOf((await charged('hello')).value).toEqualTypeOf<number | undefined>();
         const words = await custom('hello');
         if (words.valid) expectTypeOf(words.value).toEqualTypeOf<{ words: string[] }>();
         return { answer: draft.value, words: words.value?.words.length ?? 0 };

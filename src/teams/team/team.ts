@@ -4,7 +4,7 @@ import type { RandomStream } from '../../base/math.js';
 import type { Episode, FinishReason, JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import type { Agent } from './agent.js';
 import type { AgentWays, EpisodeWays, GatewayConnection } from './agent-adapters.js';
-import { schemaProblem } from './schemas.js';
+import { schemaProblem } from './parsers.js';
 
 /** The agents of a team by name. */
 export type Agents = Readonly<Record<string, Agent>>;
@@ -24,7 +24,12 @@ export type Reply<Value = unknown> = {
   readonly finishReason: FinishReason;
   /** The position of this call among the calls of the episode. */
   readonly turn: number;
-} & ({ readonly valid: true; readonly value: Value } | { readonly valid: false; readonly value: undefined });
+} & (
+  | { readonly valid: true; readonly value: Value }
+  | { readonly valid: false; readonly value: undefined }
+  /** The agent's parser returned `{ value, penalised: true }`. */
+  | { readonly valid: false; readonly value: Value }
+);
 
 export interface AskOptions {
   /**
@@ -99,6 +104,25 @@ export interface RewardContext<Data, Outcome, A extends Agents = Agents> {
   readonly signal: AbortSignal;
 }
 
+/** The first task of a run, for a team that checks the services that its episodes need. */
+export interface PrepareContext<Data> {
+  readonly task: Data;
+  /** Fires when the run is interrupted. */
+  readonly signal: AbortSignal;
+}
+
+/** An episode of a group that is rewarded together. */
+export interface RankedEpisode<Data, Outcome> extends Pick<Episode<Data>, 'sample' | 'turns'> {
+  /** The value that `play` returned. */
+  readonly outcome: Outcome;
+}
+
+export interface GroupRewardContext<Data, Outcome, A extends Agents = Agents>
+  extends Pick<RewardContext<Data, Outcome, A>, 'task' | 'agents' | 'signal'> {
+  /** The group's episodes that did not fail, in the order of their samples; at least one. */
+  readonly episodes: readonly RankedEpisode<Data, Outcome>[];
+}
+
 /** A reward; `true` counts 1, `false` 0. */
 export type RewardValue = number | boolean;
 
@@ -152,9 +176,12 @@ export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unkno
   /** The schema that types and validates the data of a task. */
   readonly task: z.ZodType<Data>;
   readonly agents: A;
+  /** Checks, before a run, what its episodes need. */
+  prepare?(context: PrepareContext<Data>): Promise<void>;
   /** Plays one episode, as one async function. */
   play(context: PlayContext<Data, A>): Promise<Outcome>;
-  reward(context: RewardContext<Data, Outcome, A>): Reward | Promise<Reward>;
+  reward?(context: RewardContext<Data, Outcome, A>): Reward | Promise<Reward>;
+  rewardGroup?(context: GroupRewardContext<Data, Outcome, A>): readonly Reward[] | Promise<readonly Reward[]>;
   success?(context: RewardContext<Data, Outcome, A>): RewardValue | Promise<RewardValue>;
   metrics?(context: RewardContext<Data, Outcome, A>): Metrics | Promise<Metrics>;
 }
@@ -166,12 +193,26 @@ export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Rewar
   readonly task: z.ZodType<Data>;
   /** The agents by name, each made by `agent`. */
   readonly agents: A;
+  /**
+   * Checks, before a run opens its models, the services that episodes need, such as a retriever. If it rejects, the run
+   * does not begin. Plans and dry runs do not call it, nor do runs whose episodes other machines play.
+   */
+  prepare?(context: PrepareContext<Data>): Promise<void>;
   /** Plays one episode and returns its outcome, which `reward` judges. */
   play(context: PlayContext<Data, A>): Promise<Outcome>;
   /**
-   * Computes the reward. Write it after `play` in the definition, so that TypeScript infers the type of `outcome`.
+   * Computes the reward. Write it after `play` in the definition, so that TypeScript infers the type of `outcome`. A
+   * team needs `reward`, `rewardGroup` or both.
    */
-  reward(context: RewardContext<Data, Outcome, NoInfer<A>>): R & OnlyAgents<Awaited<R>, keyof A>;
+  reward?(context: RewardContext<Data, Outcome, NoInfer<A>>): R & OnlyAgents<Awaited<R>, keyof A>;
+  /**
+   * Rewards the episodes of a group together, once all of them have ended: it returns one reward for each, in their
+   * order, for instance by rank. With `reward` too, agents learn from these rewards, and the success of an episode
+   * comes from `reward`. If it throws, or returns another number of rewards, the episodes fail as for `reward`.
+   */
+  rewardGroup?(
+    context: GroupRewardContext<Data, Outcome, NoInfer<A>>,
+  ): readonly Reward<Extract<keyof A, string>>[] | Promise<readonly Reward<Extract<keyof A, string>>[]>;
   /**
    * Whether the episode solved its task, or how far, from 0 to 1; avg@k, pass@k and maj@k use it. Default: the named
    * part `correct` of the reward, else whether the team's reward is at least 1.
@@ -183,27 +224,34 @@ export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Rewar
 
 const callable = z.custom((value) => typeof value === 'function', 'expected a function');
 
-const definitionSchema = z.strictObject({
-  name: z.string().min(1).optional(),
-  task: z.unknown().superRefine((value, context) => {
-    const message = schemaProblem(value);
-    if (message !== undefined) context.addIssue({ code: 'custom', message });
-  }),
-  agents: z
-    .record(
-      z.string(),
-      z.looseObject({ parse: z.custom((value) => typeof value === 'function', 'expected agent({ ... })') }),
-    )
-    .refine((agents) => Object.keys(agents).length > 0, 'expected at least one agent')
-    .refine(
-      (agents) => Object.keys(agents).every((name) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)),
-      'expected names that begin with a letter, followed by letters, digits, - and _',
-    ),
-  play: callable,
-  reward: callable,
-  success: callable.optional(),
-  metrics: callable.optional(),
-});
+const definitionSchema = z
+  .strictObject({
+    name: z.string().min(1).optional(),
+    task: z.unknown().superRefine((value, context) => {
+      const message = schemaProblem(value);
+      if (message !== undefined) context.addIssue({ code: 'custom', message });
+    }),
+    agents: z
+      .record(
+        z.string(),
+        z.looseObject({ parse: z.custom((value) => typeof value === 'function', 'expected agent({ ... })') }),
+      )
+      .refine((agents) => Object.keys(agents).length > 0, 'expected at least one agent')
+      .refine(
+        (agents) => Object.keys(agents).every((name) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)),
+        'expected names that begin with a letter, followed by letters, digits, - and _',
+      ),
+    prepare: callable.optional(),
+    play: callable,
+    reward: callable.optional(),
+    rewardGroup: callable.optional(),
+    success: callable.optional(),
+    metrics: callable.optional(),
+  })
+  .refine(({ reward, rewardGroup }) => reward !== undefined || rewardGroup !== undefined, {
+    path: ['reward'],
+    message: 'expected a function here or as rewardGroup',
+  });
 
 /**
  * Declares a team: the shape of its tasks, its agents, how they play one episode, and the reward of an episode.

@@ -1,7 +1,7 @@
 /** Downloads an adapter: a server's saved weights as the files that PEFT reads. */
 
 import { BackendError, messageOf } from '../../base/errors.js';
-import { Secret } from '../../base/host.js';
+import type { Secret } from '../../base/host.js';
 import { readArchive, webRequest } from '../../base/platform.js';
 import type { AdapterSettings } from '../../engine/contract.js';
 import { RemoteModel } from './remote-model.js';
@@ -18,8 +18,8 @@ const LONGEST_DOWNLOAD_MS = 3_600_000;
 const ADAPTER_FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
 
 export interface DownloadOptions {
-  /** The environment, for TINKER_API_KEY. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The server's key. */
+  readonly apiKey: Secret | undefined;
   readonly adapter: Pick<AdapterSettings, 'targets'>;
 }
 
@@ -30,10 +30,8 @@ export interface DownloadOptions {
  */
 export async function downloadAdapter(
   saved: SavedPolicy,
-  { environment, adapter }: DownloadOptions,
+  { apiKey, adapter }: DownloadOptions,
 ): Promise<ReadonlyMap<string, Uint8Array>> {
-  const key = environment.TINKER_API_KEY;
-  const apiKey = key ? new Secret(key) : undefined;
   const client = new TinkerClient({ url: saved.url, apiKey, timing: defaultTiming });
   let model: RemoteModel | undefined;
   try {

@@ -1,19 +1,24 @@
 /** An adapter whose weights are on a server, as the files that PEFT reads. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { RunError } from '../../base/errors.js';
+import { messageOf, RunError } from '../../base/errors.js';
+import { Secret } from '../../base/host.js';
 import { nodeFiles } from '../../base/platform.js';
 import type { ExportRequest, PreparedExport } from '../../engine/backends.js';
 import { PROJECTIONS } from '../../engine/contract.js';
 import { readAdapterDescription, writeAdapterConfig } from '../../engine/formats.js';
-import { templateOf } from '../../engine/tokens.js';
+import { chatTemplateWith, settingsOf, templateOf } from '../../engine/tokens.js';
 import { downloadAdapter } from './adapter-download.js';
 import { readSaved, SAVED_POLICY } from './saved-policy.js';
 
 const policySettings = z.looseObject({
   model: z.object({
     type: z.literal('lora'),
-    base: z.object({ path: z.string(), chatTemplate: z.string().optional() }),
+    base: z.object({
+      path: z.string(),
+      chatTemplate: z.string().optional(),
+      variables: z.record(z.string(), z.union([z.boolean(), z.number(), z.string()])).optional(),
+    }),
     targets: z.array(z.enum(PROJECTIONS)),
   }),
 });
@@ -37,10 +42,17 @@ export async function prepareExport(request: ExportRequest): Promise<PreparedExp
  * Servers do not report which modules an adapter adapts.
  * @throws BackendError with the address of the weights when they cannot be downloaded
  */
-async function writeAdapter({ policy, from, settings, environment }: ExportRequest, directory: string): Promise<void> {
+async function writeAdapter(request: ExportRequest, directory: string): Promise<void> {
+  const { policy, from, settings } = request;
   if (settings === undefined) throw new RunError(`the run's recipe has no adapter '${policy}'`);
   const { model } = policySettings.parse(settings);
-  const files = await downloadAdapter(await readSaved(nodeFiles, from), { environment, adapter: model });
+  const { apiKey, unread } = await keyOf(request);
+  const files = await downloadAdapter(await readSaved(nodeFiles, from), { apiKey, adapter: model }).catch(
+    (error: unknown) => {
+      if (unread !== undefined) request.tell(`cannot read apiKey in the recipe: ${unread}`);
+      throw error;
+    },
+  );
   const weights = files.get('adapter_model.safetensors');
   const config = configFile.parse(JSON.parse(Buffer.from(files.get('adapter_config.json') ?? []).toString()));
   if (weights === undefined) throw new RunError(`the server sent no weights for policy '${policy}'`);
@@ -48,7 +60,20 @@ async function writeAdapter({ policy, from, settings, environment }: ExportReque
   const written = writeAdapterConfig({ settings: adapter, base: model.base.path });
   await nodeFiles.write(join(directory, 'adapter_config.json'), `${JSON.stringify(written, null, 2)}\n`);
   await nodeFiles.write(join(directory, 'adapter_model.safetensors'), weights);
-  const { chatTemplate } = model.base;
-  if (chatTemplate !== undefined)
+  const chatTemplate = chatTemplateWith(model.base);
+  // Variables alone belong to the base's own template, which is not here.
+  if (chatTemplate !== undefined && settingsOf(chatTemplate).rest !== '')
     await nodeFiles.write(join(directory, 'chat_template.jinja'), templateOf(chatTemplate).source);
+}
+
+/** The key as in training: the recipe's, else the environment's. `unread`: the reason if the recipe cannot load. */
+async function keyOf({ environment, apiKey }: ExportRequest): Promise<{ apiKey?: Secret; unread?: string }> {
+  const { TINKER_API_KEY: key } = environment;
+  const ofEnvironment = key ? { apiKey: new Secret(key) } : {};
+  try {
+    const inRecipe = await apiKey?.();
+    return inRecipe === undefined ? ofEnvironment : { apiKey: inRecipe };
+  } catch (error) {
+    return { ...ofEnvironment, unread: messageOf(error) };
+  }
 }

@@ -7,7 +7,7 @@ import type { ForwardBackwardOptions } from '../../engine/loss.js';
 import { hasAdvantage, type Objective, objectiveOf } from '../../engine/loss.js';
 import type { AdamWSettings } from '../../engine/model.js';
 import type { RemoteModel } from './remote-model.js';
-import { gradientPath, type ServerProfile } from './server-profile.js';
+import { gradientPath, keepsOrder, type ServerProfile } from './server-profile.js';
 import { type PassInput, stepAnswer } from './wire/answers.js';
 import { chunksOf, finite, type GradientRow, gradientPass, type Limits, requireSample } from './wire/datum.js';
 import { nativePass, rowsOf, score, sendPasses, settled } from './wire/passes.js';
@@ -170,10 +170,14 @@ export class RemoteTrainer {
       model,
       chunks.map((chunk) => gradientPass(chunk, path, moving)),
     );
+    const results = rowsOf(passes, chunks);
+    const ended = Promise.allSettled([results]); // an error of `results` is thrown below, and never goes unhandled
+    // The update follows also if a pass failed: on SkyRL it alone clears the gradient, and the next model there has it.
+    if (!keepsOrder(this.#profile)) await ended;
     const step = await model.submit('optim_step', { adam_params: adamParams(settings) }, { repeatable: false });
     return async () => {
       const answer = step.result(stepAnswer);
-      await settled<unknown>([rowsOf(passes, chunks), answer]);
+      await settled<unknown>([results, answer]);
       const norm = gradientNormOf((await answer).metrics);
       model.updated();
       return { applied: true, ...(norm === undefined ? {} : { norm }) };

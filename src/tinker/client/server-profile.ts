@@ -126,6 +126,15 @@ export function knownProfile(name: ProfileName): ServerProfile {
   return { name, ...PROFILES[name] };
 }
 
+/**
+ * Whether an update may be sent before the results of its passes are there. SkyRL 0.3 may carry out an update that
+ * waits beside its passes first: then it has no gradient, and the next update has both.
+ */
+export const keepsOrder = ({
+  seqIdIdempotent,
+  snapshotIsolation,
+}: Pick<ServerProfile, 'seqIdIdempotent' | 'snapshotIsolation'>): boolean => seqIdIdempotent && snapshotIsolation;
+
 /** The way to turn a gradient with respect to log-probs into a batch of the server. */
 export type GradientPath = 'weights' | 'ratio' | 'scaled-ratio';
 

@@ -1,10 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { backendContract } from '../../../test/contracts/backend/index.js';
 import { plainAdamW } from '../../../test/support/adamw.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
 import type { FakeOptions } from '../../../test/support/tinker-fake/options.js';
+import type { TinkerFake } from '../../../test/support/tinker-fake/server.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { redirecting, webServer } from '../../../test/support/web-server.js';
 import { BackendError, CheckpointError } from '../../base/core/errors.js';
@@ -135,6 +137,15 @@ it("uses the server's own loss where the first of identical samples has no advan
   expect(native.fake.count('forward')).toBe(0);
   expect(a.loss).toBeCloseTo(b.loss, 5);
   expect(a.metrics.entropy).toBeCloseTo(b.metrics.entropy, 4);
+});
+
+it('sends an update to a server that does not keep the order after the results of its passes', async () => {
+  const { policy, fake } = await served({ behaves: 'skyrl-jax' }, { profile: 'skyrl-jax' });
+  const pass = policy.forwardBackward(samples, { loss: losses[2] as LossSpec, normalizer: 8 });
+  await Promise.all([pass, policy.optimStep(step)]);
+  const paths = fake.log.map(({ path }) => path.split('/').at(-1));
+  const [update, sent] = [paths.lastIndexOf('optim_step'), paths.lastIndexOf('forward_backward')];
+  expect(paths.slice(sent, update)).toContain('retrieve_future');
 });
 
 it('divides a loss by its clipping bias, which the log-probs of all samples tell', async () => {
@@ -268,4 +279,36 @@ describe('checkpoints', () => {
     await expect(policy.load(root, { optimizer: false })).rejects.toThrow(CheckpointError);
     await expect(wide.copyFrom(policy)).rejects.toThrow(/models differ/);
   });
+});
+
+describe('the contract of backends', () => {
+  const root = temporaryRoot();
+  const directory = `${root}/base-model`;
+  const fakes: TinkerFake[] = [];
+  beforeAll(async () => {
+    await writeBaseModel(root);
+  });
+  afterAll(() => Promise.all(fakes.map((fake) => fake.close())));
+
+  // One server in the daily tests: the tests above look at the differences between them.
+  for (const [profile, tags] of [
+    ['hosted', []],
+    ['skyrl-jax', ['verify']],
+    ['skyrl-train', ['verify']],
+    ['open-rl', ['verify']],
+  ] as const)
+    describe('one server', { tags: [...tags] }, () =>
+      backendContract(`the client of a server like ${profile}`, {
+        async open() {
+          const { backend, fake } = await openOnFake({ directory, behaves: profile, maxModels: 200 }, { profile });
+          fakes.push(fake);
+          return backend;
+        },
+        weights: (seed) => adapterOn(directory, seed),
+        misfit: adapterOn(directory, 1, 4),
+        digits: 3,
+        learns: 0.02,
+        root,
+      }),
+    );
 });

@@ -1,22 +1,25 @@
 import pLimit from 'p-limit';
 import { BackendError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
-import { Secret } from '../../base/host.js';
+import { byteText, Secret } from '../../base/host.js';
+import type { BackendDeclaration } from '../../engine/backends.js';
 import type { Backend, Capabilities, Handles, Hardware, Role, WeightsSpec } from '../../engine/contract.js';
 import { lossTypes } from '../../engine/loss.js';
 import { adapterParameterCount } from '../../engine/model.js';
 import { remoteSpec, requireAdapter, requireModel, type ServedAdapter, scaleWarnings } from './adapter-spec.js';
+import { prepareExport } from './export-adapter.js';
 import { probeServer } from './probe/server-probe.js';
 import { readBase } from './remote-base.js';
 import { RemoteModel, type RemoteModelSpec } from './remote-model.js';
 import { type Connection, type RemoteParts, RemotePolicy, remoteParts } from './remote-policy.js';
 import { describeProfile, gradientPath, knownProfile, type ServerProfile } from './server-profile.js';
 import type { TinkerSpec } from './tinker-spec.js';
+import { tinkerSchema } from './tinker-spec.js';
 import { defaultTiming, type Timing } from './wire/http.js';
 import { TinkerClient } from './wire/tinker-client.js';
 
 /** The most that a server can do. Losses are computed here, and run on any server through their gradients. */
-export const TINKER_CAPABILITIES: Capabilities = {
+const TINKER_CAPABILITIES: Capabilities = {
   roles: { frozen: ['adapter', 'like'], policy: ['adapter', 'like'], critic: [] },
   bases: ['directory'],
   losses: lossTypes,
@@ -165,3 +168,22 @@ export class TinkerBackend implements Backend {
     this.#connection.client.close();
   }
 }
+
+/** LoRA models on a server that speaks the Tinker protocol. */
+export const server: BackendDeclaration<typeof tinkerSchema> = {
+  schema: tinkerSchema,
+  capabilities: TINKER_CAPABILITIES,
+  keyVariable: 'TINKER_API_KEY',
+  open: (spec, options) => TinkerBackend.connect(spec, options),
+  plan: {
+    readModel: readBase,
+    memory: async () => undefined,
+    memoryElsewhere(policies) {
+      if (policies.length === 0) return "the server's memory";
+      const trained = policies.reduce((sum, policy) => sum + policy.trained, 0);
+      const largest = Math.max(...policies.map(({ whole }) => whole));
+      return `on the server: a base of ${byteText(2 * largest)} in 16 bits, ${byteText(16 * trained)} for adapters, gradients and AdamW in 32 bits, and working memory`;
+    },
+  },
+  prepareExport,
+};

@@ -1,5 +1,7 @@
 // @module-tag verify
 /** Requests of a hostile client, each refused at once, while an honest client trains as on a server of its own. */
+import { readdirSync, statSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
@@ -10,8 +12,8 @@ const root = temporaryRoot();
 let directory = '';
 const servers: TinkerServer[] = [];
 const MEGABYTE = 1e6;
-const serve = async (store: string) => {
-  const server = await serveTinker({ model: directory, store: join(root, store), memory: MEGABYTE });
+const serve = async (store: string, disk?: number) => {
+  const server = await serveTinker({ model: directory, store: join(root, store), memory: MEGABYTE, disk });
   servers.push(server);
   return server;
 };
@@ -291,5 +293,43 @@ describe('a hostile client', () => {
     }
     await ask('unload_model', { model_id: models[0] });
     expect(await model(session_id, 2)).toMatch(/:train:/);
+  });
+
+  it('saves no more than the budget of the disk, also after a restart, and gets back what it removes', async () => {
+    const disk = 1.2e5;
+    const first = await serve('disk', disk);
+    const { session, model, ask } = clientOf(first);
+    const model_id = await model(await session(), 4);
+    const save = (path: string) => ask('save_weights', { model_id, path });
+    const full = {
+      error: expect.stringMatching(/needs [\d.]+ kB of disk, and [\d.]+ kB of 120\.0 kB are free \(--disk\)/),
+      category: 'user',
+    };
+    const bytes = () =>
+      readdirSync(join(root, 'disk'), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
+    const saved: string[] = [];
+    for (let i = 0; i < 60; i++) {
+      const answer = await save(`state-${i}`);
+      if ('path' in answer) saved.push(String(answer.path));
+      else expect(answer).toEqual(full);
+      expect(bytes()).toBeLessThanOrEqual(disk);
+    }
+    expect(saved.length).toBeGreaterThan(2);
+    expect(saved.length).toBeLessThan(60);
+    expect(await readdir(join(root, 'disk', model_id.replaceAll(':', '-'), 'weights'))).toHaveLength(saved.length);
+
+    const route = `training_runs/${model_id}/checkpoints/weights/state-0`;
+    const remove = () =>
+      fetch(`${first.url}/api/v1/${route}`, { method: 'DELETE', headers: { 'x-api-key': first.apiKey } });
+    const answers = await Promise.all([remove(), remove(), remove()]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([204, 404, 404]);
+    expect(await save('again')).toMatchObject({ path: expect.stringContaining('again') });
+    expect(await save('more')).toEqual(full);
+
+    const after = clientOf(await serve('disk', disk));
+    const other = await after.model(await after.session(), 4);
+    expect(await after.ask('save_weights', { model_id: other, path: 'late' })).toEqual(full);
   });
 });

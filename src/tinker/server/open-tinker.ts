@@ -8,6 +8,8 @@ import { holdsModel, modelDirectory } from '../../engine/formats.js';
 import { tinkerApp } from './tinker-app.js';
 import { TinkerService } from './tinker-service.js';
 
+const DISK = 10e9;
+
 export interface TinkerRequest {
   /** The directory of the base model, or its name on a hub. */
   readonly model: string;
@@ -23,6 +25,8 @@ export interface TinkerRequest {
   readonly mostModels: number;
   /** Bytes for the adapters and sampling sessions of clients. Default: half of the memory that is free at the start. */
   readonly memory?: number | undefined;
+  /** Bytes for the weights that clients save, with what the store has already. Default: 10 GB. */
+  readonly disk?: number | undefined;
   /** Seconds without a heartbeat after which a session has ended. */
   readonly idleSeconds: number;
 }
@@ -38,7 +42,7 @@ export interface OpenTinker extends GuardedApp {
 
 /** @throws RunError, CheckpointError or HubError if there is no such model, or it cannot be read */
 export async function openTinker(request: TinkerRequest, host: Host): Promise<OpenTinker> {
-  const { model, store, token, allowedHosts, most, mostModels, memory, idleSeconds } = request;
+  const { model, store, token, allowedHosts, most, mostModels, memory, disk = DISK, idleSeconds } = request;
   const { files, device, threads, notify, signal } = host;
   const directory = await modelDirectory(model, { signal, onProgress: notify });
   if (!(await holdsModel(files, directory)))
@@ -55,7 +59,7 @@ export async function openTinker(request: TinkerRequest, host: Host): Promise<Op
     await base.close();
     const bases = new Map(names.map((name) => [name, directory]));
     const service = new TinkerService({
-      ...{ backend, files, bases, base, store, mostModels, idleSeconds },
+      ...{ backend, files, bases, base, store, disk, mostModels, idleSeconds },
       memory: memory ?? process.availableMemory() / 2,
     });
     const { app, guard, drain } = tinkerApp({ service, token, allowedHosts, most, version: packageVersion() });

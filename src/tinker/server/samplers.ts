@@ -5,7 +5,7 @@ import { type RandomKey, randomKey } from '../../base/math.js';
 import type { EmbeddedBackend, EmbeddedFrozen } from '../../engine/backends.js';
 import { type GenerateRequest, type Generation, isGreedy, type WeightsSpec } from '../../engine/contract.js';
 import type { SampleBody } from './bodies.js';
-import type { MemoryBudget } from './memory-budget.js';
+import type { ByteBudget } from './memory-budget.js';
 import type { ServedModel } from './served-model.js';
 import { refused, requireIds } from './token-pass.js';
 
@@ -52,12 +52,12 @@ export interface SampleOutput {
 
 export class Samplers {
   readonly #backend: EmbeddedBackend;
-  readonly #memory: MemoryBudget;
+  readonly #memory: ByteBudget;
   readonly #sessions = new Map<string, SamplingSession>();
   /** The least recently used first. */
   readonly #samplers = new Map<string, Sampler>();
 
-  constructor(backend: EmbeddedBackend, memory: MemoryBudget) {
+  constructor(backend: EmbeddedBackend, memory: ByteBudget) {
     this.#backend = backend;
     this.#memory = memory;
   }

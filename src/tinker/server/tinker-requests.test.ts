@@ -2,13 +2,21 @@
 import { join } from 'node:path';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { backendContract } from '../../../test/contracts/backend/index.js';
 import { drmas } from '../../../test/support/command-line.js';
 import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
 import { freePort } from '../../../test/support/server-process.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
-import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { adapterOn, remoteRecipe, writeSymbolsModel } from '../../../test/support/tinker-fake/open.js';
+import { playedBits, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { DialectError } from '../../base/core/errors.js';
 import { readArchive } from '../../base/platform/formats/tar-archive.js';
+import { nodeHost } from '../../base/platform/node-host.js';
+import { checkpoint, lora } from '../../engine/model/model-spec.js';
+import type { RecipeInput } from '../../method/recipe/define.js';
+import { TinkerBackend } from '../client/tinker-backend.js';
+import type { TinkerSpec } from '../client/tinker-spec.js';
+import { Futures } from './pending-requests.js';
 import { readPassRequest, writeSampleOutput } from './protobuf.js';
 import { tokenPass } from './token-pass.js';
 
@@ -253,11 +261,135 @@ describe('serve --tinker', () => {
   });
 
   it.each([
-    [['base-model', '--store', 'x'], /--store, --max-adapters and --memory need --tinker/],
+    [['base-model', '--store', 'x'], /--store, --max-adapters, --memory and --disk need --tinker/],
     [['no-such-model', '--tinker'], /no-such-model/],
     [['base-model', '--tinker', '--host', '0.0.0.0'], /other machines can reach 0.0.0.0: set a token/],
   ])('refuses %j', async ([name = '', ...words], message) => {
     const { code, err } = await drmas(['serve', join(root, name), ...words], { environment: {} });
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
+  });
+});
+
+describe('results that are fetched later', () => {
+  it('counts open requests, answers and errors alike, and refuses more than its limit', async () => {
+    const futures = new Futures(2);
+    let answer: (value: number) => void = () => {};
+    const first = futures.add(
+      () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+    );
+    const second = futures.add(async () => {
+      throw new Error('no such model');
+    });
+    expect(futures.pending).toBe(2);
+    expect(() => futures.add(async () => 1)).toThrow(DialectError);
+    expect(await futures.fetch(second, 1000)).toMatchObject({ type: 'error' });
+    expect(futures.pending).toBe(1);
+    answer(7);
+    expect(await futures.fetch(first, 1000)).toEqual({ type: 'answer', answer: 7 });
+    expect(futures.pending).toBe(0);
+  });
+
+  it('takes a request in without a look at all the others, which may be ten thousands', async () => {
+    const futures = new Futures(Number.POSITIVE_INFINITY);
+    const took = (count: number) => {
+      const before = process.cpuUsage();
+      for (let i = 0; i < count; i++) futures.add(async () => i);
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1e6; // seconds
+    };
+    expect(took(60_000)).toBeLessThan(2);
+    await futures.idle();
+    expect(futures.pending).toBe(0);
+  });
+
+  it('keeps a bounded number of results that nobody fetches, the newest ones', async () => {
+    const futures = new Futures(1);
+    const ids: string[] = [];
+    for (let i = 0; i < 20_000; i++) {
+      ids.push(futures.add(async () => i));
+      await futures.fetch(ids.at(-1) as string, 1000);
+    }
+    const isKept = (id: string) =>
+      futures.fetch(id, 1000).then(
+        () => 1,
+        () => 0,
+      );
+    const kept = await Promise.all(ids.map(isKept));
+    const count = kept.reduce<number>((sum, each) => sum + each, 0);
+    expect(count).toBeGreaterThanOrEqual(4096);
+    expect(count).toBeLessThanOrEqual(8192);
+    expect(kept.lastIndexOf(0)).toBeLessThan(kept.indexOf(1));
+  });
+
+  it('waits at the end for requests whose client still asks, and not for those whose client has gone', async () => {
+    const futures = new Futures(2);
+    const id = futures.add(() => new Promise(() => {}));
+    let over = false;
+    const idle = futures.idle(100).then(() => {
+      over = true;
+    });
+    for (let i = 0; i < 4; i++) await futures.fetch(id, 60);
+    expect(over).toBe(false);
+    const gone = new AbortController();
+    const poll = futures.fetch(id, 60_000, gone.signal);
+    gone.abort();
+    expect(await poll).toBe('pending');
+    await idle;
+    expect(futures.pending).toBe(1);
+  });
+});
+
+describe('our own client', () => {
+  const root = temporaryRoot();
+  const directory = join(root, 'base-model');
+  const store = join(root, 'store');
+  const servers: TinkerServer[] = [];
+  const serve = async (model: string) => {
+    const server = await serveTinker({ model, store });
+    servers.push(server);
+    return server;
+  };
+  beforeAll(async () => {
+    await writeBaseModel(root);
+  });
+  afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+  const connect = ({ url, apiKey }: TinkerServer, spec: Partial<TinkerSpec> = {}) =>
+    TinkerBackend.connect(
+      { type: 'tinker', url, profile: 'auto', models: {}, concurrency: 8, saveEvery: 1, deadlineSeconds: 30, ...spec },
+      { host: nodeHost(), models: [adapterOn(directory)], environment: { TINKER_API_KEY: apiKey } },
+    );
+
+  backendContract('the client of our own server', {
+    open: async () => connect(await serve(directory)),
+    weights: (seed) => adapterOn(directory, seed),
+    misfit: adapterOn(directory, 1, 4),
+    learns: 0.02,
+    root,
+  });
+
+  describe('a run through our own server', () => {
+    it('is the run of the embedded engine, bit for bit: episodes, events and the next step from a checkpoint', {
+      tags: 'verify',
+    }, async () => {
+      const symbols = await writeSymbolsModel(root, { name: 'symbols' });
+      const { url, apiKey } = await serve(symbols);
+      const model = lora(checkpoint(symbols), { rank: 4, alpha: 8 });
+      const overrides = ['training.steps=3', 'evaluation.tasks=2'];
+      const changes = { model, warmStart: undefined } as unknown as Partial<RecipeInput>;
+      const there = await trainTiny(root, remoteRecipe(symbols, { url, apiKey }, changes, overrides));
+      const here = await trainTiny(root, tinyRecipe(changes, overrides));
+      const [served, embedded] = [await playedBits(there), await playedBits(here)];
+      expect(embedded.events.length).toBeGreaterThan(4);
+      expect(served).toEqual(embedded);
+      // The weights changed, and so did the values that must agree.
+      const norms = embedded.events.flatMap((event) =>
+        event.type === 'step' ? [event.policies.solver?.gradientNorm] : [],
+      );
+      expect(new Set(norms).size).toBe(norms.length);
+    });
   });
 });

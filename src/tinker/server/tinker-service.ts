@@ -13,12 +13,12 @@ import type {
   samplingSessionBody,
   saveBody,
 } from './bodies.js';
-import { type AdapterBytes, adapterBytes, MemoryBudget } from './memory-budget.js';
+import { type AdapterBytes, adapterBytes, ByteBudget } from './memory-budget.js';
 import { drawsOf, type SampledBase, type SampleOutput, type SamplerSource, Samplers } from './samplers.js';
 import { adapterOf, describedModel, type ModelDescription, type PassOutput, ServedModel } from './served-model.js';
 import { Sessions } from './sessions.js';
 import { refused, tokenPass } from './token-pass.js';
-import { type Purpose, WeightsStore } from './weights-store.js';
+import { type SavePurpose, WeightsStore } from './weights-store.js';
 
 export interface TinkerServiceOptions {
   readonly backend: EmbeddedBackend;
@@ -33,6 +33,8 @@ export interface TinkerServiceOptions {
   readonly mostModels: number;
   /** Bytes for adapters and sampling sessions. */
   readonly memory: number;
+  /** Bytes of disk for saved weights. */
+  readonly disk: number;
   /** Seconds without a heartbeat after which a session has ended. */
   readonly idleSeconds: number;
 }
@@ -41,7 +43,7 @@ export class TinkerService {
   readonly store: WeightsStore;
   readonly #options: TinkerServiceOptions;
   readonly #samplers: Samplers;
-  readonly #memory: MemoryBudget;
+  readonly #memory: ByteBudget;
   readonly #sessions: Sessions;
   readonly #models = new Map<string, ServedModel>();
   /** Includes models that are being created. A repeated request for such a model gets the same one. */
@@ -49,8 +51,8 @@ export class TinkerService {
 
   constructor(options: TinkerServiceOptions) {
     this.#options = options;
-    this.store = new WeightsStore(options.files, options.store);
-    this.#memory = new MemoryBudget(options.memory);
+    this.store = new WeightsStore(options.files, options.store, options.disk);
+    this.#memory = new ByteBudget(options.memory, { name: 'memory', flag: '--memory' });
     this.#samplers = new Samplers(options.backend, this.#memory);
     this.#sessions = new Sessions(options.idleSeconds, (ended) => {
       this.#samplers.end(ended);
@@ -157,8 +159,11 @@ export class TinkerService {
     return model.inOrder(() => model.optimStep(adam_params));
   }
 
-  /** Saves the weights; for training, also the optimiser's state. Returns their path. */
-  save({ model_id, path }: z.output<typeof saveBody>, purpose: Purpose): Promise<string> {
+  /**
+   * Saves the weights; for training, also the optimiser's state. Returns their path.
+   * @throws DialectError 400, before anything is written, if the weights do not fit into the store
+   */
+  save({ model_id, path }: z.output<typeof saveBody>, purpose: SavePurpose): Promise<string> {
     const model = this.model(model_id);
     const name = path ?? randomUUID();
     const write = async (directory: string) => {
@@ -169,7 +174,11 @@ export class TinkerService {
         return model.policy.save(directory);
       });
     };
-    return model.inOrder(() => this.store.save(model.id, purpose, name, model.about, write));
+    return model.inOrder(() => {
+      const { weightFiles, trainingFiles } = this.#bytesOf(model.about);
+      const bytes = purpose === 'weights' ? trainingFiles : weightFiles;
+      return this.store.save({ model: model.id, purpose, name, bytes }, model.about, write);
+    });
   }
 
   /** A sampling session on the present weights, without writing them to files. */

@@ -5,9 +5,6 @@ import { idFault, type SequenceLimits } from '../../engine/backends.js';
 import type { LossSpec } from '../../engine/loss.js';
 import type { PassInput } from './bodies.js';
 
-/** The limits of a model's input. */
-export type Limits = SequenceLimits;
-
 export interface TokenPass {
   readonly samples: TrainingSample[];
   readonly spec: LossSpec;
@@ -49,7 +46,7 @@ const LOSS_NAMES = [...LOSSES.keys()];
 const BOUNDS = ['clip_low_threshold', 'clip_high_threshold'];
 
 /** @throws DialectError with the datum and the expected value */
-export function tokenPass({ data, loss_fn, loss_fn_config }: PassInput, limits: Limits): TokenPass {
+export function tokenPass({ data, loss_fn, loss_fn_config }: PassInput, limits: SequenceLimits): TokenPass {
   const loss = LOSSES.get(loss_fn);
   if (loss === undefined)
     throw refused(`there is no loss_fn '${loss_fn.slice(0, 100)}'; this server has ${LOSS_NAMES.join(', ')}`);
@@ -68,7 +65,7 @@ function sampleOf(
   { model_input, loss_fn_inputs }: PassInput['data'][number],
   where: string,
   needed: readonly string[],
-  limits: Limits,
+  limits: SequenceLimits,
 ): TrainingSample {
   const length = model_input.chunks.reduce((sum, { tokens }) => sum + tokens.length, 0);
   if (length === 0) throw refused(`${where}: expected at least one token`);
@@ -110,7 +107,7 @@ function sampleOf(
 }
 
 /** @throws DialectError for an id outside the vocabulary, and for more tokens than the context has */
-export function requireIds(tokens: ArrayLike<number>, limits: Limits, where: string): void {
+export function requireIds(tokens: ArrayLike<number>, limits: SequenceLimits, where: string): void {
   requireLength(tokens.length, limits, where);
   for (let t = 0; t < tokens.length; t++) {
     const fault = idFault(tokens[t], limits.vocabSize);
@@ -118,7 +115,7 @@ export function requireIds(tokens: ArrayLike<number>, limits: Limits, where: str
   }
 }
 
-function requireLength(length: number, { context }: Limits, where: string): void {
+function requireLength(length: number, { context }: SequenceLimits, where: string): void {
   if (length > context) throw refused(`${where}: ${length} tokens do not fit the model's context of ${context}`);
 }
 

@@ -1,15 +1,16 @@
 /** Weights that clients have saved: directories in PEFT's layout with the optimiser's state and a description. */
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { DialectError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { temporaryName } from '../../base/platform.js';
 import { formatJson, parseWith, readJson } from '../../engine/formats.js';
 import { CHECKPOINT_PATH } from './bodies.js';
+import { ByteBudget } from './memory-budget.js';
 import { refused } from './token-pass.js';
 
 /** The purpose of saved weights: further training, or sampling. */
-export type Purpose = 'weights' | 'sampler_weights';
+export type SavePurpose = 'weights' | 'sampler_weights';
 
 const DESCRIPTION = 'served.json';
 
@@ -33,25 +34,65 @@ export interface SavedWeights extends SavedDescription {
 }
 
 /** `tinker://MODEL/PURPOSE/NAME` */
-export const pathOf = (model: string, purpose: Purpose, name: string) => `tinker://${model}/${purpose}/${name}`;
+export const pathOf = (model: string, purpose: SavePurpose, name: string) => `tinker://${model}/${purpose}/${name}`;
+
+const unknownCheckpoint = (path: string) =>
+  new DialectError(404, 'unknown_checkpoint', `Checkpoint not found: ${path}`);
 
 /** Some file systems do not allow colons in names. */
 const folderOf = (model: string) => model.replaceAll(':', '-');
 
+const PURPOSES: readonly SavePurpose[] = ['weights', 'sampler_weights'];
+
+/** Weights to be saved: their model and name, and the most bytes that they may take. */
+interface NewWeights {
+  readonly model: string;
+  readonly purpose: SavePurpose;
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/** Weights stay until a client removes them; the end of a session removes none. */
 export class WeightsStore {
   readonly #files: Files;
   readonly #root: string;
+  readonly #disk: number;
+  #budget: Promise<ByteBudget> | undefined;
 
-  constructor(files: Files, root: string) {
+  /** @param disk The bytes that all saved weights may take together */
+  constructor(files: Files, root: string, disk: number) {
     this.#files = files;
     this.#root = root;
+    this.#disk = disk;
   }
 
-  /** Writes weights under a name that the model has not used. Returns their path. */
+  /** The budget, less what lies in the store from before. */
+  #space(): Promise<ByteBudget> {
+    this.#budget ??= (async () => {
+      let used = 0;
+      for (const model of await this.#files.list(this.#root))
+        for (const purpose of PURPOSES) {
+          const folder = join(this.#root, model, purpose);
+          for (const name of await this.#files.list(folder)) used += await this.#bytesOf(join(folder, name));
+        }
+      return new ByteBudget(this.#disk, { name: 'disk', flag: '--disk' }, used);
+    })();
+    return this.#budget;
+  }
+
+  /** The bytes of the files of a directory. */
+  async #bytesOf(directory: string): Promise<number> {
+    const names = await this.#files.list(directory);
+    const sizes = await Promise.all(names.map((name) => this.#files.size(join(directory, name))));
+    return sizes.reduce((sum, size) => sum + size, 0);
+  }
+
+  /**
+   * Writes weights under a name that the model has not used. Returns their path.
+   * @throws DialectError 400, before anything is written, if they do not fit
+   */
   async save(
-    model: string,
-    purpose: Purpose,
-    name: string,
+    { model, purpose, name, bytes }: NewWeights,
     about: Omit<SavedDescription, 'version' | 'time'>,
     write: (directory: string) => Promise<void>,
   ): Promise<string> {
@@ -59,16 +100,21 @@ export class WeightsStore {
     const directory = join(parent, name);
     if (await this.#files.exists(directory))
       throw new DialectError(409, 'exists', `Checkpoint '${name}' already exists for model '${model}'`);
+    const space = await this.#space();
+    const release = space.take(bytes, 'the saved state of this model');
     const temporary = join(parent, temporaryName(name));
-    await this.#files.makeDirectory(temporary);
     try {
+      await this.#files.makeDirectory(temporary);
       await write(temporary);
       const saved: SavedDescription = { version: 1, ...about, time: new Date().toISOString() };
       await this.#files.write(join(temporary, DESCRIPTION), formatJson(saved));
       await this.#files.rename(temporary, directory);
+      space.change(await this.#bytesOf(directory));
     } catch (error) {
       await this.#files.remove(temporary);
       throw error;
+    } finally {
+      release();
     }
     return pathOf(model, purpose, name);
   }
@@ -80,16 +126,15 @@ export class WeightsStore {
       throw refused(`expected a path like tinker://MODEL/weights/NAME, got '${path.slice(0, 200)}'`);
     const directory = join(this.#root, folderOf(model), purpose, name);
     const file = join(directory, DESCRIPTION);
-    if (!(await this.#files.exists(file)))
-      throw new DialectError(404, 'unknown_checkpoint', `Checkpoint not found: ${path}`);
+    if (!(await this.#files.exists(file))) throw unknownCheckpoint(path);
     return { ...parseWith(description, await readJson(this.#files, file), file), directory, path };
   }
 
   /** The weights of a model, oldest first. */
-  async list(model: string): Promise<(SavedWeights & { readonly purpose: Purpose; readonly name: string })[]> {
+  async list(model: string): Promise<(SavedWeights & { readonly purpose: SavePurpose; readonly name: string })[]> {
     if (!/^[\w:-]{1,100}$/.test(model)) return [];
     const saved = [];
-    for (const purpose of ['weights', 'sampler_weights'] as const)
+    for (const purpose of PURPOSES)
       for (const name of await this.#files.list(join(this.#root, folderOf(model), purpose)))
         if (!name.startsWith('.')) saved.push({ ...(await this.open(pathOf(model, purpose, name))), purpose, name });
     return saved.sort((a, b) => a.time.localeCompare(b.time));
@@ -97,7 +142,15 @@ export class WeightsStore {
 
   /** @throws DialectError 404 if there are no weights at the path */
   async remove(path: string): Promise<void> {
-    await this.#files.remove((await this.open(path)).directory);
+    const { directory } = await this.open(path);
+    const space = await this.#space();
+    const bytes = await this.#bytesOf(directory);
+    const aside = join(dirname(directory), temporaryName(basename(directory)));
+    await this.#files.rename(directory, aside).catch(() => {
+      throw unknownCheckpoint(path); // another request was faster
+    });
+    await this.#files.remove(aside);
+    space.change(-bytes);
   }
 
   /** The files of an adapter, by name. */

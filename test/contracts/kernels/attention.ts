@@ -50,26 +50,32 @@ function formula(qkv: ArrayLike<number>, lengths: readonly number[], shape: Head
   const rows = starts.at(-1) ?? 0;
   const out = new Float64Array(rows * heads * headDim);
   const logSumExp = new Float64Array(rows * heads);
-  const at = (row: number, block: number, d: number) => get(qkv, row * width + block * headDim + d);
+  const x = Float64Array.from(qkv); // one kind of array, whose elements V8 reads fast
+  const scores = new Float64Array(rows);
   for (const [s, start] of starts.slice(0, -1).entries()) {
     for (let row = start; row < start + get(lengths, s); row++) {
       for (let head = 0; head < heads; head++) {
         const key = heads + Math.floor(head / (heads / kvHeads));
         const value = key + kvHeads;
-        const scores: number[] = [];
-        for (let j = start; j <= row; j++) {
+        const query = row * width + head * headDim;
+        const keys = row - start + 1;
+        let max = -Infinity;
+        for (let j = 0; j < keys; j++) {
+          const at = (start + j) * width + key * headDim;
           let score = 0;
-          for (let d = 0; d < headDim; d++) score += at(row, head, d) * at(j, key, d);
-          scores.push(score / Math.sqrt(headDim));
+          for (let d = 0; d < headDim; d++) score += (x[query + d] as number) * (x[at + d] as number);
+          scores[j] = score / Math.sqrt(headDim);
+          max = Math.max(max, scores[j] as number);
         }
-        const max = Math.max(...scores);
-        const weights = Float64Array.from(scores, (score) => Math.exp(score - max));
-        const total = weights.reduce((sum, weight) => sum + weight, 0);
-        for (let d = 0; d < headDim; d++) {
-          let mixed = 0;
-          for (let j = 0; j < weights.length; j++) mixed += get(weights, j) * at(start + j, value, d);
-          out[(row * heads + head) * headDim + d] = mixed / total;
+        let total = 0;
+        const mixed = out.subarray((row * heads + head) * headDim, (row * heads + head + 1) * headDim);
+        for (let j = 0; j < keys; j++) {
+          const weight = Math.exp((scores[j] as number) - max);
+          const at = (start + j) * width + value * headDim;
+          total += weight;
+          for (let d = 0; d < headDim; d++) mixed[d] = (mixed[d] as number) + weight * (x[at + d] as number);
         }
+        for (let d = 0; d < headDim; d++) mixed[d] = (mixed[d] as number) / total;
         logSumExp[row * heads + head] = max + Math.log(total);
       }
     }

@@ -34,7 +34,7 @@ const rounded = (numbers: Float32Array): Float32Array => {
 
 function transposed(x: Float32Array, rows: number, columns: number): Float32Array {
   const out = new Float32Array(x.length);
-  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[c * rows + r] = get(x, r * columns + c);
+  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[c * rows + r] = x[r * columns + c] as number;
   return out;
 }
 
@@ -47,8 +47,8 @@ type Order = (start: number, first: Float32Array, second: Float32Array) => numbe
 const pairByPair: Order = (start, first, second) => {
   let sum = start;
   for (let k = 0; k < first.length; k += 2) {
-    if (k + 1 < first.length) sum = Math.fround(sum + get(first, k + 1) * get(second, k + 1));
-    sum = Math.fround(sum + get(first, k) * get(second, k));
+    if (k + 1 < first.length) sum = Math.fround(sum + (first[k + 1] as number) * (second[k + 1] as number));
+    sum = Math.fround(sum + (first[k] as number) * (second[k] as number));
   }
   return sum;
 };
@@ -56,10 +56,10 @@ const pairByPair: Order = (start, first, second) => {
 const blockByBlock: Order = (start, first, second) => {
   let sum = start;
   for (let block = 0; block < first.length; block += 32) {
-    const apart = [0, 0];
+    const apart = new Float64Array(2);
     for (let k = block; k < Math.min(block + 32, first.length); k++)
-      apart[k % 2] = Math.fround(get(apart, k % 2) + get(first, k) * get(second, k));
-    sum = Math.fround(sum + Math.fround(get(apart, 0) + get(apart, 1)));
+      apart[k % 2] = Math.fround((apart[k % 2] as number) + (first[k] as number) * (second[k] as number));
+    sum = Math.fround(sum + Math.fround((apart[0] as number) + (apart[1] as number)));
   }
   return sum;
 };
@@ -80,9 +80,15 @@ function dots(
   const key = `${order.name}: ${name}`;
   const before = computed.get(key);
   if (before !== undefined) return before;
-  const line = (of: Float32Array, at: number) => of.subarray(at * steps, (at + 1) * steps);
-  const columns = b.length / steps;
-  const all = start.map((value, at) => order(value, line(a, Math.floor(at / columns)), line(b, at % columns)));
+  const linesOf = (all: Float32Array) =>
+    Array.from({ length: all.length / steps }, (_, at) => all.subarray(at * steps, (at + 1) * steps));
+  const [rows, columns] = [linesOf(a), linesOf(b)];
+  const all = new Float32Array(start.length);
+  for (const [r, row] of rows.entries())
+    for (const [c, column] of columns.entries()) {
+      const at = r * columns.length + c;
+      all[at] = order(start[at] as number, row, column);
+    }
   computed.set(key, all);
   return all;
 }

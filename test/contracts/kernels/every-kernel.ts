@@ -406,3 +406,61 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     e.keep('adamw(secondMoment)', secondMoment);
   },
 ];
+
+/** The same for the kernels that devices do not have. */
+export const PROCESSOR_RUNS: readonly ((e: Examples) => void)[] = [
+  (e) => {
+    const { kernels, sizes: s } = e;
+    const { rows } = s;
+    const inputs = s.inputs;
+    const outputs = s.outputs;
+    const format = rows % 3;
+    e.keepPrivate('blockWords', Float32Array.of(kernels.blockWords({ inputs, outputs, format })));
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    for (const accumulate of [false, true]) {
+      const rows = s.rows;
+      const inputs = s.inputs;
+      const outputs = s.outputs;
+      const format = rows % 3;
+      const blocks = e.integers(kernels.blockWords({ inputs, outputs, format }), () => 1006632960 + e.below(65536));
+      const out = e.floats(rows * outputs, () => e.noise());
+      const x = e.floats(rows * inputs, () => e.noise());
+      kernels.blockLinear({ out, x, blocks, format, rows, inputs, outputs, accumulate });
+      e.keep(`blockLinear(out), ${accumulate ? '' : 'no '}accumulate`, out);
+    }
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    for (const accumulate of [false, true]) {
+      const rows = s.rows;
+      const inputs = s.inputs;
+      const outputs = s.outputs;
+      const format = rows % 3;
+      const blocks = e.integers(
+        kernels.blockWords({ inputs: outputs, outputs: inputs, format }),
+        () => 1006632960 + e.below(65536),
+      );
+      const out = e.floats(rows * outputs, () => e.noise());
+      const x = e.floats(rows * inputs, () => e.noise());
+      kernels.blockLinearTransposed({ out, x, blocks, format, rows, inputs, outputs, accumulate });
+      e.keep(`blockLinearTransposed(out), ${accumulate ? '' : 'no '}accumulate`, out);
+    }
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    const rows = s.rows;
+    const width = s.width;
+    const vocabSize = s.vocabSize;
+    const format = rows % 3;
+    const blocks = e.integers(
+      kernels.blockWords({ inputs: width, outputs: vocabSize, format }),
+      () => 1006632960 + e.below(65536),
+    );
+    const tokens = e.integers(rows, () => e.below(vocabSize));
+    const out = e.floats(rows * width, () => e.noise());
+    kernels.blockEmbed({ out, blocks, format, tokens, rows, width, vocabSize });
+    e.keep('blockEmbed(out)', out);
+  },
+];

@@ -1,5 +1,15 @@
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
+import { RandomStream } from '../../../src/base/core/random.js';
+import {
+  BLOCK,
+  BLOCK_FORMATS,
+  type BlockMatrix,
+  blockWords,
+  blockWriter,
+  unpackMatrix,
+  unpackOutputs,
+} from '../../../src/engine/tensor/blocks.js';
 import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import { blank, body, close, floats, get, noise, pickRows, ROWS, type Subject, sameBits, WIDTHS } from './support.js';
 
@@ -162,6 +172,75 @@ export function linearContract(subject: Subject): void {
         const expected = change.map((value, i) => value + get(before, i));
         close(dWeight, expected, 2e-5, `weight gradient ${rows} x ${inputs} x ${outputs}`);
       }
+    });
+  });
+}
+
+/** Fills a matrix with random blocks, whose numbers are at most 1/2. Scales and offsets are such as a float16 holds. */
+export function fillBlocks(matrix: BlockMatrix<Int32Array>, random: RandomStream): void {
+  const half = (most: number) => (Math.round((2 * random.uniform() - 1) * 1024) / 1024) * most;
+  const scale = matrix.format === 'Q8_0' ? 2 ** -8 : 2 ** -6;
+  const put = blockWriter(matrix);
+  for (let output = 0; output < matrix.outputs; output++)
+    for (let block = 0; block * BLOCK < matrix.inputs; block++) {
+      const bytes = Uint8Array.from({ length: BLOCK }, () => Math.floor(256 * random.uniform()));
+      put(output, block, { scale: half(scale), offset: half(2 ** -2), bytes, at: 0 });
+    }
+}
+
+const BLOCK_SIZES = [
+  { rows: 1, inputs: 32, outputs: 16 },
+  { rows: 3, inputs: 33, outputs: 47 },
+  { rows: 7, inputs: 320, outputs: 40 },
+  { rows: 40, inputs: 96, outputs: 1 },
+  // More than a block of rows, of inputs, of outputs.
+  { rows: 130, inputs: 1061, outputs: 70 },
+  { rows: 5, inputs: 40, outputs: 1100 },
+];
+
+/** Products with matrices in blocks have the bits of products with the same numbers in float32. */
+export function blocksContract(subject: Subject): void {
+  describe.each(BLOCK_FORMATS)('matrices in blocks of %s', (format) => {
+    const matrixOf = (kernels: HostKernels, inputs: number, outputs: number): BlockMatrix<Int32Array> => {
+      const words = kernels.allocateIntegers(blockWords({ format, inputs, outputs }));
+      const matrix = { format, words, inputs, outputs };
+      fillBlocks(matrix, new RandomStream(`${format} ${inputs} ${outputs}`));
+      return matrix;
+    };
+
+    it.each(BLOCK_SIZES)('multiply as float32 does, forward and back: $rows x $inputs x $outputs', (sizes) => {
+      const kernels = subject();
+      for (const transposed of [false, true])
+        for (const accumulate of [false, true]) {
+          const { rows, inputs, outputs } = sizes;
+          const matrix = transposed ? matrixOf(kernels, outputs, inputs) : matrixOf(kernels, inputs, outputs);
+          const weight = kernels.allocate(inputs * outputs);
+          unpackMatrix(matrix, weight, false);
+          const packed = kernels.allocate(kernels.packedSize({ inputs, outputs }));
+          kernels.pack({ packed, weight, inputs, outputs, transpose: transposed });
+          const x = floats(kernels, noise(rows * inputs, 'x'));
+          const [expected, actual] = [0, 1].map(() => floats(kernels, noise(rows * outputs, 'out')));
+          if (expected === undefined || actual === undefined) throw new Error('two outputs');
+          kernels.linear({ out: expected, x, packed, ...sizes, accumulate });
+          const product = transposed ? kernels.blockLinearTransposed : kernels.blockLinear;
+          const number = BLOCK_FORMATS.indexOf(format);
+          product({ out: actual, x, blocks: matrix.words, format: number, ...sizes, accumulate });
+          sameBits(actual, expected, `transposed ${transposed}, accumulate ${accumulate}`);
+        }
+    });
+
+    it('are looked up as they are unpacked', () => {
+      const kernels = subject();
+      const [width, vocabSize] = [70, 37];
+      const matrix = matrixOf(kernels, width, vocabSize);
+      const tokens = kernels.allocateIntegers(4);
+      tokens.set([36, 0, 15, 16]);
+      const out = kernels.allocate(4 * width);
+      const given = { blocks: matrix.words, format: BLOCK_FORMATS.indexOf(format), rows: 4, width, vocabSize };
+      kernels.blockEmbed({ out, tokens, ...given });
+      tokens.forEach((token, row) => {
+        sameBits(out.slice(row * width, (row + 1) * width), unpackOutputs(matrix, token, 1), `token ${token}`);
+      });
     });
   });
 }

@@ -91,8 +91,8 @@ export function close(actual: Float32Array, expected: ArrayLike<number>, toleran
   const values = actual.length === expected.length ? actual : body(actual);
   if (values.length !== expected.length) throw new Error(`${what}: ${values.length} of ${expected.length} elements`);
   for (let i = 0; i < values.length; i++) {
-    const a = get(values, i);
-    const e = get(expected, i);
+    const a = values[i] as number;
+    const e = expected[i] as number;
     if (!(Math.abs(a - e) <= tolerance * (1 + Math.abs(e)))) {
       throw new Error(`${what}: element ${i} is ${a}, expected ${e} (tolerance ${tolerance})`);
     }

@@ -11,9 +11,8 @@ import { z } from 'zod';
 import { boundFetch, trainable } from '../../../src/gateway/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { clientContract } from '../client-contract.js';
-import { type Cell, conformance } from '../conformance.js';
+import { type Cell, type CellContext, type CellPlay, conformance } from '../conformance.js';
 import { BOSS, type DeskPlay, type DeskRun, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from '../desk.js';
-import { openAIAgentsCells } from './openai-agents-cells.js';
 
 export type Packages = Pick<typeof Sdk, 'Agent' | 'OpenAIProvider' | 'Runner' | 'tool'> & {
   readonly aisdk: typeof throughAiSdkOf;
@@ -144,4 +143,52 @@ export function openAIAgentsSuite(
     if (signal?.aborted) throw signal.reason; // its streams end silently
     return text;
   });
+}
+
+/** The models of the two agents, and their runner. */
+interface Models {
+  readonly runner: InstanceType<typeof Sdk.Runner>;
+  readonly boss: Model;
+  readonly helper: Model;
+}
+
+/** The cells, with any models of the two agents. */
+function openAIAgentsCells({ Agent, tool }: Packages, modelsOf: (context: CellContext) => Models) {
+  const ask =
+    (more: (context: CellContext, models: Models) => Partial<ConstructorParameters<typeof Sdk.Agent>[0]>): CellPlay =>
+    async (context) => {
+      const models = modelsOf(context);
+      const boss = new Agent({ name: 'boss', model: models.boss, ...more(context, models) });
+      return (await models.runner.run(boss, context.task.question, { signal: context.signal })).finalOutput;
+    };
+  const looking = ({ look }: CellContext) => ({
+    tools: [
+      tool({
+        name: 'look',
+        description: '',
+        parameters: z.object({ n: z.number() }),
+        execute: async (input) => look(input),
+      }),
+    ],
+  });
+  const helperOf = ({ helper }: Models) => new Agent({ name: 'helper', instructions: 'Help', model: helper });
+  return {
+    text: ask(() => ({})),
+    tools: ask(looking),
+    'parallel tools': ask(looking),
+    streaming: async (context) => {
+      const { runner, boss: model } = modelsOf(context);
+      const boss = new Agent({ name: 'boss', model, ...looking(context) });
+      const run = await runner.run(boss, context.task.question, { signal: context.signal, stream: true });
+      let text = '';
+      for await (const piece of run.toTextStream()) text += piece;
+      await run.completed;
+      return text;
+    },
+    'structured output': ask(() => ({ outputType: z.object({ ok: z.boolean() }) as never })),
+    handoff: ask((_, models) => ({ handoffs: [helperOf(models)] })),
+    'sub-agent': ask((_, models) => ({
+      tools: [helperOf(models).asTool({ toolName: 'ask', toolDescription: '' })],
+    })),
+  } satisfies Record<string, CellPlay>;
 }

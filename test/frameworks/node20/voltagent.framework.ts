@@ -4,8 +4,7 @@ import { z } from 'zod';
 import { trainable } from '../../../src/gateway/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { type CellContext, type CellPlay, conformance } from '../conformance.js';
-import { BOSS, type DeskPlay, HELPER, lookUp } from '../desk.js';
-import { testWithoutEmptyMessages } from '../without-empty-messages.js';
+import { BOSS, type DeskPlay, HELPER, lookUp, testWithoutEmptyMessages } from '../desk.js';
 
 // Elsewhere than in production it asks a server for the list of all models as soon as it is imported.
 const before = process.env.NODE_ENV;

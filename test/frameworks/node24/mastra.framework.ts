@@ -5,8 +5,7 @@ import { z } from 'zod';
 import { trainable } from '../../../src/gateway/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { type CellContext, type CellPlay, conformance } from '../conformance.js';
-import { BOSS, type DeskPlay, HELPER, lookUp } from '../desk.js';
-import { testWithoutEmptyMessages } from '../without-empty-messages.js';
+import { BOSS, type DeskPlay, HELPER, lookUp, testWithoutEmptyMessages } from '../desk.js';
 
 const root = temporaryRoot();
 

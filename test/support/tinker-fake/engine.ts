@@ -2,9 +2,8 @@
 import { PROJECTIONS } from '../../../src/engine/contract/architecture.js';
 import type { SamplerResult } from '../../../src/engine/model/decoder/sampling/decoder-sampler.js';
 import { onHost } from '../on-host.js';
-import type { FakeBehaviour } from './behaviour.js';
 import { type FakeDatum, type FakeModel, FakeModels, type PlayRequest, type Saved } from './models.js';
-import type { FakeOptions, Fault } from './options.js';
+import type { FakeBehaviour, FakeOptions, Fault } from './options.js';
 
 /** An answer that is not 200. */
 export class Refusal extends Error {

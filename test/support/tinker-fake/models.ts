@@ -13,7 +13,7 @@ import { openModelDirectory } from '../../../src/engine/model/formats/hugging-fa
 import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import { selectKernels } from '../../../src/engine/tensor/select.js';
 import { onHost, tensorsOnHost } from '../on-host.js';
-import type { FakeBehaviour } from './behaviour.js';
+import type { FakeBehaviour } from './options.js';
 
 export interface FakeDatum {
   readonly model_input: { readonly chunks: readonly { readonly tokens: readonly number[] }[] };

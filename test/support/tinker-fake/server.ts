@@ -5,9 +5,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { behaviours, type FakeBehaviour } from './behaviour.js';
 import { FakeEngine, Refusal } from './engine.js';
 import type { FakeOptions, Fault } from './options.js';
+import { behaviours, type FakeBehaviour } from './options.js';
 
 export interface Logged {
   readonly path: string;
@@ -85,7 +85,8 @@ export class TinkerFake {
     const path = (request.url ?? '').replace('/api/v1/', '');
     let text = '';
     for await (const part of request) text += part;
-    const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
+    const body = bodyOf(text);
+    if (body === undefined) return send(response, 422, { detail: 'JSON decode error' });
     this.log.push({ path, body });
     if (this.#options.latencyMs !== undefined) await sleep(this.#options.latencyMs);
     const at = this.#faults.findIndex((each) => each.path === path);
@@ -114,6 +115,14 @@ export class TinkerFake {
     if (outcome !== 'pending') return outcome;
     if (this.#behaviour.errors === 'error') return { type: 'try_again', queue_state: 'active' };
     throw new Refusal(408, { detail: 'Timeout waiting for result' });
+  }
+}
+
+function bodyOf(text: string): Record<string, unknown> | undefined {
+  try {
+    return text === '' ? {} : JSON.parse(text);
+  } catch {
+    return undefined; // not JSON
   }
 }
 

@@ -1,16 +1,21 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
-import { grouped } from '../../../../src/base/host.js';
-import type { EpisodeFile } from '../../../../src/runs/analysis.js';
-import { type GroupQuery, groupKinds, type ShownGroupKind } from '../../../../src/runs/analysis.js';
-import { Choice } from '../../parts/choice.js';
-import { NumberField, numberOr } from '../../parts/number-field.js';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { grouped, significant } from '../../../../src/base/host.js';
+import { mean } from '../../../../src/base/math.js';
+import {
+  type EpisodeDot,
+  type EpisodeFile,
+  type GroupPage,
+  type GroupQuery,
+  type GroupRow,
+  groupKinds,
+  type ShownGroupKind,
+} from '../../../../src/runs/analysis.js';
+import { Choice, NumberField, numberOr } from '../../parts/fields.js';
 import { clean } from '../../parts/texts.js';
 import { VirtualList } from '../../parts/virtual-list.js';
 import { go, type Route } from '../../routes.js';
 import { type HeardRun, useSource } from '../../run-store.js';
-import { GroupLine } from './group-line.js';
 import { GroupView } from './group-view.js';
-import { useGroups } from './use-groups.js';
 
 const ROW_HEIGHT = 44;
 
@@ -23,7 +28,7 @@ interface EpisodesTabProps {
 export function EpisodesTab({ run, query }: EpisodesTabProps) {
   const source = useSource();
   const files = useMemo(() => orderedFiles(run.files), [run.files]);
-  const file = chosenFile(files, query);
+  const file = chosenFile(files, query, run.log.steps);
   const [kind, setKind] = useState<ShownGroupKind>('all');
   const [agent, setAgent] = useState('');
   const [text, setText] = useState('');
@@ -37,8 +42,9 @@ export function EpisodesTab({ run, query }: EpisodesTabProps) {
     [file?.name, kind, agent, text, low, high],
   );
   const { counts, rows, problem, onRange } = useGroups(run.name, asked);
-  const [chosen, setChosen] = useState(0);
-  useEffect(() => setChosen(0), [asked]);
+  const [picked, setPicked] = useState<number>();
+  useEffect(() => setPicked(undefined), [asked]);
+  const chosen = picked ?? tellingRow(rows);
   if (file === undefined)
     return (
       <p class="empty">
@@ -49,7 +55,7 @@ export function EpisodesTab({ run, query }: EpisodesTabProps) {
   const show = (name: string) => go({ page: 'run', name: run.name, tab: 'episodes', query: { file: name } });
   const beside = (by: number) => files[files.indexOf(file) + by];
   const task = rows.get(chosen)?.task;
-  const wanted = query.task !== undefined && chosen === 0 ? query.task : undefined;
+  const wanted = query.task !== undefined && picked === undefined ? query.task : undefined;
   return (
     <div class="episodes">
       <div class="controls">
@@ -102,7 +108,7 @@ export function EpisodesTab({ run, query }: EpisodesTabProps) {
             chosen={chosen}
             label="groups"
             onRange={onRange}
-            onChoose={setChosen}
+            onChoose={setPicked}
           >
             {(index) => <GroupLine row={rows.get(index)} />}
           </VirtualList>
@@ -132,11 +138,128 @@ function orderedFiles(files: readonly EpisodeFile[]): EpisodeFile[] {
   return files.toSorted((a, b) => stepOf(a.name) - stepOf(b.name) || (a.name < b.name ? 1 : -1));
 }
 
-/** The file that the address names, or the first at or after a step; else the last step's. */
-function chosenFile(files: readonly EpisodeFile[], { file, step }: EpisodesTabProps['query']): EpisodeFile | undefined {
+/**
+ * The file that the address names, or the first at or after a step; else the file of the last step with a group whose
+ * episodes differ, or of the last step.
+ */
+function chosenFile(
+  files: readonly EpisodeFile[],
+  { file, step }: EpisodesTabProps['query'],
+  log: HeardRun['log']['steps'],
+): EpisodeFile | undefined {
   const named = files.find(({ name }) => name === file);
   if (named !== undefined) return named;
   const steps = files.filter(({ name }) => name.startsWith('step-'));
   const after = step === undefined ? undefined : steps.find(({ name }) => stepOf(name) >= Number(step));
-  return after ?? steps.at(-1) ?? files.at(-1);
+  const telling = new Set(log.flatMap(({ step, groups }) => (groups?.mixed > 0 ? [step] : [])));
+  return after ?? steps.findLast(({ name }) => telling.has(stepOf(name))) ?? steps.at(-1) ?? files.at(-1);
+}
+
+/** The first row whose episodes differ in reward: equal ones have no advantage to look at. */
+function tellingRow(rows: ReadonlyMap<number, GroupRow>): number {
+  for (const [index, { episodes }] of rows) if (new Set(episodes.map(({ reward }) => reward)).size > 1) return index;
+  return 0;
+}
+
+/** The most episodes of a group that get a dot. */
+const MOST_DOTS = 32;
+
+/** A group in the list: its task, its mean reward, and a dot an episode. */
+function GroupLine({ row }: { readonly row: GroupRow | undefined }) {
+  if (row === undefined) return <span class="faint">…</span>;
+  const rewards = row.episodes.map(({ reward }) => reward);
+  const [low, high] = [Math.min(...rewards, 0), Math.max(...rewards, 1)];
+  return (
+    <>
+      <span class="task" title={clean(row.task)}>
+        {clean(row.title)}
+      </span>
+      <span class="dots">
+        {row.episodes.slice(0, MOST_DOTS).map((episode) => (
+          <Dot key={episode.sample} episode={episode} height={(episode.reward - low) / (high - low || 1)} />
+        ))}
+        <b>{significant(mean(rewards))}</b>
+      </span>
+    </>
+  );
+}
+
+/** A bar as high as the reward; crossed if the episode failed, with a notch if an output was invalid. */
+function Dot({ episode, height }: { readonly episode: EpisodeDot; readonly height: number }) {
+  const { failed, invalid, matches, sample, reward } = episode;
+  const kind = failed ? 'failed' : invalid ? 'invalid' : 'plain';
+  const title = `sample ${sample}: reward ${significant(reward)}${failed ? ', failed' : ''}${invalid ? ', invalid output' : ''}`;
+  return (
+    <i class={`dot ${kind}${matches ? '' : ' other'}`} title={title}>
+      <i style={{ height: `${Math.round(2 + 12 * height)}px` }} />
+    </i>
+  );
+}
+
+/** Rows of one request; the server's maximum. */
+const PAGE = 200;
+/** Typing within this time is one question. */
+const PATIENCE_MS = 200;
+
+/** The groups that match, as far as they were looked at. */
+interface Groups {
+  /** The counts of the first reply; undefined before it. */
+  readonly counts: Omit<GroupPage, 'offset' | 'rows'> | undefined;
+  readonly rows: ReadonlyMap<number, GroupRow>;
+  readonly problem: string | undefined;
+  /** Fetches the rows that are to be seen. */
+  readonly onRange: (first: number, last: number) => void;
+}
+
+/** Loads groups page by page while the user scrolls. */
+function useGroups(run: string, query: GroupQuery | undefined): Groups {
+  const source = useSource();
+  const [state, setState] = useState<Omit<Groups, 'onRange'>>({
+    counts: undefined,
+    rows: new Map(),
+    problem: undefined,
+  });
+  const asked = useRef(new Set<number>());
+  const current = useRef('');
+  const key = JSON.stringify([run, query]);
+
+  const fetchPage = useCallback(
+    (page: number) => {
+      if (query === undefined || asked.current.has(page)) return;
+      asked.current.add(page);
+      source.groups(run, query, page * PAGE).then(
+        ({ rows, offset, ...counts }) => {
+          if (current.current !== key) return; // a newer request has replaced this one
+          setState((before) => {
+            const all = new Map(before.rows);
+            for (const [i, row] of rows.entries()) all.set(offset + i, row);
+            return { counts, rows: all, problem: undefined };
+          });
+        },
+        (error: Error) => {
+          if (current.current === key) setState((before) => ({ ...before, problem: error.message }));
+        },
+      );
+    },
+    [source, key],
+  );
+
+  useEffect(() => {
+    current.current = key;
+    asked.current = new Set();
+    const timer = setTimeout(() => {
+      setState({ counts: undefined, rows: new Map(), problem: undefined });
+      fetchPage(0);
+    }, PATIENCE_MS);
+    return () => clearTimeout(timer);
+  }, [key, fetchPage]);
+
+  const onRange = useCallback(
+    (first: number, last: number) => {
+      if (last < first || current.current !== key) return;
+      for (let page = Math.floor(first / PAGE); page <= Math.floor(last / PAGE); page++) fetchPage(page);
+    },
+    [key, fetchPage],
+  );
+  return { ...state, onRange };
 }

@@ -3,20 +3,22 @@ import { useMemo } from 'preact/hooks';
 import { duration, significant } from '../../../../src/base/host.js';
 import { mean } from '../../../../src/base/math.js';
 import { HOW_TO_SUCCEED } from '../../../../src/base/nouns.js';
-import type { ReadableRun } from '../../../../src/runs/analysis.js';
 import {
   agentMeasures,
   type Crossing,
   firstCrossings,
+  HOW_TO_MOVE,
   incidentsOf,
   patientZero,
+  type ReadableRun,
+  unmovedAgents,
 } from '../../../../src/runs/analysis.js';
-import { intervalText, pointsText, scoreText } from '../../parts/texts.js';
+import { clean, intervalText, overlap, pointsText, scoreText } from '../../parts/texts.js';
 import { TimeLine } from '../../parts/time-line.js';
 import type { HeardRun } from '../../run-store.js';
 import { Steps } from '../runs-page.js';
-import { AgentChart } from './agent-chart.js';
 import {
+  AgentChart,
   GroupsChart,
   MetricsChart,
   PartsCharts,
@@ -63,9 +65,10 @@ export function Overview({ run, listed }: OverviewProps) {
 
 function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings: readonly Crossing[] }) {
   const { first, last, headline } = listed;
-  const { steps } = run.log;
+  const { steps, best, stop } = run.log;
   const recent = steps.slice(-10).map(({ reward }) => reward.mean);
   const zero = patientZero(crossings);
+  const unmoved = zero === undefined ? unmovedAgents(steps) : [];
   const { episodes = 0, unscored } = run.log.evaluations.at(-1) ?? {};
   const left = secondsLeft(run, listed);
   return (
@@ -85,12 +88,19 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
           <>
             <b>{scoreText(last)}</b> {intervalText(last)}
             {first !== null && first.step !== last.step && (
-              <span class={last.averageAtK >= first.averageAtK ? 'gain' : 'loss'}>
+              <span class={overlap(first, last) ? 'faint' : last.averageAtK >= first.averageAtK ? 'gain' : 'loss'}>
                 {' '}
                 {pointsText(last.averageAtK - first.averageAtK)} points
+                {overlap(first, last) && ': the intervals overlap'}
               </span>
             )}
           </>
+        )}
+        {best !== undefined && (
+          <span class="faint">
+            {' '}
+            best at step {best.step} ({best.by} {significant(best.score)})
+          </span>
         )}
         {unscored !== undefined && (
           <span class="faint">
@@ -114,11 +124,18 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
           <Steps run={listed} />
         </b>
         {left !== undefined && <span class="faint">about {duration(left)} left</span>}
+        {stop !== undefined && stop.step >= listed.steps && (
+          <span class="faint">ended early: {clean(stop.message)}</span>
+        )}
       </Tile>
       <Tile title="where trouble began">
-        {zero === undefined ? (
+        {unmoved.length > 0 ? (
+          <>
+            {clean(unmoved.join('; '))} <span class="faint">{HOW_TO_MOVE}</span>
+          </>
+        ) : zero === undefined ? (
           <span class="faint">
-            {steps.length < 10 ? 'too early to say' : 'no agent got worse than its first values'}
+            {steps.length < 10 ? 'too early to say' : 'no agent got worse than in its first steps'}
           </span>
         ) : (
           <>

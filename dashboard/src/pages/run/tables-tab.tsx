@@ -18,7 +18,11 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
     <>
       <Table title="Agents over all steps" header={AGENT_HEADER} rows={log.agents.map((name) => agentRow(name, log))} />
       <SpendingTable log={log} />
-      <Table title="Evaluations" header={EVALUATION_HEADER} rows={log.evaluations.flatMap(evaluationRows)} />
+      <Table
+        title="Evaluations"
+        header={EVALUATION_HEADER}
+        rows={log.evaluations.flatMap((event) => evaluationRows(event, log.evaluations))}
+      />
       <Table
         title="Spikes"
         header={['step', 'agent or policy', 'norm', 'median before', 'answer', 'episodes behind it']}
@@ -136,7 +140,7 @@ function agentRow(name: string, log: EventsByKind): string[] {
 
 const EVALUATION_HEADER = ['step', 'part', 'tasks x samples', 'avg@k', 'pass@k', 'maj@k', 'measured'];
 
-function evaluationRows(event: EventsByKind['evaluations'][number]): string[][] {
+function evaluationRows(event: EventsByKind['evaluations'][number], run: EventsByKind['evaluations']): string[][] {
   const row = (part: string, scores: EvaluationScores, measured = '') => [
     String(event.step),
     clean(part),
@@ -146,7 +150,7 @@ function evaluationRows(event: EventsByKind['evaluations'][number]): string[][] 
     `${percent(scores.majorityAtK)} ${scores.majorityInterval === undefined ? '' : intervalText(scores.majorityInterval)}`,
     clean(measured),
   ];
-  const measured = measuresOf(event).map(([name, value]) => `${name} ${significant(value)}`);
+  const measured = measuresOf(event, run).map(([name, value]) => `${name} ${significant(value)}`);
   const slices = Object.entries(event.slices ?? {}).flatMap(([field, parts]) =>
     Object.entries(parts).map(([value, scores]) => row(`${field}: ${value}`, scores)),
   );

@@ -1,12 +1,13 @@
 /** The charts of a run that are about the whole team. */
+
 import { useMemo } from 'preact/hooks';
 import { measuresOf } from '../../../../src/base/nouns.js';
-import type { EventsByKind } from '../../../../src/runs/analysis.js';
+import { type AgentMeasure, type EventsByKind, valuesOf } from '../../../../src/runs/analysis.js';
 import { Chart } from '../../chart/chart.js';
-import { type Line, lineOver } from '../../chart/chart-data.js';
+import { type Line, lineOver, pointsOf } from '../../chart/chart-data.js';
 import { clean } from '../../parts/texts.js';
+import { go } from '../../routes.js';
 import type { HeardRun } from '../../run-store.js';
-import { showEpisodes } from './agent-chart.js';
 
 interface OfRun {
   readonly run: HeardRun;
@@ -43,13 +44,14 @@ export function ScoreChart({ run }: OfRun) {
 export function MetricsChart({ run }: OfRun) {
   const { evaluations } = run.log;
   const lines = useMemo((): Line[] => {
-    const names = [...new Set(evaluations.flatMap((event) => measuresOf(event).map(([name]) => name)))];
+    const measured = evaluations.map((event) => ({ step: event.step, measures: measuresOf(event, evaluations) }));
+    const names = [...new Set(measured.flatMap(({ measures }) => measures.map(([name]) => name)))];
     return names.map((name, colour) => ({
       name,
       colour,
       dots: true,
-      points: evaluations.flatMap((event) =>
-        measuresOf(event).flatMap(([other, y]) => (other === name ? [{ x: event.step, y }] : [])),
+      points: measured.flatMap(({ step, measures }) =>
+        measures.flatMap(([other, y]) => (other === name ? [{ x: step, y }] : [])),
       ),
     }));
   }, [evaluations]);
@@ -182,4 +184,27 @@ export function WarmStartChart({ run }: OfRun) {
       include={[0]}
     />
   );
+}
+
+/** Shows the episodes of a step, or the next ones that were kept. */
+const showEpisodes = (name: string) => (step: number) =>
+  go({ page: 'run', name, tab: 'episodes', query: { step: String(step) } });
+
+/** One measurement, a line an agent. Draws nothing if the run has not recorded it. */
+export function AgentChart({ measure, run }: { readonly measure: AgentMeasure; readonly run: HeardRun }) {
+  const { steps, agents, spikes } = run.log;
+  const lines = useMemo(
+    () =>
+      agents.map((agent, colour): Line => {
+        const values = valuesOf(measure, agent, steps);
+        const at = steps.map(({ step }) => step);
+        const marks = measure.spikes
+          ? spikes.filter((spike) => (spike.agent ?? spike.policy) === agent).map(({ step }) => step)
+          : [];
+        return { name: agent, colour, points: pointsOf(at, values), marks, dots: true };
+      }),
+    [measure, steps, agents, spikes],
+  );
+  if (lines.every(({ points }) => points.length === 0)) return null;
+  return <Chart {...measure} lines={lines} sync="step" onPick={showEpisodes(run.name)} />;
 }

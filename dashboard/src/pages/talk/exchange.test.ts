@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ShownTurn } from '../../../../src/runs/analysis/shown-episode.js';
 import type { TalkMessage } from '../../../../src/runs/analysis/talk-protocol.js';
 import { afterMessage, type Exchange } from './exchange.js';
-import { askAddress } from './use-quoted.js';
+import { askAddress } from './use-talk.js';
 
 const waiting: Exchange = {
   question: { run: 'r', agent: 'solver', step: null, messages: [], temperature: null, maxTokens: null, seed: 0 },

@@ -1,15 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
-import { byteText } from '../../../../src/base/host.js';
+import { byteText, duration } from '../../../../src/base/host.js';
 import type { TalkFacts, TalkQuestion } from '../../../../src/runs/analysis.js';
-import { Choice } from '../../parts/choice.js';
-import { NumberField, numberOr } from '../../parts/number-field.js';
+import { Choice, NumberField, numberOr } from '../../parts/fields.js';
 import { clean } from '../../parts/texts.js';
 import type { Route } from '../../routes.js';
 import type { HeardRun } from '../../run-store.js';
-import { Conversation } from './conversation.js';
-import { ExchangeView } from './exchange-view.js';
-import { useQuoted } from './use-quoted.js';
-import { useTalk } from './use-talk.js';
+import type { Exchange, TalkAnswer } from './exchange.js';
+import { useQuoted, useTalk } from './use-talk.js';
 
 interface TalkTabProps {
   readonly run: HeardRun;
@@ -151,5 +148,96 @@ function Costs({ facts: { loaded, idleMinutes }, busy, onRelease }: CostsProps) 
         free it now
       </button>
     </span>
+  );
+}
+
+interface ConversationProps {
+  /** The system prompt of the agent; null for none. */
+  readonly system: string | null;
+  readonly messages: TalkQuestion['messages'];
+  readonly onForget: () => void;
+}
+
+/** The conversation before the user's message. */
+function Conversation({ system, messages, onForget }: ConversationProps) {
+  const said = messages.filter(({ role, content }) => role !== 'system' || content !== system);
+  return (
+    <>
+      {system !== null && (
+        <details class="message">
+          <summary class="faint">its system prompt</summary>
+          <pre>{clean(system)}</pre>
+        </details>
+      )}
+      {said.map(({ role, content }, i) => (
+        <div key={i} class="message">
+          <span class="faint">{role}</span>
+          <pre>{clean(content)}</pre>
+        </div>
+      ))}
+      {messages.length > 0 && (
+        <button type="button" class="plain" onClick={onForget}>
+          forget what the episode said
+        </button>
+      )}
+    </>
+  );
+}
+
+/** A question with both answers side by side. */
+function ExchangeView({ exchange }: { readonly exchange: Exchange }) {
+  const { question, open, answers, state, problem } = exchange;
+  const { agent, messages, temperature, step } = question;
+  const facts = [
+    agent,
+    `step ${open?.loaded.step ?? step ?? ''}`,
+    temperature === null ? '' : temperature === 0 ? 'greedy' : `temperature ${temperature}`,
+  ];
+  return (
+    <article class="exchange">
+      <header>
+        <span class="faint">{clean(facts.filter((fact) => fact !== '').join(', '))}</span>
+        <pre>{clean(messages.at(-1)?.content ?? '')}</pre>
+      </header>
+      {state === 'loading' && <p class="faint">loading the weights …</p>}
+      {open !== undefined && (
+        <div class="sides">
+          <Side title="trained" note={`step ${open.loaded.step}`} answer={answers.trained} />
+          {open.untrained.there ? (
+            <Side title="before training" note={open.untrained.what} answer={answers.untrained} />
+          ) : (
+            <section class="side">
+              <h3>before training</h3>
+              <p class="faint">{clean(open.untrained.what)}</p>
+            </section>
+          )}
+        </div>
+      )}
+      {problem !== undefined && <p class="notice bad">{clean(problem)}</p>}
+    </article>
+  );
+}
+
+interface SideProps {
+  readonly title: string;
+  readonly note: string;
+  readonly answer: TalkAnswer | undefined;
+}
+
+function Side({ title, note, answer }: SideProps) {
+  const end = answer?.end;
+  return (
+    <section class="side" aria-label={title}>
+      <h3>
+        {title} <span class="faint">({clean(note)})</span>
+      </h3>
+      <pre>{answer === undefined ? '…' : clean(answer.text) || '(nothing)'}</pre>
+      {end !== undefined && (
+        <p class="faint">
+          {end.tokens} {end.tokens === 1 ? 'token' : 'tokens'}, {duration(end.seconds)}
+          {end.cut && <span class="flag"> ended by maxTokens</span>}
+        </p>
+      )}
+    </section>
   );
 }

@@ -1,3 +1,5 @@
+import type { TaskOrigin } from '../task.js';
+
 /** The first event of a run, after messages about its preparation. */
 export interface RunStarted {
   readonly type: 'run.started';
@@ -20,6 +22,8 @@ export interface RunStarted {
       { readonly kernels: string; readonly isa: string; readonly server?: Readonly<Record<string, unknown>> }
     >
   >;
+  /** The data sets on hubs that the tasks were read from, with the digests of their files. Absent if there are none. */
+  readonly data?: readonly TaskOrigin[];
   /** Whether the team has a function `success`. Logs of earlier versions lack it. */
   readonly success?: boolean;
   /** The number of trainable parameters of each policy. */

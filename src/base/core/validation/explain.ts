@@ -2,8 +2,14 @@
 import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { RecipeError } from '../errors.js';
+import type { Issue } from '../task.js';
 
 type Path = readonly PropertyKey[];
+
+/** The issues on one line, each with its dotted path. */
+export function issuesText(issues: readonly Issue[]): string {
+  return issues.map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`)).join('; ');
+}
 
 /** The end of an error message about a misspelt name: the nearest valid name, and all valid names if they are few. */
 export function suggestion(name: string, names: readonly string[]): string {

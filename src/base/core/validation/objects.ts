@@ -1,3 +1,7 @@
+import { z } from 'zod';
+import { ArgumentError } from '../errors.js';
+import type { JsonSchema } from '../message.js';
+
 /** True for a plain object in the JSON sense: neither `null` nor a list. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -60,4 +64,90 @@ function push(rest: unknown[], object: object): number {
     rest.push(value);
   }
   return size;
+}
+
+/**
+ * Checks that arrays have the same rows of the same lengths.
+ * @throws ArgumentError naming the first array whose shape differs from the first array's
+ */
+export function assertSameShape(arrays: Readonly<Record<string, readonly ArrayLike<unknown>[]>>): void {
+  const [first, ...others] = Object.entries(arrays);
+  if (first === undefined) return;
+  const [name, rows] = first;
+  for (const [otherName, otherRows] of others) {
+    if (otherRows.length !== rows.length) {
+      throw new ArgumentError(`${otherName} has ${otherRows.length} rows, ${name} has ${rows.length}`);
+    }
+    rows.forEach((row, r) => {
+      const length = otherRows[r]?.length;
+      if (length !== row.length) {
+        throw new ArgumentError(`${otherName}[${r}] has ${length} entries, ${name}[${r}] has ${row.length}`);
+      }
+    });
+  }
+}
+
+/** Characters of JSON by their codes. */
+export const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+export const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** The deepest nesting of values in files. Functions walk through values by recursion, and the stack has a limit. */
+export const DEEPEST = 500;
+
+/** Whether arrays and objects are nested deeper than `DEEPEST` in a text of JSON. */
+export function nestsTooDeep(text: string): boolean {
+  if (text.length < 2 * DEEPEST) return false;
+  let depth = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (inString) {
+      if (character === BACKSLASH) at++;
+      else if (character === QUOTE) inString = false;
+    } else if (character === QUOTE) inString = true;
+    else if (character === OPEN_LIST || character === OPEN_OBJECT) {
+      if (++depth > DEEPEST) return true;
+    } else if (character === CLOSE_LIST || character === CLOSE_OBJECT) depth--;
+  }
+  return false;
+}
+
+const checks = new WeakMap<JsonSchema, z.ZodType>();
+
+/** Whether a text is JSON that fits a schema. If a schema has keywords that zod does not know, any JSON fits. */
+export function fitsJsonSchema(text: string, schema: JsonSchema): boolean {
+  if (nestsTooDeep(text)) return false;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return false;
+  }
+  const check = checks.get(schema) ?? checkOf(schema);
+  checks.set(schema, check);
+  return check.safeParse(value).success;
+}
+
+function checkOf(schema: JsonSchema): z.ZodType {
+  try {
+    return z.fromJSONSchema(schema);
+  } catch {
+    return z.json();
+  }
+}
+
+/** The value of a JSON text; undefined if it is none, or nested deeper than `DEEPEST`. */
+export function jsonValue(text: string): unknown {
+  if (nestsTooDeep(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The object of a JSON text; undefined if it is none. */
+export function jsonObject(text: string): Record<string, unknown> | undefined {
+  const value = jsonValue(text);
+  return isObject(value) ? value : undefined;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { TaskError } from '../../core/errors.js';
-import { DEEPEST } from '../../core/validation/nesting.js';
+import { DEEPEST } from '../../core/validation/objects.js';
 import { JsonSplitter, jsonRows } from './json-rows.js';
 
 function* piecesOf(text: string, size: number) {

@@ -9,7 +9,7 @@ import {
   OPEN_LIST,
   OPEN_OBJECT,
   QUOTE,
-} from '../../core/validation/nesting.js';
+} from '../../core/validation/objects.js';
 
 /** The position where an entry begins, counted from 1: its line, or its row in a file without lines. */
 export type EntryPlace = { readonly line: number } | { readonly row: number };

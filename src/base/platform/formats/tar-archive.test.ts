@@ -28,6 +28,10 @@ describe('readArchive', () => {
 
   it('refuses bytes that are not an archive, and half an archive', () => {
     expect(() => readArchive(new Uint8Array(1024).fill(65))).toThrow(/did not send a complete tar archive/);
+    const backwards = packed();
+    // minus the length of a header: the reader would never advance
+    backwards.set(Buffer.from('-1000\0'.padEnd(12)), 124);
+    expect(() => readArchive(backwards)).toThrow(/did not send a complete tar archive/);
     expect(() => readArchive(packed().slice(0, 1536))).toThrow(/did not send a complete tar archive/);
   });
 });

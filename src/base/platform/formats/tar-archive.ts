@@ -18,7 +18,7 @@ export function readArchive(bytes: Uint8Array): Map<string, Uint8Array> {
     const header = data.subarray(at, at + BLOCK);
     if (header.every((byte) => byte === 0)) break; // the end
     const size = Number.parseInt(text(header, 124, 12), 8);
-    if (text(header, 257, 5) !== 'ustar' || !Number.isSafeInteger(size) || at + BLOCK + size > data.length)
+    if (text(header, 257, 5) !== 'ustar' || !Number.isSafeInteger(size) || size < 0 || at + BLOCK + size > data.length)
       throw new BackendError('the server did not send a complete tar archive');
     const kind = text(header, 156, 1);
     const name = text(header, 0, 100).split('/').at(-1) ?? '';

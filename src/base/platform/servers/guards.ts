@@ -1,8 +1,7 @@
-/** What stands in front of every server of drmas: a request that fails one of these checks does not reach the app. */
+/** The guard of every server of drmas: a request that fails one of these checks does not reach the app. */
 import { parse } from 'hono/utils/cookie';
 import { DialectError } from '../../core/errors.js';
-import { isLoopback } from './loopback.js';
-import { isEqual } from './token.js';
+import { isEqual, isLoopback } from './token.js';
 
 /** Who may send requests to a server. */
 export type Access =

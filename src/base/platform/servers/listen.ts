@@ -1,8 +1,7 @@
-import type { Server } from 'node:http';
-import { type AddressInfo, isIP } from 'node:net';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { type AddressInfo, isIP, type Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
-import { Connections, type Deadlines, defaultDeadlines } from './deadlines.js';
 import type { Guard } from './guards.js';
 
 /** An app that answers at an address. */
@@ -23,7 +22,7 @@ export interface GuardedApp {
   readonly guard: Guard;
 }
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string;
   readonly port: number;
   readonly deadlines?: Partial<Deadlines>;
@@ -66,4 +65,96 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
       return done;
     },
   };
+}
+
+// Deadlines of connections: a client that sends or reads too slowly keeps neither memory nor a place.
+
+export interface Deadlines {
+  /** Time for the head of a request. */
+  readonly headMs: number;
+  /** Time for the body of a request. Each kilobyte that has arrived adds `bodyMsPerKilobyte`. */
+  readonly bodyMs: number;
+  readonly bodyMsPerKilobyte: number;
+  /** Time in which a client must take some of the answer that waits for it, or of a silent connection. */
+  readonly readMs: number;
+  /** Time between two checks. */
+  readonly checkMs: number;
+}
+
+/** At 60 ms a kilobyte, a client must send about 16 kB a second: 16 MB may take 17 minutes, nothing 30 seconds. */
+const defaultDeadlines: Deadlines = {
+  headMs: 20_000,
+  bodyMs: 30_000,
+  bodyMsPerKilobyte: 60,
+  readMs: 60_000,
+  checkMs: 1000,
+};
+
+const REQUEST_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
+
+/** A request from its head to the end of its answer. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly began: number;
+  /** The bytes that its connection had read at the request's head. */
+  readonly bytesBefore: number;
+}
+
+/** The connections of a server, with their deadlines. */
+class Connections {
+  readonly #deadlines: Deadlines;
+  readonly #sockets = new Set<Socket>();
+  readonly #exchanges = new Set<Exchange>();
+  #draining = false;
+
+  constructor(server: Server, deadlines: Deadlines) {
+    this.#deadlines = deadlines;
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+      const { socket } = request;
+      const exchange = { request, response, began: performance.now(), bytesBefore: socket.bytesRead };
+      this.#exchanges.add(exchange);
+      response.once('close', () => {
+        if (request.complete) this.#exchanges.delete(exchange);
+        if (this.#draining && !this.#isAnswering(socket)) socket.destroySoon();
+      });
+    });
+    server.setTimeout(deadlines.readMs, (socket) => {
+      // An answer may take its time. If bytes of it wait all that time, the client does not read.
+      if (!this.#isAnswering(socket) || socket.writableLength > 0) socket.destroy();
+    });
+    const timer = setInterval(() => this.#checkBodies(performance.now()), deadlines.checkMs);
+    timer.unref();
+    server.once('close', () => clearInterval(timer));
+  }
+
+  /** Closes all connections without a whole request, and each other one after its answer. */
+  drain(): void {
+    this.#draining = true;
+    for (const socket of this.#sockets) if (!this.#isAnswering(socket)) socket.destroySoon();
+  }
+
+  #isAnswering(socket: Socket): boolean {
+    for (const { request, response } of this.#exchanges)
+      if (request.socket === socket && request.complete && !response.closed) return true;
+    return false;
+  }
+
+  #checkBodies(now: number): void {
+    const { bodyMs, bodyMsPerKilobyte } = this.#deadlines;
+    for (const exchange of this.#exchanges) {
+      const { request, response, began, bytesBefore } = exchange;
+      const { socket } = request;
+      if (socket.destroyed || (request.complete && response.closed)) this.#exchanges.delete(exchange);
+      if (socket.destroyed || request.complete) continue;
+      const earned = ((socket.bytesRead - bytesBefore) / 1000) * bodyMsPerKilobyte;
+      if (now - began < bodyMs + earned) continue;
+      if (!response.headersSent) socket.write(REQUEST_TIMEOUT);
+      socket.destroySoon();
+    }
+  }
 }

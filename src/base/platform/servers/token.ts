@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { isIP } from 'node:net';
 import { ArgumentError } from '../../core/errors.js';
-import { isLoopback } from './loopback.js';
 
 /** The shortest token of a server that other machines reach, in characters: all of them can try tokens. */
 const SHORTEST_TOKEN = 12;
@@ -35,3 +35,7 @@ export function chosenToken(
     throw new ArgumentError(`other machines can reach ${host} and try tokens: ${wish}; got ${token.length}`);
   return token;
 }
+
+/** Whether only this machine reaches an address, or a host as an address writes it. */
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || host === '[::1]' || (isIP(host) === 4 && host.startsWith('127.'));

@@ -14,7 +14,7 @@ import { bytesTokenizer } from '../../../engine/model/tokenizers/bytes.js';
 import { scriptedSampler } from '../../../runs/testing/scripted-sampler.js';
 import { Chat } from '../../../serve/models/chat.js';
 import { openAgentModels } from '../../../serve/models/open-agent-models.js';
-import { talk } from './talk.js';
+import { talk } from './chat-command.js';
 
 const root = temporaryRoot();
 let run: string;

@@ -39,6 +39,14 @@ async function usedByTheOfficialClient(client: OpenAI): Promise<void> {
 }
 
 describe('serve', () => {
+  it('names the runs beside a wrong path, and asks no hub', async () => {
+    const near = `${run}x`;
+    const { code, err } = await drmas(['serve', near]);
+    expect(code).toBe(2);
+    expect(err).toContain(`there is no run ${near}; did you mean`);
+    expect(err).not.toContain('hub');
+  });
+
   it('answers until it is stopped, and takes the token from the environment', async () => {
     const port = await freePort();
     const controller = new AbortController();
@@ -74,6 +82,9 @@ describe('serve', () => {
     [['--token', 'two words'], /only letters, digits and signs of ASCII/],
     [['--port', '-1'], /expected an integer >= 0/],
     [['--checkpoint', '3'], /has no checkpoint '3'; it has step-000001/],
+    [['--follow', '--checkpoint', '3'], /--follow serves the newest checkpoint/],
+    [['--follow', '--agent', 'sover'], /no trained agent 'sover'; did you mean 'solver'/],
+    [['--follow', '--tinker'], /--follow serves a run, and --tinker a model/],
     [['--max-requests', '0'], /expected an integer >= 1/],
   ])('refuses %j before it loads anything', async (words, message) => {
     expect(await drmas(['serve', run, ...words], { environment: {} })).toMatchObject({

@@ -4,6 +4,7 @@ import type { Host } from '../../../base/host.js';
 import { chosenToken, type GuardedApp, listen, newToken, nodeHost } from '../../../base/platform.js';
 import {
   type AgentModelsRequest,
+  followRun,
   type ModelServerOptions,
   modelServer,
   openAgentModels,
@@ -26,7 +27,7 @@ export const serve = defineCommand({
   name: 'serve',
   description: 'serve the trained agents as models of an OpenAI-compatible server',
   details:
-    'serves the trained agents as models: chat completions, responses and messages, streamed, with tools, several requests at once. With `--tinker` it serves a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe. `drmas serve worker` plays episodes for a run on a queue',
+    'serves the trained agents as models: chat completions, responses and messages, streamed, with tools, several requests at once. With `--follow` each newer checkpoint of the run answers new requests. With `--tinker` it serves a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe. `drmas serve worker` plays episodes for a run on a queue',
   arguments: [argument('run', 'directory of a run or of an exported agent; with --tinker a model')],
   flags: {
     port: integer(0, `port; 0 chooses a free one (default: ${PORT})`),
@@ -37,11 +38,15 @@ export const serve = defineCommand({
     ),
     allowHost,
     checkpoint,
+    follow: toggle(
+      'serve the newest checkpoint of a run that trains, without a restart (with `--checkpoint best`: the best)',
+    ),
     agent: text('name', 'serve only this agent'),
     maxRequests: formerly('most', integer(1, `requests in progress and in the queue, at most (default: ${MOST})`)),
     tinker: toggle('serve a model on which clients of the Tinker protocol train adapters'),
     store: text('folder', `with --tinker: folder of the weights that clients save (default: ${STORE})`),
     memory: integer(1, 'with --tinker: MB for adapters and sampling sessions, at most (default: half of what is free)'),
+    disk: integer(1, 'with --tinker: MB for the weights that clients save, at most (default: 10000)'),
     maxAdapters: formerly('models', integer(1, `with --tinker: open adapters, at most (default: ${MOST_MODELS})`)),
     acceptChanges: toggle('load the recipe of an old run although its code has changed'),
     device,
@@ -49,22 +54,28 @@ export const serve = defineCommand({
   },
   examples: [
     'drmas serve runs/first',
+    'drmas serve runs/first --follow',
     'DRMAS_TOKEN=a-long-secret-of-yours drmas serve models/solver --port 8000 --host 0.0.0.0',
     'drmas serve Qwen/Qwen3-0.6B --tinker --port 8000',
     'drmas serve worker --url redis://127.0.0.1:6379',
   ],
   async run(context, [from], flags) {
     const { port = PORT, host = HOST, maxRequests: most = MOST, device, threads, token, ...others } = flags;
-    const { tinker, store, memory, maxAdapters: models, allowHost: allowedHosts, ...request } = others;
+    const { tinker, store, memory, disk, maxAdapters: models, allowHost: allowedHosts, follow, ...request } = others;
     const chosen = chosenToken(token, context.environment, host);
     const notify = (message: string) => void context.stderr.write(`${message}\n`);
     const surroundings = nodeHost({ device, threads, notify, signal: context.signal });
-    if (tinker !== true && (store ?? models ?? memory) !== undefined)
-      throw new ArgumentError('--store, --max-adapters and --memory need --tinker');
+    if (tinker !== true && (store ?? models ?? memory ?? disk) !== undefined)
+      throw new ArgumentError('--store, --max-adapters, --memory and --disk need --tinker');
+    if (tinker === true && follow === true) throw new ArgumentError('--follow serves a run, and --tinker a model');
     const served =
       tinker === true
-        ? await trainable({ model: from, store, models, memory, token: chosen, allowedHosts, most }, surroundings)
-        : await speaking({ from, ...request }, { token: chosen, allowedHosts, most }, surroundings);
+        ? await trainable({ model: from, store, models, memory, disk, token: chosen, allowedHosts, most }, surroundings)
+        : await (follow === true ? following : speaking)(
+            { from, ...request },
+            { token: chosen, allowedHosts, most },
+            surroundings,
+          );
     try {
       const listening = await listen(served, { host, port }).catch((error: unknown) => {
         throw new ArgumentError(`cannot listen on ${host}:${port}: ${messageOf(error)}`);
@@ -107,18 +118,30 @@ async function speaking(
   return { ...server, what: `${[...agentModels.keys()].join(', ')} of ${origin}`, path: '/v1', dispose };
 }
 
+async function following(
+  request: AgentModelsRequest,
+  options: Omit<ModelServerOptions, 'agentModels'>,
+  host: Host,
+): Promise<Served> {
+  const followed = await followRun(request, host);
+  const server = modelServer({ ...followed, ...options });
+  const what = `${[...followed.agentModels.keys()].join(', ')} of ${request.from}, ${followed.checkpoint()} and later`;
+  return { ...server, what, path: '/v1', dispose: followed.dispose };
+}
+
 interface Trainable extends Pick<TinkerRequest, 'model' | 'allowedHosts' | 'most'> {
   readonly token: string | undefined;
   readonly store: string | undefined;
   readonly models: number | undefined;
   /** In MB. */
   readonly memory: number | undefined;
+  readonly disk: number | undefined;
 }
 
 async function trainable(request: Trainable, host: Host): Promise<Served> {
-  const { store = STORE, models: mostModels = MOST_MODELS, memory: megabytes, token = newToken(), ...rest } = request;
-  const memory = megabytes === undefined ? undefined : 1e6 * megabytes;
-  const opened = await openTinker({ ...rest, memory, token, store, mostModels, idleSeconds: IDLE_SECONDS }, host);
+  const { store = STORE, models: mostModels = MOST_MODELS, token = newToken(), ...rest } = request;
+  const [memory, disk] = [request.memory, request.disk].map((megabytes) => megabytes && 1e6 * megabytes);
+  const opened = await openTinker({ ...rest, memory, disk, token, store, mostModels, idleSeconds: IDLE_SECONDS }, host);
   const what = `${request.model}, for clients of the Tinker protocol`;
   return { ...opened, what, path: '', newToken: request.token === undefined ? token : undefined };
 }

@@ -6,8 +6,7 @@ import { argument, defineCommand } from '../../define-command.js';
 import { device, integer, json, list, replaced, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { improvementLines, improvementPlanLines, roundLines } from '../../reporter/comparison/improvement-printer.js';
 import { playLine } from '../../reporter/progress-printer.js';
-import { screenOf } from '../../reporter/screen.js';
-import { StatusLines } from '../../reporter/status-lines.js';
+import { StatusLines, screenOf } from '../../reporter/screen.js';
 import { nearPath, wrap } from '../../reporter/text-layout.js';
 
 /** Improves system prompts. It changes no file of the recipe or the run. */
@@ -30,6 +29,10 @@ export const improve = defineCommand({
     proposals: integer(1, 'proposals, at most (default: 8)'),
     tasks: integer(2, 'tasks of a round (default: 64)'),
     samples: integer(1, 'episodes of each task (default: 4)'),
+    pool: integer(
+      2,
+      'keep a pool of prompts, compared on so many tasks; a round changes one that is best at some task',
+    ),
     set,
     seed: integer(0, 'seed of tasks and sampling'),
     run: text('directory', 'directory of the improvement (default: runs/<recipe>-prompts-<time>)'),
@@ -42,12 +45,13 @@ export const improve = defineCommand({
   examples: [
     'drmas improve my-team.ts --endpoint http://127.0.0.1:8000/v1 --model qwen3-32b',
     'drmas improve runs/first --agents solver --endpoint https://api.openai.com/v1 --model gpt-5-mini',
+    'drmas improve my-team.ts --pool 64 --tasks 8 --proposals 40 --endpoint http://127.0.0.1:8000/v1 --model qwen3-32b',
     'drmas improve runs/math-prompts-20260131-094501 --proposals 16',
     'drmas train my-team.ts --set @runs/math-prompts-20260131-094501/prompts.json',
   ],
-  async run(context, [source], { prompts: _, dryRun = false, json: asJson = false, model, ...options }) {
-    const { threads: count, ...wishes } = withDevice(options); // `--model` names the server's model here
-    const request = await requestImprovement(source, { ...wishes, model });
+  async run(context, [source], { prompts: _, dryRun = false, json: asJson = false, ...options }) {
+    const { threads: count, ...wishes } = withDevice(options);
+    const request = await requestImprovement(source, wishes);
     const { width, ...screen } = screenOf(context.stdout, context.environment);
     const status = new StatusLines({ width, ...screen });
     const print = (value: object) => void context.stdout.write(`${jsonText(value)}\n`);

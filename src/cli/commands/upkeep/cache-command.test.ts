@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
+import { removeStale } from '../../../base/platform/cache-directory.js';
 import { nodeFiles } from '../../../base/platform/node-files.js';
-import { removeStale } from '../../../base/platform/stale.js';
 
 let root: string;
 beforeAll(async () => {

@@ -3,11 +3,9 @@ import type { PlayProgress } from '../../../base/host.js';
 import type { RunSummary } from '../../../runs/analysis.js';
 import type { AblationPlan, AblationResult, PlannedRun } from '../../../runs/studies.js';
 import { endedLine } from '../ablation-printer.js';
-import { secondsLeft, warmupLine } from '../progress-printer.js';
-import { emptyHistory, type RunHistory, remember } from '../run-history.js';
-import { type Screen, tone } from '../screen.js';
+import { emptyHistory, type RunHistory, remember, secondsLeft, warmupLine } from '../progress-printer.js';
+import { type Screen, StatusLines, tone } from '../screen.js';
 import { labelled } from '../start-printer.js';
-import { StatusLines } from '../status-lines.js';
 import { duration, nearPath, type Part, percent, shortened, wrap } from '../text-layout.js';
 import { comparisonLines } from './comparison-printer.js';
 

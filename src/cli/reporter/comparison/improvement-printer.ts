@@ -3,41 +3,45 @@
 import type { ImprovementRound } from '../../../method/store.js';
 import type { PairedInterval } from '../../../runs/analysis.js';
 import type { Improvement, ImprovementResult } from '../../../runs/studies.js';
-import { episodesOf } from '../../../runs/studies.js';
+import { episodesOf, poolScore } from '../../../runs/studies.js';
 import { points } from '../ablation-printer.js';
+import { scoredText, type Unscored } from '../score-printer.js';
 import { grouped, nearPath, nextCommands, percent, visible, wrap } from '../text-layout.js';
 
 /** The plan: agents, proposals and episodes, before anything is played. */
 export function improvementPlanLines(improvement: Pick<Improvement, 'recipe' | 'record' | 'checkpoint'>): string[] {
   const { recipe, record, checkpoint } = improvement;
-  const { agents, proposals, tasks, samples, endpoint } = record;
-  const { rounds, heldOut } = episodesOf(improvement);
+  const { agents, proposals, tasks, samples, endpoint, pool } = record;
+  const episodes = episodesOf(improvement);
   return [
     `prompts   of ${agents.join(', ')} in ${recipe.name}, ${checkpoint === undefined ? 'at the start of reinforcement' : `at step ${checkpoint.step}`}`,
     `asks      ${endpoint.model} at ${endpoint.url}, at most ${grouped(proposals)} times`,
-    `episodes  at most ${grouped(rounds)} in rounds of ${tasks} tasks x ${samples}, before and after each proposal`,
-    `          and ${grouped(heldOut)} on held-out tasks, if a prompt was accepted`,
+    `episodes  at most ${grouped(episodes.rounds)} in rounds of ${tasks} tasks x ${samples}, before and after each proposal`,
+    ...(pool === undefined ? [] : [`          and ${grouped(episodes.pool)} on the ${pool} tasks of the pool`]),
+    `          and ${grouped(episodes.heldOut)} on held-out tasks, if a prompt was accepted`,
   ];
 }
 
 /** The result of a round. */
 export function roundLines(round: ImprovementRound, width: number): string[] {
-  const { agent, comparison, problem, kept, score } = round;
+  const { agent, comparison, problem, kept, score, scores } = round;
   if (agent === undefined) return [`without changes: ${percent(score)} of the tasks`];
   if (problem !== undefined) return wrap(`proposal ${round.round}, ${agent}: not tried: ${visible(problem)}`, width);
   if (comparison === undefined) return [];
-  const verdict = kept ? 'kept' : 'not kept';
+  const solved = scores === undefined ? '' : `, ${percent(poolScore({ scores }))} of the pool's tasks`;
+  const verdict = kept ? `kept${solved}` : 'not kept';
   return wrap(`proposal ${round.round}, ${agent}: ${differenceText(comparison)}: ${verdict}`, width);
 }
 
-interface Difference {
+interface Difference extends Unscored {
   readonly mean: number;
   readonly interval?: PairedInterval['interval'] | undefined;
 }
 
-function differenceText({ mean, interval }: Difference): string {
+function differenceText({ mean, interval, ...counts }: Difference): string {
   const bounds = interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`;
-  return `${points(mean)} points${bounds}`;
+  const missing = counts.unscored === undefined ? '' : ` (${scoredText(counts)})`;
+  return `${points(mean)} points${bounds}${missing}`;
 }
 
 /** The accepted prompts with their gain, and the commands that play and train with them. */

@@ -1,21 +1,25 @@
 /** The text of `drmas plan`: a run's tokens and memory, and its time if something was played or measured. */
-import type { RunForecast, Tokens } from '../../../runs/studies.js';
-import { expectedLines } from '../spending-printer.js';
+
+import type { StoredEpisode } from '../../../method/store.js';
+import type { MeasuredRun, ProbeReport, RunForecast, Tokens } from '../../../runs/studies.js';
+import { describeTask } from '../conversation-printer.js';
+import { expectedLines } from '../score-printer.js';
 import { labelled } from '../start-printer.js';
-import { byteText, duration, grouped, short, table, wrap } from '../text-layout.js';
-import { measuredLines } from './forecast-printer.js';
-import { playedLines } from './probe-printer.js';
+import { byteText, duration, grouped, percent, short, significant, table, visible, wrap } from '../text-layout.js';
 
 export function planLines(plan: RunForecast, width: number): string[] {
   const { recipe, steps, tokens, agents, countedFrom, memory, memoryElsewhere, notes, played, measured } = plan;
   const { episodes } = tokens;
+  const trains = isTraining(plan);
   const head = [
     ['recipe', `${recipe}, on ${backendText(plan)}`],
     [
       'episodes',
-      `${grouped(episodes.training)} in ${grouped(steps)} steps, ${grouped(episodes.evaluation)} in evaluations`,
+      trains
+        ? `${grouped(episodes.training)} in ${grouped(steps)} steps, ${grouped(episodes.evaluation)} in evaluations`
+        : `${grouped(episodes.evaluation)} in an evaluation`,
     ],
-    ['tokens', tokensText(tokens.run)],
+    ...(trains ? [['tokens', tokensText(tokens.run)]] : []),
     ...(tokens.warmStart > 0 ? [['', `${short(tokens.warmStart)} trained in the warm start, at most`]] : []),
     ...(memory === undefined
       ? []
@@ -44,30 +48,33 @@ export function planLines(plan: RunForecast, width: number): string[] {
     '',
     ...expectedLines(tokens.agents, tokens.cost, width),
     '',
-    ...table(policyRows(plan)),
-    ...wrap(`a step${countedFrom === 'episodes' ? '' : '; written: if each answer has all of its maxTokens'}`, width),
-    '',
-    ...table(memoryRows(plan)),
+    ...policyLines(plan, width),
     ...(memoryElsewhere === undefined ? [] : wrap(memoryElsewhere, width)),
-    ...(played === undefined ? [] : ['', ...playedLines(played, width)]),
+    ...(played === undefined ? [] : ['', ...playedLines(played, width, trains)]),
     ...(measured === undefined ? [] : ['', ...measuredLines(measured, width)]),
     '',
     ...notes.flatMap((note) => wrap(note, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))),
   ];
 }
 
-function timeRows({ time, memoryHeld, played, measured }: RunForecast): string[][] {
+/** Whether the recipe trains an agent; one whose agents are all frozen is only evaluated. */
+const isTraining = ({ policies }: Pick<RunForecast, 'policies'>) => Object.keys(policies).length > 0;
+
+function timeRows(plan: RunForecast): string[][] {
+  const { time, memory, memoryHeld, played, measured } = plan;
   const warmStart = measured?.warmStartSeconds ?? played?.projection.warmStart ?? 0;
+  const aStep = time && isTraining(plan) ? `, ${duration(time.stepSeconds)} a step` : '';
   return [
-    ...(memoryHeld === undefined ? [] : [['', `${byteText(memoryHeld)} at most so far`]]),
-    ...(time === undefined
+    ...(memoryHeld === undefined
       ? []
-      : [['the run', `about ${duration(time.seconds)} on this machine, ${duration(time.stepSeconds)} a step`]]),
+      : [[memory === undefined ? 'memory' : '', `${byteText(memoryHeld)} at most so far`]]),
+    ...(time === undefined ? [] : [['the run', `about ${duration(time.seconds)} on this machine${aStep}`]]),
     ...(warmStart > 0 ? [['', `and the warm start, ${duration(warmStart)}, which is in the cache now`]] : []),
   ];
 }
 
 function backendText({ backend, backends }: RunForecast): string {
+  if (backends?.length === 0) return 'frozen models alone';
   if (backends === undefined) return `the backend '${backend}'`;
   return backends.map(({ type, policies }) => `the backend '${type}' for ${policies.join(', ')}`).join(' and ');
 }
@@ -75,6 +82,13 @@ function backendText({ backend, backends }: RunForecast): string {
 /** A run's tokens in a sentence. */
 const tokensText = ({ read, generated, trained }: Tokens): string =>
   `${short(read)} of prompts, ${short(generated)} written, at most ${short(trained)} trained`;
+
+/** The tokens and the memory of each policy; nothing if every agent is frozen. */
+function policyLines(plan: RunForecast, width: number): string[] {
+  if (!isTraining(plan)) return [];
+  const written = plan.countedFrom === 'episodes' ? '' : '; written: if each answer has all of its maxTokens';
+  return [...table(policyRows(plan)), ...wrap(`a step${written}`, width), '', ...table(memoryRows(plan))];
+}
 
 function policyRows({ tokens, policies }: RunForecast): string[][] {
   const rows = Object.entries(tokens.policies).map(([policy, { samples, step }]) => {
@@ -93,3 +107,183 @@ function memoryRows({ policies }: RunForecast): string[][] {
   });
   return rows.length === 0 ? [] : [['memory', 'weights', 'gradients', 'optimizer', 'activations'], ...rows];
 }
+
+// The text of `drmas plan --measure`: the run with other numbers of concurrent episodes, on each machine.
+
+export function measuredLines(measured: MeasuredRun, width: number): string[] {
+  const { machines, plays, seconds, episodes } = measured;
+  const errors = plays.map((play) => Math.abs(play.simulated / play.seconds - 1));
+  const text = `${grouped(episodes)} episodes in ${plays.length} plays, ${duration(seconds)}; the simulation is within ${percent(Math.max(0, ...errors), 0)} of each`;
+  return [
+    ...labelled([['measured', text]], width),
+    '',
+    ...machines.flatMap((machine) => [...machineLines(machine, width), '']),
+    ...wrap(
+      'at once: concurrent episodes, and at least as many in a step; a step: seconds to play, update and publish; ahead: with rollout.staleness=1',
+      width,
+    ),
+  ];
+}
+
+function machineLines({ name, forecasts, fits }: MeasuredRun['machines'][number], width: number): string[] {
+  const priced = forecasts.some(({ synchronous }) => synchronous.price !== undefined);
+  const rows = forecasts.map(({ atOnce, synchronous, ahead }) => [
+    grouped(atOnce),
+    significant(synchronous.stepSeconds),
+    duration(synchronous.seconds),
+    duration(ahead.seconds),
+    ...(priced ? [significant(Math.min(synchronous.price ?? 0, ahead.price ?? 0))] : []),
+  ]);
+  return [
+    ...wrap(name, width),
+    ...table([['at once', 'a step', 'the run', 'ahead', ...(priced ? ['price'] : [])], ...rows]),
+    ...(fits === false ? wrap('Its memory is less than the run needs.', width) : []),
+  ];
+}
+
+// The text of `drmas plan --play`: how the untrained team plays, and advice.
+
+function playedLines(report: ProbeReport, width: number, trains: boolean): string[] {
+  return [
+    ...labelled(headRows(report, trains), width),
+    '',
+    ...agentLines(report, width),
+    '',
+    ...(trains ? [...estimatorLines(report, width), ''] : []),
+    ...report.examples.flatMap((episode) => [...wholeEpisode(episode, width), '']),
+    ...(trains ? verdictLines(report, width) : []),
+  ];
+}
+
+function headRows(report: ProbeReport, trains: boolean): string[][] {
+  const { groups, success, best, reward, groupSize, failures, parts, ownRewards, metrics = {} } = report;
+  const of = (count: number) => `${count} (${percent(count / groups.count)})`;
+  const numbers = (values: Readonly<Record<string, number>>) =>
+    Object.entries(values).map(([name, value]) => `${name} ${significant(value)}`);
+  const rewards = [
+    ...(reward === success.mean ? [] : [`the team ${significant(reward)}`]),
+    ...numbers(parts),
+    ...Object.entries(ownRewards).map(([agent, value]) => `${agent}'s own ${significant(value)}`),
+  ];
+  return [
+    [
+      'played',
+      `${report.tasks} tasks x ${groupSize} episodes, without training${trains ? `, from ${from[report.start]}` : ''}`,
+    ],
+    [
+      'success',
+      `${percent(success.mean)}  [${(100 * success.low).toFixed(1)}, ${(100 * success.high).toFixed(1)}]  best of ${groupSize} ${percent(best)}`,
+    ],
+    ...(trains ? [['groups', `${of(groups.signal)} of ${groups.count} have a learning signal`]] : []),
+    [
+      trains ? '' : 'groups',
+      `${of(groups.mixed)} mixed, ${of(groups.allRight)} all right, ${of(groups.allWrong)} all wrong`,
+    ],
+    ...(groups.penaltiesOnly > 0 ? [['', `in ${of(groups.penaltiesOnly)} only penalties differ`]] : []),
+    ...(report.repeated > 0
+      ? [['', `${percent(report.repeated)} of the episodes repeat another one of their group`]]
+      : []),
+    ...(rewards.length > 0 ? [['rewards', rewards.join(', ')]] : []),
+    ...(Object.keys(metrics).length > 0 ? [['metrics', numbers(metrics).join(', ')]] : []),
+    ...(Object.keys(failures).length > 0 ? [['failed', numbers(failures).join(', ')]] : []),
+  ];
+}
+
+const from: Readonly<Record<ProbeReport['start'], string>> = {
+  checkpoint: 'the checkpoint',
+  'warm start': 'the warm start',
+  'first weights': 'their first weights (no warm start)',
+};
+
+function agentLines({ agents }: ProbeReport, width: number): string[] {
+  const rows = Object.entries(agents).map(([name, agent]) => [
+    name,
+    String(agent.turns),
+    agent.callsPerEpisode.toFixed(2),
+    significant(agent.rewardMean),
+    significant(agent.rewardStd),
+    (100 * agent.invalid).toFixed(1),
+    agent.responseTokens.toFixed(1),
+    (100 * agent.cut).toFixed(1),
+  ]);
+  return [
+    ...table([['agent', 'turns', 'calls', 'reward', 'std', 'inv %', 'tokens', 'cut %'], ...rows]),
+    ...wrap(
+      'calls: an episode; tokens: a turn; cut: ended by maxTokens, which is no fault if the output is valid',
+      width,
+    ),
+  ];
+}
+
+function estimatorLines({ estimators, agents }: ProbeReport, width: number): string[] {
+  const names = Object.keys(agents);
+  const rows = Object.entries(estimators).map(([type, byAgent]) => [
+    type,
+    ...names.flatMap((name) => {
+      const findings = byAgent[name];
+      const inflation = findings?.inflation ?? null;
+      return [inflation === null ? '-' : significant(inflation), significant(findings?.maxAbsAdvantage ?? 0)];
+    }),
+  ]);
+  const head = ['estimator', ...names.flatMap((name) => [name, 'max|A|'])];
+  return [
+    ...table([head, ...rows]),
+    ...wrap(
+      "under an agent: predicted inflation of its gradient's second moment, if the estimator's shared statistics were used (an agent-wise estimator does not use them)",
+      width,
+    ),
+    '',
+    ...Object.values(agents).flatMap(({ explanation, measuredInflation, covariance }) =>
+      explanation === undefined ? [] : sentence(explanation + measuredText(measuredInflation, covariance), width),
+    ),
+  ];
+}
+
+const measuredText = (measured: number | undefined, covariance = 0) =>
+  measured === undefined
+    ? ''
+    : ` Measured: ${significant(measured)}, of which ${significant(covariance)} is the covariance with the size of its gradients.`;
+
+/** All turns of an episode, with the messages that are new to their agent. */
+function wholeEpisode(episode: StoredEpisode, width: number): string[] {
+  const shown = new Set<string>();
+  const lines = [
+    ...wrap(`task: ${visible(describeTask(episode))}`, width),
+    `reward ${significant(episode.score.team)}${episode.failure ? `, failed: ${episode.failure.message}` : ''}`,
+  ];
+  for (const turn of episode.turns) {
+    for (const { role, content } of turn.messages) {
+      const key = JSON.stringify([turn.agent, role, content]);
+      if (shown.has(key)) continue;
+      shown.add(key);
+      lines.push(...block(`${turn.agent} <- ${role}: `, visible(content), width));
+    }
+    shown.add(JSON.stringify([turn.agent, 'assistant', turn.text]));
+    const { advantage } = turn;
+    const worth = typeof advantage === 'number' ? `, advantage ${significant(advantage)}` : '';
+    const text = visible(turn.text) || '(nothing)';
+    lines.push(...block(`${turn.agent} -> `, text, width));
+    lines.push(`    ${turn.valid ? '' : 'invalid, '}reward ${significant(turn.reward)}${worth}`);
+  }
+  return lines;
+}
+
+const block = (label: string, text: string, width: number): string[] =>
+  wrap(`${label}${text}`, width - 4).map((line, i) => `${i === 0 ? '  ' : '    '}${line}`);
+
+function verdictLines({ worthwhile, advice, groups }: ProbeReport, width: number): string[] {
+  const share = percent(groups.signal / groups.count);
+  const verdict = worthwhile
+    ? `Reinforcement can learn from these tasks: ${share} of the groups have a learning signal.`
+    : 'Reinforcement will not help with this recipe.';
+  return [
+    ...wrap(verdict, width),
+    ...advice.flatMap(({ says, remedy }) => [
+      ...sentence(says, width),
+      ...wrap(`What would help: ${remedy}`, width - 2).map((line) => `  ${line}`),
+    ]),
+  ];
+}
+
+const sentence = (text: string, width: number): string[] =>
+  wrap(text, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`));

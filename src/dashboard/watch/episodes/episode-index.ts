@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { isObject, LogError } from '../../../base/errors.js';
 import type { StoredEpisode } from '../../../method/store.js';
-import type { EpisodeFacts, FactsGroup } from '../../../runs/analysis.js';
+import { type EpisodeFacts, type FactsGroup, taskTitle } from '../../../runs/analysis.js';
 import { checkedEpisode } from '../../report/shown-episodes.js';
 
 /** The position of an episode in its file, and its entry in a list of groups. */
@@ -34,7 +34,9 @@ export class EpisodeIndexes {
 
   /** @throws LogError with the line that is not an episode */
   async of(file: string): Promise<EpisodeIndex> {
-    const { size, mtimeMs } = await stat(file);
+    const status = await stat(file);
+    const { size, mtimeMs } = status;
+    if (!status.isFile()) throw new LogError('it is not a regular file', { file });
     const version = `${size} ${mtimeMs}`;
     const known = this.#indexes.get(file);
     this.#indexes.delete(file); // and inserted again as the latest
@@ -49,7 +51,7 @@ export class EpisodeIndexes {
 }
 
 async function indexOf(file: string): Promise<EpisodeIndex> {
-  const groups = new Map<string, { task: string; episodes: IndexedEpisode[] }>();
+  const groups = new Map<string, { task: string; title: string; episodes: IndexedEpisode[] }>();
   const names = new Map<string, string>(); // one string per agent instead of one per episode
   const nameOf = (agent: string) => names.get(agent) ?? names.set(agent, agent).get(agent) ?? agent;
   let episodes = 0;
@@ -65,7 +67,7 @@ async function indexOf(file: string): Promise<EpisodeIndex> {
       agents: [...new Set(turns.map(({ agent }) => nameOf(agent)))],
       invalid: [...new Set(turns.filter(({ valid }) => !valid).map(({ agent }) => nameOf(agent)))],
     };
-    const group = groups.get(task.id) ?? { task: task.id, episodes: [] };
+    const group = groups.get(task.id) ?? { task: task.id, title: taskTitle(task), episodes: [] };
     groups.set(task.id, group);
     group.episodes.push(entry);
     episodes++;

@@ -9,7 +9,7 @@ import { storedEpisode, type UpdatedTokens } from '../../../method/store/episode
 import type { GroupPage, ShownGroup, ShownToken } from '../../../runs/analysis/shown-episode.js';
 import { RunCatalog } from '../run-catalog.js';
 import { TalkService } from '../talk/talk-service.js';
-import { watchApp } from '../watch-app.js';
+import { watchApp } from '../watch-server.js';
 
 let root: string;
 let app: Hono;

@@ -1,15 +1,24 @@
 import { join } from 'node:path';
 import type { Hono } from 'hono';
 import { z } from 'zod';
-import { LogError } from '../../../base/errors.js';
+import { isObject, LogError } from '../../../base/errors.js';
 import { excerpt } from '../../../base/host.js';
-import { EPISODES, RunDirectory } from '../../../method/store.js';
-import { groupKinds } from '../../../runs/analysis.js';
+import type { Tokenizer } from '../../../base/nouns.js';
+import { createTokenizer } from '../../../engine/tokens.js';
+import { EPISODES, RunDirectory, type StoredEpisode } from '../../../method/store.js';
+import {
+  candidatesOf,
+  type GroupPage,
+  type GroupQuery,
+  groupKinds,
+  groupPage,
+  hasText,
+  type MatchingGroup,
+  type ShownToken,
+} from '../../../runs/analysis.js';
 import { shownGroup } from '../../report/shown-episodes.js';
 import type { RunCatalog } from '../run-catalog.js';
-import { EpisodeIndexes, readIndexed } from './episode-index.js';
-import { queryGroups } from './group-query.js';
-import { shownTokens } from './shown-tokens.js';
+import { type EpisodeIndex, EpisodeIndexes, type IndexedEpisode, readIndexed } from './episode-index.js';
 
 /** The most groups of one answer. */
 const MOST_ROWS = 200;
@@ -67,3 +76,82 @@ export function addEpisodeRoutes(app: Hono, catalog: RunCatalog): void {
 
 const fileOf = (catalog: RunCatalog, { run, file }: z.output<typeof place>): string =>
   join(catalog.placeOf(run), EPISODES, `${file}.jsonl`);
+
+/** Episodes that are read together during a text search. */
+const TOGETHER = 64;
+
+/** A page of the matching groups: from `offset` on, at most `limit` of them. */
+async function queryGroups(
+  file: string,
+  index: EpisodeIndex,
+  query: GroupQuery,
+  part: { readonly offset: number; readonly limit: number },
+): Promise<GroupPage> {
+  const matching: MatchingGroup[] = [];
+  for (const group of index.groups) {
+    const candidates = candidatesOf(group, query);
+    const matches = new Set(query.text === '' ? candidates : await withText(file, candidates, query));
+    if (matches.size > 0) matching.push({ group, matches });
+  }
+  return groupPage({ ...index, groups: index.groups.length }, matching, part);
+}
+
+async function withText(
+  file: string,
+  entries: readonly IndexedEpisode[],
+  query: GroupQuery,
+): Promise<IndexedEpisode[]> {
+  const matching: IndexedEpisode[] = [];
+  for (let start = 0; start < entries.length; start += TOGETHER) {
+    const part = entries.slice(start, start + TOGETHER);
+    const stored = await readIndexed(file, part);
+    matching.push(
+      ...part.filter((_, i) => {
+        const episode = stored[i];
+        if (episode === undefined) return false;
+        const group = shownGroup(episode.task.id, [episode]);
+        return group.episodes.some((shown) => hasText(group, shown, query));
+      }),
+    );
+  }
+  return matching;
+}
+
+/** The tokens of a turn's response, with the values of each token in the file. */
+function shownTokens(
+  { policy, response, logprobs, advantage, ratio, clipped = [] }: StoredEpisode['turns'][number],
+  recipe: Readonly<Record<string, unknown>>,
+): ShownToken[] {
+  const tokenizer = tokenizerOf(policy, recipe);
+  return (response ?? []).map((id, i) => ({
+    text: tokenText(id, tokenizer),
+    logprob: logprobs?.[i] ?? null,
+    advantage: ofToken(advantage, i),
+    ratio: ofToken(ratio, i),
+    clipped: clipped.includes(i),
+  }));
+}
+
+/** One number for all tokens, or one per token. */
+const ofToken = (value: number | readonly number[] | undefined, token: number): number | null =>
+  typeof value === 'number' ? value : (value?.[token] ?? null);
+
+/** The tokenizer of a policy if recipe.json contains it. The tokenizer of a downloaded model is not in the run. */
+function tokenizerOf(policy: string, { policies }: Readonly<Record<string, unknown>>): Tokenizer | undefined {
+  const of = isObject(policies) ? policies[policy] : undefined;
+  const model = isObject(of) ? of.model : undefined;
+  if (!isObject(model)) return undefined;
+  try {
+    return createTokenizer(model.tokenizer);
+  } catch {
+    return undefined;
+  }
+}
+
+function tokenText(id: number, tokenizer: Tokenizer | undefined): string {
+  try {
+    return tokenizer?.decode([id]) || `⟨${id}⟩`;
+  } catch {
+    return `⟨${id}⟩`;
+  }
+}

@@ -4,7 +4,7 @@ import { DeviceError } from '../../../base/errors.js';
 import type { TrainingSample } from '../../../base/nouns.js';
 import type { Footprint, MemoryPlan, PlannedPolicy } from '../../backends/backend-declaration.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
-import { BATCH_ROWS } from '../../model/decoder/decoder.js';
+import { batchRows } from '../../model/decoder/layer/layer-buffers.js';
 import { createCountingDevice } from '../../tensor/webgpu/counting-device.js';
 import type { DeviceKernels } from '../../tensor/webgpu/device-kernels.js';
 import { type FoundAdapter, findAdapter } from '../../tensor/webgpu/open-device.js';
@@ -92,7 +92,8 @@ async function counted(
     engine.createPolicy(policyId, { name, shape, precision });
     let weights = grown();
     engine.publish(policyId, versions);
-    for (let agent = 0; agent < Math.min(2, agents); agent++) await train(engine, policyId, tokens, written);
+    const rows = batchRows(config, adapted?.settings, recompute);
+    for (let agent = 0; agent < Math.min(2, agents); agent++) await train(engine, policyId, tokens, written, rows);
     let activations = grown() - gradients;
     await engine.optimStep(policyId, { optimizer, clipNorm: 1 });
     for (let version = 0; version < versions; version++) engine.publish(policyId, versions);
@@ -120,15 +121,17 @@ function growthOf(kernels: DeviceKernels): () => number {
   };
 }
 
-/** Trains on as many sequences as a batch holds. */
-async function train(engine: Engine, policy: number, length: number, written: number): Promise<void> {
+/** Trains on as many sequences as a batch of `rows` holds. No two share a row. */
+async function train(engine: Engine, policy: number, length: number, written: number, rows: number): Promise<void> {
   const first = Math.max(1, Math.floor((1 - written) * length));
-  const sample: TrainingSample = {
-    ...{ tokens: new Int32Array(length), mask: new Uint8Array(length).fill(1, first) },
-    ...{ behaviourLogprobs: new Float32Array(length), advantages: new Float32Array(length).fill(1) },
-    ...{ temperature: 1, policyVersion: 0, agent: '' },
-  };
-  const samples = new Array(Math.max(1, Math.floor(BATCH_ROWS / (length - 1)))).fill(sample);
+  const samples = Array.from(
+    { length: Math.max(1, Math.floor(rows / (length - 1))) },
+    (_, i): TrainingSample => ({
+      ...{ tokens: new Int32Array(length).fill(i, 0, 1), mask: new Uint8Array(length).fill(1, first) },
+      ...{ behaviourLogprobs: new Float32Array(length), advantages: new Float32Array(length).fill(1) },
+      ...{ temperature: 1, policyVersion: 0, agent: '' },
+    }),
+  );
   await engine.forwardBackward(policy, packSamples(samples), { loss: { type: 'demonstrations' }, normalizer: 1 });
 }
 

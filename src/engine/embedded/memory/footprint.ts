@@ -3,13 +3,22 @@
 import type { Footprint, MemoryPlan, PlannedPolicy } from '../../backends/backend-declaration.js';
 import type { AdapterSettings, DecoderConfig, Precision } from '../../contract/architecture.js';
 import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
-import { BATCH_ROWS } from '../../model/decoder/decoder.js';
+import { packsTrees } from '../../model/decoder/decoder.js';
+import { batchRows, layerFloats } from '../../model/decoder/layer/layer-buffers.js';
 import { logitBlockRows } from '../../model/decoder/output-head.js';
+import { mostTreeRows } from '../../model/decoder/packed-batch.js';
 import { cacheShape } from '../../model/decoder/sampling/key-value-cache.js';
 import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
-import { matrixShapes, parameterCount, qkvWidth } from '../../model/decoder/weights/decoder-tensors.js';
+import {
+  type BaseKind,
+  type BlockFormats,
+  MATRICES,
+  matrixShapes,
+  parameterCount,
+  qkvWidth,
+} from '../../model/decoder/weights/decoder-tensors.js';
 import { usedBuffers } from '../../model/optimizers/index.js';
-import type { MatrixKind } from '../../tensor/kernel-arguments.js';
+import { type BlockFormat, blockWords } from '../../tensor/blocks.js';
 
 const FLOAT = 4;
 
@@ -62,7 +71,7 @@ export function memoryPlan(
 /** A base that adapters share, and the precisions of these. */
 export interface PlannedBase {
   readonly config: DecoderConfig;
-  readonly kept: MatrixKind;
+  readonly kept: BaseKind;
   readonly precisions: Set<Precision>;
 }
 
@@ -82,15 +91,32 @@ export function policyFootprint(request: FootprintRequest): Footprint {
 
 /**
  * Bytes of a base that adapters share: its weights, and their packed forms for the forward and the backward pass.
- * Norms and biases are always in float32.
+ * Norms and biases are always in float32. In float32 the layers' matrices exist in packed form only. Products in
+ * float32 read blocks as they are stored.
  */
 export function baseFootprint({ config, kept, precisions }: PlannedBase): number {
   const packed = packedFloats(config);
-  const matrices = packed + (config.untiedOutput ? config.vocabSize * config.width : 0);
+  const table = config.vocabSize * config.width;
+  const matrices = packed + (config.untiedOutput ? table : 0);
   const others = parameterCount(config) - matrices;
+  if (typeof kept !== 'string') {
+    const rounded = [...precisions].filter((precision) => precision !== 'float32').length;
+    return FLOAT * others + blockBytes(config, kept) + 2 * packed * rounded * PACKED.bfloat16;
+  }
   const bytes = PACKED[kept];
   const packings = [...precisions].map((precision) => Math.min(bytes, PACKED[precision]));
-  return FLOAT * others + bytes * matrices + 2 * packed * packings.reduce((sum, each) => sum + each, 0);
+  const plain = kept === 'float32' && precisions.has('float32') ? matrices - (packed - table) : matrices;
+  return FLOAT * others + bytes * plain + 2 * packed * packings.reduce((sum, each) => sum + each, 0);
+}
+
+/** Bytes of matrices in blocks. */
+function blockBytes(config: DecoderConfig, { embedding, layers, output }: BlockFormats): number {
+  const shapes = matrixShapes(config);
+  const table = { inputs: config.width, outputs: config.vocabSize };
+  const bytes = (format: BlockFormat, { inputs, outputs }: typeof table) => 4 * blockWords({ format, inputs, outputs });
+  const ofLayers = layers.flatMap((layer) => MATRICES.map((matrix) => bytes(layer[matrix], shapes[matrix])));
+  const tables = [embedding, ...(config.untiedOutput ? [output] : [])].map((format) => bytes(format, table));
+  return [...ofLayers, ...tables].reduce((sum, each) => sum + each, 0);
 }
 
 /**
@@ -125,13 +151,11 @@ function activationFloats(
   adapter: AdapterSettings | undefined,
   { longest, recompute }: Pick<FootprintRequest, 'longest' | 'recompute'>,
 ): number {
-  const rows = Math.max(BATCH_ROWS, longest);
-  const { width, heads, kvHeads, headDim, feedForward, layers, vocabSize, queryKeyNorm } = config;
+  const { width, heads, headDim, feedForward, layers, vocabSize } = config;
+  const most = batchRows(config, adapter, recompute);
+  const rows = packsTrees(config) ? mostTreeRows(most, longest) : Math.max(most, longest);
+  const layer = layerFloats(config, adapter);
   const attended = heads * headDim;
-  const lowRank =
-    adapter === undefined ? 0 : adaptedMatrices(config, adapter).reduce((sum, each) => sum + each.width, 0);
-  const headNorms = queryKeyNorm ? qkvWidth(config) + heads + kvHeads : 0;
-  const layer = 4 * width + qkvWidth(config) + attended + heads + 3 * feedForward + headNorms + lowRank + 2;
   const backward = 3 * feedForward + 4 * width + 2 * attended + qkvWidth(config);
   const logits = 2 * Math.min(rows, logitBlockRows(vocabSize)) * vocabSize;
   const kept = recompute ? 2 * layer + layers * width : layers * layer; // the last layer's are always kept

@@ -7,25 +7,37 @@ import type { ForwardBackwardResult, ValueLossResult, ValueLossSettings } from '
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { GenerateRequest } from '../../contract/sampling.js';
 import type { AnyLoss } from '../../loss/loss-spec.js';
-import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-sums.js';
 import type { DecoderOptions } from '../../model/decoder/decoder.js';
 import type { DecoderSampler, SamplerResult } from '../../model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors, flatCopy, initialise } from '../../model/decoder/weights/decoder-tensors.js';
-import { type BaseWeights, baseWeights, DecoderWeights } from '../../model/decoder/weights/model-weights.js';
-import type { TensorPiece } from '../../model/formats/tensor.js';
-import type { MatrixKind } from '../../tensor/kernel-arguments.js';
+import {
+  type BaseKind,
+  type DecoderTensors,
+  decoderTensors,
+  eachTensor,
+  flatCopy,
+  initialise,
+} from '../../model/decoder/weights/decoder-tensors.js';
+import {
+  type BaseWeights,
+  BlockWeights,
+  baseWeights,
+  DecoderWeights,
+} from '../../model/decoder/weights/model-weights.js';
+import type { BlockPiece, TensorPiece } from '../../model/formats/tensor.js';
+import { Arena } from '../../tensor/arena.js';
+import { widen } from '../../tensor/bfloat16.js';
 import type { Kernels } from '../../tensor/kernels.js';
-import { fillOnHost } from '../../tensor/memory.js';
+import { fillOnHost, isInBfloat16 } from '../../tensor/memory.js';
 import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
 import type { DeviceCounts } from '../../tensor/webgpu/device-counts.js';
-import type { CriticState, PolicyState } from '../policy-state.js';
+import type { CriticState, PolicyState } from '../stored-state.js';
 import { type IncomingOptimizer, IncomingStates, type StateOwner } from './incoming-states.js';
 import { type ImportModule, LossModules } from './loss-modules.js';
 import { ResidentCritic } from './resident-critic.js';
 import { type EngineSamplers, type PolicyShape, ResidentPolicy, type TokenLosses } from './resident-policy.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 import { Transferred } from './transferred.js';
-import { type StartHash, weightsHash } from './weights-hash.js';
 
 /** How random first weights are drawn. */
 export interface RandomStart {
@@ -34,7 +46,7 @@ export interface RandomStart {
   readonly embeddingDeviation?: number | undefined;
 }
 
-/** What an engine can do only with a platform such as Node. */
+/** The abilities that an engine gets from a platform such as Node. */
 export interface EngineFacilities {
   /** Imports modules of users; an engine without it refuses their losses. */
   readonly importModule?: ImportModule | undefined;
@@ -65,15 +77,21 @@ export class Engine {
     this.#kernels = kernels;
     this.#startHash = startHash;
     this.#losses = new LossModules(importModule);
-    this.#options = options;
+    // Calls run one after another, so all models compute in one arena. A device's memory is freed with its policy.
+    this.#options = kernels.adapter === undefined ? { ...options, arena: new Arena(kernels) } : options;
     this.#incoming = new IncomingStates(kernels);
   }
 
-  /** A model that is not trained: with random weights from a seed, or zeros in float32 or bfloat16 to load into. */
-  createBase(id: number, config: DecoderConfig, first: RandomStart | MatrixKind): void {
+  /**
+   * A model that is not trained: with random weights from a seed, or zeros to load into. Returns whether its matrices
+   * come in blocks.
+   */
+  createBase(id: number, config: DecoderConfig, first: RandomStart | BaseKind): boolean {
     const memory = ownMemory(this.#kernels);
     try {
-      this.#bases.set(id, { weights: firstBase(memory.kernels, config, first), memory });
+      const weights = firstBase(memory.kernels, config, first);
+      this.#bases.set(id, { weights, memory });
+      return weights instanceof BlockWeights;
     } catch (error) {
       memory.free(); // a device that has too little for all of it got a part
       throw error;
@@ -186,7 +204,7 @@ export class Engine {
     this.#incoming.begin(owner, weights, { optimizer, state });
   }
 
-  fillState(owner: StateOwner, piece: TensorPiece): void {
+  fillState(owner: StateOwner, piece: TensorPiece | BlockPiece): void {
     this.#incoming.take(owner, piece);
   }
 
@@ -283,8 +301,8 @@ export class Engine {
   }
 }
 
-function firstBase(kernels: Kernels, config: DecoderConfig, first: RandomStart | MatrixKind): BaseWeights {
-  if (typeof first === 'string') return baseWeights(kernels, config, first);
+function firstBase(kernels: Kernels, config: DecoderConfig, first: RandomStart | BaseKind): BaseWeights {
+  if (typeof first === 'string' || 'layers' in first) return baseWeights(kernels, config, first);
   const base = new DecoderWeights(kernels, config);
   fillOnHost(kernels, base.tensors.flat, (flat) =>
     initialise(config, decoderTensors(config, flat), first.seed, first.embeddingDeviation),
@@ -295,4 +313,27 @@ function firstBase(kernels: Kernels, config: DecoderConfig, first: RandomStart |
 function present<T>(value: T | undefined, kind: StateOwner['kind'], id: number): T {
   if (value === undefined) throw new BackendError(`the engine has no ${kind} of number ${id}`);
   return value;
+}
+
+/** Numbers that are hashed at a time; a hash takes less than 2 GiB. */
+const MOST_AT_ONCE = 2 ** 20;
+
+/** Starts a SHA-256. */
+type StartHash = () => { update(bytes: Uint8Array): unknown; digest(form: 'hex'): string };
+
+/**
+ * SHA-256 of a decoder's weights as float32, in the engine's order: the same whatever files and number types hold them.
+ */
+async function weightsHash(kernels: Kernels, tensors: DecoderTensors, startHash: StartHash): Promise<string> {
+  const hash = startHash();
+  const widened = new Float32Array(MOST_AT_ONCE);
+  for (const tensor of eachTensor(tensors)) {
+    for (let at = 0; at < tensor.length; at += MOST_AT_ONCE) {
+      const part = tensor.subarray(at, at + MOST_AT_ONCE);
+      if (isInBfloat16(part)) widen(widened, (await kernels.read([part]))[0]);
+      else widened.set((await kernels.read([part]))[0]);
+      hash.update(new Uint8Array(widened.buffer, 0, 4 * part.length));
+    }
+  }
+  return hash.digest('hex');
 }

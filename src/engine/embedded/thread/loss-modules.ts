@@ -2,7 +2,7 @@
 import { BackendError } from '../../../base/errors.js';
 import { loadLosses } from '../../loss/loss-from.js';
 import { type KnownLoss, lossNamed } from '../../loss/loss-spec.js';
-import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-sums.js';
 
 /** The exports of a module, from its absolute file URL. */
 export type ImportModule = (url: string) => Promise<Readonly<Record<string, unknown>>>;

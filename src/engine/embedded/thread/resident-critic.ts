@@ -5,7 +5,7 @@ import { valueLoss } from '../../loss/value-loss.js';
 import { CriticModel } from '../../model/decoder/critic-model.js';
 import type { DecoderOptions } from '../../model/decoder/decoder.js';
 import type { Kernels } from '../../tensor/kernels.js';
-import type { CriticState } from '../policy-state.js';
+import type { CriticState } from '../stored-state.js';
 import { naming, type ResidentPolicy } from './resident-policy.js';
 
 /** A critic in the worker thread. */

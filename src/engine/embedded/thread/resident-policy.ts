@@ -5,7 +5,7 @@ import type { AdapterSettings, DecoderConfig, Precision } from '../../contract/a
 import type { ForwardBackwardResult } from '../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import { type AnyLoss, lossKind } from '../../loss/loss-spec.js';
-import type { ForwardBackwardOptions } from '../../loss/objective/objective-options.js';
+import type { ForwardBackwardOptions } from '../../loss/objective/objective-sums.js';
 import type { DecoderOptions } from '../../model/decoder/decoder.js';
 import { PolicyModel } from '../../model/decoder/policy-model.js';
 import { DecoderSampler } from '../../model/decoder/sampling/decoder-sampler.js';
@@ -17,9 +17,10 @@ import {
   type ModelSource,
   trainedWeights,
 } from '../../model/decoder/weights/model-weights.js';
+import type { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
-import type { PolicyState } from '../policy-state.js';
+import type { PolicyState } from '../stored-state.js';
 
 /** The shape of a policy: a whole decoder, an adapter on a base that was created before, or that base alone. */
 export type PolicyShape = DecoderConfig | { readonly base: number; readonly adapter?: AdapterSettings };
@@ -58,6 +59,7 @@ export class ResidentPolicy {
   broken = false;
   readonly #id: string;
   readonly #kernels: Kernels;
+  readonly #arena: Arena | undefined;
   /** The memory that is freed with the policy: its weights, the trainer's buffers, samplers that only it uses. */
   readonly #memory: OwnMemory;
   /** The published versions, the oldest first. A policy that only trains publishes none and needs no cache. */
@@ -77,6 +79,7 @@ export class ResidentPolicy {
     options: DecoderOptions,
   ) {
     this.#kernels = kernels;
+    this.#arena = options.arena;
     this.#memory = ownMemory(kernels);
     this.#id = String(id);
     this.name = name;
@@ -157,7 +160,7 @@ export class ResidentPolicy {
     const kernels = whole ? this.#memory.kernels : this.#kernels;
     const weights = whole && number > 0 ? new DecoderWeights(kernels, this.model.config) : this.model.decoder;
     const ofPrecision = samplers[this.precision];
-    const sampler = ofPrecision.get(weights) ?? new DecoderSampler(kernels, weights, this.precision);
+    const sampler = ofPrecision.get(weights) ?? new DecoderSampler(kernels, weights, this.precision, this.#arena);
     ofPrecision.set(weights, sampler);
     const place = { sampler, key: number === 0 ? this.#id : `${this.#id}.${number}`, version: -1 };
     if (whole && number === 0) this.#sharing = place;

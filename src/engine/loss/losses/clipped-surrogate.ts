@@ -43,7 +43,7 @@ export function clippedToken(clips: ClipBounds): TokenLoss {
 
 /**
  * The pre-pass of losses that divide by 1 + the clipping bias, c = the mean of 1{t clipped} r_t |A_t| over all written
- * tokens, weighted as the loss weighs them (s-ppo.ts).
+ * tokens, weighted as the loss weighs them (turn-ppo.ts).
  */
 function clippingBias(batch: LossBatch, clips: ClipBounds): { readonly clippingBias: number } {
   const token = clippedToken(clips);

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addsUp, someSpecs as specs } from '../../../../test/support/loss-specs.js';
-import { complete, entropyOf, evaluate, forward, terms } from '../../../../test/support/objectives.js';
+import { byType, expectBetween, inEach } from '../../../../test/support/expectations.js';
+import { addsUp, someSpecs as specs, typeOfLoss } from '../../../../test/support/loss-specs.js';
+import { complete, entropyOf, evaluate, forward, terms, typeOfTerm } from '../../../../test/support/objectives.js';
 import { sampleOf } from '../../../../test/support/samples.js';
 import type { TrainingSample } from '../../../base/core/sample.js';
 import { countTokens, hasAdvantage, rowWeight } from '../aggregate.js';
 import { type KlKind, klPenalty, klPenaltyGradient } from '../kl.js';
-import { type LossSpec, lossKind } from '../loss-spec.js';
+import { type AnyLoss, type LossSpec, lossKind } from '../loss-spec.js';
 import { policyLoss } from '../policy-loss.js';
 import { normalizerOf } from './merged-samples.js';
 import { objectiveOf } from './objective.js';
@@ -54,122 +55,135 @@ const inputOf = (batch: readonly TrainingSample[]) => ({
 });
 
 describe('objectiveOf', () => {
-  it.each(terms)('gives for merged rows what the samples give one by one: %o', (term) => {
+  it.each(byType(terms, typeOfTerm))('gives for merged rows what the samples give one by one: $type', ({ items }) => {
     fc.assert(
-      fc.property(samples, (batch) => {
-        const options = complete(term, batch);
-        const merged = evaluate(batch, options);
-        // Samples of different agents are not merged.
-        const apart = evaluate(
-          batch.map((each, i) => ({ ...each, agent: `agent ${i}` })),
-          options,
-        );
-        expect(merged.loss).toBeCloseTo(apart.loss, 12);
-        expect(merged.metrics.clippingBias ?? 0).toBeCloseTo(apart.metrics.clippingBias ?? 0, 12);
-        merged.sent.forEach((row, r) => {
-          const copies = apart.gradients.filter((_, i) => String(apart.sent[i]?.tokens) === String(row.tokens));
-          merged.gradients[r]?.forEach((value, t) => {
-            const expected = copies.reduce((sum, gradient) => sum + (gradient[t] ?? 0), 0);
-            expect(Math.abs(value - expected)).toBeLessThanOrEqual(1e-6 * Math.max(1, Math.abs(expected)));
-          });
-        });
-        merged.spreads.forEach((spread, r) => {
-          const copies = apart.spreads.filter(
-            (_, i) => String(apart.sent[i]?.tokens) === String(merged.sent[r]?.tokens),
+      fc.property(samples, (batch) =>
+        inEach(items, (term) => {
+          const options = complete(term, batch);
+          const merged = evaluate(batch, options);
+          // Samples of different agents are not merged.
+          const apart = evaluate(
+            batch.map((each, i) => ({ ...each, agent: `agent ${i}` })),
+            options,
           );
-          spread?.forEach((value, t) => {
-            expect(value).toBeCloseTo(total(copies.map((row) => row?.[t] ?? Number.NaN)), 6);
+          expect(merged.loss).toBeCloseTo(apart.loss, 12);
+          expect(merged.metrics.clippingBias ?? 0).toBeCloseTo(apart.metrics.clippingBias ?? 0, 12);
+          merged.sent.forEach((row, r) => {
+            const copies = apart.gradients.filter((_, i) => String(apart.sent[i]?.tokens) === String(row.tokens));
+            merged.gradients[r]?.forEach((value, t) => {
+              const expected = copies.reduce((sum, gradient) => sum + (gradient[t] ?? 0), 0);
+              if (!(Math.abs(value - expected) <= 1e-6 * Math.max(1, Math.abs(expected)))) expect(value).toBe(expected);
+            });
           });
-        });
-        const left = new Set(apart.sent.map(({ tokens }) => String(tokens)));
-        for (const { tokens } of merged.sent) expect(left).toContain(String(tokens));
-      }),
-      { numRuns: 100 },
+          merged.spreads.forEach((spread, r) => {
+            const copies = apart.spreads.filter(
+              (_, i) => String(apart.sent[i]?.tokens) === String(merged.sent[r]?.tokens),
+            );
+            spread?.forEach((value, t) => {
+              expect(value).toBeCloseTo(total(copies.map((row) => row?.[t] ?? Number.NaN)), 6);
+            });
+          });
+          const left = new Set(apart.sent.map(({ tokens }) => String(tokens)));
+          for (const { tokens } of merged.sent) expect(left).toContain(String(tokens));
+        }),
+      ),
+      { numRuns: 30 },
     );
   });
 
-  it.each(terms)('is the policy loss plus the penalty minus the bonus, aggregated alike: %o', (term) => {
-    fc.assert(
-      fc.property(samples, (equal) => {
-        const batch = equal.map((each, i) => ({ ...each, agent: `agent ${i}` })); // not merged
-        const options = complete(term, batch);
-        const { normalizer, kl, entropyCoefficient = 0 } = options;
-        const { sent, gradients, spreads, loss, metrics } = evaluate(batch, options);
-        const { aggregate, withoutAdvantage } = lossKind(term.loss);
-        const policy = policyLoss(inputOf(batch), term.loss, { normalizer });
-        const held = batch.filter(
-          (each) => withoutAdvantage !== 'excluded' || hasAdvantage(each.mask, each.advantages),
-        );
-        const penalties = new Map(
-          held.map((each) => [each, kl === undefined ? undefined : penaltyOf(each, kl.kind)] as const),
-        );
-        const weightOf = ({ mask, episodeTokens }: TrainingSample) =>
-          rowWeight(aggregate, countTokens(mask), { episodeTokens }) / normalizer;
-        const scaleOf = (each: TrainingSample) => (kl?.coefficient ?? 0) * weightOf(each);
-        const heldBack = held.map((each) => scaleOf(each) * total(penalties.get(each)?.values ?? []));
-        const entropies = held.map((each) => {
-          const written = [...entropyOf(each)].filter((_, t) => each.mask[t] === 1);
-          return entropyCoefficient * weightOf(each) * total(written);
-        });
-        expect(loss).toBeCloseTo(policy.loss + total(heldBack) - total(entropies), 10);
-        sent.forEach((each, i) => {
-          const alone = policy.gradient[batch.indexOf(each as (typeof batch)[number])] ?? [];
-          const slopes = penalties.get(each as (typeof batch)[number])?.slopes;
-          gradients[i]?.forEach((value, t) => {
-            expect(value).toBeCloseTo((alone[t] ?? 0) + scaleOf(each) * (slopes?.[t] ?? 0), 6);
-          });
-          if (entropyCoefficient === 0) expect(spreads[i]).toBeUndefined();
-          else
-            each.mask.forEach((m, t) => {
-              expect(spreads[i]?.[t]).toBeCloseTo(m === 0 ? 0 : -entropyCoefficient * weightOf(each), 7);
+  it.each(byType(terms, typeOfTerm))(
+    'is the policy loss plus the penalty minus the bonus, aggregated alike: $type',
+    ({ items }) => {
+      fc.assert(
+        fc.property(samples, (equal) =>
+          inEach(items, (term) => {
+            const batch = equal.map((each, i) => ({ ...each, agent: `agent ${i}` })); // not merged
+            const options = complete(term, batch);
+            const { normalizer, kl, entropyCoefficient = 0 } = options;
+            const { sent, gradients, spreads, loss, metrics } = evaluate(batch, options);
+            const { aggregate, withoutAdvantage } = lossKind(term.loss);
+            const policy = policyLoss(inputOf(batch), term.loss, { normalizer });
+            const held = batch.filter(
+              (each) => withoutAdvantage !== 'excluded' || hasAdvantage(each.mask, each.advantages),
+            );
+            const penalties = new Map(
+              held.map((each) => [each, kl === undefined ? undefined : penaltyOf(each, kl.kind)] as const),
+            );
+            const weightOf = ({ mask, episodeTokens }: TrainingSample) =>
+              rowWeight(aggregate, countTokens(mask), { episodeTokens }) / normalizer;
+            const scaleOf = (each: TrainingSample) => (kl?.coefficient ?? 0) * weightOf(each);
+            const heldBack = held.map((each) => scaleOf(each) * total(penalties.get(each)?.values ?? []));
+            const entropies = held.map((each) => {
+              const written = [...entropyOf(each)].filter((_, t) => each.mask[t] === 1);
+              return entropyCoefficient * weightOf(each) * total(written);
             });
-        });
-        const values = held.flatMap((each) => penalties.get(each)?.values ?? []);
-        const written = total(held.map(({ mask }) => countTokens(mask)));
-        if (kl === undefined) expect(metrics).not.toHaveProperty('referenceKl');
-        else expect(metrics.referenceKl).toBeCloseTo(total(values) / Math.max(1, written), 10);
-      }),
-      { numRuns: 50 },
-    );
-  });
+            expect(loss).toBeCloseTo(policy.loss + total(heldBack) - total(entropies), 10);
+            sent.forEach((each, i) => {
+              const alone = policy.gradient[batch.indexOf(each as (typeof batch)[number])] ?? [];
+              const slopes = penalties.get(each as (typeof batch)[number])?.slopes;
+              gradients[i]?.forEach((value, t) => {
+                expect(value).toBeCloseTo((alone[t] ?? 0) + scaleOf(each) * (slopes?.[t] ?? 0), 6);
+              });
+              if (entropyCoefficient === 0) expect(spreads[i]).toBeUndefined();
+              else
+                each.mask.forEach((m, t) => {
+                  expect(spreads[i]?.[t]).toBeCloseTo(m === 0 ? 0 : -entropyCoefficient * weightOf(each), 7);
+                });
+            });
+            const values = held.flatMap((each) => penalties.get(each)?.values ?? []);
+            const written = total(held.map(({ mask }) => countTokens(mask)));
+            if (kl === undefined) expect(metrics).not.toHaveProperty('referenceKl');
+            else expect(metrics.referenceKl).toBeCloseTo(total(values) / Math.max(1, written), 10);
+          }),
+        ),
+        { numRuns: 20 },
+      );
+    },
+  );
 
   // Losses that divide by 1 + the clipping bias treat the bias as a constant; policy-loss.test.ts tests their gradient.
-  it.each(terms.filter(({ loss }) => addsUp(loss)))('has the gradient of its loss: %o', (term) => {
+  it.each(
+    byType(
+      terms.filter(({ loss }) => addsUp(loss)),
+      typeOfTerm,
+    ),
+  )('has the gradient of its loss: $type', ({ items }) => {
     fc.assert(
-      fc.property(samples, (batch) => {
-        // Where the ratio is a constant of the gradient, the old log-probs move along.
-        const held = lossKind(term.loss).gradientOf === 'logprob';
-        const options = complete(term, batch);
-        const { sent, gradients } = evaluate(batch, options);
-        const lossAt = (row: number, token: number, by: number) => {
-          const nudge = (values: Float32Array) => Float32Array.from(values, (x, t) => (t === token ? x + by : x));
-          const key = String(sent[row]?.tokens);
-          const moved = batch.map((each) =>
-            held && String(each.tokens) === key
-              ? {
-                  ...each,
-                  behaviourLogprobs: nudge(each.behaviourLogprobs),
-                  proximalLogprobs: nudge(each.proximalLogprobs as Float32Array),
-                }
-              : each,
-          );
-          return evaluate(moved, options, (each, i) => (i === row ? nudge(forward(each)) : forward(each))).loss;
-        };
-        gradients.forEach((gradient, r) => {
-          gradient.forEach((slope, t) => {
-            if (sent[r]?.mask[t] !== 1) {
-              expect(slope).toBe(0);
-              return;
-            }
-            const h = 2e-3;
-            const [left, here, right] = [lossAt(r, t, -h), lossAt(r, t, 0), lossAt(r, t, h)];
-            // At a kink the two sides differ and any slope between them is right.
-            expect(slope).toBeGreaterThan(Math.min((here - left) / h, (right - here) / h) - 0.01);
-            expect(slope).toBeLessThan(Math.max((here - left) / h, (right - here) / h) + 0.01);
+      fc.property(samples, (batch) =>
+        inEach(items, (term) => {
+          // Where the ratio is a constant of the gradient, the old log-probs move along.
+          const held = lossKind(term.loss).gradientOf === 'logprob';
+          const options = complete(term, batch);
+          const { sent, gradients } = evaluate(batch, options);
+          const lossAt = (row: number, token: number, by: number) => {
+            const nudge = (values: Float32Array) => Float32Array.from(values, (x, t) => (t === token ? x + by : x));
+            const key = String(sent[row]?.tokens);
+            const moved = batch.map((each) =>
+              held && String(each.tokens) === key
+                ? {
+                    ...each,
+                    behaviourLogprobs: nudge(each.behaviourLogprobs),
+                    proximalLogprobs: nudge(each.proximalLogprobs as Float32Array),
+                  }
+                : each,
+            );
+            return evaluate(moved, options, (each, i) => (i === row ? nudge(forward(each)) : forward(each))).loss;
+          };
+          const { loss: here } = evaluate(batch, options);
+          gradients.forEach((gradient, r) => {
+            gradient.forEach((slope, t) => {
+              if (sent[r]?.mask[t] !== 1) {
+                expect(slope).toBe(0);
+                return;
+              }
+              const h = 2e-3;
+              const [left, right] = [lossAt(r, t, -h), lossAt(r, t, h)];
+              expectBetween(slope, [(here - left) / h, (right - here) / h], 0.01);
+            });
           });
-        });
-      }),
-      { numRuns: 15 },
+        }),
+      ),
+      { numRuns: 8 },
     );
   });
 
@@ -194,27 +208,32 @@ describe('objectiveOf', () => {
     );
   });
 
-  it.each(specs)('divides as the policy loss does, whatever prompts stand before the responses: %o', (loss) => {
-    fc.assert(
-      fc.property(samples, fc.integer({ min: 1, max: 5 }), (batch, prompt) => {
-        const apart = batch.map((each, i) => ({ ...each, agent: `agent ${i}` })); // not merged
-        const { loss: whole } = evaluate(apart, { loss, normalizer: normalizerOf(apart, loss, 12) });
-        const longer = (rows: readonly ArrayLike<number>[]) =>
-          rows.map((row) => [...new Array<number>(prompt).fill(0), ...Array.from(row)]);
-        const { logprobs, behaviourLogprobs, proximalLogprobs, advantages, mask, episodeTokens } = inputOf(batch);
-        const input = {
-          episodeTokens,
-          logprobs: longer(logprobs),
-          behaviourLogprobs: longer(behaviourLogprobs),
-          proximalLogprobs: longer(proximalLogprobs),
-          advantages: longer(advantages),
-          mask: longer(mask),
-        };
-        expect(whole).toBeCloseTo(policyLoss(input, loss, { maxTokens: 12 }).loss, 12);
-      }),
-      { numRuns: 20 },
-    );
-  });
+  it.each(byType(specs, typeOfLoss))(
+    'divides as the policy loss does, whatever prompts stand before the responses: $type',
+    ({ items }) => {
+      fc.assert(
+        fc.property(samples, fc.integer({ min: 1, max: 5 }), (batch, prompt) =>
+          inEach(items, (loss) => {
+            const apart = batch.map((each, i) => ({ ...each, agent: `agent ${i}` })); // not merged
+            const { loss: whole } = evaluate(apart, { loss, normalizer: normalizerOf(apart, loss, 12) });
+            const longer = (rows: readonly ArrayLike<number>[]) =>
+              rows.map((row) => [...new Array<number>(prompt).fill(0), ...Array.from(row)]);
+            const { logprobs, behaviourLogprobs, proximalLogprobs, advantages, mask, episodeTokens } = inputOf(batch);
+            const input = {
+              episodeTokens,
+              logprobs: longer(logprobs),
+              behaviourLogprobs: longer(behaviourLogprobs),
+              proximalLogprobs: longer(proximalLogprobs),
+              advantages: longer(advantages),
+              mask: longer(mask),
+            };
+            expect(whole).toBeCloseTo(policyLoss(input, loss, { maxTokens: 12 }).loss, 12);
+          }),
+        ),
+        { numRuns: 20 },
+      );
+    },
+  );
 
   it('sends a row without advantage only where another term needs it', () => {
     const referenceLogprobs = Float32Array.of(0, -1);
@@ -254,5 +273,87 @@ describe('objectiveOf', () => {
       'entropyCoefficient must be a number',
     );
     expect(() => evaluate([fine], { loss, normalizer: 1 }, () => Float32Array.of(0))).toThrow('logprobs[0] has 1');
+  });
+});
+
+describe('the ratios of tokens', () => {
+  const sample = fc
+    .tuple(
+      fc.constantFrom([1], [1, 2], [2, 1], [1, 2, 3]),
+      fc.array(fc.constantFrom(-2, -0.5, 0.25, 1), { minLength: 3, maxLength: 3 }),
+    )
+    .map(([response, advantages]) =>
+      sampleOf(
+        response,
+        response.map((_, t) => advantages[t] ?? 0),
+        {
+          proximalLogprobs: Float32Array.from(
+            [7, ...response],
+            (token, t) => -0.4 * token + Math.sin(3 * token + t) / 5,
+          ),
+        },
+      ),
+    );
+  const samples = fc.array(sample, { minLength: 1, maxLength: 8 });
+
+  /** The ratios of an objective after all of its samples were added. */
+  function ratiosOf(batch: readonly TrainingSample[], loss: AnyLoss) {
+    const objective = objectiveOf(batch, { loss, normalizer: 1, keepRatios: true });
+    const sums = objective.begin(() => objective.samples.map(forward));
+    for (const [i, each] of objective.samples.entries()) sums.gradient(i, forward(each));
+    return sums.result().ratios ?? [];
+  }
+
+  it.each(byType(specs, typeOfLoss))(
+    'of every sample, merged ones too, make up the metrics of the loss: $type',
+    ({ items }) => {
+      fc.assert(
+        fc.property(samples, (batch) =>
+          inEach(items, (loss) => {
+            const ratios = ratiosOf(batch, loss);
+            expect(ratios).toHaveLength(batch.length);
+            const { metrics } = policyLoss(
+              {
+                logprobs: batch.map(forward),
+                behaviourLogprobs: batch.map((each) => each.behaviourLogprobs),
+                proximalLogprobs: batch.map((each) => each.proximalLogprobs ?? []),
+                advantages: batch.map((each) => each.advantages),
+                mask: batch.map((each) => each.mask),
+                episodeTokens: batch.map(({ mask }) => mask.reduce((sum, m) => sum + m, 0)),
+              },
+              loss,
+            );
+            if (lossKind(loss).withoutAdvantage === 'excluded') return;
+            const tokens = batch.flatMap(({ mask }, i) =>
+              [...mask.keys()].flatMap((t) => (mask[t] === 1 ? [{ i, t }] : [])),
+            );
+            const clipped = tokens.filter(({ i, t }) => ratios[i]?.clipped[t] === 1).length / tokens.length;
+            if (lossKind(loss).ratio !== 'token') return;
+            expect(clipped).toBeCloseTo(metrics.clipFraction + metrics.clipFractionLower, 10);
+            const furthest = Math.max(...tokens.map(({ i, t }) => Math.abs((ratios[i]?.ratios[t] ?? Number.NaN) - 1)));
+            expect(furthest).toBeCloseTo(metrics.maxRatioDeviation, 5);
+          }),
+        ),
+        { numRuns: 30 },
+      );
+    },
+  );
+
+  it('are shared by the tokens of a sequence where the loss shares them, and 0 where nothing was written', () => {
+    const loss = { type: 'gspo', clipLow: 1e-3, clipHigh: 1e-3 } as const;
+    const [shared] = ratiosOf([sampleOf([1, 2], [1, 1])], loss);
+    const [first = Number.NaN, second = Number.NaN, third] = shared?.ratios ?? [];
+    expect(first).toBe(0);
+    expect(second).toBe(third);
+    expect(second).not.toBe(0);
+  });
+
+  it('are not there of a sample that adds nothing, nor where nobody asks', () => {
+    const loss = specs[0] as AnyLoss;
+    const batch = [sampleOf([1], [0]), sampleOf([2], [1])];
+    expect(ratiosOf(batch, loss).map((one) => one !== undefined)).toEqual([false, true]);
+    const plain = objectiveOf(batch, { loss, normalizer: 1 });
+    const sums = plain.begin(() => plain.samples.map(forward));
+    expect(sums.result()).not.toHaveProperty('ratios');
   });
 });

@@ -11,13 +11,11 @@ import type { TokenLoss } from '../define-loss.js';
 import type { LossRow } from '../loss-batch.js';
 import { type AnyLoss, correctionOf, lossKind } from '../loss-spec.js';
 import { type NormalizedLoss, PolicyLossAccumulator } from '../policy-loss-accumulator.js';
+import { ratioSpans, sharedLogRatio } from '../ratio-spans.js';
 import { EntropySums, KlSums } from './added-terms.js';
-import { demonstrations } from './demonstrations.js';
 import { type MergedRow, type MergedSample, mergeSamples } from './merged-samples.js';
-import type { ForwardBackwardOptions } from './objective-options.js';
-import type { Objective, ObjectiveSums, TokenRatios } from './objective-sums.js';
+import type { ForwardBackwardOptions, Objective, ObjectiveSums, TokenRatios } from './objective-sums.js';
 import { partOf, rowsOfSample } from './sample-rows.js';
-import { tokenRatios } from './token-ratios.js';
 
 export type { Objective } from './objective-sums.js';
 
@@ -164,5 +162,64 @@ function lossRow({ behaviourLogprobs, proximalLogprobs }: TrainingSample, row: M
     ...row,
     behaviourLogprobs: partOf(behaviourLogprobs, span),
     proximalLogprobs: proximalLogprobs && partOf(proximalLogprobs, span),
+  };
+}
+
+// The ratio of each token of a sample in a policy loss, and whether it was clipped, for people to look at.
+
+/**
+ * The ratios of a sample's tokens.
+ * @param logprobs [T], of the policy that is updated
+ * @param token The loss of a token, with the constants of the batch
+ */
+function tokenRatios(loss: AnyLoss, sample: TrainingSample, logprobs: Float32Array, token: TokenLoss): TokenRatios {
+  const { ratio } = lossKind(loss);
+  const { tokens, advantages, behaviourLogprobs, proximalLogprobs } = sample;
+  const old = (correctionOf(loss) === undefined ? undefined : proximalLogprobs) ?? behaviourLogprobs;
+  const noted = { ratios: new Float32Array(tokens.length), clipped: new Uint8Array(tokens.length) };
+  for (const { span, mask } of rowsOfSample(sample)) {
+    const [now, before] = [partOf(logprobs, span), partOf(old, span)];
+    const logRatio = (t: number) => (now[t] as number) - (before[t] as number);
+    for (const shares of ratioSpans(ratio, mask)) {
+      const shared = ratio === 'token' ? undefined : sharedLogRatio(ratio, shares, mask, logRatio);
+      for (let t = shares.start; t < shares.end; t++) {
+        if (mask[t] === 0) continue;
+        const log = shared ?? logRatio(t);
+        const value = Math.exp(log);
+        const at = span.start + t;
+        noted.ratios[at] = value;
+        const advantage = advantages[at] as number;
+        if (advantage === 0) continue;
+        const outcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
+        token({ ratio: value, logRatio: log, advantage, logprob: now[t] as number }, outcome);
+        if (outcome.clipped || outcome.clippedLower) noted.clipped[at] = 1;
+      }
+    }
+  }
+  return noted;
+}
+
+/**
+ * The objective of supervised learning: the cross-entropy of every written token, whatever its advantage. Each token's
+ * gradient is -1 / normalizer.
+ */
+function demonstrations(samples: readonly TrainingSample[], normalizer: number): Objective {
+  return {
+    samples,
+    needsScores: false,
+    begin() {
+      let sum = 0;
+      return {
+        gradient: (index, logprobs) => {
+          for (const logprob of logprobs) sum -= logprob;
+          const { mask } = samples[index] as TrainingSample;
+          return Float32Array.from(mask, (written) => (written === 1 ? -1 / normalizer : 0));
+        },
+        result: () => {
+          const metrics = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 };
+          return { loss: sum / normalizer, metrics };
+        },
+      };
+    },
   };
 }

@@ -4,8 +4,8 @@ import { baseContract } from '../../../../test/contracts/bases.js';
 import { decoderContract, plain, randomSequence, shake } from '../../../../test/contracts/decoder.js';
 import { precisionContract } from '../../../../test/contracts/precision.js';
 import { plainAdamW } from '../../../../test/support/adamw.js';
+import { expectSameBits } from '../../../../test/support/expectations.js';
 import { onHost } from '../../../../test/support/on-host.js';
-import { expectSameBits } from '../../../../test/support/same-bits.js';
 import { RandomStream } from '../../../base/core/random.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { loadNativeKernels } from '../../tensor/native/load-kernels.js';
@@ -21,7 +21,7 @@ if (kernels.name === 'native') {
   precisionContract('native', () => kernels);
   const tiles = await loadNativeKernels({ threads: 2, bfloat16Products: 'amx-emulated' });
   if ('reason' in tiles) throw new Error(tiles.reason);
-  precisionContract('native, in emulated tiles,', () => tiles.kernels);
+  describe('slow', { tags: 'verify' }, () => precisionContract('native, in emulated tiles,', () => tiles.kernels));
 
   // The sanitizers look at the same products in smaller batches above, and would take minutes here.
   const sanitized = process.env.ASAN_OPTIONS !== undefined;

@@ -1,3 +1,4 @@
+import { describe } from 'vitest';
 import { adapterContract } from '../../../../test/contracts/adapters.js';
 import { baseContract } from '../../../../test/contracts/bases.js';
 import { checkpointContract } from '../../../../test/contracts/checkpoints.js';
@@ -9,7 +10,8 @@ import { selectKernels } from '../../tensor/select.js';
 decoderContract('reference', createReferenceKernels);
 adapterContract('reference', createReferenceKernels);
 baseContract('reference', createReferenceKernels);
-precisionContract('reference', createReferenceKernels);
+// Native kernels and WebAssembly have this contract in the daily tests.
+describe('slow', { tags: 'verify' }, () => precisionContract('reference', createReferenceKernels));
 checkpointContract('reference', createReferenceKernels);
 
 const { kernels } = await selectKernels({ threads: 2 });

@@ -4,6 +4,7 @@ import { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import type { Floats } from '../../tensor/memory.js';
 import { type Products, productsIn } from '../../tensor/products.js';
+import { batchRows } from './layer/layer-buffers.js';
 import { type Keep, LayerStack, type TrunkPass } from './layer/layer-stack.js';
 import {
   forEachLogitBlock,
@@ -13,15 +14,22 @@ import {
   scoreTokensBackward,
   type TokenScores,
 } from './output-head.js';
-import { type PackedBatch, packBatches, packPredicted, type Sequence, unpackPredicted } from './packed-batch.js';
-import { checkConfig } from './weights/decoder-tensors.js';
+import {
+  type PackedBatch,
+  type Packing,
+  packBatches,
+  packPredicted,
+  type Sequence,
+  unpackPredicted,
+} from './packed-batch.js';
+import { checkConfig, parameterCount } from './weights/decoder-tensors.js';
 import type { Gradient, ModelWeights } from './weights/model-weights.js';
 
 /**
- * The most rows of a batch: enough to keep every kernel busy, few enough for a small model's activations to stay in
- * cache.
+ * Models of at least so many parameters pack their sequences as trees: tokens that sequences have in common are
+ * computed once. Sums over rows then run in another order, so smaller models, whose runs are short, keep their bits.
  */
-export const BATCH_ROWS = 1024;
+const TREE_PARAMETERS = 4_000_000;
 
 /** The log-probs of sequences, with sums over all predicted tokens. */
 export interface SequenceScores {
@@ -38,7 +46,14 @@ export interface DecoderOptions {
   readonly recompute?: boolean | undefined;
   /** The precision of matrix products. Default float32. */
   readonly precision?: Precision | undefined;
+  /** Whether sequences that begin alike share rows. By default the model's size decides (`packsTrees`). */
+  readonly tree?: boolean | undefined;
+  /** Working memory that several models use in turn. Default: the decoder's own. */
+  readonly arena?: Arena | undefined;
 }
+
+/** Whether a model of this size packs its sequences as trees. */
+export const packsTrees = (config: DecoderConfig): boolean => parameterCount(config) >= TREE_PARAMETERS;
 
 /**
  * A function from one row [T] for each of the sequences at `indices` to the gradient of the loss with respect to them.
@@ -63,16 +78,22 @@ export class Decoder {
   readonly #recompute: boolean;
   readonly #precision: Precision;
   readonly #products: Products;
+  readonly #packing: Packing;
 
   constructor(kernels: Kernels, weights: ModelWeights, options: DecoderOptions = {}) {
     this.config = weights.decoder.config;
     checkConfig(this.config);
     this.#kernels = kernels;
-    this.#arena = new Arena(kernels);
+    this.#arena = options.arena ?? new Arena(kernels);
     this.#weights = weights;
     this.#recompute = options.recompute ?? false;
     this.#precision = options.precision ?? 'float32';
     this.#products = productsIn(this.#precision, kernels);
+    this.#packing = {
+      context: this.config.context,
+      maxRows: batchRows(this.config, weights.adapter?.settings, this.#recompute),
+      tree: options.tree ?? packsTrees(this.config),
+    };
     this.#trunk = new LayerStack(kernels, this.#arena, weights, this.#precision);
   }
 
@@ -86,14 +107,14 @@ export class Decoder {
    * @throws ArgumentError when it does not fit the context
    */
   async logits(tokens: Int32Array): Promise<Float32Array> {
-    const { vocabSize, context } = this.config;
+    const { vocabSize } = this.config;
     // The last token of a sequence gets no row, so a token is appended whose value has no effect.
     const padded = new Int32Array(tokens.length + 1);
     padded.set(tokens);
     const sequence = { tokens: padded, mask: new Uint8Array(padded.length), temperature: 1 };
     const all = new Float32Array(tokens.length * vocabSize);
     const blocks: Promise<void>[] = [];
-    for (const batch of packBatches(this.#arena, [sequence], context, BATCH_ROWS)) {
+    for (const batch of packBatches(this.#arena, [sequence], this.#packing)) {
       const { normed } = this.#trunk.forward(batch, undefined, 'nothing');
       forEachLogitBlock(this.#head, normed, batch.rows, ({ first, rows, logits }) => {
         const block = this.#kernels.read([logits.subarray(0, rows * vocabSize)]);
@@ -146,7 +167,7 @@ export class Decoder {
     gradient?: Gradient,
   ): Promise<void> {
     const keep = gradient === undefined ? 'nothing' : this.#keepForBackward;
-    for (const batch of packBatches(this.#arena, sequences, this.config.context, BATCH_ROWS)) {
+    for (const batch of packBatches(this.#arena, sequences, this.#packing)) {
       const pass = this.#trunk.forward(batch, batch.predicting, keep);
       const dHidden = this.#arena.take(pass.normed.length);
       await head(batch, pass.normed, dHidden, this.#arena);
@@ -162,7 +183,7 @@ export class Decoder {
     const all = sequences.map(({ tokens }) => new Float32Array(tokens.length));
     let entropySum = 0;
     let predicted = 0;
-    for (const batch of packBatches(this.#arena, sequences, this.config.context, BATCH_ROWS)) {
+    for (const batch of packBatches(this.#arena, sequences, this.#packing)) {
       const trunk = this.#trunk.forward(batch, batch.predicting, keep);
       const pass = { ...trunk, scores: scoreTokens(this.#head, trunk.normed, batch) };
       const logprobs = batch.indices.map((index) => all[index] as Float32Array);

@@ -39,11 +39,12 @@ export class FlatOptimizer {
     return { type: this.#type, step: this.#step, buffers: this.#buffers };
   }
 
-  /** Copies the state. */
+  /** Copies the state. Before the first step it has no buffers, also after a reset. */
   async copyState(): Promise<OptimizerState> {
     const { type, step } = this.state;
-    const names = Object.keys(this.#buffers);
-    const copies = await this.#kernels.read(Object.values(this.#buffers));
+    const buffers = step === 0 ? {} : this.#buffers;
+    const names = Object.keys(buffers);
+    const copies = await this.#kernels.read(Object.values(buffers));
     return { type, step, buffers: Object.fromEntries(names.map((name, i) => [name, copies[i] as Float32Array])) };
   }
 

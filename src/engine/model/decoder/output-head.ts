@@ -5,8 +5,8 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
-import type { Floats, WeightMemory } from '../../tensor/memory.js';
-import type { Products } from '../../tensor/products.js';
+import type { Floats } from '../../tensor/memory.js';
+import type { PackedMatrix, Products } from '../../tensor/products.js';
 import type { PackedBatch } from './packed-batch.js';
 
 /** The most floats of logits at a time. */
@@ -26,7 +26,7 @@ export interface OutputHead {
   readonly arena: Arena;
   readonly config: DecoderConfig;
   /** The packed matrix from the normed stream to logits. */
-  readonly weights: WeightMemory;
+  readonly weights: PackedMatrix;
 }
 
 /** The logits of some rows of the stream. */
@@ -103,7 +103,7 @@ export interface ScoreGradient {
 /** The matrices of the head's backward pass. */
 export interface HeadBackward {
   /** The packed transpose of the head's matrix. */
-  readonly transposed: WeightMemory;
+  readonly transposed: PackedMatrix;
   /** The gradient of the head's matrix, which is added to; undefined if the matrix is not trained. */
   readonly gradient: Floats | undefined; // [vocabSize, width]
 }

@@ -6,9 +6,17 @@
 
 import { ArgumentError } from '../../../base/errors.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
+import type { BlockFormat, BlockMatrix } from '../../tensor/blocks.js';
 import type { WeightArray } from '../../tensor/kernel-arguments.js';
 import type { Floats, WeightMemory } from '../../tensor/memory.js';
-import { type DecoderTensors, MATRICES, parameterCount, tensorsInOrder } from '../decoder/weights/decoder-tensors.js';
+import {
+  type BlockFormats,
+  type BlockMatrices,
+  type DecoderTensors,
+  MATRICES,
+  parameterCount,
+  tensorsInOrder,
+} from '../decoder/weights/decoder-tensors.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
 import { EMBEDDING, FINAL_NORM, type LinearLayer, normNames, OUTPUT, projections } from './tensor-names.js';
 import type { TensorPlace } from './tensor-place.js';
@@ -22,12 +30,26 @@ export function decoderPlaces<Matrices extends WeightMemory, Vectors extends Flo
   config: DecoderConfig,
 ): TensorPlace<Matrices | Vectors>[] {
   requireSize(tensors, config);
-  const { width, vocabSize, headDim } = config;
+  const { width, vocabSize } = config;
   const places: TensorPlace<Matrices | Vectors>[] = [
     { name: EMBEDDING, shape: [vocabSize, width], data: tensors.embedding },
-    { name: FINAL_NORM, shape: [width], data: tensors.finalNorm },
+    ...vectorPlaces(tensors, config),
   ];
   if (config.untiedOutput) places.push({ name: OUTPUT, shape: [vocabSize, width], data: tensors.output });
+  tensors.layers.forEach((layer, index) => {
+    const parts = projections(config, index);
+    for (const matrix of MATRICES) places.push(...sideBySide(layer[matrix], parts[matrix]));
+  });
+  return places;
+}
+
+/** The places of norms and biases. */
+export function vectorPlaces<Vectors extends Floats>(
+  tensors: DecoderTensors<WeightMemory, Vectors>,
+  config: DecoderConfig,
+): TensorPlace<Vectors>[] {
+  const { width, headDim } = config;
+  const places: TensorPlace<Vectors>[] = [{ name: FINAL_NORM, shape: [width], data: tensors.finalNorm }];
   tensors.layers.forEach((layer, index) => {
     const names = normNames(index);
     places.push({ name: names.attention, shape: [width], data: layer.attentionNorm });
@@ -38,9 +60,57 @@ export function decoderPlaces<Matrices extends WeightMemory, Vectors extends Flo
     }
     const parts = projections(config, index);
     places.push(...biases(layer.qkvBias, parts.qkv), ...biases(layer.attentionOutBias, parts.attentionOut));
-    for (const matrix of MATRICES) places.push(...sideBySide(layer[matrix], parts[matrix]));
   });
   return places;
+}
+
+/** The place of a file's matrix among the outputs of a matrix in blocks. */
+export interface BlockPlace {
+  readonly name: string;
+  readonly matrix: BlockMatrix;
+  readonly firstOutput: number;
+}
+
+/** The places of a checkpoint's matrices in matrices in blocks. */
+export function blockPlaces({ embedding, layers, output }: BlockMatrices, config: DecoderConfig): BlockPlace[] {
+  const places: BlockPlace[] = [{ name: EMBEDDING, matrix: embedding, firstOutput: 0 }];
+  if (config.untiedOutput) places.push({ name: OUTPUT, matrix: output, firstOutput: 0 });
+  layers.forEach((layer, index) => {
+    const parts = projections(config, index);
+    for (const matrix of MATRICES) {
+      let end = 0;
+      for (const { name, outputs } of parts[matrix]) {
+        places.push({ name: `${name}.weight`, matrix: layer[matrix], firstOutput: end });
+        end += outputs;
+      }
+    }
+  });
+  return places;
+}
+
+/** The formats of a checkpoint's matrices if products can read all of them in blocks; undefined if not. */
+export function blockFormats(
+  config: DecoderConfig,
+  formatOf: (name: string) => BlockFormat | undefined,
+): BlockFormats | undefined {
+  const common = (names: readonly string[]) => {
+    const formats = new Set(names.map(formatOf));
+    const [format] = formats;
+    return formats.size === 1 ? format : undefined;
+  };
+  const embedding = formatOf(EMBEDDING);
+  const output = config.untiedOutput ? formatOf(OUTPUT) : embedding;
+  if (embedding === undefined || output === undefined) return undefined;
+  const layers: BlockFormats['layers'][number][] = [];
+  for (let index = 0; index < config.layers; index++) {
+    const parts = projections(config, index);
+    const [qkv, attentionOut, gateUp, down] = MATRICES.map((each) =>
+      common(parts[each].map(({ name }) => `${name}.weight`)),
+    );
+    if (qkv === undefined || attentionOut === undefined || gateUp === undefined || down === undefined) return undefined;
+    layers.push({ qkv, attentionOut, gateUp, down });
+  }
+  return { embedding, layers, output };
 }
 
 /**

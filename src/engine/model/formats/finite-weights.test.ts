@@ -39,6 +39,26 @@ const kinds = [
   { dtype: 'F16', create: (n: number) => new Uint16Array(n), largest: 0x7bff, infinite: 0xfc00, nan: 0x7e01 },
 ] as const;
 
+it.each(['scale', 'offset'])(
+  'weights in blocks are refused with the place of a block whose %s is not finite',
+  async (part) => {
+    const bytes = new Uint8Array(4 * 20); // two rows of two blocks
+    bytes.set([0x00, 0x7c], 3 * 20 + (part === 'scale' ? 0 : 2)); // infinity in float16
+    const format = 'Q4_1' as const;
+    const blocks = {
+      format,
+      async *pieces() {
+        yield { name: 'w', format, first: 5, bytes };
+      },
+    };
+    const checked = finiteWeights({ ...tensor('F32', new Uint32Array(0), [7, 64]), blocks }, 'file').blocks;
+    const reading = (async () => {
+      for await (const _ of checked?.pieces() ?? []);
+    })();
+    await expect(reading).rejects.toThrow('file: tensor "w": expected finite numbers, found another at [6, 32]');
+  },
+);
+
 describe.each(kinds)('weights in $dtype', ({ dtype, create, largest, infinite, nan }) => {
   it('are passed on where all are finite, the largest too', async () => {
     const bits = create(15).fill(largest);

@@ -1,6 +1,8 @@
 import { CheckpointError } from '../../../base/errors.js';
+import { BLOCK } from '../../tensor/blocks.js';
+import { firstInfiniteBlock } from './gguf/gguf-blocks.js';
 import type { StoredTensor } from './safetensors.js';
-import { storedBits } from './stored-bits.js';
+import { storedBits } from './safetensors-header.js';
 import { rowLength, type TensorPiece } from './tensor.js';
 
 /**
@@ -16,7 +18,17 @@ export function finiteWeights(tensor: StoredTensor, file: string): StoredTensor 
       yield piece;
     }
   }
-  return { ...tensor, pieces };
+  const { blocks } = tensor;
+  return { ...tensor, pieces, blocks: blocks && { ...blocks, pieces: () => finiteBlocks(tensor, blocks, file) } };
+}
+
+async function* finiteBlocks(tensor: StoredTensor, blocks: NonNullable<StoredTensor['blocks']>, file: string) {
+  const columns = rowLength(tensor.shape);
+  for await (const piece of blocks.pieces()) {
+    const block = firstInfiniteBlock(piece.format, piece.bytes);
+    if (block >= 0) throw new CheckpointError(problemAt(tensor, piece.first * columns + block * BLOCK, file));
+    yield piece;
+  }
 }
 
 function problemAt({ name, shape }: StoredTensor, at: number, file: string): string {

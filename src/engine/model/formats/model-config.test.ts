@@ -60,6 +60,8 @@ const features: fc.Arbitrary<Partial<DecoderConfig>> = fc
       { attentionBias: 'qkvo' },
       { queryKeyNorm: true },
       { queryKeyNorm: true, attentionBias: 'qkvo' },
+      { unrotatedLayers: [0] },
+      { unrotatedLayers: [0], attentionBias: 'qkvo' },
     ),
     fc.constantFrom<Partial<DecoderConfig>>({}, { untiedOutput: true }),
     fc.oneof(
@@ -88,7 +90,8 @@ describe('readConfig', () => {
         expect(read).toEqual({ config, stopTokens });
         expect(dtype).toBe('float32');
         const family = config.attentionBias === 'qkv' ? 'qwen2' : 'llama';
-        expect(architecture).toBe(config.queryKeyNorm ? 'qwen3' : family);
+        const smollm3 = config.unrotatedLayers && 'smollm3';
+        expect(architecture).toBe(smollm3 ?? (config.queryKeyNorm ? 'qwen3' : family));
       }),
     );
   });
@@ -103,6 +106,23 @@ describe('readConfig', () => {
     expect(stopTokens).toEqual([]);
     expect(readConfig({ ...llama, architectures: ['Qwen3ForCausalLM'] }).config.headDim).toBe(128);
     expect(readConfig({ ...llama, architectures: undefined, model_type: 'qwen2' }).architecture).toBe('qwen2');
+  });
+
+  it('reads a Mistral model whose window holds the whole context as a Llama model', () => {
+    const mistral = { ...llama, architectures: ['MistralForCausalLM'], model_type: 'mistral' };
+    for (const window of [{ sliding_window: null }, { sliding_window: 512 }, {}])
+      expect(readConfig({ ...mistral, ...window })).toEqual(readConfig(llama));
+  });
+
+  it("reads SmolLM3's layers without rotation, its base and its tied output", () => {
+    const smollm3 = { ...llama, architectures: ['SmolLM3ForCausalLM'], model_type: 'smollm3', num_hidden_layers: 9 };
+    const of = (changes: object) => readConfig({ ...smollm3, ...changes }).config;
+    expect(of({})).toMatchObject({ unrotatedLayers: [3, 7], ropeBase: 2_000_000 });
+    expect(of({})).not.toHaveProperty('untiedOutput');
+    expect(of({ tie_word_embeddings: false })).toHaveProperty('untiedOutput', true);
+    expect(of({ no_rope_layer_interval: 3 })).toHaveProperty('unrotatedLayers', [2, 5, 8]);
+    expect(of({ no_rope_layers: [0, 1, 1, 1, 1, 0, 1, 1, 1] })).toHaveProperty('unrotatedLayers', [0, 5]);
+    expect(of({ no_rope_layers: Array(9).fill(1) })).not.toHaveProperty('unrotatedLayers');
   });
 
   it.each([
@@ -133,9 +153,21 @@ describe('readConfig', () => {
 
   it.each<[object, string]>([
     [
-      { architectures: ['MistralForCausalLM'] },
-      'architecture "MistralForCausalLM" is not supported, expected one of Llama',
+      { architectures: ['OlmoForCausalLM'] },
+      '"OlmoForCausalLM" is not supported, expected one of LlamaForCausalLM, Mis',
     ],
+    [
+      { architectures: ['Gemma3ForCausalLM'] },
+      '"Gemma3ForCausalLM" is not supported: its feed-forward layers use GELU',
+    ],
+    [{ architectures: undefined, model_type: 'lfm2' }, '"lfm2" is not supported: most of its layers are short conv'],
+    [{ architectures: ['Qwen3MoeForCausalLM'] }, '"Qwen3MoeForCausalLM" is not supported: mixtures of experts'],
+    [
+      { architectures: ['MistralForCausalLM'], max_position_embeddings: 4097 },
+      'sliding_window = 4096 is not supported',
+    ],
+    [{ architectures: ['MistralForCausalLM'], sliding_window: 64 }, 'at least max_position_embeddings (512)'],
+    [{ architectures: ['SmolLM3ForCausalLM'], no_rope_layers: [1] }, 'no_rope_layers: expected 2 numbers, found 1'],
     [{ architectures: ['toString'] }, 'architecture "toString" is not supported'],
     [{ architectures: null, model_type: null }, 'architecture "none" is not supported'],
     [{ hidden_size: undefined }, 'hidden_size: '],

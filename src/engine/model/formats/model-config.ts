@@ -1,14 +1,16 @@
 /**
- * config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2 and Qwen3 families.
+ * config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2, Qwen3 and SmolLM3
+ * families. Mistral models without sliding windows are Llama models under another name.
  */
 import { z } from 'zod';
 import { CheckpointError } from '../../../base/errors.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
+import type { BlockFormats } from '../decoder/weights/decoder-tensors.js';
 import { readRope, writeRope } from './rope-settings.js';
 import { parseWith } from './validated-json.js';
 
 /** The families, by their names in config.json and in llama.cpp. */
-export const ARCHITECTURES = ['llama', 'qwen2', 'qwen3'] as const;
+export const ARCHITECTURES = ['llama', 'qwen2', 'qwen3', 'smollm3'] as const;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
 /** Limits of a description: lists by layer are allocated, and the rotary table has a row for each position. */
@@ -24,13 +26,51 @@ export interface DescribedModel {
    * The number format of the weights according to the file, such as `bfloat16`; undefined if the file names none.
    */
   readonly dtype: string | undefined;
+  /** The formats of the matrices if products can read all of them in the blocks of the file. */
+  readonly blocks?: BlockFormats | undefined;
 }
 
-const architectures: ReadonlyMap<string, Architecture> = new Map([
-  ['LlamaForCausalLM', 'llama'],
-  ['Qwen2ForCausalLM', 'qwen2'],
-  ['Qwen3ForCausalLM', 'qwen3'],
-]);
+/** A class of transformers: its family, and its values of keys that a config.json may lack. */
+interface ModelClass {
+  readonly name: string;
+  /** `model_type` in config.json. */
+  readonly type: string;
+  readonly architecture: Architecture;
+  readonly ropeBase: number;
+  readonly tiedOutput: boolean;
+}
+
+const base = { ropeBase: 10_000, tiedOutput: false } as const;
+/** The first class of a family is the one that exports name. */
+const classes: readonly ModelClass[] = [
+  { name: 'LlamaForCausalLM', type: 'llama', architecture: 'llama', ...base },
+  { name: 'MistralForCausalLM', type: 'mistral', architecture: 'llama', ...base },
+  { name: 'Qwen2ForCausalLM', type: 'qwen2', architecture: 'qwen2', ...base },
+  { name: 'Qwen3ForCausalLM', type: 'qwen3', architecture: 'qwen3', ...base },
+  { name: 'SmolLM3ForCausalLM', type: 'smollm3', architecture: 'smollm3', ropeBase: 2_000_000, tiedOutput: true },
+];
+
+/** The reasons why the engine cannot compute some known families, by the beginnings of their names. */
+const UNREAD: readonly (readonly [name: string, reason: string])[] = [
+  ['gemma', 'its feed-forward layers use GELU, and since Gemma 2 layers attend through sliding windows'],
+  ['lfm2', 'most of its layers are short convolutions'],
+  ['mixtral', 'mixtures of experts are not read'],
+  ['qwen2moe', 'mixtures of experts are not read'],
+  ['qwen3moe', 'mixtures of experts are not read'],
+  ['phi3', 'its files hold queries, keys and values in one tensor'],
+];
+
+/** The end of a message that refuses an architecture: the reason if it is known, then the expected names. */
+export function unreadReason(architecture: string, expected: readonly string[]): string {
+  const key = architecture.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+  const reason = UNREAD.find(([name]) => key.startsWith(name))?.[1];
+  return `${reason === undefined ? '' : `: ${reason}`}, expected one of ${expected.join(', ')}`;
+}
+
+/** Mistral's window if a file names none. */
+const MISTRAL_WINDOW = 4096;
+/** The interval of SmolLM3's layers without rotation if a file names none. */
+const UNROTATED_INTERVAL = 4;
 
 const configFile = z.looseObject({
   architectures: z.array(z.string()).nullish(),
@@ -46,6 +86,9 @@ const configFile = z.looseObject({
   rms_norm_eps: z.number().positive(),
   tie_word_embeddings: z.boolean().nullish(),
   attention_bias: z.boolean().nullish(),
+  sliding_window: z.int().positive().nullish(),
+  no_rope_layers: z.array(z.union([z.literal(0), z.literal(1)])).nullish(),
+  no_rope_layer_interval: z.int().positive().nullish(),
   dtype: z.string().nullish(),
   torch_dtype: z.string().nullish(),
 });
@@ -60,9 +103,11 @@ const stopTokensFile = z.looseObject({ eos_token_id: z.union([id, z.array(id)]).
  */
 export function readConfig(json: unknown, file = 'config.json'): DescribedModel {
   const raw = parseWith(configFile, json, file);
-  const architecture = readArchitecture(raw, file);
+  const { architecture, ropeBase, tiedOutput, type } = readClass(raw, file);
   refuseVariants(raw, file);
-  const rope = readRope(raw, file);
+  if (type === 'mistral') refuseWindow(raw, file);
+  const rope = readRope(raw, file, ropeBase);
+  const unrotatedLayers = architecture === 'smollm3' ? readUnrotated(raw, file) : [];
   return {
     architecture,
     config: {
@@ -78,7 +123,8 @@ export function readConfig(json: unknown, file = 'config.json'): DescribedModel 
       ...(architecture === 'qwen2' && { attentionBias: 'qkv' }),
       ...(architecture !== 'qwen2' && raw.attention_bias && { attentionBias: 'qkvo' }),
       ...(architecture === 'qwen3' && { queryKeyNorm: true }),
-      ...(!raw.tie_word_embeddings && { untiedOutput: true }),
+      ...(unrotatedLayers.length > 0 && { unrotatedLayers }),
+      ...(!(raw.tie_word_embeddings ?? tiedOutput) && { untiedOutput: true }),
     },
     stopTokens: readStopTokens(json, file),
     dtype: raw.dtype ?? raw.torch_dtype ?? undefined,
@@ -103,8 +149,9 @@ export const writeStopTokens = (ids: readonly number[]) => (ids.length > 1 ? ids
  */
 export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
   const family = familyOf(config);
+  const name = classes.find(({ architecture }) => architecture === family)?.name;
   return {
-    architectures: [...architectures].flatMap(([name, architecture]) => (architecture === family ? name : [])),
+    architectures: [name],
     model_type: family,
     vocab_size: config.vocabSize,
     hidden_size: config.width,
@@ -119,7 +166,12 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
     rope_theta: config.ropeBase,
     rope_scaling: writeRope(config.ropeScaling),
     ...(family !== 'qwen2' && { attention_bias: config.attentionBias === 'qkvo' }),
-    ...(family === 'llama' && { mlp_bias: false }),
+    ...((family === 'llama' || family === 'smollm3') && { mlp_bias: false }),
+    ...(family === 'smollm3' && {
+      no_rope_layers: rotatedLayers(config).map(Number),
+      no_rope_layer_interval: UNROTATED_INTERVAL,
+      use_sliding_window: false,
+    }),
     tie_word_embeddings: !config.untiedOutput,
     torch_dtype: 'float32',
     bos_token_id: null,
@@ -129,25 +181,51 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
 }
 
 /** The family that has a decoder's features. */
-export function familyOf({ attentionBias, queryKeyNorm }: DecoderConfig): Architecture {
+export function familyOf({ attentionBias, queryKeyNorm, unrotatedLayers }: DecoderConfig): Architecture {
+  if (unrotatedLayers !== undefined) return 'smollm3';
   if (queryKeyNorm) return 'qwen3';
   return attentionBias === 'qkv' ? 'qwen2' : 'llama';
 }
 
-function readArchitecture(raw: ConfigFile, file: string): Architecture {
+/** Whether each layer rotates queries and keys [layers]. */
+const rotatedLayers = ({ layers, unrotatedLayers }: DecoderConfig): boolean[] =>
+  Array.from({ length: layers }, (_, layer) => !unrotatedLayers?.includes(layer));
+
+/** The layers that SmolLM3 does not rotate if a file names none: the last one of each interval. */
+export const unrotatedByDefault = (layers: number, interval = UNROTATED_INTERVAL): number[] =>
+  Array.from({ length: layers }, (_, layer) => layer).filter((layer) => (layer + 1) % interval === 0);
+
+/** Reads SmolLM3's layers without rotation. In `no_rope_layers` a 1 is a layer that rotates. */
+function readUnrotated(raw: ConfigFile, file: string): number[] {
+  const { no_rope_layers: rotates, num_hidden_layers: layers } = raw;
+  if (!rotates) return unrotatedByDefault(layers, raw.no_rope_layer_interval ?? undefined);
+  if (rotates.length < layers)
+    throw new CheckpointError(`${file}: no_rope_layers: expected ${layers} numbers, found ${rotates.length}`);
+  return rotates.slice(0, layers).flatMap((each, layer) => (each === 0 ? [layer] : []));
+}
+
+function readClass(raw: ConfigFile, file: string): ModelClass {
   const name = raw.architectures?.[0];
-  const architecture =
-    name === undefined
-      ? [...architectures.values()].find((family) => family === raw.model_type)
-      : architectures.get(name);
-  if (architecture !== undefined) return architecture;
+  const known = classes.find((each) => (name === undefined ? each.type === raw.model_type : each.name === name));
+  if (known !== undefined) return known;
   const unsupported = name ?? raw.model_type ?? 'none';
+  const names = classes.map((each) => each.name);
   throw new CheckpointError(
-    `${file}: architecture "${unsupported}" is not supported, expected one of ${[...architectures.keys()].join(', ')}`,
+    `${file}: architecture "${unsupported}" is not supported${unreadReason(unsupported, names)}`,
   );
 }
 
-/** Refuses variants of the three families whose arithmetic the engine lacks. @throws CheckpointError */
+/** Refuses a Mistral model that attends through a window narrower than its context. @throws CheckpointError */
+function refuseWindow(raw: ConfigFile, file: string): void {
+  const window = raw.sliding_window === undefined ? MISTRAL_WINDOW : raw.sliding_window;
+  if (window === null || window >= raw.max_position_embeddings) return;
+  throw new CheckpointError(
+    `${file}: sliding_window = ${window} is not supported, expected null or at least max_position_embeddings ` +
+      `(${raw.max_position_embeddings})`,
+  );
+}
+
+/** Refuses variants of the families whose arithmetic the engine lacks. @throws CheckpointError */
 function refuseVariants(raw: ConfigFile, file: string): void {
   const normal: Record<string, (value: unknown) => boolean> = {
     hidden_act: (value) => value === 'silu',

@@ -3,9 +3,6 @@ import { CheckpointError } from '../../../base/errors.js';
 import type { RopeScaling } from '../../contract/architecture.js';
 import { parseWith } from './validated-json.js';
 
-/** The default base of all three families. */
-const DEFAULT_BASE = 10_000;
-
 const positive = z.number().positive();
 const ropeSettings = z.looseObject({
   rope_theta: positive.optional(),
@@ -23,15 +20,17 @@ const llama3 = z.looseObject({
 /**
  * Reads the rotary embedding from either generation of config.json: `rope_theta` and `rope_scaling`, or both in
  * `rope_parameters`.
+ * @param defaultBase The family's base if the file names none
  * @throws CheckpointError when it is malformed or of an unsupported kind
  */
 export function readRope(
   raw: Readonly<Record<string, unknown>>,
   file: string,
+  defaultBase: number,
 ): { readonly base: number; readonly scaling?: RopeScaling } {
   const key = raw.rope_parameters ? 'rope_parameters' : 'rope_scaling';
   const settings = parseWith(ropeSettings, raw[key] ?? {}, file, key);
-  const base = settings.rope_theta ?? parseWith(positive.nullish(), raw.rope_theta, file, 'rope_theta') ?? DEFAULT_BASE;
+  const base = settings.rope_theta ?? parseWith(positive.nullish(), raw.rope_theta, file, 'rope_theta') ?? defaultBase;
   const type = settings.rope_type ?? settings.type ?? 'default';
   switch (type) {
     case 'default':

@@ -4,6 +4,7 @@
  */
 import { ArgumentError, CheckpointError } from '../../../base/errors.js';
 import type { Files } from '../../../base/host.js';
+import type { BlockFormat } from '../../tensor/blocks.js';
 import {
   bytesOf,
   headerLength,
@@ -12,7 +13,7 @@ import {
   type TensorDtype,
   type TensorEntry,
 } from './safetensors-header.js';
-import { rowLength, type TensorPiece, type TensorShape } from './tensor.js';
+import { type BlockPiece, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
 import { putPiece, type TensorPlace, takeTensor } from './tensor-place.js';
 import { readOrRefuse } from './validated-json.js';
 
@@ -24,6 +25,14 @@ export interface StoredTensor extends TensorShape {
    * @throws CheckpointError when the file cannot be read, or has become shorter than it was
    */
   pieces(pieceBytes?: number): AsyncIterable<TensorPiece>;
+  /** The same numbers in the blocks of the file, if they are in blocks that products read. */
+  readonly blocks?:
+    | {
+        readonly format: BlockFormat;
+        /** Reads whole rows, as `pieces` does. */
+        pieces(): AsyncIterable<BlockPiece>;
+      }
+    | undefined;
 }
 
 export interface SafetensorsFile {

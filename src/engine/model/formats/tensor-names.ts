@@ -1,4 +1,4 @@
-/** The names and shapes of the tensors in a Hugging Face checkpoint of the Llama, Qwen2 and Qwen3 families. */
+/** The names and shapes of the tensors in a Hugging Face checkpoint of the families that the engine reads. */
 import type { DecoderConfig, ProjectionName } from '../../contract/architecture.js';
 import { MATRICES, type Matrix, matrixShapes } from '../decoder/weights/decoder-tensors.js';
 import type { TensorShape } from './tensor.js';

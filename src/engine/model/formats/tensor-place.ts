@@ -3,7 +3,7 @@ import { ArgumentError } from '../../../base/errors.js';
 import { isBfloat16, widen } from '../../tensor/bfloat16.js';
 import type { WeightArray } from '../../tensor/kernel-arguments.js';
 import type { WeightMemory } from '../../tensor/memory.js';
-import { storedBits } from './stored-bits.js';
+import { storedBits } from './safetensors-header.js';
 import { type NamedTensor, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
 
 /** The place of a file's tensor in a buffer of the engine. */

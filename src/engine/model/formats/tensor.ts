@@ -1,3 +1,4 @@
+import type { BlockFormat } from '../../tensor/blocks.js';
 import type { TensorDtype } from './safetensors-header.js';
 
 /** The name and shape of a tensor. */
@@ -18,6 +19,15 @@ export interface TensorPiece {
   /** The index of the piece's first number within the tensor. */
   readonly first: number;
   /** The numbers, little-endian. */
+  readonly bytes: Uint8Array;
+}
+
+/** Consecutive rows of a matrix in blocks, as a file has them. */
+export interface BlockPiece {
+  readonly name: string;
+  readonly format: BlockFormat;
+  /** The index of the piece's first row within the matrix. */
+  readonly first: number;
   readonly bytes: Uint8Array;
 }
 

@@ -1,12 +1,12 @@
 /** A tokenizer in a model's directory: Hugging Face's files, or the description of one of drmas's tokenizers. */
 
-import { TokenizerError } from '../../../base/errors.js';
+import { isObject, TokenizerError } from '../../../base/errors.js';
 import type { Files } from '../../../base/host.js';
 import type { Tokenizer } from '../../../base/nouns.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
-import { templateOf } from '../tokenizers/named-templates.js';
+import { settingsOf, templateOf } from '../tokenizers/named-templates.js';
 import { huggingFaceForm } from '../tokenizers/tokenizer-json.js';
-import { type HuggingFaceSpec, parseTextTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
+import { type HuggingFaceSpec, parseTextTokenizerSpec, type TextTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
 import { isGguf, openGgufTokenizer } from './gguf/gguf-checkpoint.js';
 import { readStopTokens } from './model-config.js';
 import { isThere, parseJson, readOrRefuse } from './validated-json.js';
@@ -31,7 +31,9 @@ export async function readTokenizer(files: Files, directory: string, ownTemplate
   const description = await readOptional(files, descriptionFile);
   if (description !== undefined) {
     if (ownTemplate === undefined) return createTokenizer(parseJson(description, descriptionFile));
-    throw new TokenizerError(`${descriptionFile} has a chat format of its own, so that it takes no chatTemplate`);
+    throw new TokenizerError(
+      `${descriptionFile} has a chat format of its own, so that it takes no chatTemplate and no variables`,
+    );
   }
   const chatTemplate = await readTemplate(files, directory);
   const stopTokens = await findStopTokens(files, directory);
@@ -41,8 +43,8 @@ export async function readTokenizer(files: Files, directory: string, ownTemplate
     config: await readJson(files, `${directory}/tokenizer_config.json`),
     ...(stopTokens.length > 0 && { stopTokens }),
   };
-  if (ownTemplate !== undefined) return withTemplate(spec, ownTemplate, directory);
-  return createTokenizer(chatTemplate === undefined ? spec : { ...spec, chatTemplate });
+  const whole = chatTemplate === undefined ? spec : { ...spec, chatTemplate };
+  return ownTemplate === undefined ? createTokenizer(whole) : withTemplate(whole, ownTemplate, directory);
 }
 
 /**
@@ -51,6 +53,8 @@ export async function readTokenizer(files: Files, directory: string, ownTemplate
  * @throws TokenizerError when the template ends messages with a token that the vocabulary lacks
  */
 export function withTemplate(spec: object, ownTemplate: string, place: string): Tokenizer {
+  const { statements, rest } = settingsOf(ownTemplate);
+  if (rest === '') return withVariables(parseTextTokenizerSpec(spec), statements, place);
   const { source, end } = templateOf(ownTemplate);
   const tokenizer = createTokenizer({ ...spec, chatTemplate: source });
   if (end === undefined) return tokenizer;
@@ -61,6 +65,18 @@ export function withTemplate(spec: object, ownTemplate: string, place: string): 
     );
   const others = tokenizer.stopTokens.filter((token) => token !== endToken);
   return createTokenizer({ ...spec, chatTemplate: source, stopTokens: [endToken, ...others] });
+}
+
+/** A tokenizer whose own templates set variables first. */
+function withVariables(spec: TextTokenizerSpec, statements: string, place: string): Tokenizer {
+  const { chatTemplate, config } = spec.type === 'huggingface' ? spec : { config: { chat_template: undefined } };
+  const template = chatTemplate ?? config.chat_template;
+  if (typeof template === 'string') return createTokenizer({ ...spec, chatTemplate: statements + template });
+  if (!Array.isArray(template)) throw new TokenizerError(`${place} has no chat template whose variables could be set`);
+  const named = template.map((each) =>
+    isObject(each) && typeof each.template === 'string' ? { ...each, template: statements + each.template } : each,
+  );
+  return createTokenizer({ ...spec, config: { ...config, chat_template: named } });
 }
 
 /** The chat template in a model's directory, or in an adapter's directory if its recipe gave the base a template. */

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Floats } from '../../tensor/memory.js';
-import { defineOptimizer } from './define-optimizer.js';
-import { decay, nonNegative, positive } from './setting-ranges.js';
+import { decay, defineOptimizer, nonNegative, positive } from './define-optimizer.js';
 
 /** Settings of AdamW. */
 export type AdamWSettings = Readonly<z.output<ReturnType<typeof schema>>>;

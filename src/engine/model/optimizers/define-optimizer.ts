@@ -1,5 +1,5 @@
 /** The declaration of an optimiser: its settings, its memory, its step. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import type { Floats } from '../../tensor/memory.js';
@@ -45,3 +45,10 @@ export interface OptimizerDeclaration<
 export const defineOptimizer = <const Type extends string, Schema extends z.ZodType<OptimizerSettings>>(
   declaration: OptimizerDeclaration<Type, Schema>,
 ): OptimizerDeclaration<Type, Schema> => declaration;
+
+// Ranges that settings of several optimisers share.
+
+export const nonNegative = z.number().min(0);
+export const positive = z.number().gt(0);
+/** The decay of a running mean: the share of the old value that is kept. */
+export const decay = z.number().min(0).lt(1);

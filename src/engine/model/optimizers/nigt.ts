@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Floats } from '../../tensor/memory.js';
-import { defineOptimizer } from './define-optimizer.js';
-import { decay, positive } from './setting-ranges.js';
+import { decay, defineOptimizer, positive } from './define-optimizer.js';
 
 const schema = (learningRate: number) =>
   z.strictObject({

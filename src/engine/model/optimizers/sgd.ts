@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { defineOptimizer } from './define-optimizer.js';
-import { decay, nonNegative, positive } from './setting-ranges.js';
+import { decay, defineOptimizer, nonNegative, positive } from './define-optimizer.js';
 
 /** Settings of SGD. */
 export type SgdSettings = Readonly<z.output<ReturnType<typeof schema>>>;

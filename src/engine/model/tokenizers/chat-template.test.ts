@@ -36,10 +36,11 @@ describe('a hostile chat template ends by name', () => {
     ['doubles a list 27 times', doubled(27).replaceAll("'a'", '[1]').replaceAll('~', '+'), 'more than 100000 entries'],
     ['quotes quotes', `{% set x = '"' %}${'{% set x = x | tojson %}'.repeat(27)}{{ x }}`, 'a text of more than'],
     ['replaces each letter by a megabyte', `${doubled(18)}{{ x | replace('a', x) }}`, /./],
-    ['changes a long text again and again', doubled(18) + '{% set y = x | upper %}'.repeat(9000), 'more than any'],
+    ['changes a long text again and again', doubled(18) + '{%set y=x|upper%}'.repeat(9000), 'more than any'],
     ['calls itself', '{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}', /./],
-    ['has brackets in brackets', `{{ ${'('.repeat(1e5)}1${')'.repeat(1e5)} }}`, 'call stack'],
-    ['is long', ' '.repeat(2e6), 'more than 1000000 characters'],
+    ['has brackets in brackets', `{{ ${'('.repeat(9e4)}1${')'.repeat(9e4)} }}`, 'call stack'],
+    ['is long', ' '.repeat(2e6), 'more than 200000 characters'],
+    ['has much white space', `{% macro${' '.repeat(48_000)}f() %}{% endmacro %}`, '48000 characters of white space'],
   ])('that %s', (_, source, message) => {
     expect(() => render(source)).toThrow(message);
   });

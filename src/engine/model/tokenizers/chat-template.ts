@@ -5,7 +5,9 @@
 import { Environment, Interpreter, Template } from '@huggingface/jinja';
 
 /** The longest template in characters. Real ones have a few thousand. */
-const LONGEST_TEMPLATE = 1e6;
+const LONGEST_TEMPLATE = 2e5;
+/** The most white space in one place: the library's reader takes time with its square. */
+const LONGEST_SPACE = 500;
 /**
  * Work that a template may do beyond what each message and character allows. An evaluated expression is 1, a round of a
  * loop 25; real templates do a few hundred a message.
@@ -48,6 +50,11 @@ function charactersOf({ content, ...rest }: Conversed): number {
 /** @throws Error when the template cannot be read */
 export function chatTemplate(source: string) {
   if (source.length > LONGEST_TEMPLATE) throw new Error(`it has more than ${LONGEST_TEMPLATE} characters`);
+  for (const [space] of source.matchAll(/\s+/g))
+    if (space.length > LONGEST_SPACE)
+      throw new Error(
+        `it has ${space.length} characters of white space in one place, expected at most ${LONGEST_SPACE}`,
+      );
   const { parsed } = new Template(source);
   /** @throws Error when the template raises one, or does more than a conversation takes */
   return (

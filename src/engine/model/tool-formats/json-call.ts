@@ -1,4 +1,5 @@
-import { jsonMembers, jsonObject, jsonValue } from './json-object.js';
+import { jsonObject, jsonValue } from '../../../base/errors.js';
+import { jsonMembers } from './json-object.js';
 import type { WrittenCall } from './tool-format.js';
 
 /**

@@ -1,20 +1,4 @@
-import { isObject, nestsTooDeep } from '../../../base/errors.js';
-
-/** The value of a JSON text; undefined if it is none, or nested deeper than any call. */
-export function jsonValue(text: string): unknown {
-  if (nestsTooDeep(text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The object of a JSON text; undefined if it is none. */
-export function jsonObject(text: string): Record<string, unknown> | undefined {
-  const value = jsonValue(text);
-  return isObject(value) ? value : undefined;
-}
+import { jsonObject } from '../../../base/errors.js';
 
 const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
 

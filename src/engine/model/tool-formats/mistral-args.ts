@@ -1,4 +1,5 @@
-import { endOfJson, jsonObject } from './json-object.js';
+import { jsonObject } from '../../../base/errors.js';
+import { endOfJson } from './json-object.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
 
 const [TAG, ARGS] = ['[TOOL_CALLS]', '[ARGS]'];

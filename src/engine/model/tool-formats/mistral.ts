@@ -1,5 +1,6 @@
+import { jsonValue } from '../../../base/errors.js';
 import { callOfJson, jsonOfCall, jsonOpening } from './json-call.js';
-import { endOfJson, jsonValue } from './json-object.js';
+import { endOfJson } from './json-object.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
 
 const TAG = '[TOOL_CALLS]';

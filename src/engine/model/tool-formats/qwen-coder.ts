@@ -1,7 +1,6 @@
-import { isObject } from '../../../base/errors.js';
+import { isObject, jsonObject, jsonValue } from '../../../base/errors.js';
 import type { JsonSchema, Tool } from '../../../base/nouns.js';
 import { propertiesOf } from './fits-schema.js';
-import { jsonObject, jsonValue } from './json-object.js';
 import { blockOpening, blocksOf, callsInBlocks } from './tagged-blocks.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
 

@@ -13,7 +13,7 @@ export interface KernelSet {
 /** The name of a set in the cache and in messages. */
 export const setName = ({ isa, products }: KernelSet): string => (products === 'widened' ? isa : `${isa}+${products}`);
 
-/** What a processor can run, as native/processor.cpp prints it; the fastest first. */
+/** The abilities of a processor, as native/processor.cpp prints it; the fastest first. */
 export interface Abilities {
   readonly isas: readonly Isa[];
   readonly products: readonly Bfloat16Products[];

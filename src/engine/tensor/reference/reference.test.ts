@@ -1,8 +1,7 @@
-import { describe } from 'vitest';
+// @module-tag verify
+// The daily tests compare native and WebAssembly kernels with the reference in every operation.
 import { kernelsContract } from '../../../../test/contracts/kernels.js';
 import { createReferenceKernels } from './reference.js';
 
 kernelsContract('reference', createReferenceKernels);
-describe('emulates AMX', { tags: 'verify' }, () =>
-  kernelsContract('reference, in tiles', () => createReferenceKernels('amx-emulated')),
-);
+kernelsContract('reference, in tiles', () => createReferenceKernels('amx-emulated'));

@@ -1,6 +1,5 @@
 import { type Bfloat16Products, inTiles } from '../bfloat16.js';
-import { hostKernels } from '../host-kernels.js';
-import { hostMemory } from '../host-memory.js';
+import { hostKernels, hostMemory } from '../host-kernels.js';
 import type { HostKernels } from '../kernels.js';
 import { productsInTiles } from './bfloat16-products.js';
 import { referenceKernels } from './reference-kernels.js';

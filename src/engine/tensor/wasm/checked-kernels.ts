@@ -12,6 +12,10 @@ type Name =
   | 'bfloat16Pack'
   | 'bfloat16Linear'
   | 'bfloat16LinearWeightGradient'
+  | 'blockWords'
+  | 'blockLinear'
+  | 'blockLinearTransposed'
+  | 'blockEmbed'
   | 'rmsNorm'
   | 'rmsNormBackward'
   | 'headNorm'
@@ -48,6 +52,10 @@ export type ModuleKernels = {
     | 'bfloat16PackBfloat16'
     | 'bfloat16Linear'
     | 'bfloat16LinearWeightGradient'
+    | 'blockWords'
+    | 'blockLinear'
+    | 'blockLinearTransposed'
+    | 'blockEmbed'
     | 'rmsNorm'
     | 'rmsNormBackward'
     | 'headNorm'
@@ -87,6 +95,15 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
     a.size('bfloat16PackedSize(outputs)', outputs);
     a.size('bfloat16PackedSize', (inputs + 31) * (outputs + 31));
     return wasm.bfloat16PackedSize(inputs, outputs);
+  };
+
+  const blockWords: HostKernels['blockWords'] = ({ inputs, outputs, format }) => {
+    a.size('blockWords(inputs)', inputs);
+    a.size('blockWords(outputs)', outputs);
+    a.size('blockWords(format)', format);
+    a.atMost('blockWords(format)', format, 2);
+    a.size('blockWords', (inputs + 31) * (outputs + 15));
+    return wasm.blockWords(inputs, outputs, format);
   };
 
   const cacheSlotSize: HostKernels['cacheSlotSize'] = ({ capacity, heads }) => {
@@ -151,6 +168,48 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
       const xAt = a.floats('bfloat16LinearWeightGradient(x)', x, rows * inputs);
       const dOutAt = a.floats('bfloat16LinearWeightGradient(dOut)', dOut, rows * outputs);
       wasm.bfloat16LinearWeightGradient(dWeightAt, xAt, dOutAt, rows, inputs, outputs);
+    },
+    blockWords,
+    blockLinear: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) => {
+      a.size('blockLinear(format)', format);
+      a.size('blockLinear(rows)', rows);
+      a.size('blockLinear(inputs)', inputs);
+      a.size('blockLinear(outputs)', outputs);
+      a.atMost('blockLinear(format)', format, 2);
+      const blocksAt = a.integers('blockLinear(blocks)', blocks, blockWords({ inputs, outputs, format }));
+      const outAt = a.floats('blockLinear(out)', out, rows * outputs);
+      const xAt = a.floats('blockLinear(x)', x, rows * inputs);
+      wasm.blockLinear(outAt, xAt, blocksAt, format, rows, inputs, outputs, accumulate);
+    },
+    blockLinearTransposed: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) => {
+      a.size('blockLinearTransposed(format)', format);
+      a.size('blockLinearTransposed(rows)', rows);
+      a.size('blockLinearTransposed(inputs)', inputs);
+      a.size('blockLinearTransposed(outputs)', outputs);
+      a.atMost('blockLinearTransposed(format)', format, 2);
+      const blocksAt = a.integers(
+        'blockLinearTransposed(blocks)',
+        blocks,
+        blockWords({ inputs: outputs, outputs: inputs, format }),
+      );
+      const outAt = a.floats('blockLinearTransposed(out)', out, rows * outputs);
+      const xAt = a.floats('blockLinearTransposed(x)', x, rows * inputs);
+      wasm.blockLinearTransposed(outAt, xAt, blocksAt, format, rows, inputs, outputs, accumulate);
+    },
+    blockEmbed: ({ out, blocks, format, tokens, rows, width, vocabSize }) => {
+      a.size('blockEmbed(format)', format);
+      a.size('blockEmbed(rows)', rows);
+      a.size('blockEmbed(width)', width);
+      a.size('blockEmbed(vocabSize)', vocabSize);
+      a.atMost('blockEmbed(format)', format, 2);
+      const blocksAt = a.integers(
+        'blockEmbed(blocks)',
+        blocks,
+        blockWords({ inputs: width, outputs: vocabSize, format }),
+      );
+      const tokensAt = a.indices('blockEmbed(tokens)', tokens, rows, vocabSize);
+      const outAt = a.floats('blockEmbed(out)', out, rows * width);
+      wasm.blockEmbed(outAt, blocksAt, format, tokensAt, rows, width, vocabSize);
     },
     rmsNorm: ({ out, inverse, x, gain, rows, width, epsilon }) => {
       a.size('rmsNorm(rows)', rows);

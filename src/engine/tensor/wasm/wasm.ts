@@ -1,5 +1,4 @@
-import { hostKernels } from '../host-kernels.js';
-import { hostMemory } from '../host-memory.js';
+import { hostKernels, hostMemory } from '../host-kernels.js';
 import type { HostKernels } from '../kernels.js';
 import { Arguments } from './arguments.js';
 import { checkedKernels, type ModuleKernel, type ModuleKernels } from './checked-kernels.js';

@@ -291,6 +291,15 @@ describe('a request', () => {
     ]);
   });
 
+  it('for several answers is refused: a call is one turn', async () => {
+    const { play, sampler } = await opened(() => 'fine');
+    const { outcome } = await play(
+      async ({ gateway: { url, secret } }) => await codeOf(await post(url, secret, { ...hi('judge'), n: 2 })),
+    );
+    expect(outcome).toEqual([400, 'invalid_request', 'n: a request gives at most 1 here, got 2']);
+    expect(sampler.calls).toEqual([]);
+  });
+
   it('that does not fit the context is refused, and the episode continues', async () => {
     const { play, sampler } = await opened(() => 'fine');
     const { outcome, failure } = await play(async ({ gateway: { url, secret } }) => {

@@ -6,7 +6,7 @@ import type { AgentCalls } from './agent-calls.js';
 
 /** An inflation above this factor, or below its inverse, gets a sentence of its own. */
 const NOTABLE = 1.25;
-/** Above this inflation drmas advises another estimator, if the agents share a mean. */
+/** Above this inflation drmas advises another estimator if the agents share a mean and the own share is not known. */
 const INFLATED = 2;
 /**
  * If an agent's own rewards explain less than this share of its squared scores, the other agents decide more than it
@@ -76,27 +76,26 @@ export function sharesMean({ rule }: Pick<OpenEstimator, 'rule'>): boolean {
 }
 
 /**
- * Advice about an agent that an estimator with a shared mean inflates by more than 2, or that gets less than half of
- * its squared scores from its own rewards. Undefined for other agents. The advice says "may" and names both numbers:
- * the first limit, the factor of Lemma 4.2, missed most gains of docs/findings.md, and the second limit was made from
- * those results and has not been tested on others.
+ * Advice about an agent that gets less than half of its squared scores from its own rewards, under an estimator with a
+ * shared mean. If that share is not known, because no group has two of its turns, an inflation above 2 decides.
+ * Undefined for other agents. The advice says "may" and names both numbers: a limit on the inflation missed most gains
+ * of docs/findings.md, and the limit on the share was made from those results and has not been tested on others.
  */
 export function inflationAdvice(
   agent: string,
   diagnosis: AgentDiagnosis,
   { type, groupSize }: { readonly type: string; readonly groupSize: number },
 ): { readonly says: string; readonly remedy: string } | undefined {
-  const { inflation, ownShare = 1 } = diagnosis;
-  if (inflation === undefined || (inflation <= INFLATED && ownShare >= MOSTLY_OWN)) return undefined;
+  const { inflation, ownShare } = diagnosis;
+  if (inflation === undefined) return undefined;
+  if (ownShare === undefined ? inflation <= INFLATED : ownShare >= MOSTLY_OWN) return undefined;
   const turns = diagnosis.calls.share * groupSize;
   const larger =
     turns < FEWEST_TURNS
       ? ` It is called ${significant(turns)} times in a group of ${groupSize}: a larger training.groupSize gives it more turns to be compared with.`
       : '';
-  const known = diagnosis.ownShare !== undefined && ownShare >= NEARLY_ALL_OWN;
-  const signal = known ? ` ${percent(ownShare, 0)} of its learning signal comes from its own rewards.` : '';
   return {
-    says: `${explainInflation(agent, diagnosis)}${signal} ${type} judges it by the rewards of the others.`,
+    says: `${explainInflation(agent, diagnosis)} ${type} judges it by the rewards of the others.`,
     remedy: `advantage.type=drmas (or drmas-mean), which measures every agent by its own turns, may help; drmas ablate compares them.${larger}`,
   };
 }
@@ -115,7 +114,6 @@ export function aloneAdvice(
   if (!skipped || settings.singleton !== 'zero' || alone <= OFTEN_ALONE) return undefined;
   return {
     says: `In ${percent(alone, 0)} of the tasks in which ${agent} acts, it acts once: it has no turn of its own to be compared with there, and learns nothing from them.`,
-    remedy:
-      'advantage.singleton=raw or batch learns from these tasks too; a larger training.groupSize leaves fewer of them.',
+    remedy: 'advantage.singleton=batch learns from these tasks too; a larger training.groupSize leaves fewer of them.',
   };
 }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { TurnRecord } from '../../../base/core/advantage.js';
 import { estimateAdvantages } from '../../../runs/composition/estimate-advantages.js';
+import type { EstimatorState } from '../define-estimator.js';
 import { estimateStep } from '../estimate.js';
 
 const turnOf = (agent: string, reward: number, episode: number): TurnRecord => ({
@@ -36,4 +37,23 @@ it('an agent that comes later begins with the mean of its first step', () => {
 it('a single step counts as the first: its baseline is its mean', () => {
   const rewards = [1, 5, 3].map((reward, e) => turnOf('solver', reward, e));
   expect(estimateAdvantages(rewards, { type: 'ema' })).toEqual([-2, 2, 0]);
+});
+
+it("is prime-rl's role-conditioned advantage estimation if its means begin at 0 and a step has one episode", () => {
+  // Rewards of both players of a game, one game a step.
+  const games = [1, -1, -1, 1, 0.5, -0.25].map((reward) => ({ alice: reward, bob: 1 - reward }));
+  let state: EstimatorState = { alice: 0, bob: 0 };
+  const baselines = { alice: 0, bob: 0 };
+  games.forEach((game, episode) => {
+    const turns = (['alice', 'bob'] as const).map((agent) => turnOf(agent, game[agent], episode));
+    const step = estimateStep(turns, estimator, state);
+    const expected = (['alice', 'bob'] as const).map((agent) => {
+      const advantage = game[agent] - baselines[agent];
+      baselines[agent] = estimator.decay * baselines[agent] + (1 - estimator.decay) * game[agent];
+      return advantage;
+    });
+    expect([...(step.advantages as Float64Array)]).toEqual(expected);
+    expect(step.state).toEqual(baselines);
+    state = step.state;
+  });
 });

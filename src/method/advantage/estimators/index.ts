@@ -15,10 +15,14 @@ import { gae } from './by-token/gae.js';
 import { reinforcePlusPlus } from './by-token/reinforce-plus-plus.js';
 import { remax } from './by-token/remax.js';
 import { ema } from './ema.js';
+import { gdpo } from './gdpo.js';
 import { gigpo } from './gigpo.js';
 import { grpoPassK } from './grpo-passk.js';
+import { hierarchicalGrpo } from './hierarchical-grpo.js';
 import { magrpo } from './magrpo.js';
+import { maxRl } from './maxrl.js';
 import { rejection } from './rejection.js';
+import { shrinkage } from './shrinkage.js';
 
 /** The list of all estimators, in the order of messages and tables. */
 const list = [
@@ -30,12 +34,16 @@ const list = [
   drmasStd,
   drmasEpisode,
   drmasBatch,
+  shrinkage,
   partition,
   rloo,
   reinforcePlusPlusBaseline,
   atGrpo,
   magrpo,
+  hierarchicalGrpo,
   grpoPassK,
+  maxRl,
+  gdpo,
   gigpo,
   rejection,
   reinforcePlusPlus,

@@ -62,6 +62,6 @@ export const agentSchema = z.strictObject({
     .default(1)
     .describe(
       "The advantages of the agent's turns are multiplied by this after normalisation. With 0 no policy " +
-        'learns from these turns.',
+        'learns from the rewards of these turns.',
     ),
 });

@@ -106,6 +106,54 @@ export const trainingSchema = z.strictObject({
       'Whether the run writes a checkpoint before the first step and keeps it, whatever `keepCheckpoints` is: the ' +
         'agents as they were after the warm start. A run of 0 steps always writes it.',
     ),
+  keepBest: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether the run keeps the checkpoint of its best evaluation, whatever `keepCheckpoints` is. The first ' +
+        'evaluation counts too. `--checkpoint best` names the checkpoint. Default: no.',
+    ),
+  bestBy: z
+    .enum(['averageAtK', 'passAtK', 'majorityAtK', 'reward'])
+    .optional()
+    .describe('The score of evaluations that `keepBest` and `stopWhen` compare. Default: `averageAtK`.'),
+  stopWhen: z
+    .strictObject({
+      score: z.number().optional().describe('An evaluation has at least this score.'),
+      patience: count
+        .optional()
+        .describe('This many evaluations in a row have no better score than the best one before them.'),
+      minimumGain: nonNegative
+        .optional()
+        .describe('For `patience`, a better score exceeds the best one by more than this. Default: 0.'),
+      rewardFloor: z
+        .strictObject({
+          below: z.number().describe('The floor: a mean reward.'),
+          steps: count.default(10).describe('The number of steps in a row.'),
+        })
+        .optional()
+        .describe("The mean reward of a step's episodes is below a floor in several steps in a row."),
+      tokens: count
+        .optional()
+        .describe('The agents have read and written this many tokens, in steps and evaluations together.'),
+      cost: positive
+        .optional()
+        .describe(
+          'Steps and evaluations together have cost this much, in the currency of the prices of the policies and ' +
+            'endpoints.',
+        ),
+      minutes: positive
+        .optional()
+        .describe(
+          'Reinforcement has taken this many minutes of wall-clock time. The warm start and the time between an ' +
+            'interruption and the resumption do not count.',
+        ),
+    })
+    .optional()
+    .describe(
+      'Ends the run before its last step if one of these rules holds after a step or an evaluation. The run still ' +
+        'gets its last evaluation and checkpoint, so it may exceed a budget by a step and an evaluation.',
+    ),
   logprobGap: positive
     .default(0.05)
     .describe(

@@ -55,7 +55,8 @@ export interface AdvantageSettings {
 
 /**
  * Estimates the advantages of a step's turns. Turns of frozen agents are ignored: they count neither in a task's
- * statistics nor in an episode's score. Then an agent's advantages are multiplied by its weight.
+ * statistics nor in an episode's score. Then an agent's advantages are multiplied by its weight, and the signals'
+ * advantages of tokens are added.
  * @param signals Numbers of turns that the episodes do not contain
  * @param before The estimator's state after the previous step
  * @throws ArgumentError with the turn that lacks an input of the estimator
@@ -92,7 +93,10 @@ export function stepAdvantages(
     episode,
     turn,
     reward: (records[i] as TurnRecord).reward,
-    advantage: weighted(advantages[i] as number | number[], agents[turn.agent]?.rewardWeight ?? 1),
+    advantage: plus(
+      weighted(advantages[i] as number | number[], agents[turn.agent]?.rewardWeight ?? 1),
+      signals.get(turn)?.tokenAdvantages,
+    ),
     ...(returns === undefined ? {} : { returns: returns[i] as number[] }),
   }));
   const byTurn = new Map<Turn, TurnAdvantage>(turns.map((each) => [each.turn, each]));
@@ -114,6 +118,9 @@ function numbersOf({ baseline, tokenRewards, values, signals }: TurnSignals = {}
 
 const weighted = (advantage: number | readonly number[], weight: number) =>
   typeof advantage === 'number' ? advantage * weight : advantage.map((a) => a * weight);
+
+const plus = (advantage: number | readonly number[], more: readonly number[] | undefined) =>
+  more?.map((one, t) => one + (typeof advantage === 'number' ? advantage : (advantage[t] as number))) ?? advantage;
 
 /** A turn's names and its reward. */
 export function rewardRecord(episode: Episode, turn: Turn): TurnRecord {
@@ -164,10 +171,17 @@ function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward'
   return {
     ...rewardRecord(episode, turn),
     outcome: episode.score.team,
+    ...partsOf(episode, turn.agent),
     length: turn.response.length,
     observation: turn.observation ?? turn.messages.map(({ role, content }) => `${role}: ${content}`).join('\n'),
     ...(turn.envStep === undefined ? {} : { envStep: turn.envStep }),
   };
+}
+
+/** The named parts of an agent's reward for the episode, if it has any. */
+function partsOf({ score }: Episode, agent: string): Pick<TurnRecord, 'parts'> {
+  const parts = agent in score.agents ? score.agentParts?.[agent] : score.parts;
+  return parts === undefined || Object.keys(parts).length === 0 ? {} : { parts };
 }
 
 /** The name of an episode in events: `task/sample`. */

@@ -1,16 +1,26 @@
-import type { AgentEvaluation, EvaluationEvent } from '../../../base/events.js';
+import type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from '../../../base/events.js';
 import { type Price, playedTokens, priced } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
-import { agentReward, type Episode, type EpisodeGroup, isUnscored, responseTokens } from '../../../base/nouns.js';
-import { BENCHMARK } from '../../../teams/tasks.js';
-import { failureText } from '../play/common-failure.js';
+import {
+  agentReward,
+  type Episode,
+  type EpisodeGroup,
+  fieldText,
+  isUnscored,
+  jsonText,
+  responseTokens,
+  successOf,
+  type TaskSet,
+} from '../../../base/nouns.js';
+import { BENCHMARK, bestAtK, bootstrapInterval } from '../../../teams/tasks.js';
+import { failureText } from '../play/failures.js';
 import { evaluationTasks } from '../play/step-tasks.js';
-import { agentPartMeans, namedMeans } from '../record/named-means.js';
+import { agentPartMeans, namedMeans } from '../record/recorder.js';
 import type { OpenRun, Playing, RunLog } from '../run/run-state.js';
-import { intervalOf, scoresOf } from './evaluation-scores.js';
-import { divided, divisions } from './slices.js';
+import type { Progress } from '../state/progress.js';
+import { endsAfter } from '../state/stop-rules.js';
 
-export interface EvaluationRequest {
+interface EvaluationRequest {
   readonly step: number;
   readonly tasks: number;
   readonly samples: number;
@@ -23,7 +33,7 @@ export interface EvaluationRequest {
 }
 
 /** The parts of a run that evaluate its models. */
-export type EvaluatedRun = Playing & Pick<OpenRun, 'evaluation' | 'prices'>;
+type EvaluatedRun = Playing & Pick<OpenRun, 'evaluation' | 'prices'>;
 
 /** Plays held-out tasks with the weights that the sampler holds. It changes no weights and writes nothing. */
 export async function playEvaluation(
@@ -44,25 +54,23 @@ export async function playEvaluation(
   return { event, episodes: groups.flatMap(({ episodes }) => episodes) };
 }
 
-/** The position of a run: the last complete step, and the last evaluated step (-1 for none). */
-interface EvaluationProgress {
-  readonly step: number;
-  evaluated: number;
-}
+/** The position of a run: the last complete step, the last evaluated step, and the rules that may end the run. */
+type EvaluationProgress = Pick<Progress, 'step' | 'evaluated' | 'stops'>;
 
 /** Whether to evaluate: at the start, at the end and every N steps, once each. */
 export function evaluationDue(
   { training, evaluation }: Pick<OpenRun, 'training' | 'evaluation'>,
-  { step, evaluated }: Readonly<EvaluationProgress>,
+  progress: Readonly<EvaluationProgress>,
 ): boolean {
-  return evaluated < step && (step === 0 || step >= training.steps || step % evaluation.every === 0);
+  const { step, evaluated } = progress;
+  return evaluated < step && (step === 0 || endsAfter(training, progress) || step % evaluation.every === 0);
 }
 
 /** Evaluates at the run's step with the settings of the run. Writes each episode, then the event. */
 export async function evaluatePolicies(run: EvaluatedRun, progress: EvaluationProgress, log: RunLog): Promise<void> {
   const { step } = progress;
   const { tasks, samples, samplesDuring = samples, level } = run.evaluation;
-  const between = step > 0 && step < run.training.steps;
+  const between = step > 0 && !endsAfter(run.training, progress);
   const { event, episodes } = await playEvaluation(run, {
     step,
     tasks,
@@ -78,6 +86,7 @@ export async function evaluatePolicies(run: EvaluatedRun, progress: EvaluationPr
   }
   log.emit(event);
   progress.evaluated = step;
+  for (const news of progress.stops.afterEvaluation(event)) log.emit(news);
 }
 
 /**
@@ -129,11 +138,14 @@ export function evaluationEvent(
   };
 }
 
+/** The groups without episodes that have no score. A group may have no episode left. */
+export function withoutUnscored(played: readonly EpisodeGroup[]): readonly EpisodeGroup[] {
+  return played.map(({ task, episodes }) => ({ task, episodes: episodes.filter((episode) => !isUnscored(episode)) }));
+}
+
 /** The groups without episodes that have no score; if no episode has one, the groups as they are. */
 function scoredGroups(played: readonly EpisodeGroup[]): readonly EpisodeGroup[] {
-  const scored = played
-    .map(({ task, episodes }) => ({ task, episodes: episodes.filter((episode) => !isUnscored(episode)) }))
-    .filter(({ episodes }) => episodes.length > 0);
+  const scored = withoutUnscored(played).filter(({ episodes }) => episodes.length > 0);
   return scored.length === 0 ? played : scored;
 }
 
@@ -166,4 +178,90 @@ function agentEvaluations(
       ];
     }),
   );
+}
+
+// The scores of a team on held-out tasks: avg@k, pass@k, maj@k, each with a bootstrap interval over tasks.
+
+/** Number of resamples of the bootstrap; its seed is fixed, so that equal scores have equal intervals. */
+const RESAMPLES = 2000;
+
+/** The scores of groups. A failed episode counts as 0, because the team has not solved the task. */
+function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationScores {
+  const scores = groups.map(({ episodes }) => episodes.map(successOf));
+  const average = scores.map((ofTask) => mean(ofTask));
+  const best = scores.map((ofTask) => Math.max(...ofTask));
+  const majority = groups.map(({ episodes }) => majorityScore(episodes));
+  return {
+    tasks: groups.length,
+    averageAtK: mean(average),
+    passAtK: mean(best),
+    majorityAtK: mean(majority),
+    interval: { ...intervalOf(average, level), level },
+    passInterval: intervalOf(best, level),
+    majorityInterval: intervalOf(majority, level),
+    passAt: passAt(scores),
+  };
+}
+
+/** The bootstrap interval of the mean over tasks. */
+function intervalOf(perTask: readonly number[], level: number): Interval {
+  const { low, high } = bootstrapInterval(perTask, { level, resamples: RESAMPLES, seed: 0 });
+  return { low, high };
+}
+
+/** Estimates pass@k for k = 1, 2, 4 ... up to the samples a task, each without bias from all samples. */
+function passAt(scores: readonly (readonly number[])[]): Record<string, number> {
+  const samples = Math.min(...scores.map((ofTask) => ofTask.length));
+  const estimates: Record<string, number> = {};
+  for (let k = 1; k <= samples; k *= 2) estimates[k] = mean(scores.map((ofTask) => bestAtK(ofTask, k)));
+  return estimates;
+}
+
+/**
+ * The score of the most frequent answer; among equally frequent answers, the first. An episode without an answer has no
+ * vote.
+ */
+function majorityScore(episodes: readonly Episode[]): number {
+  const votes = new Map<string, { count: number; score: number }>();
+  for (const episode of episodes) {
+    const answer = answerOf(episode.outcome);
+    if (answer === undefined) continue;
+    const vote = votes.get(answer) ?? { count: 0, score: successOf(episode) };
+    vote.count++;
+    votes.set(answer, vote);
+  }
+  let best = { count: 0, score: 0 };
+  for (const vote of votes.values()) if (vote.count > best.count) best = vote;
+  return best.score;
+}
+
+/**
+ * The outcome's field `answer`, if it has one: then the other fields do not matter. Otherwise the whole outcome.
+ */
+function answerOf(outcome: unknown): string | undefined {
+  const answer = typeof outcome === 'object' && outcome !== null && 'answer' in outcome ? outcome.answer : outcome;
+  return jsonText(answer);
+}
+
+// The slices of an evaluation: its tasks divided by benchmark, difficulty, or any other field.
+
+/** The slice of the tasks that lack a field of other tasks. */
+const WITHOUT = '(none)';
+
+/** The fields by which a run's evaluations are divided. Several benchmarks are always divided. */
+function divisions({ evaluation }: Pick<OpenRun, 'evaluation'>, test: TaskSet): readonly string[] {
+  const { by = [] } = evaluation;
+  return test.parts === undefined || by.includes(BENCHMARK) ? by : [BENCHMARK, ...by];
+}
+
+/** Divides groups by the text of a field of their tasks, in numeric and alphabetical order. */
+function divided(groups: readonly EpisodeGroup[], field: string): ReadonlyMap<string, readonly EpisodeGroup[]> {
+  const parts = new Map<string, EpisodeGroup[]>();
+  for (const group of groups) {
+    const name = fieldText(group.task, field) ?? WITHOUT;
+    parts.set(name, [...(parts.get(name) ?? []), group]);
+  }
+  if (field === BENCHMARK) return parts; // in the recipe's order
+  const byName = new Intl.Collator('en', { numeric: true }).compare;
+  return new Map([...parts].sort(([a], [b]) => byName(a, b)));
 }

@@ -3,7 +3,11 @@
  * tasks: at one half the rewards of a task differ most (VIP: Nguyen et al., arXiv 2602.01601, who predict by a Gaussian
  * process and minimise the variance of the gradient).
  */
-import type { Task } from '../../../base/nouns.js';
+
+import { mean } from '../../../base/math.js';
+import { type Episode, type EpisodeGroup, type Task, trainedTurns, turnReward } from '../../../base/nouns.js';
+import { keptGroups } from '../../advantage/filter.js';
+import type { Recipe } from '../../recipe/recipe.js';
 import type { Playing } from '../run/playing.js';
 import { levelOf, type Predictions, weightOf } from './curriculum.js';
 
@@ -29,4 +33,22 @@ export function groupSizesOf(
   const larger = remainders.sort((a, b) => b.remainder - a.remainder).slice(0, left);
   for (const { position } of larger) sizes[position] = (sizes[position] as number) + 1;
   return sizes;
+}
+
+type Filter = NonNullable<Recipe['training']['filter']>;
+
+/** The groups that the filter keeps. Without a filter: all groups. */
+export function passFilter(groups: readonly EpisodeGroup[], filter: Filter | undefined): EpisodeGroup[] {
+  if (filter === undefined) return [...groups];
+  const scores = groups.map(({ episodes }) => episodes.map((episode) => filterScore(episode, filter.score)));
+  return keptGroups(scores, filter).map((position) => groups[position] as EpisodeGroup);
+}
+
+/** The score of an episode, by the names of the estimators' `episodeScore`. */
+function filterScore(episode: Episode, score: Filter['score']): number {
+  const { team } = episode.score;
+  const turns = trainedTurns(episode);
+  if (score === 'outcome' || turns.length === 0) return team;
+  const rewards = turns.map((turn) => turnReward(episode, turn));
+  return score === 'mean' ? mean(rewards) : rewards.reduce((sum, reward) => sum + (reward - team), team);
 }

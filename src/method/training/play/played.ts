@@ -1,7 +1,15 @@
 import type { Step } from '../../../base/events.js';
 import type { EpisodeGroup } from '../../../base/nouns.js';
+import type { OpenRun } from '../run/run-state.js';
 import type { ExtraRollouts } from '../run/signal.js';
 import type { Levels } from './curriculum.js';
+
+/**
+ * Whether a run that resumes after this step equals the uninterrupted run: no rollout had begun before the step's
+ * updates.
+ */
+export const goesOnAfter = ({ staleness, training }: Pick<OpenRun, 'staleness' | 'training'>, step: number): boolean =>
+  staleness === 0 || step % training.checkpointEvery === 0;
 
 /** The episodes of a step. */
 export interface Played {

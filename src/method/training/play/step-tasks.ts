@@ -1,6 +1,58 @@
+import { DrmasError, messageOf, TaskError } from '../../../base/errors.js';
 import { permutation, RandomStream } from '../../../base/math.js';
-import { GENERATED_INDICES, type Task, type TaskSet } from '../../../base/nouns.js';
-import { taskAt } from './task-source.js';
+import {
+  type DataSchema,
+  GENERATED_INDICES,
+  type LoadOptions,
+  type Split,
+  type Task,
+  type TaskSet,
+  type TaskSource,
+  type Trace,
+} from '../../../base/nouns.js';
+import { placeOf } from '../../../teams/rollout.js';
+
+// Calls of task sources. An error that the source's own code throws names the source and the line of code.
+
+/** Loads the tasks of a split. @throws TaskError */
+export async function loadTasks(
+  source: TaskSource,
+  split: Split,
+  schema: DataSchema<unknown>,
+  options: LoadOptions = {},
+): Promise<TaskSet> {
+  try {
+    return await source.load(split, schema, options);
+  } catch (error) {
+    throw thrownBy(source.name, `while '${split}' was loaded`, error);
+  }
+}
+
+/** The task at an index. @throws TaskError */
+export function taskAt(tasks: TaskSet, index: number): Task {
+  try {
+    return tasks.at(index);
+  } catch (error) {
+    throw thrownBy(tasks.name, `at task ${index}`, error);
+  }
+}
+
+/** Draws a demonstration. Undefined if the source has none. @throws TaskError */
+export function drawTrace(source: TaskSource, random: RandomStream, split: Split): Trace | undefined {
+  try {
+    return source.trace?.(random, split);
+  } catch (error) {
+    throw thrownBy(source.name, 'for a demonstration', error);
+  }
+}
+
+/** Errors of drmas already name the cause. */
+function thrownBy(name: string, when: string, error: unknown): unknown {
+  if (error instanceof DrmasError) return error;
+  const place = placeOf(error)?.split('\n', 1)[0];
+  const message = `the tasks '${name}' threw ${when}: ${messageOf(error)}${place === undefined ? '' : `\n${place}`}`;
+  return Object.assign(new TaskError(message), { cause: error });
+}
 
 /**
  * The tasks of a step (1, 2, ...), a pure function of the seed. A finite set is played in a new order every epoch. From

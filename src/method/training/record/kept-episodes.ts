@@ -1,7 +1,7 @@
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Played } from '../play/played.js';
 import type { RunLog } from '../run/run-state.js';
-import type { Learnt } from '../update/learnt.js';
+import type { Learnt } from '../update/update-policies.js';
 
 /** Whether the recipe writes the episodes of a step. */
 export function keepsEpisodes({ keepEpisodes }: Pick<Recipe['training'], 'keepEpisodes'>, step: number): boolean {

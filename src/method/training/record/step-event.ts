@@ -1,20 +1,38 @@
 /** The events of a step, from its results. */
 
 import type { AgentStep, EpisodeFailed, Step } from '../../../base/events.js';
-import { type EpisodeGroup, inCanonicalOrder, isLesson } from '../../../base/nouns.js';
+import { playedTokens, priced, type Spending, spentTogether } from '../../../base/host.js';
+import { mean, standardDeviation } from '../../../base/math.js';
+import {
+  type Episode,
+  type EpisodeGroup,
+  type History,
+  inCanonicalOrder,
+  isLesson,
+  responseTokens,
+  successOf,
+  type Turn,
+} from '../../../base/nouns.js';
 import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
+import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import { rewardRecord } from '../advantages/advantages.js';
 import type { Played } from '../play/played.js';
 import type { Learner } from '../run/learner.js';
 import { countChains } from '../samples/chains.js';
-import type { PlayedTurn } from '../stability/agent-health.js';
-import type { Learnt } from '../update/learnt.js';
-import { agentRecorders } from './agent-recorders.js';
-import { recordAll } from './recorder.js';
-import { stepRecorders } from './step-recorders.js';
-import { stepSpending } from './step-spending.js';
+import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
+import type { Learnt } from '../update/update-policies.js';
+import { LOSS_TERMS } from '../update/update-result.js';
+import {
+  type AgentRecorder,
+  agentPartMeans,
+  namedMeans,
+  type RecordedAgent,
+  type RecordedStep,
+  recordAll,
+  type StepRecorder,
+} from './recorder.js';
 
 /** The event of a step, joined from the parts of all recorders. */
 export function stepEvent(learners: readonly Learner[], played: Played, learnt: Learnt): Step {
@@ -63,3 +81,199 @@ export function failureEvents(
       return [{ type: 'episode.failed', step, task: task.id, episode: sample, ...record, action: taken } as const];
     });
 }
+
+/** The recorders of an agent's measurements. A new recorder is a row here. The event's fields have this order. */
+const agentRecorders: Readonly<Record<string, AgentRecorder>> = {
+  calls,
+  history: ({ turns }) => sumOfHistories(turns),
+  ignored: ({ turns }) => countOfIgnored(turns),
+  health,
+  update,
+  lengths: ({ turns }) => ({ responseTokens: mean(turns.map(({ turn }) => responseTokens(turn))) }),
+  lossTerms,
+  lossMetrics,
+  parts: ({ episodes, agent }) => agentPartMeans(episodes, agent),
+  chains,
+  inflation,
+  spending: ({ spending, agent }) => ({ ...spending[agent] }),
+};
+
+function calls({ turns, rewards: { rewardMean, rewardStd } }: RecordedAgent): Partial<AgentStep> {
+  return {
+    ...(turns.some(({ turn }) => turn.frozen === true) ? { frozen: true } : {}),
+    turns: turns.length,
+    rewardMean,
+    rewardStd,
+    invalid: mean(turns.map(({ turn }) => (turn.valid ? 0 : 1))),
+  };
+}
+
+function sumOfHistories(turns: readonly PlayedTurn[]): Pick<AgentStep, 'history'> {
+  const histories = turns.flatMap(({ turn }) => turn.history ?? []);
+  if (histories.length === 0) return {};
+  const sum = (kind: keyof History) => histories.reduce((total, history) => total + history[kind], 0);
+  return { history: { exact: sum('exact'), byText: sum('byText'), byCalls: sum('byCalls'), foreign: sum('foreign') } };
+}
+
+function countOfIgnored(turns: readonly PlayedTurn[]): Pick<AgentStep, 'ignored'> {
+  const counts = new Map<string, number>();
+  for (const { turn } of turns)
+    for (const setting of turn.ignored ?? []) counts.set(setting, (counts.get(setting) ?? 0) + 1);
+  return counts.size === 0 ? {} : { ignored: Object.fromEntries([...counts].sort()) };
+}
+
+function health({ turns, rewards: { groupSpread }, sizes: { maxAbs } }: RecordedAgent): Partial<AgentStep> {
+  return { health: { groupSpread, ...agentHealth(turns) }, maxAbsAdvantage: maxAbs };
+}
+
+/** The fields of learning. They are 0 for an agent that does not learn. */
+function update({ update: learnt }: RecordedAgent): Partial<AgentStep> {
+  return {
+    gradientNorm: learnt === undefined ? 0 : (learnt.gradientNorm ?? Number.NaN),
+    ...(learnt?.agreement === undefined ? {} : { agreement: learnt.agreement }),
+    loss: learnt?.loss ?? 0,
+    entropy: learnt?.entropy ?? 0,
+    clipFraction: learnt?.clipFraction ?? 0,
+    kl: learnt?.kl ?? 0,
+    maxRatioDeviation: learnt?.maxRatioDeviation ?? 0,
+    logprobGap: learnt?.logprobGap ?? 0,
+  };
+}
+
+function lossTerms({ update: learnt }: RecordedAgent): Partial<AgentStep> {
+  return Object.fromEntries(LOSS_TERMS.flatMap((name) => (learnt?.[name] === undefined ? [] : [[name, learnt[name]]])));
+}
+
+/** The metrics that the loss declares. They cannot replace a field of the event. */
+function lossMetrics({ update: learnt }: RecordedAgent, before: Partial<AgentStep>): Partial<AgentStep> {
+  return Object.fromEntries(Object.entries(learnt?.lossMetrics ?? {}).filter(([name]) => !(name in before)));
+}
+
+function chains({ agent, chains: ofAgents }: RecordedAgent): Partial<AgentStep> {
+  const counted = ofAgents[agent];
+  return counted === undefined ? {} : { chains: counted };
+}
+
+/** An agent's inflation, its explanation, and when the agent is called. */
+function inflation({ agent, learnt: { advantages, measured } }: RecordedAgent): Partial<AgentStep> {
+  const [known, ownShare, called] = [advantages.inflation[agent], advantages.ownShare[agent], advantages.calls[agent]];
+  const predicted = known ?? 1; // 1 if no group has scores that differ
+  const ofAgent = measured[agent];
+  return {
+    inflation: {
+      predicted,
+      ...(ofAgent === undefined ? {} : { measured: ofAgent, covariance: ofAgent - predicted }),
+      ...(ownShare === undefined ? {} : { ownShare }),
+      ...(called === undefined
+        ? {}
+        : { explanation: explainInflation(agent, { inflation: known, ownShare, calls: called }) }),
+    },
+    ...(called === undefined ? {} : { calls: called }),
+  };
+}
+
+/** The recorders of a step's event. A new part of the event is a row here. The event's fields have this order. */
+const stepRecorders: Readonly<Record<string, StepRecorder>> = {
+  times,
+  tokens,
+  episodes: ({ played }) => ({ episodes: episodeCounts(played.all) }),
+  rewards,
+  agents: ({ agents }) => ({ agents }),
+  policies,
+  groups: ({ played }) => ({ groups: groupKinds(played.scored) }),
+  levels: ({ played: { levels } }) => (levels === undefined ? {} : { levels }),
+  filter: ({ played: { filter } }) => (filter === undefined ? {} : { filter }),
+  staleness: ({ played: { staleness } }) => (staleness === undefined ? {} : { staleness }),
+  extra: ({ played: { extra } }) => (extra.episodes.length === 0 ? {} : { baseline: baselineOf(extra.episodes) }),
+};
+
+function times({ played, learnt }: RecordedStep): Partial<Step> {
+  const phaseSeconds = { rollout: played.seconds, ...learnt.seconds };
+  const seconds = phaseSeconds.rollout + phaseSeconds.advantage + phaseSeconds.update;
+  return { type: 'step', step: played.step, seconds, phaseSeconds };
+}
+
+function tokens({ played, learnt, episodes, spending }: RecordedStep): Partial<Step> {
+  const count = (counted: readonly Turn[]) => counted.reduce((sum, { response }) => sum + response.length, 0);
+  const trained = Object.values(learnt.updates)
+    .flatMap((update) => Object.values(update.agents))
+    .reduce((sum, update) => sum + update.tokens, 0);
+  const sampled = count([...episodes, ...played.extra.episodes].flatMap((episode) => episode.turns));
+  const { cost } = spentTogether(Object.values(spending));
+  return { tokens: { sampled, trained }, ...(cost === undefined ? {} : { cost }) };
+}
+
+function episodeCounts(groups: readonly EpisodeGroup[]): NonNullable<Step['episodes']> {
+  const episodes = groups.flatMap((group) => group.episodes);
+  const refused = callsByAgent(episodes.map((episode) => episode.refused));
+  const unanswered = callsByAgent(episodes.map((episode) => episode.unanswered));
+  return {
+    played: episodes.length,
+    failed: failuresOf(episodes),
+    ...(refused && { refused }),
+    ...(unanswered && { unanswered }),
+  };
+}
+
+/** The sums of counts by agent. Undefined if there are none. */
+function callsByAgent(
+  counts: readonly (Readonly<Record<string, number>> | undefined)[],
+): Readonly<Record<string, number>> | undefined {
+  const sums = new Map<string, number>();
+  for (const [agent, calls] of counts.flatMap((count) => Object.entries(count ?? {})))
+    sums.set(agent, (sums.get(agent) ?? 0) + calls);
+  return sums.size === 0 ? undefined : Object.fromEntries([...sums].sort());
+}
+
+function rewards({ episodes }: RecordedStep): Partial<Step> {
+  const earned = episodes.map(({ score }) => score.team);
+  return {
+    reward: { mean: mean(earned), std: standardDeviation(earned) },
+    success: mean(episodes.map(successOf)),
+    ...namedMeans(episodes),
+  };
+}
+
+function policies({ learnt }: RecordedStep): Partial<Step> {
+  const updates = Object.entries(learnt.updates).map(
+    ([policy, { gradientNorm = Number.NaN, outcome: _, agents: __, tokens: ___, ...update }]) =>
+      [policy, { gradientNorm, ...update }] as const,
+  );
+  return { policies: Object.fromEntries(updates) };
+}
+
+function baselineOf(episodes: readonly Episode[]): NonNullable<Step['baseline']> {
+  const reward = mean(episodes.map(({ score }) => score.team));
+  return { episodes: episodes.length, reward, failed: failuresOf(episodes) };
+}
+
+const failuresOf = (episodes: readonly Episode[]) => episodes.filter(({ failure }) => failure !== undefined).length;
+
+// The cost of a step, by agent: the tokens that it read, wrote and trained on, and their price.
+
+/** The spending of each agent that was called, including failed episodes and episodes that only a signal needs. */
+function stepSpending(
+  learners: readonly Learner[],
+  { all, extra }: Pick<Played, 'all' | 'extra'>,
+  { turns: learnt, updates }: Pick<Learnt, 'turns' | 'updates'>,
+): Record<string, Spending> {
+  const played: readonly Episode[] = [...all.flatMap(({ episodes }) => episodes), ...extra.episodes];
+  const agents = [...new Set(played.flatMap((episode) => episode.turns.map(({ agent }) => agent)))].sort();
+  return Object.fromEntries(
+    agents.map((agent) => {
+      const turns = played.flatMap((episode) => episode.turns.filter((turn) => turn.agent === agent));
+      const learner = learners.find((each) => agent in each.agents);
+      const learns = learner !== undefined && agent in (updates[learner.name]?.agents ?? {});
+      const chains = learns ? learnt.flatMap((of) => (of.learner === learner ? of.chains : [])) : [];
+      const tokens = chains.reduce(
+        (sum, chain) => (chain[0]?.agent === agent ? sum + length(chain.at(-1) as Turn) : sum),
+        0,
+      );
+      const trained = (learner?.settings.epochs ?? 0) * tokens;
+      return [agent, priced({ ...playedTokens(turns), trained }, learner?.settings.price)];
+    }),
+  );
+}
+
+/** A chain is one sequence: the prompt and the response of its last turn. */
+const length = ({ prompt, response }: Turn) => prompt.length + response.length;

@@ -1,7 +1,38 @@
 import type { Host } from '../../../base/host.js';
 import type { TaskSet } from '../../../base/nouns.js';
-import type { RolloutExecutor } from '../../../teams/rollout.js';
+import type { Sampling } from '../../../engine/contract.js';
+import type { AgentSettings, RolloutExecutor, RolloutSettings } from '../../../teams/rollout.js';
+import type { Assignment } from '../../recipe/assignment.js';
+import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
 import type { RunSettings } from './run-settings.js';
+
+/** The settings of a recipe's rollouts. */
+export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutSettings {
+  const { maxTurns, partWeights, rewardRetries, concurrency, maxOutcomeBytes, ...training } = recipe.training;
+  const agents = Object.fromEntries(
+    Object.entries(recipe.agents).map(([agent, settings]) => {
+      const sampling = evaluationSampling(recipe, agent);
+      const frozen = typeof recipe.assign[agent] !== 'string';
+      return [agent, agentSettings(settings, sampling, speakerOf[agent] as string, frozen)];
+    }),
+  );
+  const limits = { maxTurns, timeoutMs: training.episodeTimeoutMs, concurrency, maxOutcomeBytes };
+  return { agents, seed: recipe.seed, partWeights, rewardRetries, ...limits };
+}
+
+function agentSettings(
+  { system, sampling, invalidPenalty, callCost, tokenCost }: Recipe['agents'][string],
+  evaluationSampling: Sampling,
+  policy: string,
+  frozen: boolean,
+): AgentSettings {
+  return {
+    policy,
+    ...(system === undefined ? {} : { system }),
+    ...{ sampling, evaluationSampling, invalidPenalty, callCost, tokenCost, frozen },
+    judges: frozen,
+  };
+}
 
 export interface Tasks {
   readonly train: TaskSet;

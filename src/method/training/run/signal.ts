@@ -20,6 +20,8 @@ export interface TurnSignals {
   readonly baseline?: number;
   /** The reward of each response token, added to the turn's reward. */
   readonly tokenRewards?: readonly number[]; // [R]
+  /** Numbers that are added to the advantages of the response tokens, after the estimator and an agent's weight. */
+  readonly tokenAdvantages?: readonly number[]; // [R]
   /** A critic's values of the response tokens. */
   readonly values?: Float32Array; // [R]
   /** Log-probs of the response tokens under the reference. */

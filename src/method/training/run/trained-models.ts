@@ -1,6 +1,8 @@
-import type { Backend, PolicyHandle, WeightsSpec } from '../../../engine/contract.js';
+import type { Backend, OwnWeights, PolicyHandle, WeightsSpec } from '../../../engine/contract.js';
+import { isOtherModel, type ModelSpec, wholeModel, wholeWeights } from '../../../engine/model.js';
+import type { Assignment } from '../../recipe/assignment.js';
 import { lossOf } from '../../recipe/policy-losses.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import { inPrecisionOf, type Recipe } from '../../recipe/recipe.js';
 import type { TrainedModel } from './learner.js';
 import type { OpenRun } from './run-state.js';
 
@@ -36,4 +38,43 @@ export function trainedModels(
       },
     ];
   });
+}
+
+// The source of the first weights of a recipe's models.
+
+/** The first weights of every model, by its name. `requested` has the model names that the user typed. */
+export function firstWeights(
+  recipe: Recipe,
+  { models }: Assignment,
+  requested: Assignment,
+): Readonly<Record<string, WeightsSpec>> {
+  const written = new Map(requested.models.map(({ name, model }) => [name, wholeModel(model)]));
+  const { policies, warmStart, seed } = recipe;
+  const first = warmStart?.seed ?? seed;
+  return Object.fromEntries(
+    models.map(({ name, model }, index) => {
+      const whole = written.get(name);
+      const called = whole?.type === 'checkpoint' ? whole.path : undefined;
+      // Policies that share a warm start begin with equal weights. Policies with a warm start each begin with different
+      // ones. The seeds are far apart, so that runs with neighbouring seeds have no first weights in common.
+      const seedOfModel = warmStart?.share === 'policy' ? first + index * 1000 : first;
+      return [name, inPrecisionOf(policies, name, modelWeights(model, { first, seedOfModel }, called))];
+    }),
+  );
+}
+
+interface Seeds {
+  /** The seed of the weights that all models have in common. */
+  readonly first: number;
+  readonly seedOfModel: number;
+}
+
+function modelWeights(model: ModelSpec, { first, seedOfModel }: Seeds, called: string | undefined): OwnWeights {
+  if (isOtherModel(model)) return { type: 'of-kind', model };
+  if (model.type !== 'lora') return wholeWeights(model, seedOfModel, called);
+  if ('from' in model)
+    return { type: 'saved-adapter', base: wholeWeights(model.base, first, called), directory: model.from };
+  const { base, rank, alpha, targets } = model;
+  const adapter = { rank, alpha, targets };
+  return { type: 'adapter', base: wholeWeights(base, first, called), adapter, seed: seedOfModel };
 }

@@ -2,7 +2,7 @@
 
 import type { AgentStep } from '../../../base/events.js';
 import { mean } from '../../../base/math.js';
-import { type Episode, inCanonicalOrder, type Turn, trainedTurns } from '../../../base/nouns.js';
+import { type Episode, type EpisodeGroup, inCanonicalOrder, type Turn, trainedTurns } from '../../../base/nouns.js';
 
 /** The turns of one conversation in order. The tokens of each turn begin with all tokens of the previous turn. */
 export type TurnChain = readonly Turn[];
@@ -85,4 +85,14 @@ export function countChains(episodes: readonly Episode[]): Readonly<Record<strin
       return [agent, { perEpisode, turns: mean(turns), longest: Math.max(...turns) }];
     }),
   );
+}
+
+/**
+ * A policy's turns of a step as chains, in the order of tasks and samples. Within an episode the chains have the
+ * canonical order of their first turns.
+ */
+export function learntChains(policy: string, groups: readonly EpisodeGroup[]): TurnChain[] {
+  return groups
+    .flatMap(({ episodes }) => episodes)
+    .flatMap(({ turns }) => chainsOf(inCanonicalOrder(turns).filter((turn) => turn.policy === policy)));
 }

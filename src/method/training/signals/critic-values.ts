@@ -1,3 +1,7 @@
+import { joinPath } from '../../../base/host.js';
+import type { Checkpoint } from '../../store/checkpoint-files.js';
+import type { Critic } from '../run/learner.js';
+import type { OpenRun, TrainingRun } from '../run/run-state.js';
 import type { Signal } from '../run/signal.js';
 import { scoreTurns } from '../samples/training-samples.js';
 
@@ -15,3 +19,39 @@ export const criticValues: Signal = {
   },
   backend: { what: 'critic', has: ({ roles }) => roles.critic.length > 0 },
 };
+
+// Critics: how they are opened, and saved in checkpoints.
+
+/** The directory of a policy's critic in a checkpoint; no policy can have this name. */
+const directoryOf = (checkpoint: string, policy: string) => joinPath(checkpoint, `${policy}.critic`);
+
+/**
+ * Opens the critic of each policy: on the policy's weights, or from a checkpoint.
+ * @throws CheckpointError
+ */
+export async function openCritics(
+  { trained }: Pick<OpenRun, 'trained'>,
+  checkpoint: Checkpoint | undefined,
+): Promise<ReadonlyMap<string, Critic>> {
+  const critics = new Map<string, Critic>();
+  for (const { name, handle: policy, backend, settings } of trained) {
+    if (settings?.critic === undefined) continue;
+    const directory = checkpoint && directoryOf(checkpoint.directory, name);
+    const handle = await backend.open({ type: 'like', policy, directory }, 'critic', `${name}'s critic`);
+    critics.set(name, { handle, settings: settings.critic });
+  }
+  return critics;
+}
+
+/** Writes the critics into a checkpoint's directory. */
+export async function saveCritics(
+  { learners, host }: Pick<TrainingRun, 'learners' | 'host'>,
+  checkpoint: string,
+): Promise<void> {
+  for (const { name, critic } of learners) {
+    if (critic === undefined) continue;
+    const directory = directoryOf(checkpoint, name);
+    await host.files.makeDirectory(directory);
+    await critic.handle.save(directory);
+  }
+}

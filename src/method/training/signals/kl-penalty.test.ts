@@ -2,7 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { golden } from '../../../../test/goldens.js';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
+import type { Turn } from '../../../base/core/episode.js';
+import { openEstimator } from '../../advantage/estimators/index.js';
+import { stepAdvantages } from '../advantages/advantages.js';
 import { adapted, type Held, KlCoefficients, meanKl, tokenKl } from './kl-penalty.js';
+import { referenceKl } from './reference-kl.js';
 
 interface Case {
   readonly id: string;
@@ -78,5 +82,72 @@ describe('an adaptive coefficient', () => {
     const again = new KlCoefficients(JSON.parse(JSON.stringify(coefficients.state)));
     expect(again.of(solver)).toBe(coefficients.of(solver));
     expect(again.of(verifier)).toBe(0.5);
+  });
+});
+
+describe('distillation from a teacher', () => {
+  /** Log-probs of all tokens. */
+  const logprobsOf = (logits: readonly number[]) => {
+    const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+    return logits.map((logit) => logit - norm);
+  };
+
+  it('is the policy gradient of the reverse KL, in expectation over the tokens', () => {
+    const logits = fc.array(fc.double({ min: -3, max: 3, noNaN: true }), { minLength: 5, maxLength: 5 });
+    fc.assert(
+      fc.property(logits, logits, (student, teacher) => {
+        const [logprobs, others] = [logprobsOf(student), logprobsOf(teacher)];
+        // One response of one token for each token of the vocabulary; the gradient of its log-prob is onehot - p.
+        const advantages = logprobs.map(
+          (logprob, a) => -(tokenKl([logprob], Float32Array.of(others[a] ?? 0), 'k1')[0] ?? 0),
+        );
+        const p = logprobs.map(Math.exp);
+        const klOf = (at: readonly number[]) =>
+          logprobsOf(at).reduce((sum, logprob, a) => sum + Math.exp(logprob) * (logprob - (others[a] ?? 0)), 0);
+        for (let i = 0; i < 5; i++) {
+          const gradient = advantages.reduce(
+            (sum, advantage, a) => sum + (p[a] ?? 0) * advantage * (Number(a === i) - (p[i] ?? 0)),
+            0,
+          );
+          const moved = (by: number) => student.map((logit, j) => (i === j ? logit + by : logit));
+          const slope = (klOf(moved(1e-5)) - klOf(moved(-1e-5))) / 2e-5;
+          expect(gradient).toBeCloseTo(-slope, 5);
+        }
+      }),
+    );
+  });
+
+  it('adds to the advantages of tokens, beside the rewards of an agent or instead of them', () => {
+    const turn = (earned: number, sample: number) => ({ sample, team: earned });
+    const groups = [
+      {
+        task: { id: 'a', data: {} },
+        episodes: [turn(1, 0), turn(0, 1)].map(({ sample, team }) => ({
+          task: { id: 'a', data: {} },
+          sample,
+          outcome: {},
+          score: { team, agents: {}, parts: {} },
+          turns: [
+            { agent: 'solver', turn: 0, messages: [], prompt: [0], response: [1, 2], penalty: 0 } as unknown as Turn,
+          ],
+        })),
+      },
+    ];
+    const [first] = groups[0]?.episodes[0]?.turns ?? [];
+    const signals = new Map([[first as Turn, { tokenAdvantages: [0.5, -2] }]]);
+    const estimator = openEstimator({ type: 'dr-grpo' });
+    const of = (rewardWeight: number) =>
+      stepAdvantages({ estimator, agents: { solver: { rewardWeight } } }, groups, signals).turns.map(
+        (each) => each.advantage,
+      );
+    expect(of(1)).toEqual([[1, -1.5], -0.5]);
+    expect(of(0)).toEqual([[0.5, -2], -0]);
+  });
+
+  it('needs the reverse KL', () => {
+    const { policies, advantage } = tinyRecipe({ policies: { solver: { kl: { coefficient: 1, in: 'advantage' } } } });
+    const settings = { estimator: openEstimator(advantage), policies };
+    const wrong = [...(referenceKl.checks?.(settings, {} as never) ?? [])].filter(({ test }) => !test);
+    expect(wrong).toEqual([expect.objectContaining({ path: 'policies.solver.kl.kind' })]);
   });
 });

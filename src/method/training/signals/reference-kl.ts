@@ -1,10 +1,15 @@
 /** The KL of sampled tokens from the policies' references. */
+
 import { suggestion } from '../../../base/errors.js';
 import type { Signal } from '../run/signal.js';
 import { scoreTurns } from '../samples/training-samples.js';
 import { tokenKl } from './kl-penalty.js';
 
-/** Log-probs under the reference and their KL. If the penalty is part of the reward, also its cost. */
+/**
+ * Log-probs under the reference and their KL. If the penalty is part of the reward or of the advantage, also its cost.
+ * In the advantage with the kind `k1` it is on-policy distillation as Thinking Machines describes it (2025): each
+ * token's advantage is minus its reverse KL from the teacher, and no later token counts.
+ */
 export const referenceKl: Signal = {
   name: 'reference-kl',
   wanted: ({ policies }) => Object.values(policies).some(({ kl }) => kl !== undefined),
@@ -17,8 +22,11 @@ export const referenceKl: Signal = {
         const coefficient = coefficients.of(learner);
         return Array.from(logprobs, ([turn, referenceLogprobs]) => {
           const kl = tokenKl(turn.logprobs, referenceLogprobs, settings.kind);
-          if (settings.in !== 'reward') return [turn, { referenceLogprobs, kl }] as const;
-          return [turn, { referenceLogprobs, kl, tokenRewards: kl.map((token) => -coefficient * token) }] as const;
+          const scores = { referenceLogprobs, kl };
+          if (settings.in === 'loss') return [turn, scores] as const;
+          const cost = kl.map((token) => -coefficient * token);
+          const costs = settings.in === 'reward' ? { tokenRewards: cost } : { tokenAdvantages: cost };
+          return [turn, { ...scores, ...costs }] as const;
         });
       }),
     );
@@ -27,6 +35,11 @@ export const referenceKl: Signal = {
   // The reference may be another policy of the recipe.
   *checks({ policies }) {
     for (const [policy, { kl }] of Object.entries(policies)) {
+      yield {
+        path: `policies.${policy}.kl.kind`,
+        test: kl?.in !== 'advantage' || kl.kind === 'k1',
+        message: `as an advantage '${kl?.kind}' does not lead to the reference: expected 'k1'`,
+      };
       if (kl?.reference.type !== 'policy') continue;
       const other = kl.reference.policy;
       const path = `policies.${policy}.kl.reference.policy`;

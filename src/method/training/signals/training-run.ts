@@ -1,12 +1,13 @@
 /** Turns an open run into a run for reinforcement: with its estimator, signals and learners. */
+
 import type { ModelHandle } from '../../../engine/contract.js';
 import type { Critic, Learner, TrainedModel } from '../run/learner.js';
 import type { OpenRun, TrainingRun } from '../run/run-state.js';
-import { learntChains } from '../samples/learnt-chains.js';
+import { learntChains } from '../samples/chains.js';
 import { wantedSignals } from './index.js';
 
 /** The references and critics, by the policy's name. */
-export interface ReferencesAndCritics {
+interface ReferencesAndCritics {
   readonly references?: ReadonlyMap<string, ModelHandle>;
   readonly critics?: ReadonlyMap<string, Critic>;
 }

@@ -1,7 +1,10 @@
 import type { Warning } from '../../../base/events.js';
 import { missingParts } from '../../../teams/rollout.js';
-import type { Recipe } from '../../recipe/recipe.js';
+import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
+import type { OpenEstimator } from '../../advantage/define-estimator.js';
+import type { StepAdvantages } from '../advantages/advantages.js';
 import type { Played } from '../play/played.js';
+import type { TrainingRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';
 
 /**
@@ -46,17 +49,44 @@ export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warn
  * A warning about weights for parts of the reward that no episode has. It is given once; the name is probably misspelt.
  */
 export function partWarnings(
-  { partWeights }: Pick<Recipe['training'], 'partWeights'>,
+  { training, estimator }: Pick<TrainingRun, 'training' | 'estimator'>,
   { step, all }: Pick<Played, 'step' | 'all'>,
 ): Warning[] {
   if (step !== 1) return [];
-  const missing = missingParts(
-    all.flatMap(({ episodes }) => episodes),
-    partWeights,
-  );
+  const episodes = all.flatMap((group) => group.episodes);
+  const ofEstimator = estimator.traits.weighsParts === true;
+  const path = ofEstimator ? 'advantage.weights' : 'training.partWeights';
+  const missing = ofEstimator
+    ? missingParts(episodes, estimator.choices.weights as Record<string, number>, 'all')
+    : missingParts(episodes, training.partWeights);
   return missing.map((name) => ({
     type: 'warning',
     code: 'parts.missing',
-    message: `training.partWeights.${name}: no episode's reward has a part of this name, so its weight changes nothing`,
+    message: `${path}.${name}: no episode's reward has a part of this name, so its weight changes nothing`,
   }));
+}
+
+/**
+ * Warnings at the first step of a run, for each agent that the recipe's estimator does not suit, with the reason and
+ * the setting to change. If agents share a mean, these are agents whose own rewards explain less than half of their
+ * squared scores, or whose gradient is inflated by more than 2 if that share is not known. If each agent has its own
+ * mean, these are agents that are often alone in their group.
+ */
+export function estimatorHints(
+  { estimator, groupSize }: { readonly estimator: OpenEstimator; readonly groupSize: number },
+  step: number,
+  { inflation, ownShare, calls }: Pick<StepAdvantages, 'inflation' | 'ownShare' | 'calls'>,
+): Warning[] {
+  if (step !== 1) return [];
+  const { type } = estimator;
+  return Object.entries(calls).flatMap(([agent, ofAgent]): Warning[] => {
+    const diagnosis = { inflation: inflation[agent], ownShare: ownShare[agent], calls: ofAgent };
+    const shared = sharesMean(estimator);
+    const advice = shared
+      ? inflationAdvice(agent, diagnosis, { type, groupSize })
+      : aloneAdvice(agent, ofAgent, estimator);
+    if (advice === undefined) return [];
+    const code = shared ? 'inflation' : 'alone';
+    return [{ type: 'warning', code, step, agent, message: `${advice.says} ${advice.remedy}` }];
+  });
 }

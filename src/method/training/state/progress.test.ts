@@ -1,7 +1,21 @@
 import { expect, it } from 'vitest';
-import { tinyRecipe, watchedRun } from '../../../../test/support/tiny-run.js';
+import {
+  createRun,
+  eventsOf,
+  filesOf,
+  resumedTiny,
+  temporaryRoot,
+  tinyRecipe,
+  trainTiny,
+  watchedRun,
+} from '../../../../test/support/tiny-run.js';
+import type { EvaluationEvent, Step } from '../../../base/core/events.js';
+import { checkpointOf, requestContinuation } from '../../../runs/run/request.js';
+import { RunDirectory } from '../../store/run-directory.js';
 import { firstProgress, keptProgress, keptSchema, loadProgress } from './progress.js';
+import { endsAfter, StopRules } from './stop-rules.js';
 
+const root = temporaryRoot();
 const run = watchedRun(tinyRecipe());
 const watch = { norms: { solver: [1, 2] }, dropped: { solver: 1 }, symptoms: {}, silent: { solver: 3 } };
 
@@ -30,4 +44,121 @@ it('has the initial value of each part that an older checkpoint lacks', () => {
   const loaded = loadProgress(run, parsed);
   expect([loaded.estimator, loaded.predictions, loaded.warmStart]).toEqual([{}, {}, undefined]);
   expect(() => keptSchema.parse({ step: 1, evaluated: 0 })).toThrow();
+});
+
+// The rules that end a run early.
+
+const rulesOf = (training: object, state?: ConstructorParameters<typeof StopRules>[1]) =>
+  new StopRules({ steps: 100, ...training }, state);
+
+const evaluation = (step: number, averageAtK: number, more: object = {}) =>
+  ({ type: 'evaluation', step, averageAtK, passAtK: 1, reward: -averageAtK, agents: {}, ...more }) as EvaluationEvent;
+
+const step = (at: number, mean: number, more: object = {}) =>
+  ({ step: at, reward: { mean, std: 0 }, agents: {}, ...more }) as Step;
+
+const typesAfter = (rules: StopRules, scores: readonly number[]) =>
+  scores.map((score, at) => rules.afterEvaluation(evaluation(at, score)).map(({ type }) => type));
+
+it('name the best evaluation, the first of equal ones, also if it is the first', () => {
+  const rules = rulesOf({ keepBest: true });
+  expect(typesAfter(rules, [0.5, 0.4, 0.5, 0.7, 0.6])).toEqual([['best'], [], [], ['best'], []]);
+  expect(rules.bestStep).toBe(3);
+  expect(rulesOf({ keepBest: true, bestBy: 'reward' }, rules.state).bestStep).toBeUndefined();
+  const byReward = rulesOf({ keepBest: true, bestBy: 'reward' });
+  expect(typesAfter(byReward, [0.5, 0.4])).toEqual([['best'], ['best']]);
+});
+
+it('end a run once, at a score or without a better score for a while', () => {
+  const score = rulesOf({ stopWhen: { score: 0.7 } });
+  expect(typesAfter(score, [0.5, 0.69, 0.7, 0.2])).toEqual([[], [], ['stop'], []]);
+  expect(score.reason).toMatchObject({
+    rule: 'score',
+    message: expect.stringContaining('averageAtK of step 2 is 0.7'),
+  });
+  const patience = rulesOf({ stopWhen: { patience: 2 } });
+  expect(typesAfter(patience, [0.5, 0.5, 0.6, 0.6, 0.6])).toEqual([[], [], [], [], ['stop']]);
+  const gain = rulesOf({ stopWhen: { patience: 2, minimumGain: 0.15 } });
+  expect(typesAfter(gain, [0.5, 0.6, 0.7, 0.7, 0.7])).toEqual([[], [], [], [], ['stop']]);
+  const lost = rulesOf({ keepBest: true, stopWhen: { patience: 1 } });
+  expect(typesAfter(lost, [0.5, Number.NaN])).toEqual([['best'], ['stop']]);
+});
+
+it('end a run at a low reward in several steps in a row, and at a budget', () => {
+  const floor = rulesOf({ stopWhen: { rewardFloor: { below: 0.1, steps: 2 } } });
+  const rewards = [0, 0.1, 0.05, 0];
+  expect(rewards.map((mean, at) => floor.afterStep(step(at + 1, mean))?.rule)).toEqual([
+    ...[undefined, undefined, undefined],
+    'rewardFloor',
+  ]);
+  const agents = { solver: { tokens: { read: 30, written: 10, trained: 1000 } } };
+  const tokens = rulesOf({ stopWhen: { tokens: 80, cost: 10 } });
+  expect(tokens.afterEvaluation(evaluation(0, 0, { agents, cost: 4 }))).toEqual([]);
+  expect(tokens.afterStep(step(1, 0, { agents, cost: 5 }))?.rule).toBe('tokens');
+  const cost = rulesOf({ stopWhen: { cost: 9 } });
+  expect(cost.afterEvaluation(evaluation(0, 0, { agents, cost: 4 }))).toEqual([]);
+  expect(cost.afterStep(step(1, 0, { agents, cost: 5 }))?.rule).toBe('cost');
+  const atTheEnd = rulesOf({ steps: 1, stopWhen: { cost: 1 } });
+  expect(atTheEnd.afterStep(step(1, 0, { cost: 5 }))).toBeUndefined();
+});
+
+it('count wall-clock minutes over interruptions, without the time in between', () => {
+  let now = 1000;
+  const clock = { seconds: () => now, now: () => new Date(0) };
+  const before = rulesOf({ stopWhen: { minutes: 2 } });
+  before.start(clock);
+  now += 70;
+  expect(before.afterStep(step(1, 0))).toBeUndefined();
+  now += 5000; // interrupted
+  const after = rulesOf({ stopWhen: { minutes: 2 } }, JSON.parse(JSON.stringify(before.state)));
+  after.start(clock);
+  now += 49;
+  expect(after.afterStep(step(2, 0))).toBeUndefined();
+  expect(endsAfter({ steps: 3 }, { step: 2, stops: after })).toBe(false);
+  now += 1;
+  expect(after.afterStep(step(3, 0))).toMatchObject({ type: 'stop', step: 3, rule: 'minutes' });
+  expect(endsAfter({ steps: 100 }, { step: 3, stops: after })).toBe(true);
+});
+
+const settings = ['training.keepBest=true', 'training.keepCheckpoints=1', 'evaluation.every=1'];
+const early = [...settings, 'training.steps=30', 'training.stopWhen.patience=3', 'training.stopWhen.minutes=60'];
+
+it('keep the best checkpoint, which evaluations and exports can name', async () => {
+  const trained = await trainTiny(root, tinyRecipe({}, [...settings, 'training.bestBy=reward']));
+  const events = await trained.events();
+  const scores = events.flatMap((event) => (event.type === 'evaluation' ? [event.reward ?? 0] : []));
+  const best = scores.indexOf(Math.max(...scores));
+  expect(events.findLast(({ type }) => type === 'best')).toMatchObject({
+    step: best,
+    by: 'reward',
+    score: scores[best],
+  });
+  const kept = (await trained.checkpoints()).map((checkpoint) => checkpoint.step);
+  expect(kept).toEqual([...new Set([best, 4])]);
+  expect(await checkpointOf(trained, 'best', 'test')).toMatchObject({ step: best });
+  const none = await createRun(root, tinyRecipe());
+  await expect(checkpointOf(none, 'best', 'test')).rejects.toThrow(/none is the best; it has none.*keepBest/);
+});
+
+it('end a whole run; interrupted and resumed, it decides the same and writes the same files', {
+  tags: 'verify',
+}, async () => {
+  const recipe = tinyRecipe({}, early.slice(0, -1));
+  const whole = await trainTiny(root, recipe);
+  const events = await eventsOf(whole);
+  const stop = events.find(({ type }) => type === 'stop');
+  const last = stop?.type === 'stop' ? stop.step : 0;
+  expect(last).toBeLessThan(30);
+  expect(events.slice(-3)).toMatchObject([
+    { type: 'stop', rule: 'patience', step: last },
+    { type: 'checkpoint', step: last },
+    { type: 'run.finished', reason: 'completed', steps: last },
+  ]);
+  const best = (await checkpointOf(whole, 'best', 'test')).step;
+  const resumed = await resumedTiny(root, recipe, best);
+  expect(await filesOf(resumed)).toEqual(await filesOf(whole));
+  expect((await eventsOf(resumed)).filter(({ type }) => type !== 'run.finished')).toEqual(
+    events.filter(({ type }) => type !== 'run.finished'),
+  );
+  await expect(requestContinuation(await RunDirectory.open(whole.path))).rejects.toThrow(/patience ended it at step/);
 });

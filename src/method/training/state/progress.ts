@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { KlCoefficients } from '../signals/kl-penalty.js';
 import { StabilityWatch, type WatchedRun } from '../stability/stability-watch.js';
 import { symptomState } from '../stability/symptoms.js';
+import { StopRules, stopSchema } from './stop-rules.js';
 
 /** A part of a run's progress, under its name in a checkpoint's `state.json`. */
 export interface Stateful<Value, Kept> {
@@ -62,6 +63,12 @@ const parts = {
   failing: plainNumbers(),
   /** The success that a curriculum predicts, by level. */
   predictions: plainNumbers(),
+  /** The best evaluation, and the state of the rules that end a run early. */
+  stops: stateful({
+    schema: stopSchema.optional(),
+    load: (kept, run) => new StopRules(run.training, kept),
+    save: ({ state }) => state,
+  }),
   /** The hash of the warm start in the cache. Undefined without a warm start. */
   warmStart: plain<string | undefined>(z.string().optional(), undefined),
 };

@@ -5,8 +5,7 @@ import type { TrainingRun } from '../run/run-state.js';
 import { scoreSignals } from '../signals/index.js';
 import { measureInflation } from '../stability/measured-inflation.js';
 import type { Progress } from '../state/progress.js';
-import type { Learnt } from '../update/learnt.js';
-import { type EstimatedStep, updatePolicies } from '../update/update-policies.js';
+import { type EstimatedStep, type Learnt, updatePolicies } from '../update/update-policies.js';
 
 /** The parts of a run that learn from a step. */
 export type LearningRun = Pick<

@@ -1,10 +1,8 @@
 /** The rollout of a step: it plays the episodes, and selects the episodes that policies learn from. */
 import type { EpisodeGroup, Task } from '../../../base/nouns.js';
-import type { Versions } from '../../../teams/rollout.js';
-import { applyFailureRule } from '../../../teams/rollout.js';
+import { applyFailureRule, type Versions } from '../../../teams/rollout.js';
 import { levelsOf, tasksByPrediction } from '../play/curriculum.js';
-import { passFilter } from '../play/filter-groups.js';
-import { groupSizesOf } from '../play/group-sizes.js';
+import { groupSizesOf, passFilter } from '../play/group-sizes.js';
 import type { Played } from '../play/played.js';
 import { furtherTasks } from '../play/step-tasks.js';
 import type { Playing, TrainingRun } from '../run/run-state.js';

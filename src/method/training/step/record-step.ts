@@ -1,15 +1,14 @@
 import { TrainingError } from '../../../base/errors.js';
-import type { Step } from '../../../base/events.js';
+import type { EpisodeFailed, Spike, Step, Warning } from '../../../base/events.js';
 import { predictionsAfter } from '../play/curriculum.js';
-import { failuresAfter, failureWarnings, fatalFailure } from '../play/lasting-failures.js';
+import { failuresAfter, failureWarnings, fatalFailure } from '../play/failures.js';
 import type { Played } from '../play/played.js';
 import { keepStep } from '../record/kept-episodes.js';
-import { failureEvents } from '../record/step-event.js';
+import { failureEvents, stepEvent } from '../record/step-event.js';
 import type { RunLog, TrainingRun } from '../run/run-state.js';
+import { awaitWarnings, estimatorHints, gapWarnings, partWarnings } from '../stability/step-warnings.js';
 import type { Progress } from '../state/progress.js';
-import type { Learnt } from '../update/learnt.js';
-import { judgeStep } from './judge-step.js';
-import { stepEvents } from './step-events.js';
+import type { Learnt } from '../update/update-policies.js';
 
 /**
  * If all episodes of a step failed, and further steps would too, records the step and ends the run.
@@ -48,8 +47,45 @@ export async function recordStep(
 ): Promise<void> {
   const recorded = stepEvents(run, played, learnt);
   const { events, fatal } = judgeStep(run, progress, recorded.at(-1) as Step, played, learnt);
+  const stop = fatal === undefined ? progress.stops.afterStep(recorded.at(-1) as Step) : undefined;
   for (const event of [...recorded, ...events, ...failureWarnings(progress.failing, played)]) log.emit(event);
   progress.failing = failuresAfter(progress.failing, played);
   await keepStep(run.training, log, played, learnt);
   if (fatal !== undefined) throw new TrainingError(fatal);
+  if (stop !== undefined) log.emit(stop);
+}
+
+interface StepJudgement {
+  readonly events: readonly (Spike | Warning)[];
+  /** The reason why the run must end, if it must. */
+  readonly fatal: string | undefined;
+}
+
+/** Checks a recorded step for spikes, for agents that learn nothing, and for unsuitable settings. */
+function judgeStep(
+  { training, estimator }: Pick<TrainingRun, 'training' | 'estimator'>,
+  { watch }: Pick<Progress, 'watch'>,
+  recorded: Step,
+  played: Played,
+  { advantages, updates }: Learnt,
+): StepJudgement {
+  const { events, fatal } = watch.judge(recorded, advantages, updates);
+  const silence = watch.silence.judge(recorded, updates);
+  const hints = [
+    ...awaitWarnings(played),
+    ...partWarnings({ training, estimator }, played),
+    ...gapWarnings(played, updates, training.logprobGap),
+    ...estimatorHints({ estimator, groupSize: training.groupSize }, played.step, advantages),
+  ];
+  return { events: [...events, ...silence, ...hints], fatal };
+}
+
+/** The events that record a step: one for each episode that failed, then the step itself. */
+export function stepEvents(
+  { training, learners }: Pick<TrainingRun, 'training' | 'learners'>,
+  played: Played,
+  learnt: Learnt,
+): readonly [...failures: EpisodeFailed[], step: Step] {
+  const failures = failureEvents(played.all, played.step, training.failedEpisodes);
+  return [...failures, stepEvent(learners, played, learnt)];
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decayAfterRise, decayFromStart, type LearningRateSettings, learningRateAt } from './learning-rate.js';
+import { decayAfterRise, decayFromStart, type LearningRateSettings, learningRateAt } from './mini-batches.js';
 
 /** The rates of the first updates. */
 function rates(rest: Omit<LearningRateSettings, 'learningRate'>, total: number, count = total): number[] {

@@ -1,5 +1,5 @@
 import { permutation } from '../../../base/math.js';
-import { decayAfterRise, type LearningRateSettings, learningRateAt } from './learning-rate.js';
+import type { LearningRateSchedule } from '../../recipe/learning.js';
 
 /** The settings of a policy or a critic for the number of updates in a step and their learning rates. */
 interface UpdateSettings extends Omit<LearningRateSettings, 'learningRate'> {
@@ -39,4 +39,52 @@ function miniBatchesOf<Sample>(
   const parts = Array.from({ length: count }, (): Sample[] => []);
   for (const [i, index] of order.entries()) parts[i % count]?.push(samples[index] as Sample);
   return parts.filter((part) => part.length > 0);
+}
+
+export interface LearningRateSettings {
+  readonly learningRate: number;
+  /** Updates over which the rate rises from 0. */
+  readonly warmupSteps: number;
+  readonly schedule: LearningRateSchedule;
+}
+
+/** The updates between which a schedule decays: the full rate at `from`, `finalFraction` of it from `to` on. */
+interface Decay {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * The learning rate of an update (1, 2, ...), a pure function of its number: a linear rise to the full rate at update
+ * `warmupSteps`, times the decay of the schedule.
+ */
+export function learningRateAt(
+  { learningRate, warmupSteps, schedule }: LearningRateSettings,
+  update: number,
+  { from, to }: Decay,
+): number {
+  const risen = learningRate * Math.min(1, update / Math.max(1, warmupSteps));
+  if (schedule.type === 'constant') return risen;
+  const { finalFraction } = schedule;
+  const progress = Math.min(1, Math.max(0, update - from) / Math.max(1, to - from));
+  const left = schedule.type === 'linear' ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;
+  return risen * (finalFraction + (1 - finalFraction) * left);
+}
+
+/**
+ * The decay of policies and critics, after the rise. The last update has `finalFraction` of the rate.
+ * @param total Updates of the whole run, for a schedule without a number of its own
+ */
+export function decayAfterRise({ warmupSteps, schedule }: LearningRateSettings, total: number): Decay {
+  const { updates = total } = schedule.type === 'constant' ? {} : schedule;
+  return { from: Math.max(1, warmupSteps), to: updates };
+}
+
+/**
+ * The decay of the warm start, from its first update on. So it overlaps the rise, and its end does not depend on the
+ * step at which a loss target stops the warm start. The recipes' learning rates were chosen for this form. The update
+ * after the last would have `finalFraction`.
+ */
+export function decayFromStart(updates: number): Decay {
+  return { from: 1, to: updates + 1 };
 }

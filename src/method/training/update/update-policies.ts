@@ -1,22 +1,36 @@
 /** The update of a step: each policy and its critic learn from the turns of the policy's agents. */
-import { lossKind } from '../../../engine/loss.js';
+
+import type { Turn } from '../../../base/nouns.js';
+import { lossKind, type SampleRatios } from '../../../engine/loss.js';
+import type { UpdatedTokens } from '../../store/episode-files.js';
 import type { StepAdvantages, TurnAdvantage } from '../advantages/advantages.js';
 import { type Learner, stepsAhead } from '../run/learner.js';
 import type { TrainingRun } from '../run/run-state.js';
 import type { LearnerTurns, SignalsByTurn } from '../run/signal.js';
-import { tokensByEpisode, trainingSample } from '../samples/training-samples.js';
+import type { TurnChain } from '../samples/chains.js';
+import { spanOf, tokensByEpisode, trainingSample } from '../samples/training-samples.js';
 import type { KlCoefficients } from '../signals/kl-penalty.js';
 import { settleKl } from './settle-kl.js';
 import { updateCritic } from './update-critic.js';
 import { type SpikeLimits, updatePolicy } from './update-policy.js';
 import type { PolicyUpdate, Updates } from './update-result.js';
-import { updatedTokens } from './updated-tokens.js';
+
+/** The result of learning from a step. */
+export interface Learnt {
+  /** The turns that each policy learnt from. A policy without a turn has an empty list. */
+  readonly turns: readonly LearnerTurns[];
+  readonly advantages: StepAdvantages;
+  /** The measured inflation by agent. Empty unless the recipe measures it in this step. */
+  readonly measured: Readonly<Record<string, number>>;
+  readonly updates: Updates;
+  readonly seconds: { readonly advantage: number; readonly update: number };
+}
 
 /** The update of a policy that still waits for its critic. It counts as applied, because no update was dropped. */
 const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, outcome: 'applied', agents: {} };
 
 /** The parts of a run's progress that updates read. The updates change the KL coefficients. */
-export interface UpdateState {
+interface UpdateState {
   readonly kl: KlCoefficients;
   readonly watch: SpikeLimits;
 }
@@ -71,5 +85,26 @@ function samplesOf({ kl, loss }: Learner, chains: readonly (readonly TurnAdvanta
       })),
       lengths?.get((chain[0] as TurnAdvantage).episode),
     ),
+  );
+}
+
+/** The digits of a ratio on disk. */
+const DIGITS = 5;
+
+/** The ratios of each turn's tokens. `ratios` has one entry a chain. Chains without an entry are omitted. */
+function updatedTokens(chains: readonly TurnChain[], ratios: SampleRatios): Map<Turn, UpdatedTokens> {
+  return new Map(
+    chains.flatMap((chain, i) => {
+      const ofChain = ratios[i];
+      if (ofChain === undefined) return [];
+      return chain.map((turn) => {
+        const { start, end } = spanOf(turn);
+        const all = Array.from(ofChain.ratios.subarray(start, end), (ratio) => Number(ratio.toPrecision(DIGITS)));
+        const clipped = [...ofChain.clipped.subarray(start, end).entries()].flatMap(([t, is]) => (is === 1 ? [t] : []));
+        const [first = 1] = all;
+        const ratio = all.every((one) => one === first) ? first : all;
+        return [turn, { ratio, ...(clipped.length === 0 ? {} : { clipped }) }] as const;
+      });
+    }),
   );
 }

@@ -3,13 +3,16 @@
 import { mean } from '../../../base/math.js';
 import type { TrainingSample } from '../../../base/nouns.js';
 import type { ForwardBackwardResult, OptimStepResult } from '../../../engine/contract.js';
-import type { ForwardBackwardOptions, SampleRatios } from '../../../engine/loss.js';
-import { ownMetrics } from '../../../engine/loss.js';
+import {
+  correctionOf,
+  type ForwardBackwardOptions,
+  normalizerOf,
+  ownMetrics,
+  type SampleRatios,
+} from '../../../engine/loss.js';
 import { type Learner, stepsAhead } from '../run/learner.js';
 import type { Coefficients } from '../run/signal.js';
-import { agreementOf } from './agreement.js';
 import { updatesOf } from './mini-batches.js';
-import { objectiveOptions, withProximal } from './policy-objective.js';
 import { klTerm } from './settle-kl.js';
 import { type AgentUpdate, LOSS_TERMS, largestNorm, outcomeOf, type PolicyUpdate } from './update-result.js';
 
@@ -24,7 +27,7 @@ interface MiniBatchUpdate {
 }
 
 /** A policy's update, with the ratios of each sample's tokens in the last pass over them, if they are kept. */
-export interface SampledUpdate {
+interface SampledUpdate {
   readonly update: PolicyUpdate;
   readonly ratios: SampleRatios;
 }
@@ -43,7 +46,7 @@ export interface SpikeLimits {
   skipAboveNorm(policy: string): number | undefined;
 }
 
-export interface PolicyUpdateOptions {
+interface PolicyUpdateOptions {
   readonly kl: Coefficients;
   readonly watch: SpikeLimits;
   readonly keepRatios: boolean;
@@ -163,4 +166,56 @@ function agentUpdate(results: readonly ForwardBackwardResult[]): AgentUpdate {
 function meanOfEach(records: readonly Readonly<Record<string, number>>[]): Readonly<Record<string, number>> {
   const names = [...new Set(records.flatMap(Object.keys))];
   return Object.fromEntries(names.map((name) => [name, mean(records.flatMap((record) => record[name] ?? []))]));
+}
+
+// The objective of a policy's updates: the options and the log-probs that its loss needs.
+
+/** The options for one agent's part of a mini-batch. */
+export function objectiveOptions(
+  { loss, settings: { entropyCoefficient }, agents }: Learner,
+  miniBatch: readonly TrainingSample[],
+  agent: string,
+): ForwardBackwardOptions {
+  const { maxTokens } = (agents[agent] as Learner['agents'][string]).sampling;
+  return {
+    loss,
+    normalizer: normalizerOf(miniBatch, loss, maxTokens),
+    ...(entropyCoefficient === 0 ? {} : { entropyCoefficient }),
+  };
+}
+
+/** The samples with their log-probs under the policy before its update, if the loss needs them. */
+async function withProximal(
+  { handle, loss }: Pick<Learner, 'handle' | 'loss'>,
+  samples: readonly TrainingSample[],
+): Promise<readonly TrainingSample[]> {
+  if (correctionOf(loss) === undefined) return samples;
+  const rows = await handle.logprobs(samples);
+  return samples.map((sample, i) => ({ ...sample, proximalLogprobs: rows[i] as Float32Array }));
+}
+
+/** Gradients of the agents of a policy, and the optimiser step with their sum. */
+interface SharedUpdate {
+  readonly gradients: readonly { readonly result: Pick<ForwardBackwardResult, 'gradientNorm'> }[];
+  readonly optimStep: Pick<OptimStepResult, 'norm'>;
+}
+
+/**
+ * How much the gradients of one policy's agents agree: the mean cosine between the gradients of two agents, weighted by
+ * the product of their norms. The norms are enough to compute it, because |g1 + g2 + ...|^2 is the sum of all |gi|^2
+ * and of all gi.gj. Below 0 the gradients conflict (Yu et al. 2020, "Gradient Surgery for Multi-Task Learning", arXiv
+ * 2001.06782, definition 1).
+ * @returns From -1 to 1, averaged over the updates. Undefined for an agent alone, or if a norm is not known
+ */
+export function agreementOf(updates: readonly SharedUpdate[]): number | undefined {
+  const cosines = updates.flatMap(({ gradients, optimStep: { norm } }) => {
+    const norms = gradients.flatMap(({ result: { gradientNorm } }) => gradientNorm ?? []);
+    if (norm === undefined || norms.length < gradients.length) return [];
+    const sum = norms.reduce((total, each) => total + each, 0);
+    const squares = norms.reduce((total, each) => total + each ** 2, 0);
+    const products = sum ** 2 - squares; // over all pairs, each counted twice
+    const cosine = (norm ** 2 - squares) / products;
+    return norms.length > 1 && products > 0 && Number.isFinite(cosine) ? [Math.max(-1, Math.min(1, cosine))] : [];
+  });
+  return cosines.length === 0 ? undefined : mean(cosines);
 }

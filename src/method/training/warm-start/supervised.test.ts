@@ -178,7 +178,7 @@ describe('a cached warm start', () => {
     expect(await keptWarmStart(first.run.host.files, 'another')).toBeUndefined();
     const second = await fakeRunOf(recipe);
     expect(await warmStart(second.run, second.log, settingsOf(recipe))).toBe(hash);
-    expect(second.notices).toEqual([expect.stringMatching(/^Warm start taken from the cache .*neither --seed nor/)]);
+    expect(second.notices).toEqual([expect.stringMatching(/^Warm start from the cache.*neither --seed nor/)]);
     expect(learning(second.steps)).toHaveLength(0);
     expect(second.done.slice(-2)).toEqual(['load solver', 'load verifier']);
     expect(await second.log.events()).toEqual(await first.log.events());

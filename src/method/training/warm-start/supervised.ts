@@ -6,17 +6,18 @@ import { mean, RandomStream } from '../../../base/math.js';
 import type { Split, Tokenizer, Trace, TrainingSample } from '../../../base/nouns.js';
 import type { ModelHandle, PolicyHandle } from '../../../engine/contract.js';
 import { countTokensOf } from '../../../engine/loss.js';
+import { toolFormat, toolFormatNames } from '../../../engine/tokens.js';
 import { promptMessages } from '../../../teams/rollout.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { drawTrace } from '../play/task-source.js';
+import { drawTrace } from '../play/step-tasks.js';
 import type { TrainedModel } from '../run/learner.js';
 import type { DemonstrationSource } from '../run/run-settings.js';
 import type { OpenRun } from '../run/run-state.js';
-import { decayFromStart, learningRateAt } from '../update/learning-rate.js';
+import { decayFromStart, learningRateAt } from '../update/mini-batches.js';
 
 /** Steps between events. The loss target is checked only then, so that the result cannot depend on timing. */
 const REPORT_EVERY = 50;
-/** DemonstrationSource in the held-out loss. */
+/** Demonstrations in the held-out loss. */
 const HELD_OUT = 128;
 /**
  * The number of steps that are submitted before the first is awaited, so that the next batch is prepared during the
@@ -145,13 +146,10 @@ export function traceBatch(
   return samples;
 }
 
-function traceSample(
-  { agent, messages, tools, response }: Trace,
-  systemPrompt: string | undefined,
-  tokenizer: Tokenizer,
-): TrainingSample {
-  const prompt = tokenizer.chat(promptMessages(systemPrompt, messages), undefined, tools);
-  const written = [...tokenizer.encode(response), ...tokenizer.stopTokens.slice(0, 1)];
+function traceSample(trace: Trace, systemPrompt: string | undefined, tokenizer: Tokenizer): TrainingSample {
+  const { agent, messages, tools } = trace;
+  const prompt = tokenizer.chat(promptMessages(systemPrompt ?? trace.system, messages), undefined, tools);
+  const written = [...tokenizer.encode(responseText(trace, tokenizer)), ...tokenizer.stopTokens.slice(0, 1)];
   const length = prompt.length + written.length;
   return {
     tokens: Int32Array.from([...prompt, ...written]),
@@ -162,6 +160,17 @@ function traceSample(
     policyVersion: 0,
     agent,
   };
+}
+
+/** @throws TaskError if the response calls tools, and the model has no format for calls that drmas writes */
+function responseText({ agent, response, toolCalls, tools = [] }: Trace, tokenizer: Tokenizer): string {
+  if (toolCalls === undefined) return response;
+  const format = toolFormatNames.find((name) => name === tokenizer.toolFormat);
+  if (format === undefined)
+    throw new TaskError(
+      `a demonstration for '${agent}' calls tools, but the chat template of its model has none of the formats that drmas writes (${toolFormatNames.join(', ')})`,
+    );
+  return toolFormat(format).write({ content: response, calls: toolCalls }, tools);
 }
 
 function tooLong({ agent, tokens, mask }: TrainingSample, context: number): string {

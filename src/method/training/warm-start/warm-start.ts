@@ -45,7 +45,9 @@ export async function warmStart(
     notify(`A cached warm start cannot be used and is trained again: ${why}.`),
   );
   if (cached !== undefined) {
-    notify(`Warm start taken from the cache (${cached}); it depends on neither --seed nor the estimator.`);
+    notify(
+      `Warm start from the cache: an earlier command has trained it. It depends on neither --seed nor the estimator.`,
+    );
     for (const event of await readEvents(files, joinPath(cached, EVENTS))) log.write(event);
     for (const { name, handle } of demonstrationLearners)
       await handle.load(joinPath(cached, name), { optimizer: false });

@@ -1,16 +1,34 @@
 /** The checks of a recipe against the capabilities of its backends, model by model. */
 
+import { RecipeError } from '../../../base/errors.js';
 import type { Capabilities, WeightsSpec } from '../../../engine/contract.js';
 import type { LossSpec } from '../../../engine/loss.js';
 import { kindOfType, type ModelSpec, wholeModel } from '../../../engine/model.js';
-import type { Requirement, Signal } from '../../../method/index.js';
-import { stalenessOf, wantedSignals } from '../../../method/index.js';
-import type { Assignment } from '../../../method/recipe.js';
-import { backendText, estimatorOf, lossPath, lossSettings, type Recipe } from '../../../method/recipe.js';
-import { type Checks, requireAll } from './check.js';
+import { type Requirement, type Signal, stalenessOf, wantedSignals } from '../../../method/index.js';
+import {
+  type Assignment,
+  backendText,
+  estimatorOf,
+  lossPath,
+  lossSettings,
+  type Recipe,
+} from '../../../method/recipe.js';
+
+// Requirements that a recipe has to meet.
+
+export type Checks = Generator<Requirement, void>;
+
+/** @throws RecipeError with the path of the first value that is wrong */
+export function requireAll(checks: Checks): void {
+  for (const { path, test, message } of checks) if (!test) throw new RecipeError(message, path);
+}
 
 /** The purpose of opening a recipe: a run, or playing held-out tasks only. */
 export type Purpose = 'training' | 'evaluation';
+
+/** The purpose of a study of a recipe: only playing, if all of its agents are frozen. */
+export const purposeOf = ({ policies }: Pick<Recipe, 'policies'>): Purpose =>
+  Object.keys(policies).length === 0 ? 'evaluation' : 'training';
 
 /** The capabilities of a model's backend, by the model's name. */
 export type CapabilitiesOf = (model: string) => Capabilities;

@@ -146,3 +146,30 @@ describe('an agent that calls tools', () => {
     await expect(planRun(recipe, tasks)).rejects.toThrow(/^agents.solver: calls tools in the format 'llama'/);
   });
 });
+
+describe('a rule that ends a run early', () => {
+  it.each([
+    ['training.stopWhen={}', /^training.stopWhen: has no rule/],
+    ['training.stopWhen.minimumGain=0.1', /^training.stopWhen: has no rule/],
+    ['training.stopWhen.score=90', /^training.stopWhen.score: 'averageAtK' is between 0 and 1/],
+    ['training.stopWhen.cost=5', /^training.stopWhen.cost: no policy and no endpoint has a price/],
+    ['training.bestBy=reward', /^training.bestBy: nothing compares evaluations/],
+    ['training.stopWhen={"score":1,"minimumGain":0.1}', /^training.stopWhen.minimumGain: belongs to patience/],
+    ['training.stopWhen.patience=0', /^training.stopWhen.patience: .*>=1|^training.stopWhen.patience/],
+    ['training.stopWhen.minutes=-1', /^training.stopWhen.minutes/],
+    ['training.stopWhen.wordBudget=1', /wordBudget/],
+  ])('is refused before the run: %s', async (override, message) => {
+    const refused = (async () => prepareTasks(tinyRecipe({}, [override])))();
+    await expect(refused).rejects.toThrow(RecipeError);
+    await expect(refused).rejects.toThrow(message);
+  });
+
+  it('is refused with a score of several samples whose number changes, and with rollouts ahead', async () => {
+    const changing = ['training.keepBest=true', 'training.bestBy=passAtK', 'evaluation.samplesDuring=1'];
+    await expect(prepareTasks(tinyRecipe({}, changing))).rejects.toThrow(/^training.bestBy: 'passAtK' depends on/);
+    const ahead = ['training.keepBest=true', 'rollout.staleness=1', 'evaluation.every=1'];
+    await expect(prepareTasks(tinyRecipe({}, ahead))).rejects.toThrow(/^training.keepBest: rollouts that begin ahead/);
+    const priced = { policies: { solver: { price: { read: 1, write: 1 } } } };
+    await expect(prepareTasks(tinyRecipe(priced, ['training.stopWhen.cost=5']))).resolves.toBeDefined();
+  });
+});

@@ -3,24 +3,32 @@
 import { RecipeError, suggestion } from '../../../base/errors.js';
 import { RandomStream } from '../../../base/math.js';
 import { fieldText } from '../../../base/nouns.js';
-import type { PlayableHandle } from '../../../engine/contract.js';
-import { backendIdentity } from '../../../engine/contract.js';
+import { backendIdentity, type PlayableHandle } from '../../../engine/contract.js';
 import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
 import { toolFormatNames } from '../../../engine/tokens.js';
 import type { OpenEstimator } from '../../../method/advantage.js';
-import type { SignalSettings, Tasks } from '../../../method/index.js';
-import { curriculumChecks, drawTrace, evaluationTasks, wantedSignals } from '../../../method/index.js';
-import type { Assignment } from '../../../method/recipe.js';
 import {
+  curriculumChecks,
+  drawTrace,
+  evaluationTasks,
+  type SignalSettings,
+  stalenessOf,
+  stopChecks,
+  type Tasks,
+  wantedSignals,
+} from '../../../method/index.js';
+import {
+  type Assignment,
   backendOfModel,
   estimatorOf,
   evaluationSampling,
+  lossPath,
+  lossSettings,
+  pricesOf,
   type Recipe,
   samplerOfModel,
 } from '../../../method/recipe.js';
-import { type CapabilitiesOf, checkBackends, type Purpose } from './backend-checks.js';
-import { type Checks, requireAll } from './check.js';
-import { rolloutChecks } from './rollout-checks.js';
+import { type CapabilitiesOf, type Checks, checkBackends, type Purpose, requireAll } from './backend-checks.js';
 
 /** @throws RecipeError with the path of the first value that is wrong */
 export function checkRecipe(
@@ -37,6 +45,7 @@ export function checkRecipe(
   const estimator = estimatorOf(recipe);
   requireAll(groupChecks(Object.keys(agents), training, estimator));
   requireAll(signalChecks({ estimator, policies }, assignment));
+  requireAll(groupRewardChecks(recipe.team, { estimator, policies }));
   // Weights can be copied between models with equal places.
   const placeOf = (model: string): string =>
     JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);
@@ -45,6 +54,8 @@ export function checkRecipe(
   requireAll(sliceChecks(evaluation, tasks));
   requireAll(curriculumChecks(recipe, tasks));
   requireAll(rolloutChecks(recipe));
+  const priced = Object.keys(pricesOf(recipe)).length > 0;
+  requireAll(stopChecks(training, evaluation, { priced, staleness: stalenessOf(recipe.rollout) }));
 }
 
 /**
@@ -104,7 +115,7 @@ function* contextChecks(settings: Recipe['agents'], evaluation: Recipe['evaluati
 function* groupChecks(
   agents: readonly string[],
   training: Recipe['training'],
-  { type, traits, settings }: OpenEstimator,
+  { type, traits, settings, choices }: OpenEstimator,
 ): Checks {
   const { groupSize } = traits;
   if (groupSize !== undefined)
@@ -118,17 +129,34 @@ function* groupChecks(
     test: training.filter === undefined || training.groupSize >= 2,
     message: 'compares the episodes of a group: expected training.groupSize to be at least 2',
   };
-  for (const name of settings.shareStatistics.flat())
-    yield {
-      path: 'advantage.shareStatistics',
-      test: agents.includes(name),
-      message: `the team has no agent '${name}'${suggestion(name, agents)}`,
-    };
+  yield {
+    path: 'training.partWeights',
+    test: training.partWeights === undefined || traits.weighsParts !== true,
+    message: `'${type}' weighs parts after it has normalised them: expected advantage.weights instead`,
+  };
+  const { episodeAgents = [] } = choices as { readonly episodeAgents?: readonly string[] };
+  const named = { shareStatistics: settings.shareStatistics.flat(), episodeAgents };
+  for (const [choice, names] of Object.entries(named))
+    for (const name of names)
+      yield {
+        path: `advantage.${choice}`,
+        test: agents.includes(name),
+        message: `the team has no agent '${name}'${suggestion(name, agents)}`,
+      };
 }
 
 /** The requirements of the signals that the run will have. */
 function* signalChecks(settings: SignalSettings, assignment: Assignment): Checks {
   for (const { checks } of wantedSignals(settings)) if (checks !== undefined) yield* checks(settings, assignment);
+}
+
+/** A signal that plays single episodes has no group for `rewardGroup`. */
+function* groupRewardChecks(team: Recipe['team'], settings: SignalSettings): Checks {
+  yield {
+    path: 'advantage.type',
+    test: team.rewardGroup === undefined || !wantedSignals(settings).some(({ play }) => play !== undefined),
+    message: `'${settings.estimator.type}' plays single episodes, and the team's rewardGroup rewards whole groups`,
+  };
 }
 
 /** A warm start needs demonstrations of every policy that learns from its own. */
@@ -212,4 +240,58 @@ function* sliceChecks({ by = [], tasks: count }: Recipe['evaluation'], tasks: Ta
       message: `the field '${field}' has ${values.size} values, expected at most ${MOST_SLICES}`,
     };
   }
+}
+
+// The checks of a recipe's rollout settings.
+
+/** For more updates a loss must correct for the weights that played. */
+const MOST_UNCORRECTED = 4;
+
+function* rolloutChecks(recipe: Recipe): Checks {
+  const { rollout, gateway } = recipe;
+  const isFile = recipe.code !== undefined;
+  yield* isolationChecks(rollout, gateway, isFile);
+  yield* queueChecks(rollout, isFile);
+  const staleness = stalenessOf(rollout);
+  const path = 'rollout.staleness';
+  for (const policy of Object.keys(recipe.policies)) {
+    const loss = lossSettings(recipe, policy);
+    yield {
+      path,
+      test:
+        staleness <= MOST_UNCORRECTED || ('importanceCorrection' in loss && loss.importanceCorrection !== undefined),
+      message: `above ${MOST_UNCORRECTED} the weights that played differ too much: expected ${lossPath(recipe, policy)}.importanceCorrection`,
+    };
+  }
+}
+
+/** @param isFile Whether a file defines the recipe, and not a program */
+function* queueChecks(rollout: Recipe['rollout'], isFile: boolean): Checks {
+  if (rollout?.type !== 'queue') return;
+  const url = rollout.url !== undefined;
+  yield {
+    path: 'rollout.url',
+    test: url,
+    message: 'is missing; expected the address of Redis, such as redis://127.0.0.1:6379',
+  };
+  const message = 'workers load the recipe from its file, but this recipe was defined by a program';
+  yield { path: 'rollout.type', test: isFile, message };
+  const path = 'rollout.isolate';
+  yield {
+    path,
+    test: rollout.isolate === false,
+    message: 'workers are already separate processes: choose one of the two',
+  };
+}
+
+function* isolationChecks(rollout: Recipe['rollout'], gateway: Recipe['gateway'], isFile: boolean): Checks {
+  const path = 'rollout.isolate';
+  const inProgram = (rollout?.isolate ?? false) === false;
+  const message = 'threads load the recipe from its file, but this recipe was defined by a program';
+  yield { path, test: inProgram || isFile, message };
+  yield {
+    path,
+    test: inProgram || gateway === undefined,
+    message: 'a gateway needs episodes that play in the same thread: choose one of the two',
+  };
 }

@@ -1,18 +1,24 @@
 /** Plays a team's code in separate threads, so that broken code can harm only its own episode. */
+
+import type { Worker } from 'node:worker_threads';
 import pLimit from 'p-limit';
 import { unlessAborted } from '../../../base/async.js';
+import { isGoneForGood, messageOf, TrainingError } from '../../../base/errors.js';
 import type { EpisodeListener } from '../../../base/host.js';
 import type { Episode } from '../../../base/nouns.js';
+import { startWorker } from '../../../base/platform.js';
 import type { RecipeCode } from '../../../method/recipe.js';
-import type { RolloutContext } from '../../../teams/rollout.js';
 import {
+  answerOf,
   groupsByEpisode,
   noScore,
   type PlayRequest,
+  type RolloutContext,
   type RolloutExecutor,
   remoteSettings,
+  type SpeakerRequest,
 } from '../../../teams/rollout.js';
-import { Player, PlayerGoneError } from './player.js';
+import type { FromPlayer, PlayerSettings, ToPlayer } from './player-messages.js';
 
 /** The number of threads if the recipe gives none. */
 export const THREADS = 2;
@@ -86,4 +92,127 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
 /** The record of an episode whose thread was lost. Its turns were lost with the thread. */
 function failed({ task, sample }: PlayRequest, { reason, message }: PlayerGoneError): Episode {
   return { task, sample, turns: [], outcome: undefined, score: noScore, failure: { reason, message } };
+}
+
+/** The memory limit of a thread's objects in MB; a team that needs more has a leak. */
+const MOST_MEMORY_MB = 2048;
+
+/** The loss of a thread: its code did not return within the time of an episode, or the thread ended. */
+class PlayerGoneError extends Error {
+  readonly reason: 'timeout' | 'error';
+
+  constructor(reason: 'timeout' | 'error', message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** A thread that plays episodes, and the answers to its calls. */
+class Player {
+  readonly #worker: Worker;
+  readonly #policies: RolloutContext['policies'];
+  readonly #warn: (message: string) => void;
+  readonly #episodes = new Map<
+    number,
+    {
+      readonly resolve: (played: Episode) => void;
+      readonly reject: (error: unknown) => void;
+      readonly listener: EpisodeListener | undefined;
+    }
+  >();
+  readonly #calls = new Map<number, AbortController>();
+  readonly #watch: NodeJS.Timeout;
+  #next = 0;
+  #gone: unknown;
+
+  constructor(settings: Omit<PlayerSettings, 'beats'>, { policies, warn = () => {} }: RolloutContext) {
+    const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    this.#policies = policies;
+    this.#warn = warn;
+    // The team's prints go to standard error: standard output may hold events.
+    const options = { stdout: true, resourceLimits: { maxOldGenerationSizeMb: MOST_MEMORY_MB } };
+    this.#worker = startWorker('player-thread', import.meta.url, { ...settings, beats }, options);
+    this.#worker.stdout.on('data', (text) => process.stderr.write(text));
+    this.#worker.on('message', (message: FromPlayer) => this.#receive(message));
+    this.#worker.on('error', (error: unknown) => this.#leave(new PlayerGoneError('error', messageOf(error))));
+    this.#worker.on('exit', () => this.#leave(new PlayerGoneError('error', 'the team ended its thread')));
+    this.#watch = this.#watchBeats(beats, settings.timeoutMs);
+  }
+
+  get gone(): boolean {
+    return this.#gone !== undefined;
+  }
+
+  /**
+   * Plays an episode.
+   * @throws PlayerGoneError when the thread ends before it; EndpointError, DeviceError, TrainingError
+   */
+  play(request: PlayRequest, listener?: EpisodeListener): Promise<Episode> {
+    return new Promise((resolve, reject) => {
+      if (this.#gone !== undefined) return reject(this.#gone);
+      const episode = this.#next++;
+      this.#episodes.set(episode, { resolve, reject, listener });
+      this.#send({ type: 'play', episode, request, observed: listener?.answered !== undefined });
+    });
+  }
+
+  /** Ends the thread, and its open requests. */
+  async end(reason: unknown = new PlayerGoneError('error', 'the thread was stopped')): Promise<void> {
+    this.#leave(reason);
+    await this.#worker.terminate();
+  }
+
+  #watchBeats(beats: Int32Array, timeoutMs: number): NodeJS.Timeout {
+    let seen = 0;
+    let since = performance.now();
+    return setInterval(
+      () => {
+        const now = Atomics.load(beats, 0);
+        if (now !== seen || now === 0 || this.#episodes.size === 0) [seen, since] = [now, performance.now()];
+        else if (performance.now() - since > timeoutMs)
+          void this.end(new PlayerGoneError('timeout', `its code did not return for ${timeoutMs} ms`));
+      },
+      Math.min(100, timeoutMs),
+    );
+  }
+
+  #receive(message: FromPlayer): void {
+    if (message.type === 'call') void this.#answer(message.call, message.policy, message.request);
+    else if (message.type === 'cancel') this.#calls.get(message.call)?.abort();
+    else if (message.type === 'answered')
+      this.#episodes.get(message.episode)?.listener?.answered?.(message.turn, message.time);
+    else if (message.type === 'broken') void this.end(new TrainingError(message.message));
+    else if (message.type === 'warning') this.#warn(message.message);
+    else {
+      this.#episodes.get(message.episode)?.resolve(message.played);
+      this.#episodes.delete(message.episode);
+    }
+  }
+
+  async #answer(call: number, policy: string, request: SpeakerRequest): Promise<void> {
+    const controller = new AbortController();
+    this.#calls.set(call, controller);
+    try {
+      const value = await answerOf(this.#policies, policy, request, controller.signal);
+      this.#send({ type: 'answer', call, value });
+    } catch (error) {
+      if (isGoneForGood(error)) await this.end(error);
+      else if (!controller.signal.aborted) this.#send({ type: 'refusal', call, message: messageOf(error) });
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  #send(message: ToPlayer): void {
+    if (this.#gone === undefined) this.#worker.postMessage(message);
+  }
+
+  #leave(reason: unknown): void {
+    if (this.#gone !== undefined) return;
+    this.#gone = reason;
+    clearInterval(this.#watch);
+    for (const { reject } of this.#episodes.values()) reject(reason);
+    this.#episodes.clear();
+    for (const controller of this.#calls.values()) controller.abort(reason);
+  }
 }

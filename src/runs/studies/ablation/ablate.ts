@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { contentHash } from '../../../base/disk.js';
 import { messageOf, RecipeError, RunError, suggestion } from '../../../base/errors.js';
 import type { RunEvent } from '../../../base/events.js';
-import type { Host, PlayProgress, RunListener } from '../../../base/host.js';
+import { type Host, type PlayProgress, type RunListener, trainingBudget } from '../../../base/host.js';
 import { nodeFiles, nodeHost } from '../../../base/platform.js';
 import { isOtherModel } from '../../../engine/model.js';
-import type { RecipeDefinition } from '../../../method/recipe.js';
-import { type Recipe, recipeJson } from '../../../method/recipe.js';
+import { type Recipe, type RecipeDefinition, recipeJson } from '../../../method/recipe.js';
 import { codeOf, type LoadedRecipe, withoutRemoved } from '../../../method/recipe-files.js';
 import {
   type AblationRecord,
@@ -17,9 +16,14 @@ import {
   requireSameAblation,
   writeAblation,
 } from '../../../method/store.js';
-import { type RunSummary, summariseVariants, type VariantSummary } from '../../analysis/ablation-summary.js';
+import {
+  type RunSummary,
+  summariseRun,
+  summariseVariants,
+  type VariantSummary,
+} from '../../analysis/ablation-summary.js';
 import { type ParetoPicture, paretoPicture } from '../../analysis/aims/pareto-front.js';
-import { metricDifferences, type PairedDifference, pairedDifferences } from '../../analysis/paired-differences.js';
+import { metricDifferences, type PairedDifference, pairedDifferences } from '../../analysis/paired-interval.js';
 import { resolveRecipe } from '../../composition/resolve-recipe.js';
 import { prepareTasks } from '../../run/open-run.js';
 import { load, requireReferences, runRecord } from '../../run/request.js';
@@ -28,7 +32,6 @@ import { type RunPlace, startRun, thisProcess } from '../../run/start-run.js';
 import { requestedTrackers } from '../../trackers/index.js';
 import { type ComparedOptions, comparedOf, type PlannedRun, plannedRuns } from './ablation-plan.js';
 import { runQueue } from './ablation-queue.js';
-import { summaryOf } from './summary-of-run.js';
 
 /**
  * The most runs at once by default. Small models leave most of a machine idle, but more runs only slow each other down.
@@ -302,4 +305,18 @@ function parallelFor(recipe: Recipe | undefined, threads: number): number {
   return models.every((model) => model.type === 'tiny-decoder' || isOtherModel(model))
     ? Math.min(threads, MOST_PARALLEL)
     : 1;
+}
+
+/** The summary of an ablation's run. It includes the training budget if all policies are whole models. */
+function summaryOf(
+  planned: PlannedRun & { readonly recipe: Recipe },
+  events: readonly RunEvent[],
+  failure?: string,
+): RunSummary {
+  const { assign, policies } = planned.recipe;
+  const whole = Object.entries(assign).flatMap(([agent, policy]) =>
+    typeof policy === 'string' && policies[policy]?.model.type !== 'lora' ? [[agent, policy] as const] : [],
+  );
+  const budget = trainingBudget(events, Object.fromEntries(whole));
+  return { ...summariseRun(planned, events, failure), ...(budget === undefined ? {} : { budget }) };
 }

@@ -9,12 +9,14 @@ import { EndpointError } from '../../../base/core/errors.js';
 import type { TaskSource } from '../../../base/core/task.js';
 import { nodeFiles } from '../../../base/platform/node-files.js';
 import { nodeHost } from '../../../base/platform/node-host.js';
+import { roundLines } from '../../../cli/reporter/comparison/improvement-printer.js';
 import { defineRecipe } from '../../../method/recipe/define.js';
 import { frozen } from '../../../method/recipe/frozen.js';
 import { type Recipe, systemPromptOf } from '../../../method/recipe/recipe.js';
 import { overridesOf } from '../../../method/recipe/settings-file.js';
 import {
   type ImprovementRecord,
+  type ImprovementRound,
   PROMPTS,
   readImprovement,
   readRounds,
@@ -23,6 +25,7 @@ import { agent } from '../../../teams/team/agent.js';
 import { defineTeam } from '../../../teams/team/team.js';
 import { resolveRecipe } from '../../composition/resolve-recipe.js';
 import { type Improvement, improvePrompts } from './improve-prompts.js';
+import { bestOf, parentOf, poolScore } from './prompt-pool.js';
 
 const root = temporaryRoot();
 const host = nodeHost({ threads: 1 });
@@ -53,7 +56,11 @@ type Answer = (text: string, index: number) => string;
  * A server with two models. `actor` adds one only to even numbers; to all numbers if its prompt has the words "any
  * number", and to none if it has "no number". `writer` proposes the prompts of the test, in order.
  */
-async function servers(proposals: readonly (string | ((write: Answer) => string) | 'down')[]) {
+async function servers(
+  proposals: readonly (string | ((write: Answer) => string) | 'down')[],
+  isSolved = (system: string, input: string) =>
+    !system.includes('no number') && (Number(input) % 2 === 0 || system.includes('any number')),
+) {
   let count = 0;
   const read: string[] = [];
   const server = await chatServer(({ body: { model, messages } }, response) => {
@@ -64,8 +71,7 @@ async function servers(proposals: readonly (string | ((write: Answer) => string)
       return proposal === 'down' ? refuse(response, 401) : say(response, proposal as string);
     }
     if (system.startsWith('Copy')) return say(response, input);
-    const knows = !system.includes('no number') && (Number(input) % 2 === 0 || system.includes('any number'));
-    say(response, knows ? `${Number(input) + 1}` : 'What?');
+    say(response, isSolved(system, input) ? `${Number(input) + 1}` : 'What?');
   });
   return { url: server.url, read, answered: () => count };
 }
@@ -180,12 +186,72 @@ describe('improving prompts', () => {
     expect(rounds.at(-1)?.problem).toBe('it was tried before');
   });
 
+  it('leaves out episodes whose reward failed, and says how many have a score', { tags: 'verify' }, async () => {
+    const { url } = await servers([proposal(better)]);
+    const request = await improvement(url, { proposals: 1 });
+    const { reward: whole } = team;
+    if (whole === undefined) throw new Error('the team has a reward');
+    const reward: typeof whole = (episode) => {
+      if (episode.task.question % 4 === 1) throw new Error('the scorer is down');
+      return whole(episode);
+    };
+    const failing = { ...request, recipe: { ...request.recipe, team: { ...team, reward } } };
+    const { rounds, heldOut } = await improvePrompts(failing, host);
+    const [first, won] = rounds;
+    expect(first?.failures.join()).not.toContain('the scorer is down');
+    expect(won?.comparison?.after).toEqual(won?.comparison?.before.map(() => 1));
+    const { episodes = 0, unscored = 0 } = won?.comparison ?? {};
+    expect(episodes).toBe(64);
+    expect(won?.comparison?.before).toHaveLength((episodes - unscored) / 4); // two samples with each set
+    expect(won).toMatchObject({ kept: true, score: 1, failures: [] });
+    expect(heldOut).toMatchObject({ episodes: 40, unscored: 2 * (heldOut?.first.unscored ?? 0) });
+    expect(heldOut?.last).toMatchObject({ averageAtK: 1 });
+    const text = roundLines(won as ImprovementRound, 200).join();
+    expect(text).toContain(`(${episodes - unscored} of 64 episodes scored): kept`);
+  });
+
   it('ends if nothing fails', async () => {
     const { url, answered } = await servers([]);
     const done = await improvement(url);
     const recipe = recipeAt(url, [`agents.adder.system=${better}`]);
     const { rounds } = await improvePrompts({ ...done, recipe }, host);
     expect([rounds.length, rounds[0]?.score, answered()]).toEqual([1, 1, 0]);
+  });
+
+  it('keeps in a pool prompts that are good at different tasks, and changes others than the best too', async () => {
+    const [first, last, wrong, both] = ['Add one below 5.', 'Add one above 2.', 'Add one to no number.', better];
+    const { url, read } = await servers([first, last, wrong, both].map(proposal), (system, input) => {
+      const digit = Number(input) % 10;
+      const isBelow = digit < 5 && system.includes('below 5');
+      return isBelow || (digit > 2 && system.includes('above 2')) || system.includes('any number');
+    });
+    const request = await improvement(url, { proposals: 6, tasks: 12, samples: 1, pool: 20 });
+    const { prompts, rounds, heldOut } = await improvePrompts(request, host);
+    expect(prompts).toEqual({ adder: both });
+    expect(rounds.map(({ kept, parent }) => [kept, parent])).toEqual([
+      [false, undefined],
+      [true, 0],
+      [true, 1],
+      [false, 1], // the second candidate solves more, the first other tasks
+      [true, 1],
+    ]);
+    const scores = rounds.map((round) => round.scores && [round.scores.length, poolScore({ scores: round.scores })]);
+    expect([scores[0], scores[3], scores[4]]).toEqual([[20, 0], undefined, [20, 1]]);
+    expect(scores[2]?.[1]).toBeGreaterThan(scores[1]?.[1] ?? 1);
+    const tasksOf = async (name: string) =>
+      (await readFile(join(request.directory, 'episodes', `${name}.jsonl`), 'utf8'))
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).task.id as string);
+    const pool = new Set(await tasksOf('round-0-pool'));
+    expect(new Set(await tasksOf('round-4-pool'))).toEqual(pool);
+    expect((await tasksOf('round-4-after')).filter((task) => pool.has(task))).toEqual([]);
+    expect(read.at(-1)).toContain(`<tried result="not kept"`);
+    expect(heldOut).toMatchObject({ first: { averageAtK: 0 }, last: { averageAtK: 1 } });
+    expect(roundLines(rounds[4] as ImprovementRound, 200).join()).toContain("kept, 100.0 % of the pool's tasks");
+    const again = await improvePrompts(request, host); // all rounds are there: nothing is asked or played again
+    expect(again.rounds).toEqual(rounds);
+    expect(read).toHaveLength(4);
   });
 
   it('stops if the language model does not answer, and resumes there', { tags: 'verify' }, async () => {
@@ -224,6 +290,29 @@ describe('improving prompts', () => {
     const full = await mkdtemp(join(root, 'full-'));
     await writeFile(join(full, 'notes'), '');
     await expect(improvePrompts({ ...request, directory: full }, host)).rejects.toThrow(/is not an improvement/);
+  });
+});
+
+describe('the pool of an improvement', () => {
+  const candidate = (round: number, ...scores: (number | null)[]) => ({ round, prompts: {}, scores });
+  const drawn = (...pool: ReturnType<typeof candidate>[]) =>
+    Array.from({ length: 100 }, (_, i) => parentOf(pool, i / 100).round);
+  const count = (rounds: readonly number[], round: number) => rounds.filter((one) => one === round).length;
+
+  it('draws a candidate as often as the number of tasks at which it is best', () => {
+    const rounds = drawn(candidate(0, 0, 0, 0, 0), candidate(1, 1, 1, 1, 0), candidate(2, 0, 0, 0, 0.5));
+    expect([0, 1, 2].map((round) => count(rounds, round))).toEqual([0, 75, 25]);
+  });
+
+  it('leaves out a candidate if others are as good at each of its tasks', () => {
+    expect(drawn(candidate(0, 1, 0, 0), candidate(1, 1, 1, 0), candidate(2, 0, 0, 1))).not.toContain(0);
+    expect(new Set(drawn(candidate(0, 0, 0), candidate(1, 0, 0)))).toEqual(new Set([0]));
+  });
+
+  it('takes no notice of tasks without a score', () => {
+    expect(new Set(drawn(candidate(0, null, 0.5), candidate(1, null, 1)))).toEqual(new Set([1]));
+    expect(parentOf([candidate(0, null), candidate(1, null)], 0.9).round).toBe(0);
+    expect(bestOf([candidate(0, 1, null), candidate(1, 1, 1), candidate(2, 0, 1)]).round).toBe(0);
   });
 });
 

@@ -1,18 +1,18 @@
 /**
  * Improves the system prompts of a team; the weights stay the same. A language model reads failed episodes and proposes
  * a prompt for one agent. The improvement keeps the prompt if it wins a paired evaluation. Sources: Pryzant et al.,
- * arXiv 2305.03495 (textual gradients); Yuksekgonul et al., arXiv 2406.07496 (TextGrad).
+ * arXiv 2305.03495 (textual gradients); Yuksekgonul et al., arXiv 2406.07496 (TextGrad). The pool: see prompt-pool.ts.
  */
 
 import { messageOf, RunError } from '../../../base/errors.js';
 import type { Host } from '../../../base/host.js';
-import { mean, randomKey } from '../../../base/math.js';
+import { mean, randomKey, uniformAt } from '../../../base/math.js';
 import { type EpisodeGroup, successOf } from '../../../base/nouns.js';
 import type { EndpointSpec } from '../../../engine/backends.js';
 import type { TextBackend } from '../../../engine/contract.js';
 import { openEndpoint } from '../../../engine/embedded.js';
 import { commitsOf } from '../../../method/checkpoints.js';
-import type { OpenRun } from '../../../method/index.js';
+import { type OpenRun, withoutUnscored } from '../../../method/index.js';
 import { type Recipe, systemPromptOf } from '../../../method/recipe.js';
 import type { Checkpoint } from '../../../method/store.js';
 import {
@@ -28,15 +28,18 @@ import {
 } from '../../../method/store.js';
 import type { SystemPrompts } from '../../../teams/rollout.js';
 import { openRun, prepareTasks, publishAll } from '../../run/open-run.js';
-import { startingWeights } from '../plan/probe/starting-weights.js';
+import { startingWeights } from '../../run/starting-weights.js';
 import {
   comparedPrompts,
   type HeldOutComparison,
   heldOutComparison,
   playedWith,
   requireWorking,
+  scoresOfTasks,
+  tasksOfPool,
   tasksOfRound,
 } from './paired-rounds.js';
+import { bestOf, type Candidate, parentOf, poolScore } from './prompt-pool.js';
 import { failuresOf, type Proposal, proposalMessages, readProposal, type TriedPrompt } from './proposals.js';
 
 /** Settings of the request to the language model. */
@@ -71,7 +74,7 @@ export interface ImprovementResult {
  */
 export async function improvePrompts(improvement: Improvement, host: Host): Promise<ImprovementResult> {
   const { recipe, checkpoint, directory, endpoint } = improvement;
-  const tasks = await prepareTasks(recipe, 'evaluation');
+  const tasks = await prepareTasks(recipe, 'evaluation', host);
   await beginIn(improvement, host);
   const lock = await lockRun(host.files, directory);
   try {
@@ -101,22 +104,40 @@ async function beginIn({ directory, record }: Improvement, { files }: Host): Pro
   await files.makeDirectory(directory);
 }
 
-/** The rounds of an improvement, and their result. */
+/** The rounds of an improvement, and their result. With a pool, each round changes one of its candidates. */
 class Rounds {
   readonly all: ImprovementRound[] = [];
-  prompts: SystemPrompts = {};
   readonly tried: TriedPrompt[] = [];
+  readonly pool: Candidate[] = [];
+  #prompts: SystemPrompts = {};
 
   add(round: ImprovementRound): void {
     this.all.push(round);
-    const { agent, prompt, kept, comparison } = round;
-    if (agent === undefined || prompt === undefined || comparison === undefined) return;
-    if (kept) this.prompts = { ...this.prompts, [agent]: prompt };
-    this.tried.push({ agent, prompt, kept, mean: comparison.mean });
+    const { round: number, agent, prompt, kept, comparison, parent, scores } = round;
+    const proposed = agent === undefined || prompt === undefined ? {} : { [agent]: prompt };
+    if (kept) this.#prompts = { ...this.#prompts, ...proposed };
+    if (scores !== undefined)
+      this.pool.push({ round: number, prompts: { ...this.candidate(parent)?.prompts, ...proposed }, scores });
+    if (agent !== undefined && prompt !== undefined && comparison !== undefined)
+      this.tried.push({ agent, prompt, kept, mean: comparison.mean });
+  }
+
+  /** The best prompts so far. */
+  get prompts(): SystemPrompts {
+    return this.pool.length === 0 ? this.#prompts : bestOf(this.pool).prompts;
   }
 
   get last(): ImprovementRound {
     return this.all.at(-1) as ImprovementRound;
+  }
+
+  /** Whether no proposal can win any more. */
+  get isPerfect(): boolean {
+    return this.pool.length === 0 ? this.last.failures.length === 0 : poolScore(bestOf(this.pool)) === 1;
+  }
+
+  candidate(round: number | undefined): Candidate | undefined {
+    return this.pool.find((candidate) => candidate.round === round);
   }
 }
 
@@ -137,30 +158,12 @@ async function improve(
     await writePrompts(files, directory, rounds.prompts);
     onRound?.(round);
   };
-  const { tasks: count, samples, agents, proposals } = record;
-  const played = (round: number, prompts: SystemPrompts, name: string) => {
-    const tasks = tasksOfRound(run, round, count);
-    return playedWith({ run, directory, tasks, samples, step: round }, prompts, `round-${round}-${name}`);
-  };
-  if (rounds.all.length === 0) {
-    const first = requireWorking(await played(0, {}, 'first'));
-    await end({ round: 0, kept: false, ...standingOf(first) });
-  }
-  while (rounds.all.length <= proposals && rounds.last.failures.length > 0) {
-    const round = rounds.all.length;
-    const agent = agents[(round - 1) % agents.length] as string;
-    const { answer, ...proposal } = await proposed(run, rounds, agent, model);
-    if ('problem' in proposal) {
-      const { score, failures } = rounds.last;
-      await end({ round, agent, answer, problem: proposal.problem, kept: false, score, failures });
-      continue;
-    }
-    const { prompt } = proposal;
-    const before = requireWorking(await played(round, rounds.prompts, 'before'));
-    const after = await played(round, { ...rounds.prompts, [agent]: prompt }, 'after');
-    const comparison = comparedPrompts(before, after, run.evaluation.level);
-    const kept = comparison.interval !== undefined && comparison.interval.low > 0;
-    await end({ round, agent, answer, prompt, comparison, kept, ...standingOf(kept ? after : before) });
+  const improving: Improving = { run, directory, record, model, rounds };
+  if (rounds.all.length === 0) await end(await firstRound(improving));
+  const { agents, proposals, pool } = record;
+  while (rounds.all.length <= proposals && !rounds.isPerfect) {
+    const agent = agents[(rounds.all.length - 1) % agents.length] as string;
+    await end(await (pool === undefined ? roundOfBest(improving, agent) : roundOfPool(improving, agent)));
   }
   const { prompts, all } = rounds;
   if (Object.keys(prompts).length === 0) return { directory, prompts, rounds: all };
@@ -169,23 +172,109 @@ async function improve(
   return { directory, prompts, rounds: all, heldOut };
 }
 
-/** The state that one round passes to the next. */
+interface Improving extends Pick<Improvement, 'directory' | 'record'> {
+  readonly run: OpenRun;
+  readonly model: TextBackend;
+  readonly rounds: Rounds;
+}
+
+/** Plays a round's tasks. */
+function playedInRound({ run, directory, record }: Improving, round: number, prompts: SystemPrompts, name: string) {
+  const { samples } = record;
+  const tasks = tasksOfRound(run, round, record);
+  return playedWith({ run, directory, tasks, samples, step: round }, prompts, `round-${round}-${name}`);
+}
+
+/** Plays the tasks of the pool. */
+function playedInPool({ run, directory, record }: Improving, round: number, prompts: SystemPrompts) {
+  const { samples } = record;
+  const tasks = tasksOfPool(run, record);
+  return playedWith({ run, directory, tasks, samples, step: 0 }, prompts, `round-${round}-pool`);
+}
+
+/** The round that plays only the first prompts. */
+async function firstRound(improving: Improving): Promise<ImprovementRound> {
+  const hasPool = improving.record.pool !== undefined;
+  const first = requireWorking(
+    await (hasPool ? playedInPool(improving, 0, {}) : playedInRound(improving, 0, {}, 'first')),
+  );
+  const scores = hasPool ? { scores: scoresOfTasks(first) } : {};
+  return { round: 0, kept: false, ...standingOf(first), brought: promptsRead(first), ...scores };
+}
+
+/** Changes the best prompts so far. They are replaced by prompts whose gain excludes 0. */
+async function roundOfBest(improving: Improving, agent: string): Promise<ImprovementRound> {
+  const { run, rounds } = improving;
+  const round = rounds.all.length;
+  const { prompts, last } = rounds;
+  const { answer, ...proposal } = await proposed(improving, agent, prompts, last);
+  if ('problem' in proposal) {
+    const { score, failures } = last;
+    return { round, agent, answer, problem: proposal.problem, kept: false, score, failures };
+  }
+  const { prompt } = proposal;
+  const before = requireWorking(await playedInRound(improving, round, prompts, 'before'));
+  const after = await playedInRound(improving, round, { ...prompts, [agent]: prompt }, 'after');
+  const comparison = comparedPrompts(before, after, run.evaluation.level);
+  const kept = comparison.interval !== undefined && comparison.interval.low > 0;
+  return { round, agent, answer, prompt, comparison, kept, ...standingOf(kept ? after : before) };
+}
+
+/** Changes a candidate of the pool. The new one joins the pool if its mean is higher on the round's tasks. */
+async function roundOfPool(improving: Improving, agent: string): Promise<ImprovementRound> {
+  const { run, rounds } = improving;
+  const round = rounds.all.length;
+  const parent = parentOf(rounds.pool, uniformAt(randomKey('parent', run.seed), round));
+  const before = requireWorking(await playedInRound(improving, round, parent.prompts, 'before'));
+  const standing = standingOf(before);
+  const unchanged = { round, agent, parent: parent.round, kept: false, ...standing };
+  if (standing.failures.length === 0) return { ...unchanged, problem: 'no episode of the candidate failed' };
+  const { answer, ...proposal } = await proposed(improving, agent, parent.prompts, standing);
+  if ('problem' in proposal) return { ...unchanged, answer, problem: proposal.problem };
+  const { prompt } = proposal;
+  const prompts = { ...parent.prompts, [agent]: prompt };
+  const after = await playedInRound(improving, round, prompts, 'after');
+  const comparison = comparedPrompts(before, after, run.evaluation.level);
+  if (!(comparison.mean > 0)) return { ...unchanged, answer, prompt, comparison };
+  const scores = scoresOfTasks(await playedInPool(improving, round, prompts));
+  return { ...unchanged, answer, prompt, comparison, kept: true, scores };
+}
+
+/** The state that one round passes to the next. An episode without a score is neither solved nor unsolved. */
 function standingOf(groups: readonly EpisodeGroup[]): Pick<ImprovementRound, 'score' | 'failures'> {
-  const episodes = groups.flatMap((group) => group.episodes);
+  const episodes = withoutUnscored(groups).flatMap((group) => group.episodes);
   return { score: mean(episodes.map(successOf)), failures: failuresOf(episodes) };
 }
 
-/** Requests a prompt for the agent from the language model. */
+/** The system prompt that each agent read; agents without one, and agents with several, are missing. */
+function promptsRead(groups: readonly EpisodeGroup[]): SystemPrompts {
+  const read = new Map<string, Set<string | undefined>>();
+  for (const { agent, messages } of groups.flatMap(({ episodes }) => episodes.flatMap(({ turns }) => turns))) {
+    const [first] = messages;
+    read.set(agent, (read.get(agent) ?? new Set()).add(first?.role === 'system' ? first.content : undefined));
+  }
+  return Object.fromEntries(
+    [...read].flatMap(([agent, prompts]) => {
+      const [only, another] = [...prompts];
+      return only === undefined || another !== undefined ? [] : [[agent, only]];
+    }),
+  );
+}
+
+/** Requests a prompt for the agent from the language model, which reads these prompts and their failures. */
 async function proposed(
-  run: OpenRun,
-  { all, last, prompts, tried }: Rounds,
+  { run, rounds, model }: Pick<Improving, 'run' | 'rounds' | 'model'>,
   agent: string,
-  model: TextBackend,
+  prompts: SystemPrompts,
+  { score, failures }: Pick<ImprovementRound, 'score' | 'failures'>,
 ): Promise<Proposal & { readonly answer: string }> {
   const { team, agents, host } = run;
-  const { score, failures } = last;
+  const { all, tried } = rounds;
   const now = Object.fromEntries(
-    Object.keys(team.agents).map((name) => [name, prompts[name] ?? systemPromptOf({ team, agents }, name)]),
+    Object.keys(team.agents).map((name) => [
+      name,
+      prompts[name] ?? systemPromptOf({ team, agents }, name) ?? all[0]?.brought?.[name],
+    ]),
   );
   const messages = proposalMessages({ team: team.name, agent, prompts: now, score, failures, tried });
   const [seed = 0] = randomKey('proposal', run.seed, all.length);

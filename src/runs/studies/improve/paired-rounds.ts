@@ -6,8 +6,15 @@ import { mean } from '../../../base/math.js';
 import type { Task } from '../../../base/nouns.js';
 import { type EpisodeGroup, successOf } from '../../../base/nouns.js';
 import type { OpenRun } from '../../../method/index.js';
-import { commonFailure, evaluationEvent, evaluationTasks, failureText, tasksOfStep } from '../../../method/index.js';
-import { storedEpisode, writeEpisodes } from '../../../method/store.js';
+import {
+  commonFailure,
+  evaluationEvent,
+  evaluationTasks,
+  failureText,
+  tasksOfStep,
+  withoutUnscored,
+} from '../../../method/index.js';
+import { type ImprovementRecord, storedEpisode, writeEpisodes } from '../../../method/store.js';
 import type { SystemPrompts } from '../../../teams/rollout.js';
 import { type PairedInterval, pairedInterval } from '../../analysis/paired-interval.js';
 
@@ -25,14 +32,25 @@ export interface PlayedRound {
 
 /** Two sets of prompts on the same tasks. */
 export interface ComparedPrompts extends PairedInterval {
-  /** The mean success of each task. */
+  /** The mean success of each task that has a score with both sets. */
   readonly before: readonly number[];
   readonly after: readonly number[];
+  /** Present if the reward of some episodes failed: their number, and the number of all episodes of both sets. */
+  readonly unscored?: number;
+  readonly episodes?: number;
 }
 
-/** The tasks of a round: the tasks of a run's step with this number. No other round has them. */
-export const tasksOfRound = ({ seed, tasks }: Pick<OpenRun, 'seed' | 'tasks'>, round: number, count: number) =>
-  tasksOfStep(tasks.train, seed, round + 1, count);
+type TasksOf = Pick<OpenRun, 'seed' | 'tasks'>;
+type Counts = Pick<ImprovementRecord, 'tasks' | 'pool'>;
+
+/** The tasks of a round, which no other round has: the tasks of a step of a run. The pool has the steps before. */
+export function tasksOfRound({ seed, tasks }: TasksOf, round: number, { tasks: count, pool = count }: Counts): Task[] {
+  return tasksOfStep(tasks.train, seed, Math.ceil(pool / count) + round, count);
+}
+
+/** The tasks on which all candidates of a pool play. No round has them. */
+export const tasksOfPool = ({ seed, tasks }: TasksOf, { pool = 0 }: Counts): Task[] =>
+  tasksOfStep(tasks.train, seed, 1, pool);
 
 /** Plays all tasks with the prompts and stores the episodes as `episodes/<name>.jsonl`. */
 export async function playedWith(
@@ -66,23 +84,42 @@ export function requireWorking(groups: readonly EpisodeGroup[]): readonly Episod
   return groups;
 }
 
-/** The mean success of each task. */
-const successes = (groups: readonly EpisodeGroup[]): number[] =>
-  groups.map(({ episodes }) => mean(episodes.map(successOf)));
+/** The mean success of each task, in [0, 1]. Null for a task whose rewards all failed. */
+export const scoresOfTasks = (groups: readonly EpisodeGroup[]): (number | null)[] =>
+  withoutUnscored(groups).map(({ episodes }) => (episodes.length === 0 ? null : mean(episodes.map(successOf))));
 
-/** The paired difference over tasks, with Student's interval. */
+const countOf = (groups: readonly EpisodeGroup[]) => groups.reduce((sum, { episodes }) => sum + episodes.length, 0);
+
+/**
+ * The paired difference over tasks, with Student's interval. An episode whose reward failed has no score and is left
+ * out, and so is a task that has no score with one of the sets.
+ */
 export function comparedPrompts(
   before: readonly EpisodeGroup[],
   after: readonly EpisodeGroup[],
   level: number,
 ): ComparedPrompts {
-  const [old, proposed] = [successes(before), successes(after)];
-  const differences = proposed.map((score, i) => score - (old[i] as number));
-  return { before: old, after: proposed, ...pairedInterval(differences, level) };
+  const played = [before, after].map(withoutUnscored);
+  const [old = [], proposed = []] = played.map((groups) => groups.map(({ episodes }) => episodes.map(successOf)));
+  const pairs = old.flatMap((successes, i) => {
+    const others = proposed[i] ?? [];
+    return successes.length === 0 || others.length === 0 ? [] : [[mean(successes), mean(others)] as const];
+  });
+  const episodes = countOf(before) + countOf(after);
+  const unscored = episodes - countOf(played.flat());
+  return {
+    before: pairs.map(([score]) => score),
+    after: pairs.map(([, score]) => score),
+    ...(unscored === 0 ? {} : { unscored, episodes }),
+    ...pairedInterval(
+      pairs.map(([score, other]) => other - score),
+      level,
+    ),
+  };
 }
 
 /** The first and the last prompts on held-out tasks. */
-export interface HeldOutComparison extends PairedInterval {
+export interface HeldOutComparison extends Omit<ComparedPrompts, 'before' | 'after'> {
   readonly first: EvaluationEvent;
   readonly last: EvaluationEvent;
 }
@@ -104,6 +141,6 @@ export async function heldOutComparison(
   };
   const first = await played({}, 'held-out-first');
   const last = await played(prompts, 'held-out-last');
-  const { mean, interval } = comparedPrompts(first.groups, last.groups, level);
-  return { first: first.event, last: last.event, mean, ...(interval === undefined ? {} : { interval }) };
+  const { before: _, after: __, ...difference } = comparedPrompts(first.groups, last.groups, level);
+  return { first: first.event, last: last.event, ...difference };
 }

@@ -22,6 +22,8 @@ export interface ImprovementOptions {
   /** Tasks of a round, and episodes of each. */
   readonly tasks?: number | undefined;
   readonly samples?: number | undefined;
+  /** Tasks on which a pool of prompts is compared. Default: no pool. */
+  readonly pool?: number | undefined;
   readonly set?: readonly string[] | undefined;
   readonly seed?: number | undefined;
   /** The improvement's directory. Default: a new directory under `runs/`. */
@@ -39,7 +41,7 @@ type Request = Omit<Improvement, 'onRound'>;
 export async function requestImprovement(source: string, options: ImprovementOptions): Promise<Request> {
   const begun = await readImprovement(nodeFiles, source);
   if (begun !== undefined) return continuation(source, begun, options);
-  const { set = [], seed, proposals = PROPOSALS, tasks = TASKS, samples = SAMPLES } = options;
+  const { set = [], seed, pool, proposals = PROPOSALS, tasks = TASKS, samples = SAMPLES } = options;
   const overrides = [...set, ...(seed === undefined ? [] : [`seed=${seed}`])];
   const played = await playedOf(source, overrides, undefined, options.acceptChanges);
   const { recipe, ...place } = played;
@@ -63,6 +65,7 @@ export async function requestImprovement(source: string, options: ImprovementOpt
       ...(place.checkpoint === undefined ? {} : { checkpoint: place.checkpoint.step }),
       endpoint: { url, model },
       ...{ agents, proposals, tasks, samples },
+      ...(pool === undefined ? {} : { pool }),
     },
   };
 }
@@ -124,9 +127,13 @@ function endpointOf(url: string | undefined, model: string | undefined): Endpoin
   return parseAt(endpointSchema, { type: 'endpoint', url, model }, ['endpoint']);
 }
 
-/** The most episodes that an improvement plays: in rounds, and on held-out tasks. */
+/** The most episodes that an improvement plays: in rounds, on the tasks of a pool, and on held-out tasks. */
 export function episodesOf({ recipe, record }: Pick<Improvement, 'recipe' | 'record'>) {
-  const { tasks, samples, proposals } = record;
+  const { tasks, samples, proposals, pool } = record;
   const { evaluation } = recipe;
-  return { rounds: tasks * samples * (1 + 2 * proposals), heldOut: 2 * evaluation.tasks * evaluation.samples };
+  return {
+    rounds: tasks * samples * (2 * proposals + (pool === undefined ? 1 : 0)),
+    pool: (pool ?? 0) * samples * (1 + proposals),
+    heldOut: 2 * evaluation.tasks * evaluation.samples,
+  };
 }

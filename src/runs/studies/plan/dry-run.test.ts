@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { remoteRecipe } from '../../../../test/support/tinker-fake/run.js';
+import { remoteRecipe } from '../../../../test/support/tinker-fake/open.js';
 import { digitTeam, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
 import { checkpoint, lora } from '../../../engine/model/model-spec.js';
 import { defineTeam } from '../../../teams/team/team.js';
@@ -92,7 +92,7 @@ describe('planRun', () => {
       }),
     );
     expect(coarse).toBeGreaterThan(0.5 * fine);
-    expect(coarse).toBeLessThan(0.53 * fine);
+    expect(coarse).toBeLessThan(0.54 * fine); // norms and buffers are in float32 either way
   });
 
   it('names the unknown facts about a model that is not on this machine', async () => {

@@ -1,14 +1,34 @@
 /** Counts a run's tokens and memory before it starts: writes no file, starts no backend, calls no model. */
 
+import { HubError } from '../../../base/errors.js';
 import type { Phase } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
 import type { Episode, Turn } from '../../../base/nouns.js';
-import type { Footprint, MemoryPlan, PlannedPolicy } from '../../../engine/backends.js';
-import type { Generation, PlayableHandle } from '../../../engine/contract.js';
-import { adapterParameterCount, parameterCount, wholeModel } from '../../../engine/model.js';
+import { nodeFiles } from '../../../base/platform.js';
+import type { BackendDeclaration, Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../../engine/backends.js';
+import type { AdapterSettings, Generation, PlayableHandle } from '../../../engine/contract.js';
+import { modelDirectory, readAdapterDescription } from '../../../engine/formats.js';
+import {
+  adapterParameterCount,
+  isOtherModel,
+  type ModelSpec,
+  modelKindOf,
+  type OtherModelSpec,
+  parameterCount,
+  type WholeModelSpec,
+  wholeModel,
+  wholeWeights,
+} from '../../../engine/model.js';
+import { bytesTokenizer } from '../../../engine/tokens.js';
 import { openRollouts } from '../../../gateway/rollouts.js';
-import type { Tasks } from '../../../method/index.js';
-import { demonstrationsOf, rolloutSettings, stalenessOf, tasksOfStep, traceBatch } from '../../../method/index.js';
+import {
+  demonstrationsOf,
+  rolloutSettings,
+  stalenessOf,
+  type Tasks,
+  tasksOfStep,
+  traceBatch,
+} from '../../../method/index.js';
 import {
   type Assignment,
   assignmentOf,
@@ -19,17 +39,17 @@ import {
   type Recipe,
 } from '../../../method/recipe.js';
 import { inProcessExecutor } from '../../../teams/rollout.js';
+import { judgesOf } from '../../../teams/tasks.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { modelPlaces, modelsByBackend } from '../../run/open-backends.js';
-import { taskWarnings } from '../../run/open-run.js';
-import { adapterOf, type KnownModel, knownModel, notHere } from './known-model.js';
+import { fittedTasks, taskWarnings } from '../../run/open-run.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
 
 /** Tasks of the rehearsal, each played once, and demonstrations that are counted. */
 const REHEARSED = 16;
 const DEMONSTRATIONS = 64;
 
-export interface PolicyPlan {
+interface PolicyPlan {
   /** Trained parameters, and all parameters of the model that is trained or adapted. */
   readonly trained: number;
   readonly whole: number;
@@ -65,7 +85,7 @@ export interface RunPlan {
  * largest number of tokens. The team's `play` runs, its `reward` does not.
  * @throws CheckpointError, TokenizerError if a local model cannot be used
  */
-export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
+export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
   const assignment = assignmentOf(recipe);
   const models = new Map<string, KnownModel>();
   for (const { name, model } of assignment.models)
@@ -74,6 +94,8 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
       adapter: await adapterOf(model),
     });
   checkToolFormats(recipe.team, assignment, Object.fromEntries(Array.from(models).filter(([, { isHere }]) => isHere)));
+  const [first] = models.values();
+  const tasks = first?.isHere === true ? fittedTasks(loaded, first) : loaded;
   for (const { name } of assignment.endpoints) models.set(name, notHere());
   const episodes = await rehearse(recipe, assignment, tasks, models, 'training');
   const evaluated = evaluatesAsItTrains(recipe)
@@ -102,6 +124,7 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
   });
   const memory = totalMemory(plans);
   const rehearsal = rehearsalNotes(recipe, episodes);
+  const budget = tokenBudget(recipe, use, agentUse(recipe, evaluated));
   return {
     recipe: recipe.name,
     backend: recipe.backend.type,
@@ -111,7 +134,7 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
     steps: recipe.training.steps,
     agents: use,
     tokens: {
-      ...tokenBudget(recipe, use, agentUse(recipe, evaluated)),
+      ...budget,
       warmStart: warmStartTokens(recipe, assignment, models),
     },
     policies,
@@ -121,6 +144,7 @@ export async function planRun(recipe: Recipe, tasks: Tasks): Promise<RunPlan> {
       ...taskWarnings(tasks),
       ...rehearsal,
       ...missingNotes(recipe, models),
+      ...judgeNotes(recipe, budget.episodes),
       ...plans.flatMap((plan) => plan?.notes ?? []),
       ...extraRollouts(recipe, use).flatMap(({ note }) => note ?? []),
     ],
@@ -153,7 +177,8 @@ async function rehearse(
     name,
     { tools: 'plain' as const, ...agent },
   ]);
-  const team = { ...recipe.team, agents: Object.fromEntries(agents), reward: () => 0 };
+  const { success: _success, metrics: _metrics, ...others } = recipe.team; // a judge of theirs would cost money
+  const team = { ...others, agents: Object.fromEntries(agents), reward: () => 0 };
   try {
     const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase, step: 1 });
     return groups.flatMap(({ episodes }) => episodes);
@@ -258,6 +283,18 @@ function rehearsalNotes(recipe: Recipe, episodes: readonly Episode[]): string[] 
   ];
 }
 
+/** The calls of hosted judges in the reward, and their cost. */
+function judgeNotes({ team }: Recipe, { training, evaluation }: TokenBudget['episodes']): string[] {
+  const judges = judgesOf(team);
+  if (judges.length === 0) return [];
+  const price = judges.reduce((sum, judge) => sum + judge.price, 0);
+  const [episodes, names] = [training + evaluation, judges.map(({ name }) => name).join(', ')];
+  const cost = price === 0 ? '' : `, at a cost of ${(episodes * price).toPrecision(3)}`;
+  return [
+    `the reward asks ${names} (hosted models) up to ${Math.round(episodes * judges.length)} times${cost}; a run with judges does not repeat bit for bit`,
+  ];
+}
+
 function missingNotes(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): string[] {
   return [
     ...(Object.values(recipe.assign).every((policy) => typeof policy === 'string')
@@ -268,4 +305,55 @@ function missingNotes(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): 
       : ['tasks that the filter replaces are played too; they are not counted']),
     ...new Set([...models.values()].flatMap(({ unknown }) => unknown ?? [])),
   ];
+}
+
+// Facts about models without a download.
+
+/** The facts that are known about a model without a download. */
+interface KnownModel extends SizedModel {
+  /** The number of parameters, if there is no config to compute it from. */
+  readonly parameters?: number;
+  /** False for a stand-in whose tokenizer is not the model's. */
+  readonly isHere: boolean;
+  /** A sentence about the missing facts, with the reason. */
+  readonly unknown?: string | undefined;
+  /** The adapter on the model, if it has one. */
+  readonly adapter?: AdapterSettings | undefined;
+}
+
+/** The settings of an adapter; undefined for other models. */
+async function adapterOf(model: ModelSpec): Promise<AdapterSettings | undefined> {
+  if (model.type !== 'lora') return undefined;
+  return 'from' in model ? (await readAdapterDescription(nodeFiles, model.from)).settings : model;
+}
+
+/** @throws CheckpointError, TokenizerError if a local model cannot be used */
+async function knownModel(
+  model: WholeModelSpec | OtherModelSpec,
+  { plan }: Pick<BackendDeclaration, 'plan'>,
+): Promise<KnownModel> {
+  if (isOtherModel(model)) return { ...modelKindOf(model).facts(model), config: undefined, isHere: true };
+  const known = wholeWeights(model, 0);
+  if (known.type === 'random') {
+    const { tokenizer, config } = known;
+    return { tokenizer, config, context: config.context, isHere: true };
+  }
+  try {
+    const environment = { ...process.env, HF_HUB_OFFLINE: '1' };
+    const directory = await modelDirectory(known.directory, { files: 'tokenizer', environment });
+    const model = await plan.readModel(nodeFiles, directory, known.chatTemplate);
+    if (model.config !== undefined) return { ...model, isHere: true };
+    const unknown = `${known.directory} is of a family whose layers are not known here, and so its sizes`;
+    return { ...model, unknown, isHere: true };
+  } catch (error) {
+    if (!(error instanceof HubError)) throw error;
+    return notHere(
+      `${known.directory} is not on this machine: its sizes are not known, and its prompts are counted in bytes`,
+    );
+  }
+}
+
+/** A stand-in tokenizer for a model that is not on this machine: one token a byte, the most that a text can have. */
+function notHere(unknown?: string): KnownModel {
+  return { tokenizer: bytesTokenizer(), config: undefined, context: Number.POSITIVE_INFINITY, unknown, isHere: false };
 }

@@ -1,7 +1,9 @@
 /** A run's tokens, memory, time and price before it starts: counted, played with the models, or measured. */
+import { RecipeError } from '../../../base/errors.js';
 import type { Warmup } from '../../../base/events.js';
 import type { Host } from '../../../base/host.js';
 import type { Recipe } from '../../../method/recipe.js';
+import { purposeOf } from '../../run/checks/backend-checks.js';
 import { prepareTasks } from '../../run/open-run.js';
 import { planRun, type RunPlan } from './dry-run.js';
 import { type Forecast, forecast, forecastAsItIs, type ScheduleForecast } from './forecast.js';
@@ -58,11 +60,17 @@ export interface RunForecast extends RunPlan {
  * @throws the errors of opening a run; the signal's reason if interrupted
  */
 export async function forecastRun(
-  recipe: Recipe,
+  requested: Recipe,
   host: Host,
   { play, measure, ...options }: ForecastRequest = {},
 ): Promise<RunForecast> {
-  const tasks = await prepareTasks(recipe);
+  const purpose = purposeOf(requested);
+  if (measure !== undefined && purpose === 'evaluation')
+    throw new RecipeError('every agent is frozen: there is no training to measure', 'assign');
+  const tasks = await prepareTasks(requested, purpose, host);
+  const { evaluation } = requested;
+  const heldOut = Math.min(evaluation.tasks, tasks.test.size);
+  const recipe = { ...requested, evaluation: { ...evaluation, tasks: heldOut } };
   const plan = await planRun(recipe, tasks);
   const played = play && (await probeRecipe(recipe, host, { ...options, ...play }));
   const began = host.clock.seconds();

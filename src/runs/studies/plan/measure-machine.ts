@@ -16,9 +16,9 @@ import {
 } from '../../../method/index.js';
 import type { Recipe } from '../../../method/recipe.js';
 import { openRun, publishAll } from '../../run/open-run.js';
+import { startingWeights } from '../../run/starting-weights.js';
 import { fitSampling, playAlone, type TimedPlay } from './fit-sampling.js';
 import type { Machine } from './machine.js';
-import { startingWeights } from './probe/starting-weights.js';
 import { RecordedPlays } from './recorded-plays.js';
 import { type ScheduledEpisode, tokensOf } from './schedule.js';
 

@@ -8,7 +8,7 @@ interface RecordedCall extends CallTime {
   readonly responseTokens: number;
 }
 
-interface RecordedEpisode {
+interface TimedEpisode {
   readonly began: number;
   readonly calls: RecordedCall[];
   ended: number;
@@ -19,10 +19,10 @@ const now = () => performance.timeOrigin + performance.now();
 
 /** Records finished episodes in the order in which they started. */
 export class RecordedPlays implements RunListener {
-  #episodes: RecordedEpisode[] = [];
+  #episodes: TimedEpisode[] = [];
 
   episode(): EpisodeListener {
-    const episode: RecordedEpisode = { began: now(), calls: [], ended: Number.NaN };
+    const episode: TimedEpisode = { began: now(), calls: [], ended: Number.NaN };
     this.#episodes.push(episode);
     return {
       answered({ agent, prompt, response }, time) {
@@ -72,7 +72,7 @@ export class RecordedPlays implements RunListener {
 /** The key of the time after the last call. No agent has this name. */
 const REST = '';
 
-function scheduled({ began, calls, ended }: RecordedEpisode): {
+function scheduled({ began, calls, ended }: TimedEpisode): {
   readonly calls: readonly (ScheduledCall & { readonly agent: string })[];
   readonly rest: number;
 } {

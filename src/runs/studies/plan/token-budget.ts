@@ -1,7 +1,6 @@
 /** The episodes and tokens of a run, from the calls and tokens of an episode. */
 
-import { priced, type TokenCount } from '../../../base/host.js';
-import { mean } from '../../../base/math.js';
+import { playedTokens, priced, type TokenCount } from '../../../base/host.js';
 import type { Episode } from '../../../base/nouns.js';
 import type { PlannedRollouts } from '../../../method/index.js';
 import { wantedSignals } from '../../../method/index.js';
@@ -68,12 +67,10 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
   return Object.fromEntries(
     Object.keys(recipe.agents).map((agent) => {
       const ofAgent = turns.filter((turn) => turn.agent === agent);
-      const use = {
-        calls: ofAgent.length / Math.max(1, episodes.length),
-        promptTokens: ofAgent.length === 0 ? 0 : mean(ofAgent.map(({ prompt }) => prompt.length)),
-        responseTokens: ofAgent.length === 0 ? 0 : mean(ofAgent.map(({ response }) => response.length)),
-      };
-      return [agent, use];
+      const { read, written } = playedTokens(ofAgent);
+      const turnCount = Math.max(1, ofAgent.length);
+      const calls = ofAgent.length / Math.max(1, episodes.length);
+      return [agent, { calls, promptTokens: read / turnCount, responseTokens: written / turnCount }];
     }),
   );
 }

@@ -1,8 +1,10 @@
 import type * as Api from '@opentelemetry/api';
+import type { Attributes } from '@opentelemetry/api';
 import type { AnsweredTurn, BegunEpisode, CallTime, EpisodeListener, TrackedRun } from '../../../base/host.js';
-import { type Episode, responseTokens, successOf } from '../../../base/nouns.js';
-import { chatAttributes, inputTokens, providerOf } from './gen-ai.js';
-import type { OtelApi } from './otel-api.js';
+import { type Episode, jsonText, type Message, responseTokens, successOf, type Tool } from '../../../base/nouns.js';
+
+/** The used part of `@opentelemetry/api`, an optional package. */
+export type OtelApi = Pick<typeof Api, 'context' | 'trace' | 'isSpanContextValid' | 'SpanKind' | 'SpanStatusCode'>;
 
 /** The attribute that all spans of an episode share. */
 const CONVERSATION = 'gen_ai.conversation.id';
@@ -65,6 +67,7 @@ export class EpisodeSpans {
         'drmas.step': step,
         'drmas.task': task.id,
         'drmas.sample': sample,
+        ...(this.#options.texts ? { 'drmas.task.data': jsonText(task.data) ?? '' } : {}),
       },
     });
   }
@@ -76,7 +79,7 @@ interface EpisodeOptions extends Pick<Options, 'texts'> {
 }
 
 /** An agent's part of an episode: from its first call to its last answer. */
-interface Part {
+interface AgentSpan {
   readonly span: Api.Span;
   end: number;
   read: number;
@@ -90,7 +93,7 @@ class EpisodeSpan implements EpisodeListener {
   readonly #span: Api.Span;
   readonly #context: Api.Context;
   readonly #options: EpisodeOptions;
-  readonly #parts = new Map<string, Part>();
+  readonly #parts = new Map<string, AgentSpan>();
 
   constructor(api: OtelApi, tracer: Api.Tracer, span: Api.Span, options: EpisodeOptions) {
     this.#api = api;
@@ -147,7 +150,7 @@ class EpisodeSpan implements EpisodeListener {
     this.#span.setStatus({ code: this.#api.SpanStatusCode.ERROR, message });
   }
 
-  #partOf(turn: AnsweredTurn, start: number): Part {
+  #partOf(turn: AnsweredTurn, start: number): AgentSpan {
     const { agent, policy } = turn;
     const known = this.#parts.get(agent);
     if (known !== undefined) return known;
@@ -168,4 +171,62 @@ class EpisodeSpan implements EpisodeListener {
     for (const { span, end, read, written } of this.#parts.values())
       span.setAttributes({ 'gen_ai.usage.input_tokens': read, 'gen_ai.usage.output_tokens': written }).end(end);
   }
+}
+
+// Turns and messages by the GenAI conventions of OpenTelemetry (semantic conventions 1.41, in development).
+
+/** The provider of a turn: drmas for the models of the run, or an endpoint of the recipe. */
+const providerOf = ({ endpoint }: AnsweredTurn) => (endpoint === undefined ? 'drmas' : 'drmas.endpoint');
+
+const inputTokens = ({ prompt, endpoint }: AnsweredTurn): number => endpoint?.promptTokens ?? prompt.length;
+
+/** A turn as a model's answer to a chat. */
+function chatAttributes(turn: AnsweredTurn, texts: boolean): Attributes {
+  return {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': providerOf(turn),
+    'gen_ai.request.model': turn.policy,
+    'gen_ai.request.temperature': turn.temperature,
+    'gen_ai.response.finish_reasons': [turn.finishReason],
+    ...(turn.id === undefined ? {} : { 'gen_ai.response.id': turn.id }),
+    'gen_ai.usage.input_tokens': inputTokens(turn),
+    'gen_ai.usage.output_tokens': responseTokens(turn),
+    'gen_ai.agent.name': turn.agent,
+    'drmas.policy.version': turn.policyVersion,
+    'drmas.turn': turn.turn,
+    'drmas.valid': turn.valid,
+    'drmas.penalty': turn.penalty,
+    ...(texts ? contents(turn) : {}),
+  };
+}
+
+/** Prompts and responses as JSON, the form of the conventions for attributes that cannot be structured. */
+function contents(turn: AnsweredTurn): Attributes {
+  const { content = turn.text, reasoning, toolCalls = [], finishReason } = turn;
+  const thought = reasoning === undefined ? [] : [{ type: 'reasoning', content: reasoning }];
+  const { parts } = messageOf({ role: 'assistant', content, toolCalls });
+  const written = [{ role: 'assistant', parts: [...thought, ...parts], finish_reason: finishReason }];
+  const instructions = turn.messages.filter(({ role }) => role === 'system').map(({ content: text }) => textPart(text));
+  const read = turn.messages.filter(({ role }) => role !== 'system').map(messageOf);
+  return {
+    ...(instructions.length === 0 ? {} : { 'gen_ai.system_instructions': JSON.stringify(instructions) }),
+    'gen_ai.input.messages': JSON.stringify(read),
+    'gen_ai.output.messages': JSON.stringify(written),
+    ...(turn.tools === undefined ? {} : { 'gen_ai.tool.definitions': JSON.stringify(turn.tools.map(definition)) }),
+  };
+}
+
+const definition = (tool: Tool) => ({ type: 'function', ...tool });
+
+const textPart = (content: string) => ({ type: 'text', content });
+
+function messageOf({ role, content, toolCalls = [], toolCallId }: Message) {
+  if (role === 'tool') return { role, parts: [{ type: 'tool_call_response', id: toolCallId, response: content }] };
+  const calls = toolCalls.map((call) => ({
+    type: 'tool_call',
+    id: call.id,
+    name: call.name,
+    arguments: call.arguments,
+  }));
+  return { role, parts: [...(content === '' && calls.length > 0 ? [] : [textPart(content)]), ...calls] };
 }

@@ -1,16 +1,18 @@
 /** OpenTelemetry (opentelemetry.io): spans of the run, its episodes, their agents and their turns. */
+
+import type * as Api from '@opentelemetry/api';
 import { messageOf, RunError } from '../../../base/errors.js';
+import type { RunEvent, Step } from '../../../base/events.js';
 import { defineTracker, type TrackedRun } from '../../../base/host.js';
-import { EpisodeSpans } from './episode-spans.js';
-import type { OtelApi } from './otel-api.js';
-import { RunSpan } from './run-span.js';
+import { measurementsOf } from '../measurements.js';
+import { EpisodeSpans, type OtelApi } from './episode-spans.js';
 
 /** The variable that enables texts of prompts and responses. Other GenAI instrumentations use the same name. */
 const CONTENT = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
 
 const NO_PROVIDER =
   "the tracker otel: no OpenTelemetry provider is registered; import the module that registers one in the recipe's " +
-  'file, or set NODE_OPTIONS="--import file:///.../tracing.mjs" (docs/trackers.md shows one)';
+  'file, or set NODE_OPTIONS="--import file:///.../tracing.mjs" (docs/watching-runs.md shows one)';
 
 export const otel = defineTracker({
   name: 'otel',
@@ -55,4 +57,60 @@ async function flush({ trace }: OtelApi): Promise<void> {
   let provider: object = trace.getTracerProvider();
   if ('getDelegate' in provider && typeof provider.getDelegate === 'function') provider = provider.getDelegate();
   if ('forceFlush' in provider && typeof provider.forceFlush === 'function') await provider.forceFlush();
+}
+
+/** The span of an execution of a run, with a child for each step and an event for each other event. */
+class RunSpan {
+  readonly #api: OtelApi;
+  readonly #tracer: Api.Tracer;
+  readonly #span: Api.Span;
+
+  constructor(api: OtelApi, tracer: Api.Tracer, { name, recipe, events }: TrackedRun) {
+    this.#api = api;
+    this.#tracer = tracer;
+    this.#span = tracer.startSpan(`run ${name}`, {
+      attributes: { 'drmas.run': name, 'drmas.recipe': recipe, 'drmas.resumed': events.length > 0 },
+    });
+  }
+
+  get context(): Api.SpanContext {
+    return this.#span.spanContext();
+  }
+
+  event(event: RunEvent): void {
+    const { type, time } = event;
+    const at = new Date(time);
+    if (type === 'step') this.#step(event, at);
+    else if (type === 'warmup')
+      return; // there are hundreds, each with little information
+    else this.#span.addEvent(type, attributesOf(event), at);
+    if (type === 'run.started') this.#span.setAttribute('drmas.seed', event.seed);
+    if (type !== 'run.finished') return;
+    const { ERROR, OK } = this.#api.SpanStatusCode;
+    this.#span.setAttribute('drmas.end', event.reason);
+    this.#span.setStatus({ code: event.reason === 'failed' ? ERROR : OK });
+  }
+
+  close(): void {
+    this.#span.end();
+  }
+
+  /** The event of a step comes at its end and has its seconds. */
+  #step(event: RunEvent & Step, end: Date): void {
+    const { context, trace } = this.#api;
+    const startTime = new Date(end.getTime() - event.seconds * 1000);
+    const measured = measurementsOf(event).map(({ name, value }) => [`drmas.${name.replaceAll('/', '.')}`, value]);
+    const attributes = { 'drmas.step': event.step, ...Object.fromEntries(measured) };
+    const parent = trace.setSpan(context.active(), this.#span);
+    this.#tracer.startSpan(`step ${event.step}`, { startTime, attributes }, parent).end(end);
+  }
+}
+
+/** The plain fields of an event. */
+function attributesOf(event: RunEvent): Api.Attributes {
+  const plain = Object.entries(event).filter(
+    ([key, value]) =>
+      !['type', 'time', 'version'].includes(key) && ['string', 'number', 'boolean'].includes(typeof value),
+  );
+  return Object.fromEntries(plain.map(([key, value]) => [`drmas.${key}`, value]));
 }

@@ -64,10 +64,10 @@ export class CallPrompts {
   of(role: ConfiguredAgent, input: string | readonly Message[], options: ForeignAskOptions = {}): CallPrompt {
     const { name, agent, sampling, policy } = role;
     const { maxTokens: most = sampling.maxTokens, ...given } = checkedOptions(role, options);
-    const messages = promptMessages(agent.system, input, given.responseSchema);
+    const { foreign = false } = options;
+    const messages = promptMessages(agent.system, input, given.responseSchema, foreign);
     const maxTokens = Math.min(most, sampling.maxTokens);
     if ('endpoint' in policy) return { ...given, messages, maxTokens, prompt: [], opening: [] };
-    const { foreign = false } = options;
     const context = policy.context;
     const overlong = (length: string, needs: string) =>
       foreign
@@ -91,7 +91,7 @@ export class CallPrompts {
     const agent = this.#team[name];
     const policy = this.#context.policies[this.#context.agents[name]?.policy ?? ''];
     if (agent === undefined || policy === undefined || 'endpoint' in policy) return undefined;
-    const messages = promptMessages(agent.system, input, options.responseSchema);
+    const messages = promptMessages(agent.system, input, options.responseSchema, true);
     const characters = charactersOf(messages, options.tools);
     if (characters > policy.context * LONGEST_TOKEN) return Math.ceil(characters / LONGEST_TOKEN);
     return this.#idsOf({ name, agent, policy }, messages, options, true).prompt.length;

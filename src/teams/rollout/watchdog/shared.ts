@@ -18,7 +18,7 @@ export const NUMBERS = 6;
 /** The name of the object through which the watchdog asks inside the watched thread. */
 export const QUESTIONS = 'drmas.blocked';
 
-/** What the watchdog asks on top of the code that the watched thread runs. */
+/** The questions of the watchdog. It asks them on top of the code that the watched thread runs. */
 export interface Questions {
   /**
    * The code that runs. Signals get their default effect then, which ends the process: nothing else hears them. The

@@ -7,6 +7,7 @@
 import { closeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { getHeapStatistics } from 'node:v8';
+import { waitMs } from '../../../base/host.js';
 import { currentScope, startWorker } from '../../../base/platform.js';
 import { placeOf } from '../episode-failure.js';
 import {
@@ -68,7 +69,7 @@ export async function enableWatchdog({ tellAfterMs = 5_000 }: WatchdogOptions = 
 export function watchTeams(endAfterMs: number): () => void {
   if (shared === undefined) return () => {};
   const numbers = shared;
-  numbers[END_AFTER] = Math.min(endAfterMs, 2 ** 31 - 1);
+  numbers[END_AFTER] = waitMs(endAfterMs);
   Atomics.add(numbers, WATCHING, 1);
   return () => void Atomics.sub(numbers, WATCHING, 1);
 }

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RandomStream } from '../../../base/core/random.js';
 import type { Split, TaskSource, Trace } from '../../../base/core/task.js';
+import { bytesTokenizer } from '../../../engine/model/tokenizers/bytes.js';
+import { traceBatch } from '../../../method/training/warm-start/supervised.js';
 import { arithmetic } from '../generated/arithmetic.js';
 import { withDemonstrations } from './demonstrations.js';
 
@@ -55,6 +57,36 @@ describe('demonstrations from a file', () => {
     });
   });
 
+  it('keep the system prompt of a program, and tool calls to learn', async () => {
+    const tools = [{ name: 'price', parameters: { type: 'object', properties: { fruit: { type: 'string' } } } }];
+    const toolCalls = [{ id: 'c1', name: 'price', arguments: '{"fruit":"fig"}' }];
+    const messages = [
+      { role: 'system', content: 'Buy.' },
+      { role: 'user', content: '3 fig' },
+      { role: 'assistant', content: '', toolCalls },
+    ];
+    const [trace] = drawn(await loaded([{ agent: 'buyer', messages, tools }]), 'train', 1);
+    const read = [{ role: 'user', content: '3 fig' }];
+    expect(trace).toEqual({ agent: 'buyer', system: 'Buy.', messages: read, tools, response: '', toolCalls });
+    const source = { sources: { train: await loaded([{ agent: 'buyer', messages, tools }]), test: tasks } };
+    const tokenizer = bytesTokenizer();
+    const learnt = (systemPrompts: Record<string, string>) => {
+      const [sample] = traceBatch(
+        { ...source, systemPrompts },
+        { agents: ['buyer'], tokenizer, context: 999 },
+        1,
+        'train',
+        0,
+        1,
+      );
+      const { tokens = [], mask = [] } = sample ?? {};
+      return [0, 1].map((side) => tokenizer.decode([...tokens].filter((_, i) => mask[i] === side)));
+    };
+    expect(learnt({})).toEqual([expect.stringContaining('Buy.'), expect.stringMatching(/^@price\(fig\)/)]);
+    const [prompt] = learnt({ buyer: 'Sell.' });
+    expect([prompt?.includes('Sell.'), prompt?.includes('Buy.')]).toEqual([true, false]);
+  });
+
   it('are equal for equal streams, and held-out ones are never drawn', async () => {
     const rows = Array.from({ length: 200 }, (_, i) => ({ agent: 'solver', prompt: `${i}+0`, response: String(i) }));
     const source = await loaded(rows);
@@ -74,8 +106,16 @@ describe('demonstrations from a file', () => {
     ['{"agent": "solver", "prompt": "a"}', /:1: expected "response", or messages that end with an assistant/],
     ['{"prompt": "a", "response": "b"}', /:1: expected the name of an agent/],
     [
+      '{"agent": "s", "messages": [{"role": "user", "content": "x"}, {"role": "system", "content": "x"}], "response": "b"}',
+      /:1: not a demonstration: messages: expected at most one system prompt, as the first message/,
+    ],
+    [
       '{"agent": "s", "messages": [{"role": "system", "content": "x"}], "response": "b"}',
-      /:1: not a demonstration: messages\.0\.role: expected user, assistant or tool; the system prompt is/,
+      /:1: expected "response", or/,
+    ],
+    [
+      '{"agent": "s", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "", "toolCalls": [{"id": "1", "name": "look", "arguments": "{}"}]}]}',
+      /:1: the response calls the tool 'look', which "tools" does not have/,
     ],
     ['', /expected at least one demonstration, the file holds none/],
   ])('are refused with their line in %j', async (text, message) => {

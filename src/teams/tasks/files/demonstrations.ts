@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { z } from 'zod';
 import { issuesText, RecipeError, TaskError } from '../../../base/errors.js';
 import type { RandomStream } from '../../../base/math.js';
-import type { Message, Split, TaskSource, Trace } from '../../../base/nouns.js';
+import type { Message, Split, TaskSource, Tool, Trace } from '../../../base/nouns.js';
 import type { EntryPlace } from '../../../base/platform.js';
 import { isHeldOut } from '../split.js';
 import { fileRows } from './file-rows.js';
@@ -19,11 +19,8 @@ const HELD_OUT = 0.1;
 
 const toolCall = z.strictObject({ id: z.string(), name: z.string(), arguments: z.string() });
 
-/** drmas puts the agent's system prompt in front of each conversation. */
 const message = z.strictObject({
-  role: z.enum(['user', 'assistant', 'tool'], {
-    error: 'expected user, assistant or tool; the system prompt is set by the agent',
-  }),
+  role: z.enum(['system', 'user', 'assistant', 'tool'], { error: 'expected system, user, assistant or tool' }),
   content: z.string(),
   toolCalls: z.array(toolCall).optional(),
   toolCallId: z.string().optional(),
@@ -34,7 +31,13 @@ const row = z
   .strictObject({
     agent: z.string().min(1).optional(),
     prompt: z.string().min(1).optional(),
-    messages: z.array(message).min(1).optional(),
+    messages: z
+      .array(message)
+      .min(1)
+      .refine((messages) => messages.every(({ role }, i) => role !== 'system' || i === 0), {
+        error: 'expected at most one system prompt, as the first message',
+      })
+      .optional(),
     tools: z
       .array(
         z.strictObject({
@@ -55,10 +58,11 @@ type Demonstrations = Readonly<Record<Split, readonly [Trace, ...Trace[]]>>;
 
 /**
  * The tasks with demonstrations from a file, for the warm start. Each line is an object with these fields. `agent`:
- * the agent's name; default: the agent of the options. `prompt` (a text) or `messages` (without the agent's system
- * prompt). `response`: if absent, the last message is the response, and it must be an assistant's. `tools`: the tools
- * that the agent is offered. A tenth of the lines, chosen by their text, only measures the held-out loss. A relative
- * path starts at the working directory.
+ * the agent's name; default: the agent of the options. `prompt` (a text) or `messages`. `response`: if absent, the last
+ * message is the response, and it must be an assistant's text or tool calls. `tools`: the tools that the agent is
+ * offered. The agent's system prompt takes the place of a system message; an agent without one reads the system
+ * message, as agents of frameworks do. A tenth of the lines, chosen by their text, only measures the held-out loss. A
+ * relative path starts at the working directory.
  * @throws RecipeError without a path. The file is read with the tasks: TaskError naming file and line
  *
  * @example
@@ -85,9 +89,9 @@ export function withDemonstrations<Data>(
       const named = typeof demonstrationAgent === 'string' ? { agent: demonstrationAgent } : {};
       return withDemonstrations(configured, demonstrationFile as string, named);
     },
-    async load(split, schema) {
+    async load(split, schema, options) {
       read ??= await readDemonstrations(path, agent ?? undefined);
-      return tasks.load(split, schema);
+      return tasks.load(split, schema, options);
     },
     trace(random: RandomStream, split: Split): Trace {
       if (read === undefined)
@@ -132,10 +136,20 @@ function traceOf(value: unknown, ofAll: string | undefined, where: EntryPlace & 
       `expected the name of an agent, in "agent" or in the options of ${basename(where.file)}`,
       where,
     );
-  const shared = { agent, ...(tools === undefined ? {} : { tools }) };
-  if (response !== undefined) return { ...shared, messages: messages as Message[], response } as Trace;
-  const last = messages.at(-1);
-  if (last?.role !== 'assistant' || last.toolCalls !== undefined || last.content === '' || messages.length === 1)
-    throw new TaskError('expected "response", or messages that end with an assistant\'s text', where);
-  return { ...shared, messages: messages.slice(0, -1) as Message[], response: last.content } as Trace;
+  const [first, ...others] = messages as unknown as [Message, ...Message[]]; // the schema refuses an empty list
+  const shared = {
+    ...{ agent, ...(tools === undefined ? {} : { tools: tools as readonly Tool[] }) },
+    ...(first.role === 'system' ? { system: first.content } : {}),
+  };
+  const conversation = first.role === 'system' ? others : [first, ...others];
+  if (response !== undefined && conversation.length > 0) return { ...shared, messages: conversation, response };
+  const last = conversation.at(-1);
+  const { content = '', toolCalls = [] } = last ?? {};
+  if (last?.role !== 'assistant' || (content === '' && toolCalls.length === 0) || conversation.length === 1)
+    throw new TaskError('expected "response", or messages that end with an assistant\'s text or tool calls', where);
+  const unknown = toolCalls.find(({ name }) => tools?.every((tool) => tool.name !== name) ?? true);
+  if (unknown !== undefined)
+    throw new TaskError(`the response calls the tool '${unknown.name}', which "tools" does not have`, where);
+  const calls = toolCalls.length === 0 ? {} : { toolCalls };
+  return { ...shared, messages: conversation.slice(0, -1), response: content, ...calls };
 }

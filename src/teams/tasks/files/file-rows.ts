@@ -1,8 +1,13 @@
-import { extname } from 'node:path';
+/** The rows of task files: JSON, CSV and Parquet. */
+import { createReadStream } from 'node:fs';
+import { extname, resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { CsvError, parse } from 'csv-parse';
+import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
+import { messageOf, TaskError } from '../../../base/errors.js';
 import { type FileEntry, JsonSplitter } from '../../../base/platform.js';
-import { csvRows } from './csv-rows.js';
-import { parquetRows } from './parquet-rows.js';
-import { textChunks } from './text-chunks.js';
 
 export const FILE_FORMATS = ['json', 'csv', 'parquet'] as const;
 
@@ -46,4 +51,111 @@ async function* jsonFileRows(file: string): AsyncGenerator<FileEntry> {
   const splitter = new JsonSplitter(file);
   for await (const text of textChunks(file)) yield* splitter.push(text);
   yield* splitter.end();
+}
+
+const CHUNK_BYTES = 1 << 20;
+
+/**
+ * Reads the text of a file piece by piece, without its byte order mark. A relative path starts at the working
+ * directory.
+ * @throws TaskError naming the file when it cannot be read
+ */
+async function* textChunks(file: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decode = (bytes?: Uint8Array) => {
+    try {
+      return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
+    } catch {
+      throw new TaskError('expected UTF-8 text', { file });
+    }
+  };
+  try {
+    for await (const bytes of createReadStream(resolve(file), { highWaterMark: CHUNK_BYTES })) yield decode(bytes);
+  } catch (error) {
+    if (error instanceof Error && 'syscall' in error)
+      throw new TaskError(`cannot be read (${messageOf(error)})`, { file });
+    throw error;
+  }
+  yield decode();
+}
+
+/** The longest row in characters; a quote that is never closed makes the rest of a file one row. */
+const LONGEST_ROW = 2 ** 26;
+
+interface Parsed {
+  readonly record: Readonly<Record<string, string>>;
+  readonly info: { readonly lines: number };
+}
+
+/**
+ * Reads the rows of a CSV file (RFC 4180: quotes, doubled inside quotes; fields may contain line breaks) as objects.
+ * Their keys are the names in the first line. All values are text.
+ * @throws TaskError naming file and line
+ */
+async function* csvRows(file: string, delimiter: string): AsyncGenerator<FileEntry> {
+  const columns = (names: string[]) => {
+    const seen = new Set<string>();
+    const twice = names.find((name) => seen.size === seen.add(name).size);
+    if (twice === undefined) return names;
+    throw new TaskError(`expected a name for each column, found ${JSON.stringify(twice)} twice`, { file, line: 1 });
+  };
+  const parser = parse({
+    delimiter,
+    columns,
+    info: true,
+    skip_empty_lines: true,
+    record_delimiter: ['\r\n', '\n'],
+    max_record_size: LONGEST_ROW,
+  });
+  // The parser reports the stream's failure too.
+  pipeline(Readable.from(textChunks(file)), parser).catch(() => {});
+  try {
+    for await (const { record, info } of parser as AsyncIterable<Parsed>) {
+      // The parser knows the line where a row ends; the row may have begun earlier, since its fields may contain line
+      // breaks.
+      const within = Object.values(record).reduce((sum, text) => sum + text.split('\n').length - 1, 0);
+      yield { place: { line: info.lines - within }, value: record };
+    }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    const at = 'lines' in error && typeof error.lines === 'number' ? { line: error.lines } : {};
+    throw new TaskError(error.message.replaceAll(/\s+/g, ' '), { file, ...at });
+  }
+}
+
+/**
+ * Reads the rows of a Parquet file in any compression, one row group at a time. Integers of 64 bits become numbers
+ * if these are exact, else text; dates become text (ISO 8601).
+ * @throws TaskError naming the file, and the row if the error is in one
+ */
+async function* parquetRows(file: string): AsyncGenerator<FileEntry> {
+  const from = async <T>(read: () => Promise<T>, as = ' as Parquet'): Promise<T> => {
+    try {
+      return await read();
+    } catch (error) {
+      throw new TaskError(`cannot be read${as} (${messageOf(error)})`, { file });
+    }
+  };
+  const buffer = await from(() => asyncBufferFromFile(resolve(file)), '');
+  const metadata = await from(() => parquetMetadataAsync(buffer));
+  const names = await from(async () => parquetSchema(metadata).children.map(({ element }) => element.name));
+  let row = 0;
+  for (const { num_rows: count } of metadata.row_groups) {
+    const options = { file: buffer, metadata, compressors, rowStart: row, rowEnd: row + Number(count) };
+    const group: Record<string, unknown>[] = [];
+    // Read the columns one by one: if several are damaged, the library rejects some promises that no code awaits.
+    for (const name of names) {
+      const column = await from(() => parquetReadObjects({ ...options, columns: [name] }));
+      for (const [i, value] of column.entries()) group[i] = Object.assign(group[i] ?? {}, value);
+    }
+    for (const value of group) yield { place: { row: ++row }, value: plain(value) };
+  }
+}
+
+function plain(value: unknown): unknown {
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (value instanceof Date) return value.toISOString();
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
 }

@@ -1,7 +1,8 @@
-import { basename } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
 import { z } from 'zod';
 import { filePlace, isObject, issuesText, RecipeError, TaskError } from '../../../base/errors.js';
-import type { DataSchema, Split, Task, TaskSource } from '../../../base/nouns.js';
+import type { DataSchema, Split, Task, TaskSet, TaskSource } from '../../../base/nouns.js';
 import type { EntryPlace } from '../../../base/platform.js';
 import { checkedOptions } from '../checked-options.js';
 import { isHeldOut } from '../split.js';
@@ -18,9 +19,12 @@ import {
   withTextAnswer,
 } from './row-fields.js';
 
+/** A dataset, the folder in it if any, and the start of the file's name. */
+const DATASET = /^[\w.-]+\/[\w.-]+(\/[\w./-]+)?:[\w.-]+$/;
+
 const fieldName = z.string().min(1).nullish();
 
-const fields = {
+export const rowFields = {
   question: fieldName.describe(
     'The field that holds the question; dots lead into nested objects. If it is not given, drmas tries the fields ' +
       'of the usual collections (`question`, `problem`, the last user message of a `prompt`, ...).',
@@ -57,6 +61,23 @@ const fields = {
     .lt(1)
     .nullish()
     .describe('The share of the file that is its test split, chosen by the text of the question.'),
+  maxQuestionTokens: z
+    .int()
+    .positive()
+    .nullish()
+    .describe(
+      'drmas leaves out tasks whose question has more tokens, with a warning. It counts the question as one user message, in ' +
+        "the tokenizer and the chat template of the recipe's first model. By default no task is left out.",
+    ),
+  origin: z
+    .string()
+    .regex(DATASET, 'expected a dataset and the start of its file, such as HuggingFaceH4/aime_2024:train')
+    .nullish()
+    .describe(
+      'Where the file comes from: a dataset of the Hugging Face hub, a folder in it if needed, and the start of its ' +
+        "file's name, such as `HuggingFaceH4/aime_2024:train`. `drmas recipes files` reads it, and so do errors about a " +
+        'missing file. drmas downloads nothing.',
+    ),
 };
 
 const kind = {
@@ -77,11 +98,11 @@ const kind = {
 const oneSplit = ({ split, test }: { split?: unknown; test?: unknown }) => split == null || test == null;
 
 /** The options of `jsonl`. */
-export const jsonlSettings = z.strictObject(fields).refine(oneSplit, 'split and test cannot both be given');
+export const jsonlSettings = z.strictObject(rowFields).refine(oneSplit, 'split and test cannot both be given');
 
 /** The options of `file`. */
 export const fileSettings = z
-  .strictObject({ ...kind, ...fields })
+  .strictObject({ ...kind, ...rowFields })
   .refine(oneSplit, 'split and test cannot both be given');
 
 /** The data of a task if the team gives no schema. */
@@ -127,7 +148,7 @@ export function jsonl<Data = QuestionAndAnswer>(path: string, options: JsonlOpti
   return sourceOf<Data>('jsonl', path, json, {}, (other, settings) => jsonl(other, settings));
 }
 
-type FileSourceOptions = z.output<typeof fileSettings>;
+export type FileSourceOptions = z.output<typeof fileSettings>;
 
 function sourceOf<Data>(
   name: string,
@@ -138,54 +159,125 @@ function sourceOf<Data>(
 ): TaskSource<Data> {
   if (typeof path !== 'string' || path === '') throw new RecipeError(`${name}: file: expected a path`);
   const { answer, question = null, id = null, split = null, metadata = null, test = null } = options;
+  // Undefined settings can be overridden, and recipe.json leaves them out.
+  const { maxQuestionTokens = undefined, origin = undefined } = options;
   const named = typeof answer === 'string' ? answer : null;
   return {
     name: basename(path),
-    settings: { file: path, ...formatSettings, question, answer: named, id, split, metadata, test },
+    settings: {
+      ...{ file: path, ...formatSettings, question, answer: named, id, split, metadata, test },
+      ...{ maxQuestionTokens, origin },
+    },
     configure: ({ file: other, answer: changed, ...rest }) =>
       create(other as string, { ...rest, answer: (changed as string | null | undefined) ?? answer }),
     async load(wanted, schema) {
-      const { tasks, warnings } = await readTasks(path, options, wanted, schema);
-      const at = (index: number) => {
-        const task = tasks[index];
-        if (task === undefined) throw new TaskError(`there is no task ${index} among ${tasks.length}`, { file: path });
-        return task;
-      };
-      return { name: basename(path), size: tasks.length, warnings, at };
+      if (origin != null && !existsSync(resolve(path)))
+        throw new TaskError(
+          `cannot be read, because it is not there. It is ${origin} of the Hugging Face hub: ` +
+            '`drmas recipes files` lists the files of a recipe and takes them from a folder of downloads',
+          { file: path },
+        );
+      return readTasks(basename(path), [{ path, name: basename(path) }], options, { wanted, schema });
     },
   };
 }
 
-async function readTasks<Data>(
-  file: string,
+/** A file of tasks, and its name in the ids of tasks. */
+interface TaskFile {
+  readonly path: string;
+  readonly name: string;
+}
+
+/**
+ * The tasks of files, one a row, as a set with this name.
+ * @throws TaskError naming file and row
+ */
+export async function readTasks<Data>(
+  name: string,
+  files: readonly [TaskFile, ...TaskFile[]],
   options: FileSourceOptions,
-  wanted: Split,
-  schema: DataSchema<Data> | undefined,
-): Promise<{ tasks: Task<Data>[]; warnings: string[] }> {
-  const format = options.format ?? formatOf(file);
+  split: { readonly wanted: Split; readonly schema: DataSchema<Data> | undefined },
+): Promise<TaskSet<Data>> {
+  const { tasks, questions, warnings } = await tasksOf(files, options, split);
+  const { maxQuestionTokens } = options;
+  const set = taskSet({ name, file: files[0].path }, tasks, warnings);
+  if (maxQuestionTokens == null) return set;
+  return {
+    ...set,
+    fitted: (tokensOf) => fitted(set, tasks, { file: files[0].path, questions, maxQuestionTokens, tokensOf }),
+  };
+}
+
+function taskSet<Data>(
+  { name, file }: { readonly name: string; readonly file: string },
+  tasks: readonly Task<Data>[],
+  warnings: readonly string[],
+): TaskSet<Data> {
+  const at = (index: number) => {
+    const task = tasks[index];
+    if (task === undefined) throw new TaskError(`there is no task ${index} among ${tasks.length}`, { file });
+    return task;
+  };
+  return { name, size: tasks.length, warnings, at };
+}
+
+interface QuestionLimit {
+  readonly file: string;
+  /** The question of each task. */
+  readonly questions: readonly string[];
+  readonly maxQuestionTokens: number;
+  readonly tokensOf: (question: string) => number;
+}
+
+/** The set without the tasks whose question is too long. @throws TaskError if no task is left */
+function fitted<Data>(
+  { name, warnings = [] }: TaskSet<Data>,
+  tasks: readonly Task<Data>[],
+  { file, questions, maxQuestionTokens, tokensOf }: QuestionLimit,
+): TaskSet<Data> {
+  const kept = tasks.filter((_, i) => tokensOf(questions[i] ?? '') <= maxQuestionTokens);
+  const long = tasks.length - kept.length;
+  if (kept.length === 0)
+    throw new TaskError(`all ${long} tasks have a question of more than ${maxQuestionTokens} tokens`, { file });
+  if (long === 0) return taskSet({ name, file }, kept, warnings);
+  const left = `${file}: ${long} of ${tasks.length} tasks left out, their question has more than ${maxQuestionTokens} tokens`;
+  return taskSet({ name, file }, kept, [...warnings, left]);
+}
+
+async function tasksOf<Data>(
+  files: readonly [TaskFile, ...TaskFile[]],
+  options: FileSourceOptions,
+  { wanted, schema }: { readonly wanted: Split; readonly schema: DataSchema<Data> | undefined },
+): Promise<{ tasks: Task<Data>[]; questions: string[]; warnings: string[] }> {
   const idsSeen = distinctIds();
   const tasks: Task<Data>[] = [];
+  const questions: string[] = [];
   let rows = 0;
   const unanswered: string[] = [];
-  for await (const { place, value } of fileRows(file, options)) {
-    rows++;
-    const where: Where = { file, ...place };
-    const read = dataOf(value, options, schema, where, format);
-    if (read === undefined) {
-      unanswered.push(filePlace(where));
-      continue;
+  for (const { path: file, name } of files) {
+    const format = options.format ?? formatOf(file);
+    for await (const { place, value } of fileRows(file, options)) {
+      rows++;
+      const where: Where = { file, ...place };
+      const read = dataOf(value, options, schema, where, format);
+      if (read === undefined) {
+        unanswered.push(filePlace(where));
+        continue;
+      }
+      const row = isObject(value) ? value : {};
+      const id = idsSeen(idOf(row, options.id), fieldOf(row, 'data_source'), where);
+      if (!isOf(wanted, row, options, where)) continue;
+      const metadata = metadataOf(row, options.metadata);
+      const taskId = id ?? `${name}:${'line' in place ? place.line : place.row}`;
+      tasks.push({ id: taskId, data: read.data, ...(metadata && { metadata }) });
+      if (options.maxQuestionTokens != null) questions.push(limitedQuestion(row, options, where));
     }
-    const row = isObject(value) ? value : {};
-    const id = idsSeen(idOf(row, options.id), fieldOf(row, 'data_source'), where);
-    if (!isOf(wanted, row, options, where)) continue;
-    const metadata = metadataOf(row, options.metadata);
-    const taskId = id ?? `${basename(file)}:${'line' in place ? place.line : place.row}`;
-    tasks.push({ id: taskId, data: read.data, ...(metadata && { metadata }) });
   }
+  const file = files[0].path;
   if (rows === 0) throw new TaskError('expected at least one task, the file holds none', { file });
   if (tasks.length === 0) throw new TaskError(`expected at least one task of the split '${wanted}'`, { file });
   const left = `${unanswered[0]}: ${unanswered.length} of ${rows} tasks left out, their answer is null or empty`;
-  return { tasks, warnings: unanswered.length === 0 ? [] : [left] };
+  return { tasks, questions, warnings: unanswered.length === 0 ? [] : [left] };
 }
 
 /**
@@ -230,12 +322,21 @@ function dataOf<Data>(
   const asText = filled && withTextAnswer(filled);
   const checks = schema && filled ? [schema.safeParse(filled), schema.safeParse(asText)] : [];
   for (const checked of checks) if (checked.success) return { data: checked.data };
-  const missing = whatIsMissing(value, options, ROW_NAMES[format]);
+  const [issues = []] = checks.flatMap((checked) => (checked.success ? [] : [checked.error.issues]));
+  // A team with fields of its own gets its schema's words: the usual names would send its author to rename columns.
+  const isUsual = issues.every(({ path: [field] }) => field === 'question' || field === 'answer');
+  const missing = isUsual ? whatIsMissing(value, options, ROW_NAMES[format]) : undefined;
   if (missing !== undefined) throw new TaskError(missing, where);
-  for (const checked of checks)
-    if (!checked.success)
-      throw new TaskError(`does not fit the team's task: ${issuesText(checked.error.issues)}`, where);
+  if (issues.length > 0)
+    throw new TaskError(`does not fit the team's task: ${issuesText(issues)}, got ${shown(value)}`, where);
   return { data: asText as Data }; // without a schema the caller's type is trusted
+}
+
+/** The question whose tokens are counted. @throws TaskError if the row has none */
+function limitedQuestion(row: FileRow, { question }: FileSourceOptions, where: Where): string {
+  const text = withQuestionAndAnswer(row, { question }).question;
+  if (typeof text === 'string') return text;
+  throw new TaskError(`maxQuestionTokens needs a question that is a text, got ${shown(row)}`, where);
 }
 
 function isOf(wanted: Split, row: FileRow, { question, split, test }: FileSourceOptions, where: Where): boolean {

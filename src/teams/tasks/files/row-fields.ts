@@ -115,12 +115,14 @@ function questionOf(value: unknown): unknown {
 
 /**
  * The problem without the instructions that files of DAPO's problems wrap around it (verl's layout) or append to it
- * (`aaabiao/dapo_filter`), since a team brings its own.
+ * (`aaabiao/dapo_filter`), since a team brings its own. The second pattern accepts all spellings that the
+ * preprocessing of the Dr. MAS paper's code accepts.
  */
 function withoutInstructions(text: string): string {
   const wrapped =
     /^Solve the following math problem step by step\. The last line of your response should be of the form Answer: [^\n]*\n\n([\s\S]*?)\n\nRemember to put your answer on its own line after "Answer:"\.\s*$/;
-  const appended = /\s*Let['\u2019]s think step by step and output the final answer within \\boxed\{\}\.?\s*$/;
+  const appended =
+    /(\\n|\s)*Let['\u2019]?s\s+think\s+step\s+by\s+step\s+and\s+output\s+the\s+final\s+answer\s+within\s*\\boxed\{\}\.?\s*$/i;
   return wrapped.exec(text)?.[1] ?? text.replace(appended, '');
 }
 

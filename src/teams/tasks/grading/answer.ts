@@ -1,6 +1,6 @@
 /** The structure of an answer: lists, sets, tuples, intervals, unions, matrices, equations, expressions, words. */
 import { callsOf, type Expression, parseExpression } from './expression.js';
-import { type Complex, POINTS, valueAt } from './numeric.js';
+import { POINTS, type Value, valueAt } from './numeric.js';
 import { exactValue, type Rational } from './rational.js';
 
 /** An expression with its values, which are computed once. */
@@ -11,12 +11,12 @@ export interface Quantity {
   readonly exact: Rational | undefined;
   /** Whether the answer has absolute values, floors or ceilings. On a small range they hide their operands. */
   readonly broken: boolean;
-  readonly values: readonly Complex[]; // [POINTS]
+  readonly values: readonly Value[]; // [POINTS]
 }
 
 export type Answer =
   | Quantity
-  /** The text in lower case, without spaces. */
+  /** The text in lower case, without spaces and braces; `|` stands between two numbers. */
   | { readonly type: 'words'; readonly text: string }
   /** Members without order: a list, a set, the two values of ±. */
   | { readonly type: 'list'; readonly items: readonly Answer[] }
@@ -67,7 +67,9 @@ export function readAnswer(text: string, depth = 0): Answer {
 }
 
 function words(text: string): Answer {
-  return { type: 'words', text: text.toLowerCase().replace(/[\s\\{}]+/g, '') };
+  // Digits on both sides of a space or brace are two numbers.
+  const apart = text.toLowerCase().replace(/(?<=\d)[\s\\{}]+(?=\d)/g, '|');
+  return { type: 'words', text: apart.replace(/[\s\\{}]+/g, '') };
 }
 
 /** Flattens nested lists: {1 ± x, 2} has three members. */

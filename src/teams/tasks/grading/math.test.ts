@@ -101,6 +101,12 @@ describe('gradeMath', () => {
     ['|x| + |y - 9|', '|x| + 9 - y'],
     ['[1,2)', '\\langle 1,2 \\rangle'],
     ['X - x', 'x - X'],
+    ['\\lfloor 2.5 \\rfloor', '\\lfloor 2.7 \\rfloor'],
+    ['\\gcd(1, 23)', '\\gcd(12, 3)'],
+    ['\\foo{1}{23}', '\\foo{12}{3}'],
+    ['e^{-50}', 'e^{-60}'],
+    ['10^{20} + x', '10^{20} + 2x'],
+    ['\\sqrt{2} = 2', '\\sqrt{3} = 7'],
     ['E', 'e'],
     ['I', 'i'],
     ['', ''],
@@ -208,6 +214,72 @@ describe('gradeMath', () => {
       expect(performance.now() - started, text.slice(0, 20)).toBeLessThan(1000);
     }
   });
+});
+
+/** Texts with # for each number and @ for each variable; § stands for another text. */
+const forms = [
+  ...['#@', '(@+#)', '(@-#)', '(#-@)', '\\frac{@}{#}', '\\lfloor # \\rfloor', '\\lceil # \\rceil', '\\overline{#}'],
+  ...['\\gcd(#, #)', '# \\bmod #', '\\foo{#}{#}', '\\varphi(#@)', '[#, #]', '(#, #)', '\\lfloor # / @ \\rfloor'],
+  ...['\\lfloor § \\rfloor', '\\left\\lceil § \\right\\rceil', '|§|', '\\|§\\|', '[§]', '(§)', '\\{§\\}', '§\\%'],
+  ...['\\sqrt{§}', '\\sqrt[3]{§}', '\\ln(§)', '\\sin(§)', '\\exp(§)', '(§)^2', 'e^{§}', '\\lfloor § \\rfloor!', '(§)!'],
+  ...['\\operatorname{foo}(§)', '\\Re(§)', '\\bar{§}', '\\sum_{i=1}^{9}(§)', '\\int_0^1 (§) dx', "f'(§)", '\\nabla(§)'],
+  ...[
+    '§+§',
+    '§-(§)',
+    '(§)(§)',
+    '\\frac{§}{§}',
+    '(§) \\bmod (§)',
+    '\\max(§, §)',
+    '[§, §)',
+    '\\{§, §\\}',
+    '§ = §',
+    '§, §',
+  ],
+  ...[
+    '(§) \\oplus (§)',
+    '\\binom{§}{§}',
+    '\\langle §, § \\rangle',
+    '\\begin{pmatrix}§\\\\§\\end{pmatrix}',
+    '§ \\cup §',
+  ],
+  ...['§ \\pmod{§}', '§ \\le §', '\\operatorname{lcm}(§,§)', '\\llbracket § \\rrbracket', '\\lim_{i \\to 0}(§)'],
+];
+const { text } = fc.letrec<{ text: string }>((tie) => ({
+  text: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    fc.constantFrom(...forms.filter((form) => !form.includes('§'))),
+    fc
+      .tuple(fc.constantFrom(...forms.filter((form) => form.includes('§'))), tie('text'), tie('text'))
+      .map(([form, ...inner]) => form.replace(/§/g, () => inner.pop() ?? '')),
+  ),
+}));
+const written = fc.oneof(
+  fc.integer({ min: 2, max: 2000 }).map(String),
+  fc.integer({ min: 1, max: 5000 }).map((hundredths) => (hundredths / 100).toFixed(2)),
+);
+
+it('is lower for an answer with another number, in any place of any expression', { timeout: 60_000 }, () => {
+  const numbers = fc.array(written, { minLength: 16, maxLength: 16 });
+  fc.assert(
+    fc.property(text, numbers, written, fc.nat(), (form, numbers, other, at) => {
+      const places = form.split('#').length - 1;
+      const variables = [...'abcghjklmnpqrstuvwxyz'];
+      fc.pre(places <= numbers.length && form.split('@').length <= variables.length);
+      // Every variable stands beside one number, so that the number counts.
+      const named = form.replace(/@/g, () => variables.shift() ?? '');
+      const answerWith = (values: readonly string[]) => {
+        const left = [...values];
+        return named.replace(/#/g, () => left.shift() ?? '');
+      };
+      const answer = answerWith(numbers);
+      const place = at % places;
+      fc.pre(Number(other) !== Number(numbers[place]));
+      expect(gradeMath(answer, answer), answer).toBe(true);
+      const changed = answerWith(numbers.with(place, other));
+      expect(gradeMath(changed, answer), `${changed} for ${answer}`).toBe(false);
+    }),
+    { numRuns: 2000 },
+  );
 });
 
 describe('gradeMath against the originals', () => {

@@ -127,10 +127,14 @@ function sameValue(a: Quantity, b: Quantity): boolean {
     const [left, right] = [a.values[point], b.values[point]];
     if (left === undefined || right === undefined || Number.isNaN(left.re + right.re)) continue;
     if (!agree(left, right)) return false;
+    if (left.absorbs || right.absorbs) return sameForm(a.expression, b.expression);
     agreed++;
   }
   return agreed > 0 && ((!a.broken && !b.broken) || sameBroken(a.expression, b.expression));
 }
+
+/** Whether two expressions are written alike. */
+const sameForm = (a: Expression, b: Expression) => JSON.stringify(a) === JSON.stringify(b);
 
 /**
  * Near 0 most floors are 0, and |x - 100| is 100 - x: such expressions must agree far from 0 too. The operands of
@@ -142,6 +146,11 @@ function sameBroken(a: Expression, b: Expression): boolean {
     const finite = Number.isFinite(left.re + left.im) && Number.isFinite(right.re + right.im);
     if (finite && !agree(left, right)) return false;
   }
+  return sameFloors(a, b);
+}
+
+/** Whether the operands of the floors of two expressions differ by whole numbers, or in sign. */
+function sameFloors(a: Expression, b: Expression): boolean {
   const [insideA, insideB] = [insideFloors(a), insideFloors(b)];
   if (insideA.length === 0 || insideB.length === 0) return true;
   const among = (rows: readonly number[][]) => (row: number[]) => rows.some((other) => wholeApart(row, other));
@@ -186,9 +195,18 @@ function differenceOf({ left, right }: Relation): Quantity | undefined {
 
 function proportional(a: Quantity | undefined, b: Quantity | undefined): boolean {
   if (a === undefined || b === undefined || a.exact !== undefined || b.exact !== undefined) return false;
-  const ratios = a.values.map((value, point) => quotient(value, b.values[point] ?? value));
-  const [first] = ratios;
-  return first !== undefined && Math.hypot(first.re, first.im) > 1e-6 && ratios.every((ratio) => agree(ratio, first));
+  if ([...a.values, ...b.values].some(({ absorbs }) => absorbs)) return false;
+  const points = a.broken || b.broken ? POINTS + FAR_POINTS : POINTS;
+  const rows = [a, b].map(({ expression }) => Array.from({ length: points }, (_, n) => valueAt(expression, n)));
+  const [left = [], right = []] = rows;
+  const [first, ...others] = left.map((value, point) => quotient(value, right[point] ?? value));
+  // Equations between numbers have no unknown, so that any two are proportional.
+  if (first === undefined || left.every((value) => agree(value, left[0] ?? value))) return false;
+  return (
+    Math.hypot(first.re, first.im) > 1e-6 &&
+    others.every((ratio) => agree(ratio, first)) &&
+    sameFloors(a.expression, b.expression)
+  );
 }
 
 /** Compares an equation such as x = 5 or f(x) = 5 with a value: it answers the question for x as 5 does. */
@@ -210,7 +228,8 @@ function isNamed(answer: Answer): boolean {
 }
 
 function sameWords(a: string, b: string): boolean {
-  const bare = (text: string) => text.replace(/^\((.+)\)$/, '$1').replace(/[.,;:'"]/g, '');
+  // A point or comma between digits belongs to a number.
+  const bare = (text: string) => text.replace(/^\((.+)\)$/, '$1').replace(/(?<!\d)[.,;:'"]|[.,;:'"](?!\d)/g, '');
   return bare(a) !== '' && bare(a) === bare(b);
 }
 

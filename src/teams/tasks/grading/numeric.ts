@@ -24,8 +24,10 @@ function divide(a: Complex, b: Complex): Complex {
   const square = b.re * b.re + b.im * b.im;
   return { re: (a.re * b.re + a.im * b.im) / square, im: (a.im * b.re - a.re * b.im) / square };
 }
+/** A power, which is never 0: one too small for a double has no value. */
+const notZero = (value: number) => value || Number.NaN;
 const exp = (z: Complex): Complex => {
-  const size = Math.exp(z.re);
+  const size = notZero(Math.exp(z.re));
   return { re: size * Math.cos(z.im), im: z.im === 0 ? 0 : size * Math.sin(z.im) };
 };
 const log = (z: Complex): Complex => ({ re: Math.log(Math.hypot(z.re, z.im)), im: Math.atan2(z.im, z.re) });
@@ -34,7 +36,8 @@ const cos = ({ re, im }: Complex): Complex => ({ re: Math.cos(re) * Math.cosh(im
 
 function power(base: Complex, exponent: Complex): Complex {
   const { re: n } = exponent;
-  if (base.im === 0 && exponent.im === 0 && (base.re >= 0 || Number.isInteger(n))) return real(base.re ** n);
+  if (base.im === 0 && exponent.im === 0 && (base.re >= 0 || Number.isInteger(n)))
+    return real(base.re === 0 ? base.re ** n : notZero(base.re ** n));
   if (exponent.im === 0 && Number.isInteger(n) && Math.abs(n) <= 64) {
     let product = real(1);
     for (let i = 0; i < Math.abs(n); i++) product = multiply(product, base);
@@ -115,32 +118,81 @@ function valueOfName(name: string, point: number): Complex {
   return real(point >= 2 && uniformAt(key, 2 * point + 1) < 0.5 ? -size : size);
 }
 
+const TOLERANCE = 1e-10;
+/** The rounding of a double, relative to the larger term of a sum. */
+const ROUNDING = 1e-14;
+
+/** The value of an expression, and how far it can be trusted. */
+export interface Value extends Complex {
+  /** The error that terms which cancel leave. */
+  readonly error: number;
+  /** Whether a part of the expression is too small beside another one to show in the value. */
+  readonly absorbs: boolean;
+}
+
+const sizeOf = ({ re, im }: Complex) => (im === 0 ? Math.abs(re) : Math.hypot(re, im));
+const exactly = ({ re, im }: Complex): Value => ({ re, im, error: 0, absorbs: false });
+const ONE = real(1);
+/** Whether a value does not show beside another one. */
+function isTiny(value: Complex, beside = ONE): boolean {
+  const size = sizeOf(value);
+  return size > 0 && size < TOLERANCE * sizeOf(beside);
+}
+/** Functions that are near 1 for a small argument. */
+const nearOne = new Set(['exp', 'cos', 'cosh', 'sec']);
+
+const operations = { '+': add, '-': subtract, '*': multiply, '/': divide, '^': power };
+
 /** The expression's value with its free names at point 0..POINTS + FAR_POINTS - 1; NaN if it has none there. */
-export function valueAt(expression: Expression, point: number): Complex {
+export function valueAt(expression: Expression, point: number): Value {
   switch (expression.type) {
     case 'number':
-      return real(Number(expression.digits));
+      return exactly(real(Number(expression.digits)));
     case 'name':
-      return valueOfName(expression.name, point);
+      return exactly(valueOfName(expression.name, point));
     case 'call': {
       const f = Object.hasOwn(functions, expression.name) ? functions[expression.name] : undefined;
-      return f === undefined ? nowhere : f(...expression.arguments.map((argument) => valueAt(argument, point)));
+      const values = expression.arguments.map((argument) => valueAt(argument, point));
+      const value = f === undefined ? nowhere : f(...values);
+      const absorbs = values.some((each) => each.absorbs || (nearOne.has(expression.name) && isTiny(each)));
+      return { re: value.re, im: value.im, error: 0, absorbs };
     }
     case 'binary': {
-      const left = valueAt(expression.left, point);
-      const right = valueAt(expression.right, point);
-      const operations = { '+': add, '-': subtract, '*': multiply, '/': divide, '^': power };
-      return operations[expression.operator](left, right);
+      const { operator } = expression;
+      const [left, right] = [valueAt(expression.left, point), valueAt(expression.right, point)];
+      const value = operations[operator](left, right);
+      const isSum = operator === '+' || operator === '-';
+      const hides = isSum ? isTiny(left, right) || isTiny(right, left) : operator === '^' && isTiny(right);
+      const absorbs = left.absorbs || right.absorbs || hides;
+      return { re: value.re, im: value.im, error: errorOf(operator, left, right), absorbs };
     }
   }
 }
 
-const TOLERANCE = 1e-10;
+function errorOf(operator: keyof typeof operations, left: Value, right: Value): number {
+  const isSum = operator === '+' || operator === '-';
+  if (!isSum && left.error === 0 && right.error === 0) return 0;
+  const [a, b] = [sizeOf(left), sizeOf(right)];
+  switch (operator) {
+    case '+':
+    case '-':
+      return Math.max(left.error, right.error, ROUNDING * a, ROUNDING * b);
+    case '*':
+      return a * right.error + b * left.error;
+    case '/':
+      return (left.error + (a / b) * right.error) / b;
+    case '^':
+      return 0;
+  }
+}
 
-/** Whether two values agree up to rounding. A value that is not finite agrees with none. */
-export function agree(a: Complex, b: Complex): boolean {
-  const scale = Math.max(Math.hypot(a.re, a.im), Math.hypot(b.re, b.im));
-  return Number.isFinite(scale) && Math.hypot(a.re - b.re, a.im - b.im) <= TOLERANCE * Math.max(scale, 1e-4);
+/**
+ * Whether two values agree up to rounding, relative to their size and to the terms that cancelled. A value that is not
+ * finite agrees with none.
+ */
+export function agree(a: Complex & Partial<Value>, b: Complex & Partial<Value>): boolean {
+  const scale = Math.max(sizeOf(a), sizeOf(b));
+  return Number.isFinite(scale) && sizeOf(subtract(a, b)) <= Math.max(TOLERANCE * scale, a.error ?? 0, b.error ?? 0);
 }
 
 export { type Complex, divide as quotient };

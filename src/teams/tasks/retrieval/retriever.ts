@@ -15,6 +15,8 @@ export interface Retriever {
    * Rejects with the signal's reason if aborted, with another error if the search failed; both end the episode.
    */
   search(query: string, topk: number, signal: AbortSignal): Promise<readonly Passage[]>;
+  /** Rejects if searches would fail. `searchTeam` calls it before a run. */
+  check?(signal: AbortSignal): Promise<void>;
 }
 
 /** A query and the passages that its search returned. */

@@ -74,7 +74,8 @@ class Transient extends Error {}
  * /retrieve` with `{ queries, query, topk, return_scores }` returns `{ result }`, the documents for each query, best
  * first. Search-R1's server reads `queries`, the paper's server `query`; each ignores the other field. drmas retries
  * requests that time out, reach no server, or get status 429 or 5xx. After the last attempt, and for any other reply,
- * the search and its episode fail. They also fail if the server redirects a query, or replies with more than 16 MB.
+ * the search and its episode fail. They also fail if the server redirects a query, or replies with more than 16 MB. A
+ * run makes one search before it begins, and does not begin if this fails.
  *
  * @throws ArgumentError naming the option that is wrong.
  *
@@ -106,7 +107,8 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
       if (status === 429 || status >= 500) throw new Transient(`status ${status}`);
       if (!answer.ok) throw new Error(`status ${status}: ${answer.text().slice(0, 200)}; ${SCHEMA}`);
       const reply = replySchema.safeParse(JSON.parse(answer.text()));
-      if (!reply.success) throw new Error(`the answer is not Search-R1's: ${issuesText(reply.error.issues)}`);
+      if (!reply.success)
+        throw new Error(`the answer is not Search-R1's: ${issuesText(reply.error.issues)}; ${SCHEMA}`);
       const [passages] = reply.data.result;
       if (passages === undefined) throw new Error(`the answer has no list for the query`);
       return passages.slice(0, topk);
@@ -134,5 +136,10 @@ export function searchR1Retriever(options: SearchR1Options): Retriever {
       }
     }
   };
-  return cached({ search }, cacheSize);
+  return {
+    ...cached({ search }, cacheSize),
+    async check(signal) {
+      await search('a query before the run', 1, signal);
+    },
+  };
 }

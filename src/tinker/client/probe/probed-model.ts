@@ -71,30 +71,45 @@ export class ProbedModel {
     return (await this.client.ask('create_sampling_session', session, samplingSessionAnswer)).sampling_session_id;
   }
 
-  async sample(session: string, tokens: readonly number[], temperature: number) {
+  /** Samples of a session as the server returns them: by default one of at most 8 tokens. */
+  async draw(session: string, tokens: readonly number[], params: DrawParams = {}) {
+    const { num_samples = 1, ...sampling } = params;
     const body = {
       sampling_session_id: session,
       seq_id: this.#requests++,
-      num_samples: 1,
+      num_samples,
       prompt: { chunks: [{ type: 'encoded_text', tokens }] },
-      sampling_params: { max_tokens: 8, seed: 1, temperature },
+      sampling_params: { max_tokens: 8, seed: 1, temperature: 1, ...sampling },
       prompt_logprobs: true,
       type: 'sample',
     };
     const submitted = await this.client.submit('asample', body, { repeatable: true });
-    const answer = await submitted.result(sampleAnswer);
+    return submitted.result(sampleAnswer);
+  }
+
+  async sample(session: string, tokens: readonly number[], temperature: number, params: DrawParams = {}) {
+    const answer = await this.draw(session, tokens, { ...params, temperature });
     const request = {
       prompt: tokens,
       temperature,
       topP: 1,
       topK: 0,
-      maxTokens: 8,
+      maxTokens: params.max_tokens ?? 8,
       stopTokens: [],
       key: [0, 1],
     } as const;
     const source = { server: 'the server', policy: this.model.name };
     return { ...checkedSample(answer, request, ANY_MODEL, source), promptLogprobs: answer.prompt_logprobs };
   }
+}
+
+/** Settings of a sample that differ from the probe's. */
+export interface DrawParams {
+  readonly num_samples?: number;
+  readonly max_tokens?: number;
+  readonly seed?: number;
+  readonly temperature?: number;
+  readonly stop?: readonly number[];
 }
 
 /** The sizes of the server's model are not known here. */

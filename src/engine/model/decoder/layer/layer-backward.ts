@@ -1,7 +1,8 @@
 /** One layer of the decoder's stack, backward: the formulas of layer-forward.ts, differentiated by hand. */
-import type { Floats, Integers } from '../../../tensor/memory.js';
+import type { Floats } from '../../../tensor/memory.js';
 import { type DecoderTensors, qkvWidth } from '../weights/decoder-tensors.js';
 import type { Gradient } from '../weights/model-weights.js';
+import type { BatchAttention } from './batch-attention.js';
 import { type BackwardBuffers, keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
 import { multiplyBackward, type Stack } from './matrix-products.js';
 
@@ -9,9 +10,7 @@ import { multiplyBackward, type Stack } from './matrix-products.js';
 export interface LayerBackward {
   readonly layer: number;
   readonly rows: LayerRows;
-  /** The first row of each of the S sequences, and the number of rows: [S + 1]. */
-  readonly starts: Integers;
-  readonly sequences: number; // S
+  readonly attention: BatchAttention;
   /** The values of the forward pass. */
   readonly saved: LayerBuffers;
   /** The gradient of the layer's output; it is overwritten. */
@@ -30,10 +29,10 @@ export interface LayerBackward {
 export function backwardLayer(
   stack: Stack,
   gradient: Gradient,
-  { layer, rows: { rows, positions, kept }, starts, sequences, saved, dOutput, dInput }: LayerBackward,
+  { layer, rows: { rows, positions, kept }, attention, saved, dOutput, dInput }: LayerBackward,
   buffers: BackwardBuffers,
 ): void {
-  const { kernels, config, rope, tensors } = stack;
+  const { kernels, config, ropes, tensors } = stack;
   const { dActivated, dGateUp, dNormed, dAttended, dKeptAttended, dQkv, ones, dGain, dKeyGain } = buffers;
   const { downProjected } = saved;
   const { width, heads, headDim, feedForward } = config;
@@ -88,17 +87,9 @@ export function backwardLayer(
   // Whether weights below this layer, or this layer's norm, need the gradient of the input.
   const needsInputGradient = layer > 0 || grads !== undefined;
   if (!needsInputGradient && stack.adapters[0]?.adapter?.layers[layer]?.qkv === undefined) return;
-  kernels.attentionBackward({
-    dQkv,
-    dOut: dAttended,
-    out: saved.attended,
-    logSumExp: saved.logSumExp,
-    qkv: saved.qkv,
-    starts,
-    sequences,
-    heads: config,
-  });
-  kernels.rope({ qkv: dQkv, table: rope, positions, rows, heads: config, inverse: true });
+  attention.backward(saved, dAttended, dQkv);
+  const table = ropes[layer];
+  if (table !== undefined) kernels.rope({ qkv: dQkv, table, positions, rows, heads: config, inverse: true });
   if (config.queryKeyNorm) {
     const { projected, queryInverse, keyInverse } = saved;
     const { queryNorm, keyNorm } = weights;

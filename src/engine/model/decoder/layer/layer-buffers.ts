@@ -2,10 +2,11 @@
  * The buffers of a layer's passes. R rows attend; K of them are kept after attention: all, or those that predict a
  * token.
  */
-import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
 import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats, Integers } from '../../../tensor/memory.js';
+import { adaptedMatrices } from '../weights/adapter-tensors.js';
 import { type Matrix, qkvWidth } from '../weights/decoder-tensors.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
@@ -55,6 +56,31 @@ export interface LayerShape {
   readonly adapters: readonly AdaptedRows[];
   /** True lets the residual stream use one buffer throughout, for passes without a backward pass. */
   readonly inPlace: boolean;
+}
+
+/**
+ * The most rows of a batch: enough to keep every kernel busy, few enough for a small model's activations to stay in
+ * cache.
+ */
+const MOST_ROWS = 1024;
+/** The fewest that `batchRows` gives, so that reading a large model's weights is shared by many rows. */
+const LEAST_ROWS = 192;
+/** The most bytes that all layers keep of a batch, unless that are too few rows. */
+const KEPT_BYTES = 256 * 2 ** 20;
+
+/** The numbers that one layer keeps of a row for its backward pass. */
+export function layerFloats(config: DecoderConfig, adapter: AdapterSettings | undefined): number {
+  const { width, heads, kvHeads, headDim, feedForward, queryKeyNorm } = config;
+  const lowRank =
+    adapter === undefined ? 0 : adaptedMatrices(config, adapter).reduce((sum, each) => sum + each.width, 0);
+  const headNorms = queryKeyNorm ? qkvWidth(config) + heads + kvHeads : 0;
+  return 4 * width + qkvWidth(config) + heads * headDim + heads + 3 * feedForward + headNorms + lowRank + 2;
+}
+
+/** The most rows of a batch of this model. */
+export function batchRows(config: DecoderConfig, adapter: AdapterSettings | undefined, recompute: boolean): number {
+  const kept = config.layers * (recompute ? config.width : layerFloats(config, adapter));
+  return Math.min(MOST_ROWS, Math.max(LEAST_ROWS, Math.floor(KEPT_BYTES / (4 * kept))));
 }
 
 /** Takes the buffers of a layer from the arena. */

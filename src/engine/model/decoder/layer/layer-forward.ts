@@ -23,7 +23,7 @@ export interface LayerForward {
    * computed.
    */
   readonly output: Floats | undefined; // [K, width]
-  /** Turns queries and keys in `buffers.qkv` by their positions, and fills `buffers.attended`. */
+  /** Turns queries and keys in `buffers.qkv` by their positions, if the layer does, and fills `buffers.attended`. */
   readonly attend: (layer: number, buffers: LayerBuffers) => void;
 }
 

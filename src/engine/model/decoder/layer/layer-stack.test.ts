@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { expectSameBits } from '../../../../../test/support/expectations.js';
 import { onHost, tensorsOnHost } from '../../../../../test/support/on-host.js';
-import { expectSameBits } from '../../../../../test/support/same-bits.js';
 import { RandomStream } from '../../../../base/core/random.js';
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import { Arena } from '../../../tensor/arena.js';
@@ -38,7 +38,7 @@ interface Passed {
 function passOf(input: readonly Sequence[], keep: Keep, all = false): Passed {
   const arena = new Arena(kernels);
   const stack = new LayerStack(kernels, arena, model, 'float32');
-  const [batch] = packBatches(arena, input, config.context, 100);
+  const [batch] = packBatches(arena, input, { context: config.context, maxRows: 100, tree: false });
   if (batch === undefined) throw new Error('expected a batch');
   const pass = stack.forward(batch, all ? undefined : batch.predicting, keep);
   return { batch, pass, backward: (gradient, dNormed) => stack.backward(pass, gradient, dNormed, keep === 'inputs') };

@@ -3,10 +3,11 @@ import type { DecoderConfig, Precision } from '../../../contract/architecture.js
 import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats, Integers } from '../../../tensor/memory.js';
-import { type Products, productsIn } from '../../../tensor/products.js';
+import { embedTokens, type Products, productsIn } from '../../../tensor/products.js';
 import type { PackedBatch } from '../packed-batch.js';
 import type { Gradient, ModelWeights } from '../weights/model-weights.js';
-import { ropeTable } from '../weights/rotary-table.js';
+import { ropeTables } from '../weights/rotary-table.js';
+import { type BatchAttention, batchAttention } from './batch-attention.js';
 import { backwardLayer } from './layer-backward.js';
 import { backwardBuffers, type LayerBuffers, type LayerRows, layerBuffers } from './layer-buffers.js';
 import { forwardLayer, type LayerForward } from './layer-forward.js';
@@ -32,7 +33,7 @@ export class LayerStack {
   readonly #arena: Arena;
   readonly #config: DecoderConfig;
   readonly #weights: ModelWeights;
-  readonly #rope: Floats;
+  readonly #ropes: readonly (Floats | undefined)[];
   readonly #precision: Precision;
   readonly #products: Products;
 
@@ -41,7 +42,7 @@ export class LayerStack {
     this.#arena = arena;
     this.#config = weights.decoder.config;
     this.#weights = weights;
-    this.#rope = ropeTable(kernels, this.#config);
+    this.#ropes = ropeTables(kernels, this.#config);
     this.#precision = precision;
     this.#products = productsIn(precision, kernels);
   }
@@ -78,13 +79,14 @@ export class LayerStack {
     const inPlace = keep === 'nothing';
     const saved: LayerBuffers[] = [];
     let stream = arena.take(rows * config.width);
-    this.#kernels.embed({
+    embedTokens(this.#kernels, {
       out: stream,
-      table: stack.tensors.embedding,
+      table: stack.packed.embedding,
       tokens: batch.tokens,
       rows,
       width: config.width,
     });
+    const attend = this.#attend(batch, batchAttention(this.#kernels, arena, config, batch));
     let shared: LayerBuffers | undefined; // the buffers of all layers whose inner values are not kept
     for (let layer = 0; layer < config.layers; layer++) {
       const layerRows = this.#layerRows(batch, layer, predicting);
@@ -99,7 +101,7 @@ export class LayerStack {
       saved.push(buffers);
       if (!inPlace || layerRows.kept !== undefined)
         stream = arena.take((layerRows.kept?.length ?? rows) * config.width);
-      forwardLayer(stack, { layer, rows: layerRows, buffers, output: stream, attend: this.#attend(batch) });
+      forwardLayer(stack, { layer, rows: layerRows, buffers, output: stream, attend });
     }
     return { layers: saved, final: stream };
   }
@@ -116,7 +118,8 @@ export class LayerStack {
     const { batch } = pass;
     const count = batch.predicting.length;
     const stack = this.#stack('backward');
-    const buffers = backwardBuffers(kernels, arena, this.#config, batch.rows, stack.adapters);
+    // A row of a tree may predict several tokens, so there may be more of these than rows.
+    const buffers = backwardBuffers(kernels, arena, this.#config, Math.max(batch.rows, count), stack.adapters);
     const zeros = (rows: number) => {
       const memory = arena.take(rows * width);
       kernels.fill({ x: memory, value: 0 });
@@ -133,17 +136,17 @@ export class LayerStack {
       rows: count,
       width,
     });
-    const { starts, sequences } = batch;
+    const attention = batchAttention(kernels, arena, this.#config, batch);
+    const attend = this.#attend(batch, attention);
     for (let layer = layers - 1; layer >= 0; layer--) {
       const rows = this.#layerRows(batch, layer, batch.predicting);
       const dInput = rows.kept === undefined ? dStream : zeros(batch.rows);
       const saved = pass.layers[layer] as LayerBuffers;
       // The last layer shares no buffers, so its values are still there.
       if (recompute && rows.kept === undefined) {
-        const attend = this.#attend(batch);
         forwardLayer(this.#stack('forward'), { layer, rows, buffers: saved, output: undefined, attend });
       }
-      backwardLayer(stack, gradient, { layer, rows, starts, sequences, saved, dOutput: dStream, dInput }, buffers);
+      backwardLayer(stack, gradient, { layer, rows, attention, saved, dOutput: dStream, dInput }, buffers);
       dStream = dInput;
     }
     if (gradient.decoder !== undefined)
@@ -162,7 +165,7 @@ export class LayerStack {
       kernels: this.#kernels,
       products: this.#products,
       config: this.#config,
-      rope: this.#rope,
+      ropes: this.#ropes,
       tensors: decoder.tensors,
       packed: decoder.packed(direction, this.#precision),
       adapters:
@@ -177,10 +180,12 @@ export class LayerStack {
     return { rows, positions, kept: layer === this.#config.layers - 1 ? predicting : undefined };
   }
 
-  #attend({ rows, positions, starts, sequences }: PackedBatch): LayerForward['attend'] {
-    return (_, { attended, logSumExp, qkv }) => {
-      this.#kernels.rope({ qkv, table: this.#rope, positions, rows, heads: this.#config, inverse: false });
-      this.#kernels.attention({ out: attended, logSumExp, qkv, starts, sequences, heads: this.#config });
+  #attend({ rows, positions }: PackedBatch, attention: BatchAttention): LayerForward['attend'] {
+    return (layer, buffers) => {
+      const { qkv } = buffers;
+      const table = this.#ropes[layer];
+      if (table !== undefined) this.#kernels.rope({ qkv, table, positions, rows, heads: this.#config, inverse: false });
+      attention.forward(buffers);
     };
   }
 }

@@ -25,7 +25,8 @@ export interface Stack {
   /** Those that `packed` and the adapters are packed for. */
   readonly products: Products;
   readonly config: DecoderConfig;
-  readonly rope: Floats;
+  /** The angles of each layer's rotation (`ropeTables`). */
+  readonly ropes: readonly (Floats | undefined)[]; // [layers]
   readonly tensors: DecoderTensors;
   readonly packed: PackedDecoder;
   /** The adapters in order, which together cover all rows of a pass; none if no row is adapted. */

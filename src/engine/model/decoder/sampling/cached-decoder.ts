@@ -9,13 +9,13 @@ import { type Sampling, scaleOfDraws } from '../../../contract/sampling.js';
 import { Arena, type Columns } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats, Integers } from '../../../tensor/memory.js';
-import { type Products, productsIn } from '../../../tensor/products.js';
+import { embedTokens, type Products, productsIn } from '../../../tensor/products.js';
 import { layerBuffers } from '../layer/layer-buffers.js';
 import { forwardLayer } from '../layer/layer-forward.js';
 import type { AdaptedRows } from '../layer/matrix-products.js';
-import { forEachLogitBlock } from '../output-head.js';
+import { forEachLogitBlock, logitBlockRows } from '../output-head.js';
 import type { AdapterWeights, BaseWeights } from '../weights/model-weights.js';
-import { ropeTable } from '../weights/rotary-table.js';
+import { ropeTables } from '../weights/rotary-table.js';
 import { KeyValueCache } from './key-value-cache.js';
 
 /** A policy that samples: the decoder itself, or an adapter on it. */
@@ -56,17 +56,17 @@ export class CachedDecoder {
   readonly #precision: Precision;
   readonly #products: Products;
   readonly #arena: Arena;
-  readonly #rope: Floats;
+  readonly #ropes: readonly (Floats | undefined)[]; // [layers]
 
-  constructor(kernels: Kernels, weights: BaseWeights, precision: Precision) {
+  constructor(kernels: Kernels, weights: BaseWeights, precision: Precision, arena = new Arena(kernels)) {
     const { config } = weights;
     this.config = config;
     this.weights = weights;
     this.#kernels = kernels;
     this.#precision = precision;
     this.#products = productsIn(precision, kernels);
-    this.#arena = new Arena(kernels);
-    this.#rope = ropeTable(kernels, config);
+    this.#arena = arena;
+    this.#ropes = ropeTables(kernels, config);
     this.cache = new KeyValueCache(kernels, config);
   }
 
@@ -83,15 +83,19 @@ export class CachedDecoder {
   }
 
   /**
-   * Runs the rows, which are sorted by policy, and draws the token that follows each. `requests` has one entry a row.
+   * Runs the rows, which are sorted by policy, and draws the tokens that follow.
+   * @param groups The requests that draw from each row, at least one
+   * @returns One token for each request, group by group
    */
-  decode(rows: readonly CachedRow[], requests: readonly DrawingRequest[]): Promise<DrawnTokens> {
+  decode(rows: readonly CachedRow[], groups: readonly (readonly DrawingRequest[])[]): Promise<DrawnTokens> {
     const kernels = this.#kernels;
     const arena = this.#arena;
     const { width, vocabSize, normEpsilon } = this.config;
     const count = rows.length;
+    const requests = groups.flat();
+    const rowOf = groups.flatMap((group, row) => group.map(() => row));
     arena.reset();
-    const columns = arena.takeColumns(count, { integers: 4, floats: 3 }, ({ integers, floats }, stride) => {
+    const columns = arena.takeColumns(requests.length, { integers: 4, floats: 3 }, ({ integers, floats }, stride) => {
       writePlaces(integers, stride, rows);
       requests.forEach(({ request, tokens }, i) => {
         integers[3 * stride + i] = request.topK;
@@ -114,12 +118,13 @@ export class CachedDecoder {
       width,
       epsilon: normEpsilon,
     });
-    const [tokens, logprobs] = [arena.takeIntegers(count), arena.take(count)];
+    const [tokens, logprobs] = [arena.takeIntegers(requests.length), arena.take(requests.length)];
     const { head: weights } = this.weights.packed('forward', this.#precision);
     const head = { kernels, products: this.#products, arena, config: this.config, weights };
-    forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
+    /** Draws for the requests from `first` on, each from its row of the logits. */
+    const draw = (logits: Floats, first: number, n: number) => {
       const block = <T extends Floats | Integers>(values: T) =>
-        (n === count ? values : values.subarray(first, first + n)) as T;
+        (n === requests.length ? values : values.subarray(first, first + n)) as T;
       kernels.sampleTokens({
         tokens: block(tokens),
         logprobs: block(logprobs),
@@ -131,6 +136,25 @@ export class CachedDecoder {
         rows: n,
         vocabSize,
       });
+    };
+    let drawn = 0;
+    let copied: Floats | undefined; // logits of rows that several requests draw from
+    forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
+      const end = rowOf.findLastIndex((row) => row < first + n) + 1;
+      if (end - drawn === n) {
+        draw(logits, drawn, n);
+        drawn = end;
+        return;
+      }
+      const most = logitBlockRows(vocabSize);
+      while (drawn < end) {
+        const some = rowOf.slice(drawn, Math.min(end, drawn + most));
+        const [tokens] = arena.takeWritten([Int32Array.from(some, (row) => row - first)]);
+        copied ??= arena.take(Math.min(requests.length, most) * vocabSize);
+        kernels.embed({ out: copied, table: logits, tokens, rows: some.length, width: vocabSize });
+        draw(copied, drawn, some.length);
+        drawn += some.length;
+      }
     });
     return kernels.read([tokens, logprobs]);
   }
@@ -140,29 +164,31 @@ export class CachedDecoder {
    * values only, so the part behind the last layer's is not computed.
    */
   #forward(rows: readonly CachedRow[], { integers }: Columns, purpose: 'prefill' | 'decode'): Floats {
-    const [tokens, slots, positions] = integers as readonly [Integers, Integers, Integers];
     const kernels = this.#kernels;
     const { config, cache } = this;
     const { width, layers } = config;
     const { capacity } = cache;
     const count = rows.length;
+    const [tokens, slots, positions] = integers.map((column) =>
+      column.length === count ? column : column.subarray(0, count),
+    ) as unknown as readonly [Integers, Integers, Integers];
     const stream = this.#arena.take(count * width);
     const { tensors } = this.weights;
     const packed = this.weights.packed('forward', this.#precision);
-    kernels.embed({ out: stream, table: tensors.embedding, tokens, rows: count, width });
+    embedTokens(kernels, { out: stream, table: packed.embedding, tokens, rows: count, width });
     const adapters = adaptedRows(rows, this.#precision);
-    const stack = { kernels, products: this.#products, config, rope: this.#rope, tensors, packed, adapters };
+    const stack = { kernels, products: this.#products, config, ropes: this.#ropes, tensors, packed, adapters };
     const shape = { config, rows: { rows: count, kept: undefined }, adapters, inPlace: true };
     const buffers = layerBuffers(this.#arena, stream, shape);
     const attend = (layer: number, { attended, qkv }: typeof buffers) => {
       const [keys, values] = [cache.keys(layer), cache.values(layer)];
-      const table = this.#rope;
+      const table = this.#ropes[layer];
       const attention = { out: attended, keys, values, qkv, slots, positions, rows: count, capacity, heads: config };
-      if (kernels.fused !== undefined) {
+      if (kernels.fused !== undefined && table !== undefined) {
         kernels.fused.ropeAttentionCached({ ...attention, table });
         return;
       }
-      kernels.rope({ qkv, table, positions, rows: count, heads: config, inverse: false });
+      if (table !== undefined) kernels.rope({ qkv, table, positions, rows: count, heads: config, inverse: false });
       kernels.attentionCached(attention);
     };
     const none = this.#arena.takeIntegers(0);

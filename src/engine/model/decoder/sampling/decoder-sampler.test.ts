@@ -3,6 +3,7 @@ import { tensorsOnHost } from '../../../../../test/support/on-host.js';
 import { ArgumentError } from '../../../../base/core/errors.js';
 import { randomKey } from '../../../../base/core/random.js';
 import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Kernels } from '../../../tensor/kernels.js';
 import { createReferenceKernels } from '../../../tensor/reference/reference.js';
 import { initialise } from '../weights/decoder-tensors.js';
 import { DecoderWeights } from '../weights/model-weights.js';
@@ -13,8 +14,7 @@ const config: DecoderConfig = {
   ...{ context: 600, ropeBase: 10_000, normEpsilon: 1e-6 },
 };
 
-function samplerOf(version = 1): DecoderSampler {
-  const kernels = createReferenceKernels();
+function samplerOf(version = 1, kernels: Kernels = createReferenceKernels()): DecoderSampler {
   const weights = new DecoderWeights(kernels, config);
   initialise(config, tensorsOnHost(weights.tensors), 1);
   const sampler = new DecoderSampler(kernels, weights);
@@ -116,10 +116,47 @@ describe('admission', () => {
     expect(drawn.filter((id) => id === 201)).toHaveLength(50);
   });
 
+  it('computes equal tokens of a tick once, and answers as alone, also when one of them is cancelled', async () => {
+    const kernels = createReferenceKernels();
+    const passes: number[] = []; // the rows of each pass
+    const { embed } = kernels;
+    kernels.embed = (given) => {
+      if (given.width === config.width && given.rows > 0) passes.push(given.rows);
+      embed(given);
+    };
+    const system = Array.from({ length: 20 }, (_, t) => (t * 5) % 9);
+    const prompts = [
+      [...system, 1, 2, 3],
+      [...system, 1, 2, 3],
+      [...system, 4, 4],
+      [...system, 4, 4, 1],
+      [7, 8],
+    ];
+    const requests = Array.from({ length: 20 }, (_, id) =>
+      request(id, { prompt: prompts[id % prompts.length] as number[], maxTokens: 1 + (id % 6), stopTokens: [0] }),
+    );
+    const alone = samplerOf();
+    const expected: SamplerResult[] = [];
+    for (const one of requests) {
+      alone.submit(one);
+      expected.push(...(await ticks(alone)).flat());
+    }
+    const sampler = samplerOf(1, kernels);
+    for (const one of requests) sampler.submit(one);
+    const first = await sampler.step();
+    // The first prompt and the last one; then the other two after the tokens that they have in common with the first;
+    // then one row for each of the four prompts.
+    expect(passes.slice(0, 3)).toEqual([22 + 1, 1 + 2, 4]);
+    const cancelled = requests.filter(({ id }) => id === 5 || id === 13).map(({ id }) => id);
+    for (const id of cancelled) sampler.cancel(id);
+    const results = [...first, ...(await ticks(sampler)).flat()].sort((a, b) => a.id - b.id);
+    expect(results).toEqual(expected.filter(({ id }) => !cancelled.includes(id)));
+  });
+
   it('makes a request that is longer than the slots wait for larger ones, and nobody overtakes it', async () => {
     const sampler = samplerOf();
     sampler.submit(request(0, { maxTokens: 5 }));
-    expect(await sampler.step()).toEqual([]); // slots of 256 positions now
+    expect(await sampler.step()).toEqual([]); // slots of 128 positions now
     sampler.submit(request(1, { prompt: new Array<number>(300).fill(2), maxTokens: 2 }));
     sampler.submit(request(2, { maxTokens: 1 }));
     expect(finishedBy(await ticks(sampler))).toEqual([[0], [2], [1]]);

@@ -10,6 +10,7 @@ import type { RandomKey } from '../../../../base/math.js';
 import type { FinishReason } from '../../../../base/nouns.js';
 import type { AdapterSettings, Precision } from '../../../contract/architecture.js';
 import type { Sampling } from '../../../contract/sampling.js';
+import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats } from '../../../tensor/memory.js';
 import { AdapterWeights, type BaseWeights, DecoderWeights } from '../weights/model-weights.js';
@@ -41,9 +42,24 @@ interface Running {
   readonly slot: Slot;
   /** The token that the next tick feeds: the prompt's last one, then each sampled one. */
   next: number;
+  /**
+   * A request of the same policy with the same tokens so far, whose row and slot serve both: the own slot stays unused.
+   * Undefined after they have drawn different tokens.
+   */
+  twin: Running | undefined;
   readonly tokens: number[];
   readonly logprobs: number[];
 }
+
+/** A prompt whose keys and values are computed in this tick. */
+interface FreshPrompt {
+  /** The prompt that is computed before it and has its first `shared` tokens. */
+  readonly after: Slot | undefined;
+  readonly shared: number;
+}
+
+/** The fewest tokens for which a prompt waits for another of the same tick that begins alike. */
+const LEAST_SHARED = 16;
 
 export class DecoderSampler {
   readonly #kernels: Kernels;
@@ -56,10 +72,11 @@ export class DecoderSampler {
   /**
    * @param weights The weights that sample, or those that the sampled policies adapt
    * @param precision The precision of matrix products
+   * @param arena Working memory that trainers may use between ticks; default: the sampler's own
    */
-  constructor(kernels: Kernels, weights: BaseWeights, precision: Precision = 'float32') {
+  constructor(kernels: Kernels, weights: BaseWeights, precision: Precision = 'float32', arena?: Arena) {
     this.#kernels = kernels;
-    this.#decoder = new CachedDecoder(kernels, weights, precision);
+    this.#decoder = new CachedDecoder(kernels, weights, precision, arena);
   }
 
   /**
@@ -133,37 +150,56 @@ export class DecoderSampler {
   cancel(id: number): void {
     const waiting = this.#waiting.findIndex((request) => request.id === id);
     if (waiting >= 0) this.#waiting.splice(waiting, 1);
-    this.#running = this.#running.filter((running) => {
-      if (running.request.id !== id) return true;
-      this.#decoder.cache.slots.release(running.slot);
-      return false;
-    });
+    this.#end(this.#running.filter(({ request }) => request.id === id));
   }
 
   /** Runs one tick; returns the results of the requests that it finished. */
   async step(): Promise<SamplerResult[]> {
     this.#admit();
     await this.#decode();
-    const { cache, config } = this.#decoder;
-    const finished: SamplerResult[] = [];
-    this.#running = this.#running.filter((running) => {
-      const { request, policy, slot, tokens, logprobs, next } = running;
+    const { context } = this.#decoder.config;
+    const results: SamplerResult[] = [];
+    const finished = this.#running.filter(({ request, policy, tokens, logprobs, next }) => {
       const stopped = request.stopTokens.includes(next);
-      const full = tokens.length >= request.maxTokens || request.prompt.length + tokens.length >= config.context;
-      if (!stopped && !full) return true;
-      cache.slots.release(slot);
+      const full = tokens.length >= request.maxTokens || request.prompt.length + tokens.length >= context;
+      if (!stopped && !full) return false;
       const finishReason = stopped ? 'stop' : 'length';
-      finished.push({ id: request.id, tokens, logprobs, finishReason, policyVersion: policy.version });
-      return false;
+      results.push({ id: request.id, tokens, logprobs, finishReason, policyVersion: policy.version });
+      return true;
     });
-    return finished;
+    this.#end(finished);
+    return results;
   }
 
-  /** Moves waiting requests into slots and fills in the keys and values of all but the last token of their prompts. */
+  /** Removes running requests. Requests that no longer have the tokens of their twin go on in their own slots. */
+  #end(ended: readonly Running[]): void {
+    const { cache } = this.#decoder;
+    const isEnded = new Set(ended);
+    this.#running = this.#running.filter((running) => !isEnded.has(running));
+    const leaders = new Map<Running, Running[]>(); // by the twin that they leave
+    for (const running of this.#running) {
+      const { twin, slot, next } = running;
+      if (twin === undefined || (twin.next === next && !isEnded.has(twin))) continue;
+      const others = leaders.get(twin) ?? [];
+      leaders.set(twin, others);
+      running.twin = others.find((other) => other.next === next);
+      if (running.twin !== undefined) continue;
+      others.push(running);
+      slot.tokens = [...twin.slot.tokens];
+      if (slot.tokens.length > 0) cache.copy(twin.slot.index, slot.index, slot.tokens.length);
+    }
+    for (const { slot } of ended) cache.slots.release(slot);
+  }
+
+  /**
+   * Moves waiting requests into slots and fills in the keys and values of all but the last token of their prompts.
+   * Equal prompts are computed once. Prompts that begin like another one are computed after it, without those tokens.
+   */
   #admit(): void {
     const copies: { from: Slot; to: Slot; length: number }[] = [];
-    const rows: CachedRow[] = [];
-    const fresh = new Set<Slot>(); // slots whose prompt is computed in this tick
+    const [rows, laterRows]: [CachedRow[], CachedRow[]] = [[], []];
+    const fresh = new Map<Slot, FreshPrompt>();
+    const admitted = new Map<string, Running>();
     const { cache } = this.#decoder;
     if (this.#running.length === 0 && this.#waiting.length > 0)
       cache.fit(this.#waiting.map((request) => this.#positions(request)));
@@ -177,26 +213,32 @@ export class DecoderSampler {
       if (place === undefined) break;
       const { slot, source } = place;
       const last = prompt.length - 1;
-      // A prompt that is computed in this tick can only be copied as a whole, after its rows have run.
-      const shared = fresh.has(source) && place.shared < last ? 0 : place.shared;
-      if (source !== slot && shared > 0) {
-        if (fresh.has(source)) copies.push({ from: source, to: slot, length: shared });
-        else cache.copy(source.index, slot.index, shared);
-      }
-      if (!(fresh.has(source) && shared === last))
-        for (let position = shared; position < last; position++)
-          rows.push({ policy, token: prompt[position] as number, slot: slot.index, position });
-      fresh.add(slot);
-      slot.tokens = prompt.slice(0, last);
+      const key = [policy.index, ...prompt].join(' ');
+      const twin = admitted.get(key);
+      const running = { request, policy, slot, next: prompt[last] as number, twin, tokens: [], logprobs: [] };
       this.#waiting.shift();
-      this.#running.push({ request, policy, slot, next: prompt[last] as number, tokens: [], logprobs: [] });
+      this.#running.push(running);
+      if (twin !== undefined) continue;
+      admitted.set(key, running);
+      const prefix = freshPrefix(fresh, place, last);
+      if (source !== slot && prefix.shared > 0) {
+        if (prefix.after !== undefined) copies.push({ from: prefix.after, to: slot, length: prefix.shared });
+        else cache.copy(source.index, slot.index, prefix.shared);
+      }
+      for (let position = prefix.shared; position < last; position++)
+        (prefix.after === undefined ? rows : laterRows).push({
+          ...{ policy, token: prompt[position] as number, slot: slot.index, position },
+        });
+      fresh.set(slot, prefix);
+      slot.tokens = prompt.slice(0, last);
     }
     if (this.#policies.size > 1) {
-      rows.sort(byPolicy);
+      for (const some of [rows, laterRows]) some.sort(byPolicy);
       this.#running.sort(byPolicy);
     }
     this.#decoder.prefill(rows);
     for (const { from, to, length } of copies) cache.copy(from.index, to.index, length);
+    this.#decoder.prefill(laterRows);
   }
 
   /** The most positions of the cache that a request may need. */
@@ -204,16 +246,20 @@ export class DecoderSampler {
     return Math.min(this.#decoder.config.context, prompt.length + maxTokens);
   }
 
-  /** Samples one token for every running request. */
+  /** Samples one token for every running request. Twins draw from the same row. */
   async #decode(): Promise<void> {
-    const running = this.#running;
-    if (running.length === 0) return;
+    if (this.#running.length === 0) return;
+    const leaders = this.#running.filter(({ twin }) => twin === undefined);
+    const drawing = new Map(leaders.map((leader) => [leader, [leader]]));
+    for (const running of this.#running) if (running.twin !== undefined) drawing.get(running.twin)?.push(running);
+    const groups = [...drawing.values()];
+    const running = groups.flat();
     const [tokens, logprobs] = await this.#decoder.decode(
-      running.map(({ policy, slot, next }) => {
+      leaders.map(({ policy, slot, next }) => {
         slot.tokens.push(next);
         return { policy, token: next, slot: slot.index, position: slot.tokens.length - 1 };
       }),
-      running,
+      groups,
     );
     running.forEach((one, i) => {
       one.next = tokens[i] as number;
@@ -222,6 +268,24 @@ export class DecoderSampler {
       one.request.onToken?.(one.next);
     });
   }
+}
+
+/**
+ * The part of a prompt that need not be computed. A prompt that others wait for is computed in the first pass of the
+ * tick, so a prompt that begins like one of the second pass waits for what that one waits for.
+ */
+function freshPrefix(
+  fresh: ReadonlyMap<Slot, FreshPrompt>,
+  { source, shared }: { readonly source: Slot; readonly shared: number },
+  last: number,
+): FreshPrompt {
+  const computed = fresh.get(source);
+  if (computed === undefined) return { after: undefined, shared };
+  const prefix =
+    computed.after === undefined
+      ? { after: source, shared }
+      : { after: computed.after, shared: Math.min(shared, computed.shared) };
+  return prefix.shared >= Math.min(last, LEAST_SHARED) && prefix.shared > 0 ? prefix : { after: undefined, shared: 0 };
 }
 
 const byPolicy = (a: { policy: CachedPolicy }, b: { policy: CachedPolicy }) => a.policy.index - b.policy.index;

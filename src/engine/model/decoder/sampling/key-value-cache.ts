@@ -8,7 +8,7 @@ const MAX_SLOTS = 128;
 /** The most bytes of the cache, as long as one slot fits. */
 const CACHE_BYTES = 512 * 2 ** 20;
 /** The smallest slot in positions; sizes double from there up to the context. */
-const LEAST_CAPACITY = 256;
+const LEAST_CAPACITY = 128;
 
 /**
  * Slots for sequences of at most `longest` tokens, and their positions.

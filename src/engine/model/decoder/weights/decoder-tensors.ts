@@ -2,6 +2,8 @@ import { ArgumentError } from '../../../../base/errors.js';
 import { RandomStream } from '../../../../base/math.js';
 import type { DecoderConfig, ProjectionName } from '../../../contract/architecture.js';
 import { widen } from '../../../tensor/bfloat16.js';
+import { type BlockFormat, type BlockMatrix, blockWords, unpackMatrix } from '../../../tensor/blocks.js';
+import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { type Bfloat16s, type Floats, isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
 
@@ -42,8 +44,9 @@ export function qkvWidth(config: DecoderConfig): number {
   return (config.heads + 2 * config.kvHeads) * config.headDim;
 }
 
-export const MATRICES = ['qkv', 'attentionOut', 'gateUp', 'down'] as const;
-export type Matrix = (typeof MATRICES)[number];
+/** A matrix of a layer. */
+export type Matrix = 'qkv' | 'attentionOut' | 'gateUp' | 'down';
+export const MATRICES = ['qkv', 'attentionOut', 'gateUp', 'down'] as const satisfies readonly Matrix[];
 
 /** A matrix [inputs, outputs] and the projections that it holds side by side. */
 export interface MatrixShape {
@@ -89,6 +92,22 @@ function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly
 
 const size = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
 
+/** The formats of a decoder whose matrices are all in blocks. */
+export interface BlockFormats extends InBlocks<BlockFormat> {}
+
+/** The number format of a base's matrices: one of all, or the formats of blocks. */
+export type BaseKind = MatrixKind | BlockFormats;
+
+/** A decoder's matrices in blocks. */
+export interface BlockMatrices extends InBlocks<BlockMatrix> {}
+
+interface InBlocks<Each> {
+  readonly embedding: Each;
+  readonly layers: readonly Readonly<Record<Matrix, Each>>[];
+  /** The embedding itself unless untied. */
+  readonly output: Each;
+}
+
 /** The number of floats in all tensors together. */
 export function parameterCount(config: DecoderConfig): number {
   const layer = Object.values(layerShapes(config)).reduce((sum, shape) => sum + size(shape), 0);
@@ -120,6 +139,68 @@ export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): Decode
   );
 }
 
+/** Allocates tensors in float32, all 0, each by itself. */
+export function separateTensors(kernels: Kernels, config: DecoderConfig): DecoderTensors<Floats> {
+  const allocate = (length: number) => kernels.allocate(length);
+  return layOut(config, allocate, allocate);
+}
+
+/** Allocates matrices in blocks, all 0. */
+export function blockMatrices(kernels: Kernels, config: DecoderConfig, formats: BlockFormats): BlockMatrices {
+  const allocate = (
+    format: BlockFormat,
+    { inputs, outputs }: { readonly inputs: number; readonly outputs: number },
+  ) => {
+    const words = kernels.allocateIntegers(blockWords({ format, inputs, outputs }));
+    return { format, words, inputs, outputs };
+  };
+  const shapes = matrixShapes(config);
+  const table = { inputs: config.width, outputs: config.vocabSize };
+  const embedding = allocate(formats.embedding, table);
+  return {
+    embedding,
+    layers: formats.layers.map((layer) => ({
+      qkv: allocate(layer.qkv, shapes.qkv),
+      attentionOut: allocate(layer.attentionOut, shapes.attentionOut),
+      gateUp: allocate(layer.gateUp, shapes.gateUp),
+      down: allocate(layer.down, shapes.down),
+    })),
+    output: config.untiedOutput ? allocate(formats.output, table) : embedding,
+  };
+}
+
+/** Allocates norms and biases, all 0. A matrix is copied from its blocks when it is read, unless a copy exists. */
+export function tensorsOverBlocks(
+  kernels: Kernels,
+  config: DecoderConfig,
+  { embedding, layers, output }: BlockMatrices,
+): DecoderTensors<Floats> {
+  const none = kernels.allocate(0);
+  const tensors = layOut(
+    config,
+    () => none,
+    (length) => kernels.allocate(length),
+  );
+  const copies = new WeakMap<BlockMatrix, WeakRef<Float32Array>>();
+  const copyOf = (matrix: BlockMatrix, transpose: boolean) => () => {
+    const present = copies.get(matrix)?.deref();
+    if (present !== undefined) return present;
+    const copy = kernels.allocate(matrix.inputs * matrix.outputs) as Float32Array;
+    unpackMatrix(matrix as BlockMatrix<Int32Array>, copy, transpose);
+    copies.set(matrix, new WeakRef(copy));
+    return copy;
+  };
+  tensors.layers.forEach((layer, l) => {
+    for (const name of MATRICES) {
+      const matrix = layers[l]?.[name];
+      if (matrix !== undefined) Object.defineProperty(layer, name, { get: copyOf(matrix, false), enumerable: true });
+    }
+  });
+  Object.defineProperty(tensors, 'embedding', { get: copyOf(embedding, true), enumerable: true });
+  Object.defineProperty(tensors, 'output', { get: copyOf(output, true), enumerable: true });
+  return tensors;
+}
+
 /** Lays out the tensors in the order of the flat buffer; `matrix` and `vector` provide the memory of each. */
 function layOut<Matrices extends WeightMemory, Vectors extends Floats>(
   config: DecoderConfig,
@@ -146,34 +227,42 @@ function layOut<Matrices extends WeightMemory, Vectors extends Floats>(
 }
 
 /** All tensors in the order of the flat buffer. */
-export function tensorsInOrder<Matrices extends WeightMemory, Vectors extends Floats>({
+export const tensorsInOrder = <Matrices extends WeightMemory, Vectors extends Floats>(
+  tensors: DecoderTensors<Matrices, Vectors>,
+): (Matrices | Vectors)[] => [...eachTensor(tensors)];
+
+/** The same one after another: the matrices of frozen weights may be copies, which exist one at a time then. */
+export function* eachTensor<Matrices extends WeightMemory, Vectors extends Floats>({
   embedding,
   layers,
   finalNorm,
   output,
-}: DecoderTensors<Matrices, Vectors>): (Matrices | Vectors)[] {
-  const ofLayers = layers.flatMap((layer): (Matrices | Vectors)[] => [
-    layer.attentionNorm,
-    layer.qkv,
-    layer.attentionOut,
-    layer.feedForwardNorm,
-    layer.gateUp,
-    layer.down,
-    layer.qkvBias,
-    layer.attentionOutBias,
-    layer.queryNorm,
-    layer.keyNorm,
-  ]);
-  return [embedding, ...ofLayers, finalNorm, ...(output === embedding ? [] : [output])];
+}: DecoderTensors<Matrices, Vectors>): Generator<Matrices | Vectors> {
+  yield embedding;
+  for (const layer of layers) {
+    yield layer.attentionNorm;
+    yield layer.qkv;
+    yield layer.attentionOut;
+    yield layer.feedForwardNorm;
+    yield layer.gateUp;
+    yield layer.down;
+    yield layer.qkvBias;
+    yield layer.attentionOutBias;
+    yield layer.queryNorm;
+    yield layer.keyNorm;
+  }
+  yield finalNorm;
+  if (output !== embedding) yield output;
 }
 
 /** Copies the values of all tensors into one float32 buffer: [parameters]. */
 export async function flatCopy(kernels: Kernels, tensors: DecoderTensors | FlatTensors): Promise<Float32Array> {
   if ('flat' in tensors) return (await kernels.read([tensors.flat]))[0];
-  const all = tensorsInOrder(tensors);
-  const flat = new Float32Array(all.reduce((sum, { length }) => sum + length, 0));
+  let total = 0;
+  for (const { length } of eachTensor(tensors)) total += length;
+  const flat = new Float32Array(total);
   let offset = 0;
-  for (const tensor of all) {
+  for (const tensor of eachTensor(tensors)) {
     const target = flat.subarray(offset, offset + tensor.length);
     if (isInBfloat16(tensor)) widen(target, (await kernels.read([tensor]))[0]);
     else target.set((await kernels.read([tensor]))[0]);
@@ -184,7 +273,7 @@ export async function flatCopy(kernels: Kernels, tensors: DecoderTensors | FlatT
 
 /** Checks a decoder's sizes. @throws ArgumentError when no decoder can have them */
 export function checkConfig(config: DecoderConfig): void {
-  const { heads, kvHeads, headDim, attentionBias, queryKeyNorm } = config;
+  const { heads, kvHeads, headDim, attentionBias, queryKeyNorm, unrotatedLayers } = config;
   for (const [name, value] of Object.entries(config))
     if (typeof value === 'number' && !(value > 0))
       throw new ArgumentError(`a decoder's ${name} must be positive, got ${value}`);
@@ -193,6 +282,10 @@ export function checkConfig(config: DecoderConfig): void {
   if (queryKeyNorm && attentionBias === 'qkv')
     throw new ArgumentError(
       'a decoder with queryKeyNorm has biases on all of attention or none: no family is otherwise',
+    );
+  if (unrotatedLayers !== undefined && (queryKeyNorm || attentionBias === 'qkv'))
+    throw new ArgumentError(
+      'a decoder with unrotatedLayers has no queryKeyNorm, and biases on all of attention or none: no family is otherwise',
     );
 }
 

@@ -1,16 +1,22 @@
 import { ArgumentError } from '../../../../base/errors.js';
 import type { AdapterSettings, DecoderConfig, Precision } from '../../../contract/architecture.js';
-import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Bfloat16s, Floats } from '../../../tensor/memory.js';
-import { type Products, productsIn } from '../../../tensor/products.js';
+import { type Products, productsIn, unpack } from '../../../tensor/products.js';
 import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter-tensors.js';
 import {
+  type BaseKind,
+  type BlockFormats,
+  type BlockMatrices,
   bfloat16Tensors,
+  blockMatrices,
   type DecoderTensors,
   decoderTensors,
   type FlatTensors,
+  MATRICES,
   parameterCount,
+  separateTensors,
+  tensorsOverBlocks,
 } from './decoder-tensors.js';
 import { PackedAdapter } from './packed-adapter.js';
 import { PackedDecoder } from './packed-decoder.js';
@@ -82,12 +88,76 @@ class Bfloat16Weights extends Weights<DecoderTensors<Bfloat16s>, PackedDecoder> 
   }
 }
 
-/** A whole decoder's weights. Policies that adapt a base all refer to one of these. */
-export type BaseWeights = DecoderWeights | Bfloat16Weights;
+/**
+ * The weights of a decoder that nothing trains, in float32 on the processor. Once products can read the matrices, their
+ * plain form is given up; the embedding stays, since its rows are looked up. A matrix that is read afterwards is a
+ * copy, which is valid until the next one is read.
+ */
+class FrozenWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
+  readonly config: DecoderConfig;
+  readonly #own: Kernels;
+  #released = false;
 
-/** Allocates a decoder's weights, all 0. */
-export function baseWeights(kernels: Kernels, config: DecoderConfig, kind: MatrixKind): BaseWeights {
-  return kind === 'bfloat16' ? new Bfloat16Weights(kernels, config) : new DecoderWeights(kernels, config);
+  constructor(kernels: Kernels, config: DecoderConfig) {
+    const tensors = separateTensors(kernels, config);
+    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, tensors, backward));
+    this.config = config;
+    this.#own = kernels;
+  }
+
+  override packed(direction: Direction, precision: Precision): PackedDecoder {
+    const packed = super.packed(direction, precision);
+    if (direction === 'forward' && precision === 'float32' && !this.#released) this.#release(packed);
+    return packed;
+  }
+
+  #release({ layers, shapes }: PackedDecoder): void {
+    this.#released = true;
+    const most = Math.max(...MATRICES.map((matrix) => shapes[matrix][0] * shapes[matrix][1]));
+    let copy: Float32Array | undefined;
+    this.tensors.layers.forEach((layer, l) => {
+      for (const matrix of MATRICES) {
+        const [inputs, outputs] = shapes[matrix];
+        const form = layers[l]?.[matrix] as Float32Array;
+        const get = () => {
+          copy ??= this.#own.allocate(most) as Float32Array;
+          const values = copy.subarray(0, inputs * outputs);
+          unpack(this.#own, values, form, { inputs, outputs });
+          return values;
+        };
+        Object.defineProperty(layer, matrix, { get });
+      }
+    });
+  }
+}
+
+/**
+ * The weights of a decoder that nothing trains, with the matrices in blocks. Products read them as they are. A matrix
+ * that is read from `tensors` is a copy in float32, in the order of all decoders.
+ */
+export class BlockWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
+  readonly config: DecoderConfig;
+  readonly matrices: BlockMatrices;
+
+  constructor(kernels: Kernels, config: DecoderConfig, formats: BlockFormats) {
+    const matrices = blockMatrices(kernels, config, formats);
+    const tensors = tensorsOverBlocks(kernels, config, matrices);
+    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, tensors, backward, matrices));
+    this.config = config;
+    this.matrices = matrices;
+  }
+}
+
+/** A whole decoder's weights. Policies that adapt a base all refer to one of these. */
+export type BaseWeights = DecoderWeights | Bfloat16Weights | FrozenWeights | BlockWeights;
+
+/** Allocates the weights of a decoder that nothing trains, all 0. Kernels of devices have blocks in float32. */
+export function baseWeights(kernels: Kernels, config: DecoderConfig, kind: BaseKind): BaseWeights {
+  if (kind === 'bfloat16') return new Bfloat16Weights(kernels, config);
+  if (kind !== 'float32' && kernels.blockLinear !== undefined) return new BlockWeights(kernels, config, kind);
+  // A module's memory gives nothing back, and a device's products read matrices as they are.
+  const collected = kernels.name === 'native' || kernels.name === 'reference';
+  return new (collected ? FrozenWeights : DecoderWeights)(kernels, config);
 }
 
 /** An adapter's weights in float32. */

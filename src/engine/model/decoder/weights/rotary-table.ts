@@ -12,6 +12,14 @@ export function ropeTable(kernels: Kernels, config: DecoderConfig): Floats {
   return memory;
 }
 
+/** The table for each layer [layers]; undefined for a layer that does not rotate. All layers share one table. */
+export function ropeTables(kernels: Kernels, config: DecoderConfig): (Floats | undefined)[] {
+  const table = ropeTable(kernels, config);
+  return Array.from({ length: config.layers }, (_, layer) =>
+    config.unrotatedLayers?.includes(layer) ? undefined : table,
+  );
+}
+
 function writeTable(table: Float32Array, config: DecoderConfig): void {
   const { context, headDim } = config;
   const frequencies = ropeFrequencies(config);

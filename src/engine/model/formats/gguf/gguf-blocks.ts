@@ -2,8 +2,8 @@
  * The number formats of GGUF tensors. A quantised row is a sequence of blocks: small whole numbers with a scale, and in
  * some formats an offset, for each block (https://github.com/ggml-org/ggml, `ggml-common.h` has the layouts).
  */
-import { bytesOf, type TensorDtype } from '../safetensors-header.js';
-import { storedBits } from '../stored-bits.js';
+import { BLOCK, type Block, type BlockFormat, type BlockMatrix, blockWriter } from '../../../tensor/blocks.js';
+import { bytesOf, storedBits, type TensorDtype } from '../safetensors-header.js';
 
 /** A number format of tensors. */
 export interface GgufFormat {
@@ -142,6 +142,34 @@ const OTHERS: Readonly<Record<number, string>> = {
 
 /** The name of a format's number, for messages. */
 export const formatName = (type: number): string => FORMATS.get(type)?.name ?? OTHERS[type] ?? `number ${type}`;
+
+/** Writes whole rows of blocks into a matrix, the first of them as its output number `first`. */
+export function putBlocks(matrix: BlockMatrix<Int32Array>, first: number, stored: Uint8Array): void {
+  const { bytes } = formatNamed(matrix.format);
+  const perRow = matrix.inputs / BLOCK;
+  const put = blockWriter(matrix);
+  for (let i = 0; i * bytes < stored.length; i++)
+    put(first + Math.floor(i / perRow), i % perRow, blockAt(matrix.format, stored, i * bytes));
+}
+
+/** The index of the first block whose numbers are not finite, or -1. */
+export function firstInfiniteBlock(format: BlockFormat, stored: Uint8Array): number {
+  const { bytes } = formatNamed(format);
+  for (let i = 0; i * bytes < stored.length; i++) {
+    const { scale, offset } = blockAt(format, stored, i * bytes);
+    if (!Number.isFinite(scale) || !Number.isFinite(offset)) return i;
+  }
+  return -1;
+}
+
+function blockAt(format: BlockFormat, stored: Uint8Array, at: number): Block {
+  const hasOffset = format === 'Q4_1';
+  const offset = hasOffset ? half(stored, at + 2) : 0;
+  return { scale: half(stored, at), offset, bytes: stored, at: at + (hasOffset ? 4 : 2) };
+}
+
+const formatNamed = (name: BlockFormat): GgufFormat =>
+  [...FORMATS.values()].find((each) => each.name === name) as GgufFormat;
 
 /** The bytes of whole blocks as little-endian float32; bytes of formats without blocks as they are. */
 export function unpackBlocks({ numbers, bytes, unpack }: GgufFormat, stored: Uint8Array): Uint8Array {

@@ -1,6 +1,7 @@
 /** A GGUF file as a checkpoint: its description, its tokenizer and its tensors. */
 import type { Files } from '../../../../base/host.js';
 import type { HuggingFaceSpec } from '../../tokenizers/tokenizer-spec.js';
+import { blockFormats } from '../decoder-layout.js';
 import type { DescribedModel } from '../model-config.js';
 import { readTensor, type StoredTensor } from '../safetensors.js';
 import { ggufDecoder } from './gguf-config.js';
@@ -41,8 +42,10 @@ export async function openGguf(files: Files, file: string): Promise<GgufCheckpoi
   const decoder = ggufDecoder(header, file, (config) => factors && llama3Scaling(factors, config, file));
   const tokenizer = ggufTokenizer(header.metadata, file);
   const { architecture, config } = decoder;
-  const model = { architecture, config, stopTokens: tokenizer.stopTokens ?? [], dtype: dtypeOf(header) };
-  return { model, tensors: ggufTensors(files, file, header, decoder), tokenizer };
+  const tensors = ggufTensors(files, file, header, decoder);
+  const blocks = blockFormats(config, (name) => tensors.get(name)?.blocks?.format);
+  const model = { architecture, config, stopTokens: tokenizer.stopTokens ?? [], dtype: dtypeOf(header), blocks };
+  return { model, tensors, tokenizer };
 }
 
 /** Reads the tokenizer alone. @throws CheckpointError, TokenizerError as `openGguf` does */

@@ -1,7 +1,7 @@
 /** The description of a decoder in the metadata of a GGUF file. */
 import { CheckpointError } from '../../../../base/errors.js';
 import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.js';
-import { ARCHITECTURES, type Architecture, CONFIG_LIMITS } from '../model-config.js';
+import { ARCHITECTURES, type Architecture, CONFIG_LIMITS, unreadReason, unrotatedByDefault } from '../model-config.js';
 import type { GgufHeader, GgufMetadataValue } from './gguf-header.js';
 import { ggufName, KEYS } from './gguf-names.js';
 
@@ -34,7 +34,7 @@ export function ggufDecoder(
   const architecture = ARCHITECTURES.find((each) => each === named);
   if (architecture === undefined)
     throw new CheckpointError(
-      `${file}: architecture "${shown(named)}" is not supported in GGUF files, expected one of ${ARCHITECTURES.join(', ')}`,
+      `${file}: architecture "${shown(named)}" is not supported in GGUF files${unreadReason(shown(named), ARCHITECTURES)}`,
     );
   const keyOf = (name: string) => `${architecture}.${name}`;
   for (const [name, why] of Object.entries(VARIANTS))
@@ -54,10 +54,13 @@ export function ggufDecoder(
     throw new CheckpointError(`${file}: tensor "${ggufName('model.embed_tokens.weight')}" is missing`);
   const has = (name: string) => tensors.has(ggufName(name));
   const firstLayer = 'model.layers.0.self_attn';
+  const layers = numbers.count('layers', undefined, CONFIG_LIMITS.layers);
+  // llama.cpp knows SmolLM3's layers without rotation by their number; its files do not name them.
+  const unrotatedLayers = architecture === 'smollm3' ? unrotatedByDefault(layers) : [];
   const config: DecoderConfig = {
     vocabSize: embedding.shape[0] ?? 0,
     width,
-    layers: numbers.count('layers', undefined, CONFIG_LIMITS.layers),
+    layers,
     ...{ heads, kvHeads, headDim },
     feedForward: numbers.count('feedForward'),
     context: numbers.count('context', undefined, CONFIG_LIMITS.context),
@@ -65,6 +68,7 @@ export function ggufDecoder(
     normEpsilon: numbers.real('normEpsilon'),
     ...(has(`${firstLayer}.q_proj.bias`) && { attentionBias: has(`${firstLayer}.o_proj.bias`) ? 'qkvo' : 'qkv' }),
     ...(architecture === 'qwen3' && { queryKeyNorm: true }),
+    ...(unrotatedLayers.length > 0 && { unrotatedLayers }),
     ...(has('lm_head.weight') && { untiedOutput: true }),
   };
   const ropeScaling = linearScaling(metadata, keyOf, numbers, file) ?? scalingOf(config);

@@ -2,11 +2,11 @@
 
 import { CheckpointError } from '../../../../base/errors.js';
 import type { DecoderConfig } from '../../../contract/architecture.js';
-import { familyOf } from '../model-config.js';
+import { familyOf, unrotatedByDefault } from '../model-config.js';
 import { readTensor, type StoredTensor } from '../safetensors.js';
 import { rowLength } from '../tensor.js';
 import type { GgufMetadata, GgufTensor, GgufValue } from './gguf-file.js';
-import { ggufName, isRotated, KEYS, ROPE_FACTORS } from './gguf-names.js';
+import { ggufName, isReordered, KEYS, ROPE_FACTORS } from './gguf-names.js';
 import { ropeFactors } from './gguf-rope.js';
 
 const count = (value: number): GgufValue => ({ type: 'uint32', value });
@@ -16,8 +16,12 @@ const real = (value: number): GgufValue => ({ type: 'float32', value });
 export function decoderMetadata(config: DecoderConfig): GgufMetadata {
   const family = familyOf(config);
   const { ropeScaling } = config;
-  if (family === 'qwen3' && config.attentionBias !== undefined)
-    throw new CheckpointError("a GGUF file has no place for the biases of a Qwen3 model's attention");
+  if ((family === 'qwen3' || family === 'smollm3') && config.attentionBias !== undefined)
+    throw new CheckpointError(`a GGUF file has no place for the biases of attention in a model of ${family}`);
+  if (family === 'smollm3' && config.unrotatedLayers?.join() !== unrotatedByDefault(config.layers).join())
+    throw new CheckpointError(
+      `in a GGUF file of ${family} every fourth layer does not rotate; here these do not, from 0: ${config.unrotatedLayers?.join(', ')}`,
+    );
   if (family !== 'llama' && ropeScaling?.type === 'llama3')
     throw new CheckpointError(
       `a GGUF file stretches positions the way of Llama 3 in Llama models alone, not ${family}`,
@@ -45,10 +49,10 @@ export function decoderMetadata(config: DecoderConfig): GgufMetadata {
 
 /** The tensors in the order of the directory, and the additional tensors that llama.cpp needs. */
 export function decoderTensors(config: DecoderConfig, stored: Iterable<StoredTensor>): GgufTensor[] {
-  const turns = familyOf(config) === 'llama';
+  const family = familyOf(config);
   const tensors = Array.from(stored, (tensor): GgufTensor => {
     const { name, shape } = tensor;
-    const isTurned = turns && isRotated(name);
+    const isTurned = isReordered(family, name);
     const read = async () => {
       const data = await readTensor(tensor);
       return isTurned ? asNeighbours(data, config.headDim, rowLength(shape)) : data;

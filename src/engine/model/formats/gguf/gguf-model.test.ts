@@ -75,7 +75,9 @@ describe('the header of a GGUF file', () => {
     ['of SentencePiece', bpe({ model: byteFallback }), {}, TokenizerError, 'its model is BPE, expected byte-level BPE'],
     ['that change case', bpe({ normalizer: { type: 'Lowercase' } }), {}, TokenizerError, 'by Lowercase'],
     ['split otherwise', bpe({ pre_tokenizer: { type: 'Whitespace' } }), {}, TokenizerError, 'the pattern by which'],
-    ['with biases of Qwen3', spec, { queryKeyNorm: true, attentionBias: 'qkvo' }, CheckpointError, 'Qwen3'],
+    ['with biases of Qwen3', spec, { queryKeyNorm: true, attentionBias: 'qkvo' }, CheckpointError, 'qwen3'],
+    ['with biases of SmolLM3', spec, { unrotatedLayers: [3], attentionBias: 'qkvo' }, CheckpointError, 'smollm3'],
+    ['with other layers that do not rotate', spec, { unrotatedLayers: [0] }, CheckpointError, 'from 0: 0'],
     [
       ...(['stretched as Llama 3', spec] as const),
       {

@@ -1,5 +1,6 @@
 /** llama.cpp's names of a decoder's sizes and tensors, for both directions. */
 import { CheckpointError } from '../../../../base/errors.js';
+import type { Architecture } from '../model-config.js';
 
 /** The keys of a decoder's metadata, after the family's name and a dot. */
 export const KEYS = {
@@ -23,10 +24,11 @@ export const KEYS = {
 export const ROPE_FACTORS = 'rope_freqs.weight';
 
 /**
- * Whether llama.cpp stores the rows of a tensor of a Llama model in another order: it rotates neighbours there, and
- * halves of a head in the other families.
+ * Whether llama.cpp stores the rows of a tensor in another order. In Llama and SmolLM3 models it rotates neighbours, in
+ * the other families halves of a head. Layers of SmolLM3 without rotation have this order too.
  */
-export const isRotated = (name: string): boolean => /\.self_attn\.[qk]_proj\./.test(name);
+export const isReordered = (architecture: Architecture, name: string): boolean =>
+  (architecture === 'llama' || architecture === 'smollm3') && /\.self_attn\.[qk]_proj\./.test(name);
 
 const parts: Readonly<Record<string, string>> = {
   'model.embed_tokens': 'token_embd',

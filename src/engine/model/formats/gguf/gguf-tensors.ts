@@ -1,6 +1,7 @@
 /** The tensors of a GGUF file under Hugging Face's names, in its order of rows, and without blocks. */
 import { CheckpointError } from '../../../../base/errors.js';
 import { excerpt, type Files } from '../../../../base/host.js';
+import { BLOCK_FORMATS, type BlockFormat } from '../../../tensor/blocks.js';
 import { requireTensor, type StoredTensor } from '../safetensors.js';
 import { bytesOf } from '../safetensors-header.js';
 import { rowLength } from '../tensor.js';
@@ -9,7 +10,7 @@ import { readOrRefuse } from '../validated-json.js';
 import { unpackBlocks } from './gguf-blocks.js';
 import type { GgufDecoder } from './gguf-config.js';
 import type { GgufEntry, GgufHeader } from './gguf-header.js';
-import { ggufName, isRotated, ROPE_FACTORS } from './gguf-names.js';
+import { ggufName, isReordered, ROPE_FACTORS } from './gguf-names.js';
 
 /** The bytes of float32 in a piece; as large as a piece of a safetensors file. */
 const PIECE_BYTES = 2 ** 22;
@@ -30,7 +31,7 @@ export function ggufTensors(
     const stored = ggufName(name);
     const entry = requireTensor(entries, { name: stored, shape }, file);
     placed.add(stored);
-    const headRows = architecture === 'llama' && isRotated(name) ? config.headDim : undefined;
+    const headRows = isReordered(architecture, name) ? config.headDim : undefined;
     tensors.set(name, storedTensor(files, file, entry, { name, headRows }));
   }
   const stray = [...entries.keys()].find((name) => !placed.has(name));
@@ -60,7 +61,8 @@ export function storedTensor(
   const { dtype } = format;
   const readBytes = bytesOf[dtype] * columns;
 
-  async function* pieces(pieceBytes = PIECE_BYTES) {
+  /** Whole rows as the file has them, in the order of the reader. */
+  async function* stored(pieceBytes: number) {
     const unit = headRows ?? 1;
     const most = Math.max(1, Math.floor(pieceBytes / (readBytes * unit))) * unit;
     for (let row = 0; row < rows; row += most) {
@@ -70,12 +72,21 @@ export function storedTensor(
         throw new CheckpointError(
           `${file}: tensor "${excerpt(entry.name)}": expected ${length} bytes, found ${read.length} (truncated?)`,
         );
-      const plain = unpackBlocks(format, read);
-      const bytes = headRows === undefined ? plain : asHalves(plain, headRows, readBytes);
-      yield { name, dtype, first: row * columns, bytes } as const;
+      yield { row, bytes: headRows === undefined ? read : asHalves(read, headRows, rowBytes) };
     }
   }
-  return { name, shape, dtype, pieces };
+
+  async function* pieces(pieceBytes = PIECE_BYTES) {
+    for await (const { row, bytes } of stored(pieceBytes))
+      yield { name, dtype, first: row * columns, bytes: unpackBlocks(format, bytes) } as const;
+  }
+
+  async function* inBlocks(format: BlockFormat) {
+    for await (const { row, bytes } of stored(PIECE_BYTES)) yield { name, format, first: row, bytes };
+  }
+  const kept = BLOCK_FORMATS.find((each) => each === format.name);
+  const isKept = kept !== undefined && shape.length === 2;
+  return { name, shape, dtype, pieces, ...(isKept && { blocks: { format: kept, pieces: () => inBlocks(kept) } }) };
 }
 
 /** Reorders the rows of whole heads: neighbours, which are rotated together in llama.cpp, come half a head apart. */

@@ -47,21 +47,22 @@ describe('probeRecipe', () => {
     for (const example of played) expect(stored.map(asPlayed)).toContainEqual(example);
   });
 
-  it.each([
-    ['in the reward, from another policy', { in: 'reward', reference: { type: 'policy', policy: 'verifier' } }],
-    ['in the loss', { in: 'loss' }],
-  ] as const)('scores with the KL penalty of a run: %s', async (_, settings) => {
-    const share = ['warmStart.share=policy'];
-    const kl = { coefficient: 0.5, ...settings };
-    const near = tinyRecipe({ advantage: { type: 'reinforce++' }, policies: { solver: { kl } } }, share);
-    const { examples } = await probeRecipe(near, host, { tasks: 2 });
-    const stored = await readEpisodes(nodeFiles, (await trainTiny(root, near)).stepEpisodesPath(1));
-    for (const example of JSON.parse(JSON.stringify(examples))) expect(stored.map(asPlayed)).toContainEqual(example);
-    const far = tinyRecipe({ advantage: { type: 'reinforce++' } }, share);
-    const free = await probeRecipe(far, host, { tasks: 2 });
-    if (kl.in === 'reward') expect(free.examples).not.toEqual(examples);
-    else expect(free.examples).toEqual(examples);
-  });
+  for (const [where, settings, tags] of [
+    ['in the reward, from another policy', { in: 'reward', reference: { type: 'policy', policy: 'verifier' } }, []],
+    ['in the loss', { in: 'loss' }, ['verify']],
+  ] as const)
+    it(`scores with the KL penalty of a run: ${where}`, { tags: [...tags] }, async () => {
+      const share = ['warmStart.share=policy'];
+      const kl = { coefficient: 0.5, ...settings };
+      const near = tinyRecipe({ advantage: { type: 'reinforce++' }, policies: { solver: { kl } } }, share);
+      const { examples } = await probeRecipe(near, host, { tasks: 2 });
+      const stored = await readEpisodes(nodeFiles, (await trainTiny(root, near)).stepEpisodesPath(1));
+      for (const example of JSON.parse(JSON.stringify(examples))) expect(stored.map(asPlayed)).toContainEqual(example);
+      const far = tinyRecipe({ advantage: { type: 'reinforce++' } }, share);
+      const free = await probeRecipe(far, host, { tasks: 2 });
+      if (kl.in === 'reward') expect(free.examples).not.toEqual(examples);
+      else expect(free.examples).toEqual(examples);
+    });
 
   it('from a checkpoint measures the KL from the stored references of its run', { tags: 'verify' }, async () => {
     const changes = { policies: { solver: { kl: { coefficient: 5, in: 'reward' } } } } as const;

@@ -16,12 +16,13 @@ import {
 import type { Recipe } from '../../../../method/recipe.js';
 import type { Checkpoint } from '../../../../method/store.js';
 import { REFERENCES, type StoredEpisode, storedEpisode } from '../../../../method/store.js';
+import { purposeOf } from '../../../run/checks/backend-checks.js';
 import { openRun, prepareTasks, publishAll } from '../../../run/open-run.js';
+import { type Start, type StartOptions, startingWeights } from '../../../run/starting-weights.js';
 import { forecastFromSteps, type ScheduleForecast } from '../forecast.js';
 import { type AgentUse, agentUse, type TokenBudget, tokenBudget } from '../token-budget.js';
 import { type Advice, advise } from './probe-advice.js';
 import { type ProbeFindings, probeFindings } from './probe-findings.js';
-import { type Start, type StartOptions, startingWeights } from './starting-weights.js';
 
 export interface ProbeOptions extends StartOptions {
   /** Tasks to play, each `training.groupSize` times. */
@@ -70,7 +71,9 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
     throw new ArgumentError(`tasks: expected at least 1, got ${options.tasks}`);
   const { checkpoint } = options;
   const commits = await commitsOf(host.files, checkpoint);
-  const run = await openRun(recipe, await prepareTasks(recipe), host, { commits });
+  const purpose = purposeOf(recipe);
+  const tasks = await prepareTasks(recipe, purpose, { ...host, commits });
+  const run = await openRun(recipe, tasks, host, { commits, purpose });
   try {
     for (const { message } of run.warnings) host.notify(message);
     const { start, progress, seconds: warmStartSeconds } = await startingWeights(run, recipe.warmStart, options);

@@ -1,0 +1,242 @@
+/** `npm run findings -- creditbench`: how credit in teams of language models is measured. */
+import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import pLimit from 'p-limit';
+import { UsageError } from '../../scripts/support/run-program.js';
+import { duration } from '../../src/base/core/format.js';
+import { commitOf, root } from '../harness/run-job.js';
+import { baselineCells, creditCell, estimatorNames, familyOf, openNamed, SEEDS, trainingCell } from './cells.js';
+import type { Played } from './direct-credit.js';
+import { families } from './families.js';
+import { addResult, type Cell, cellName, type PartName, parts, readPart } from './results.js';
+import { serveFamilies } from './server.js';
+import { readSubmission, rowOf } from './submission.js';
+
+const usage = `npm run findings -- creditbench [credit | training | baseline]... [options]
+
+  Measures estimators on eight families of teams whose right credit is known. credit: how well advantages agree with
+  the right credit. training: what a fixed budget of training reaches. baseline: levels of a baseline at several starts
+  (findings/plans/baseline.md). Interrupt it at any time: the same command goes on. npm run findings -- --page then writes docs/creditbench.md.
+
+  --family ID        only this family: ${families.map(({ id }) => id).join(', ')}
+  --estimator NAME   only this estimator, with choices if any: rloo,byAgent=true
+                     (give --family and --estimator again for more)
+  --difficulty X     another value of the families' knobs than the usual one
+  --seeds N          the first N of the ${SEEDS.length} seeds (default: 10)
+  --seed N           one seed instead, for trying out
+  --rate X           another learning rate of training, for trying out; nothing is stored
+  --threads N        trainings at once, one thread each (default: 1)
+  --list             how much is done; runs nothing
+  --repeat           run stored cells again, and compare them bit for bit with what is stored
+  --serve PORT       offer the families over HTTP, for trainers in other languages
+  --validate FILE    check a submission, and print its row
+`;
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+interface Settings {
+  readonly work: readonly { readonly part: PartName; readonly cells: readonly Cell[] }[];
+  readonly threads: number;
+  readonly rate: number | undefined;
+}
+
+export async function creditbench(words: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    allowPositionals: true,
+    options: {
+      family: { type: 'string', multiple: true, default: [] },
+      estimator: { type: 'string', multiple: true, default: [] },
+      difficulty: { type: 'string' },
+      seeds: { type: 'string', default: '10' },
+      seed: { type: 'string' },
+      rate: { type: 'string' },
+      threads: { type: 'string', default: '1' },
+      list: { type: 'boolean', default: false },
+      repeat: { type: 'boolean', default: false },
+      serve: { type: 'string' },
+      validate: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  if (values.validate !== undefined) {
+    say(rowOf(readSubmission(JSON.parse(await readFile(values.validate, 'utf8')))));
+    return 0;
+  }
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort(new Error(name)));
+  if (values.serve !== undefined) {
+    const server = await serveFamilies(number('serve', values.serve));
+    say(`http://127.0.0.1:${server.port}`);
+    await new Promise<void>((resolve) => controller.signal.addEventListener('abort', () => resolve()));
+    await server.close();
+    return 0;
+  }
+  const settings: Settings = {
+    work: partsOf(positionals).map((part) => ({
+      part,
+      cells: part === 'baseline' ? baselineCells(seedsOf(values)) : cellsOf(values),
+    })),
+    threads: number('threads', values.threads),
+    rate: values.rate === undefined ? undefined : number('rate', values.rate),
+  };
+  if (values.list) return list(settings);
+  if (values.repeat) return repeat(settings, controller.signal);
+  try {
+    for (const { part, cells } of settings.work) {
+      if (part === 'credit') await creditPart(cells, controller.signal);
+      else await trainingPart(part, cells, settings, controller.signal);
+    }
+  } catch (error) {
+    if (!controller.signal.aborted) throw error;
+    say('interrupted; run the same command again to continue');
+    return 130;
+  }
+  return 0;
+}
+
+function number(name: string, text: string): number {
+  const value = Number(text);
+  if (text === '' || !Number.isFinite(value) || value < 0)
+    throw new UsageError(`--${name}: expected a number, got '${text}'`);
+  return value;
+}
+
+function partsOf(names: readonly string[]): PartName[] {
+  const unknown = names.find((name) => !(name in parts));
+  if (unknown !== undefined)
+    throw new UsageError(`there is no part '${unknown}': expected ${Object.keys(parts).join(', ')}`);
+  return names.length === 0 ? ['credit', 'training'] : (names as PartName[]);
+}
+
+interface Chosen {
+  readonly family: readonly string[];
+  readonly estimator: readonly string[];
+  readonly difficulty?: string;
+  readonly seeds: string;
+  readonly seed?: string;
+}
+
+const seedsOf = ({ seeds, seed }: Chosen): readonly number[] =>
+  seed === undefined ? SEEDS.slice(0, number('seeds', seeds)) : [number('seed', seed)];
+
+/** The chosen cells, seed by seed, so that work that is cut short has whole pairs. */
+function cellsOf(values: Chosen): Cell[] {
+  const chosen = values.family.length === 0 ? families : values.family.map((id) => asked(() => familyOf(id)));
+  const estimators = values.estimator.length === 0 ? estimatorNames : values.estimator;
+  for (const name of estimators) asked(() => openNamed(name));
+  const difficulty = values.difficulty === undefined ? undefined : number('difficulty', values.difficulty);
+  return seedsOf(values).flatMap((seed) =>
+    chosen.flatMap((family) =>
+      estimators.map(
+        (estimator): Cell => ({ family: family.id, estimator, seed, difficulty: difficulty ?? family.knob.usual }),
+      ),
+    ),
+  );
+}
+
+/** The result of a function whose errors are the caller's wrong words. */
+function asked<Result>(of: () => Result): Result {
+  try {
+    return of();
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** The files that decide the bits of a result. */
+const ours = ['game', 'families', 'recipe', 'direct-credit', 'cells'].map((name) => `findings/creditbench/${name}.ts`);
+const DECISIVE = ['src', 'native', 'package-lock.json', ...ours];
+const maker = () => ({ commit: commitOf(DECISIVE) });
+
+async function pendingOf(part: PartName, cells: readonly Cell[]): Promise<readonly Cell[]> {
+  const done = await readPart(root, part);
+  return cells.filter((cell) => !done.has(cellName(cell)));
+}
+
+/** Says how far the work is, and how long the rest will take. */
+function progress(part: PartName, all: number) {
+  const started = performance.now();
+  let done = 0;
+  return (cell: Cell, outcome: string) => {
+    done++;
+    const left = ((performance.now() - started) / 1000 / done) * (all - done);
+    say(`${part} ${done}/${all}  ${cellName(cell)}  ${outcome}, about ${duration(left)} left`);
+  };
+}
+
+async function creditPart(cells: readonly Cell[], signal: AbortSignal): Promise<void> {
+  const todo = await pendingOf('credit', cells);
+  const tell = progress('credit', todo.length);
+  const made = maker();
+  let episodes = new Map<string, Played[]>();
+  let before = '';
+  for (const cell of todo) {
+    signal.throwIfAborted();
+    const group = `${cell.family} ${cell.seed}`;
+    if (group !== before) episodes = new Map();
+    before = group;
+    const result = creditCell(cell, made, episodes);
+    await addResult(root, 'credit', result);
+    tell(
+      cell,
+      result.refused ??
+        Object.values(result.stages)
+          .map(({ cosine }) => cosine.toFixed(2))
+          .join(' '),
+    );
+    await new Promise((resolve) => setImmediate(resolve)); // lets an interruption in
+  }
+}
+
+async function trainingPart(
+  part: 'training' | 'baseline',
+  cells: readonly Cell[],
+  { threads, rate }: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  const todo = rate === undefined ? await pendingOf(part, cells) : cells;
+  const tell = progress(part, todo.length);
+  const made = maker();
+  const limit = pLimit(Math.max(1, threads));
+  const run = async (cell: Cell) => {
+    signal.throwIfAborted();
+    const result = await trainingCell(cell, made, signal, rate);
+    if (rate === undefined) await addResult(root, part, result);
+    tell(
+      cell,
+      result.refused ?? `${result.curve.map((score) => score.toFixed(2)).join(' ')} ${result.origin.seconds} s`,
+    );
+  };
+  await Promise.all(todo.map((cell) => limit(run, cell)));
+}
+
+async function list({ work }: Settings): Promise<number> {
+  for (const { part, cells } of work) {
+    const left = (await pendingOf(part, cells)).length;
+    say(`${part}: ${cells.length - left} of ${cells.length} cells`);
+  }
+  return 0;
+}
+
+async function repeat({ work }: Settings, signal: AbortSignal): Promise<number> {
+  let differing = 0;
+  for (const { part, cells } of work) {
+    const stored = await readPart(root, part);
+    for (const cell of cells) {
+      const before = stored.get(cellName(cell));
+      if (before === undefined) continue;
+      const again =
+        part === 'credit' ? creditCell(cell, maker(), new Map()) : await trainingCell(cell, maker(), signal);
+      const bits = (result: object) => JSON.stringify({ ...result, origin: undefined });
+      const isSame = bits(before) === bits(again);
+      if (!isSame) differing++;
+      say(`${part} ${cellName(cell)}: ${isSame ? 'the same bits' : 'DIFFERS'}`);
+    }
+  }
+  return differing === 0 ? 0 : 1;
+}

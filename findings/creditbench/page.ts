@@ -1,0 +1,300 @@
+/** The tables of docs/creditbench.md, from the results. */
+import { mean } from '../../src/base/core/statistics.js';
+import { pairedInterval } from '../../src/runs/analysis/paired-interval.js';
+import { estimatorNames, LEARNING_RATE, SEEDS } from './cells.js';
+import { STAGES } from './direct-credit.js';
+import { families, START } from './families.js';
+import { BUDGET } from './recipe.js';
+import { type CreditResult, readPart, type TrainingResult } from './results.js';
+import { trainingScore } from './submission.js';
+
+/** The score of a cell, by family, estimator and seed. */
+type Scores = ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<number, number>>>;
+
+interface Cells {
+  readonly credit: readonly CreditResult[];
+  readonly training: readonly TrainingResult[];
+}
+
+/** The cells at the usual difficulties. */
+export async function readCells(root: string): Promise<Cells> {
+  const usual = new Map(families.map(({ id, knob }) => [id, knob.usual]));
+  const isUsual = ({ family, difficulty }: { family: string; difficulty: number }) => usual.get(family) === difficulty;
+  const [credit, training] = [await readPart(root, 'credit'), await readPart(root, 'training')];
+  return { credit: [...credit.values()].filter(isUsual), training: [...training.values()].filter(isUsual) };
+}
+
+function scoresOf<Result extends CreditResult | TrainingResult>(
+  results: readonly Result[],
+  score: (result: Result) => number,
+): Scores {
+  const scores = new Map<string, Map<string, Map<number, number>>>();
+  for (const result of results) {
+    if (result.refused !== undefined) continue;
+    const family = scores.get(result.family) ?? new Map<string, Map<number, number>>();
+    const seeds = family.get(result.estimator) ?? new Map<number, number>();
+    seeds.set(result.seed, score(result));
+    scores.set(result.family, family.set(result.estimator, seeds));
+  }
+  return scores;
+}
+
+const creditScores = ({ credit }: Cells) =>
+  scoresOf(credit, ({ stages }) => mean(Object.values(stages).map(({ cosine }) => cosine)));
+const trainingScores = ({ training }: Cells) => scoresOf(training, ({ curve }) => trainingScore(curve));
+
+const seedsOf = (scores: Scores, family: string, estimator: string) => scores.get(family)?.get(estimator) ?? new Map();
+
+/** The seeds that every estimator has in every family: pairs. */
+function commonSeeds(scores: Scores, estimators: readonly string[]): number[] {
+  if (estimators.length === 0) return [];
+  return SEEDS.filter((seed) =>
+    families.every(({ id }) => estimators.every((estimator) => seedsOf(scores, id, estimator).has(seed))),
+  );
+}
+
+/** Estimators with at least one score in each family. */
+const measured = (scores: Scores) =>
+  [...new Set([...estimatorNames, ...[...scores.values()].flatMap((family) => [...family.keys()])])].filter((name) =>
+    families.every(({ id }) => seedsOf(scores, id, name).size > 0),
+  );
+
+/**
+ * Kendall's rank correlation with its correction for ties (tau-b): 1 for equal orders, -1 for opposite ones; not a
+ * number if one side has no order.
+ */
+export function kendall(a: readonly number[], b: readonly number[]): number {
+  let [agreement, orderedA, orderedB] = [0, 0, 0];
+  for (let i = 0; i < a.length; i++)
+    for (let j = 0; j < i; j++) {
+      const x = order(a[i] as number, a[j] as number);
+      const y = order(b[i] as number, b[j] as number);
+      agreement += x * y;
+      orderedA += x * x;
+      orderedB += y * y;
+    }
+  return agreement / Math.sqrt(orderedA * orderedB);
+}
+
+/** Scores that differ by rounding alone are equal. */
+const order = (x: number, y: number) => (Math.abs(x - y) < 1e-9 ? 0 : Math.sign(x - y));
+
+const percent = (score: number) => (100 * score).toFixed(1);
+
+/** A table of scores: estimators in the order of their mean over the families. */
+function scoreTable(scores: Scores): string {
+  const estimators = measured(scores);
+  const seeds = commonSeeds(scores, estimators);
+  if (seeds.length === 0) return 'There are no results of all estimators yet.';
+  const score = (family: string, estimator: string) =>
+    mean(seeds.map((seed) => seedsOf(scores, family, estimator).get(seed) as number));
+  const rows = estimators.map((estimator) => {
+    const each = families.map(({ id }) => score(id, estimator));
+    return { estimator, each, all: mean(each) };
+  });
+  rows.sort((a, b) => b.all - a.all);
+  const best = families.map((_, i) => Math.max(...rows.map(({ each }) => each[i] as number)));
+  const shown = (value: number, i: number) =>
+    (best[i] as number) - value < 5e-4 ? `**${percent(value)}**` : percent(value);
+  return [
+    `Means over ${seeds.length} seeds (${seeds[0]} to ${seeds.at(-1)}), in hundredths. The best of a family is bold.`,
+    '',
+    `| estimator | ${families.map(({ id }) => id).join(' | ')} | mean |`,
+    `|---|${families.map(() => '---:').join('|')}|---:|`,
+    ...rows.map(
+      ({ estimator, each, all }) => `| \`${estimator}\` | ${each.map(shown).join(' | ')} | ${percent(all)} |`,
+    ),
+  ].join('\n');
+}
+
+/** How alike two disjoint halves of the seeds rank the estimators. */
+function stabilityTable({ credit, training }: { readonly credit: Scores; readonly training: Scores }): string {
+  const sides = Object.entries({ credit, training }).map(([name, scores]) => {
+    const estimators = measured(scores);
+    const seeds = commonSeeds(scores, estimators);
+    const half = Math.floor(seeds.length / 2);
+    const means = (family: string, chosen: readonly number[]) =>
+      estimators.map((one) => mean(chosen.map((seed) => seedsOf(scores, family, one).get(seed) as number)));
+    const [first, second] = [seeds.slice(0, half), seeds.slice(half, 2 * half)];
+    const taus = families.map(({ id }) => (half === 0 ? Number.NaN : kendall(means(id, first), means(id, second))));
+    const overall = (chosen: readonly number[]) => {
+      const each = families.map(({ id }) => means(id, chosen));
+      return estimators.map((_, i) => mean(each.map((family) => family[i] as number)));
+    };
+    return { name, half, taus, all: half === 0 ? Number.NaN : kendall(overall(first), overall(second)) };
+  });
+  const shown = (tau: number) => (Number.isNaN(tau) ? 'none' : tau.toFixed(2));
+  const failing = (name: string, taus: readonly number[]) => {
+    const ids = families.flatMap(({ id }, i) => ((taus[i] as number) >= LEAST_TAU ? [] : [`\`${id}\``]));
+    return `- ${name}: ${ids.length === 0 ? 'all families can' : `these families cannot: ${ids.join(', ')}`}.`;
+  };
+  return [
+    `| family | ${sides.map(({ name, half }) => `${name}, ${half} against ${half} seeds`).join(' | ')} |`,
+    `|---|${sides.map(() => '---:').join('|')}|`,
+    ...families.map(({ id }, i) => `| \`${id}\` | ${sides.map(({ taus }) => shown(taus[i] as number)).join(' | ')} |`),
+    `| mean of all families | ${sides.map(({ all }) => shown(all)).join(' | ')} |`,
+    '',
+    `Families that rank the estimators alike on both sets (Kendall's tau of at least ${LEAST_TAU}):`,
+    '',
+    ...sides.map(({ name, half, taus }) => (half > 0 ? failing(name, taus) : `- ${name}: too few seeds are present.`)),
+  ].join('\n');
+}
+
+const LEAST_TAU = 0.8;
+
+/** Whether the estimators with better credit learn more: Kendall's tau between the two parts, by family. */
+function predictionTable(credit: Scores, training: Scores): string {
+  const estimators = measured(credit).filter((name) => measured(training).includes(name));
+  const seeds = { credit: commonSeeds(credit, estimators), training: commonSeeds(training, estimators) };
+  if (seeds.credit.length === 0 || seeds.training.length === 0) return 'There are no results of both parts yet.';
+  const means = (scores: Scores, family: string, chosen: readonly number[]) =>
+    estimators.map((one) => mean(chosen.map((seed) => seedsOf(scores, family, one).get(seed) as number)));
+  const taus = families.map(({ id }) => kendall(means(credit, id, seeds.credit), means(training, id, seeds.training)));
+  return [
+    "| family | Kendall's tau between credit and training |",
+    '|---|---:|',
+    ...families.map(
+      ({ id }, i) => `| \`${id}\` | ${Number.isNaN(taus[i]) ? 'none' : (taus[i] as number).toFixed(2)} |`,
+    ),
+  ].join('\n');
+}
+
+/** Each estimator against plain GRPO in pairs, over the families' means. */
+function pairsTable(scores: Scores): string {
+  const estimators = measured(scores);
+  const seeds = commonSeeds(scores, estimators);
+  if (seeds.length < 2) return 'There are too few pairs yet.';
+  const overall = (estimator: string, seed: number) =>
+    mean(families.map(({ id }) => seedsOf(scores, id, estimator).get(seed) as number));
+  const rows = estimators
+    .filter((estimator) => estimator !== BASELINE)
+    .map((estimator) => {
+      const gains = seeds.map((seed) => overall(estimator, seed) - overall(BASELINE, seed));
+      return { estimator, gains, ...pairedInterval(gains) };
+    })
+    .sort((a, b) => b.mean - a.mean);
+  return [
+    `| estimator minus \`${BASELINE}\` | mean, 95 % t interval | higher in |`,
+    '|---|---:|---:|',
+    ...rows.map(({ estimator, gains, mean: gain, interval }) => {
+      const [low, high] = [interval?.low ?? Number.NaN, interval?.high ?? Number.NaN];
+      const higher = gains.filter((one) => one > 0).length;
+      return `| \`${estimator}\` | ${percent(gain)} [${percent(low)}, ${percent(high)}] | ${higher} of ${gains.length} |`;
+    }),
+  ].join('\n');
+}
+
+const BASELINE = 'grpo';
+
+/** Cells without a score, with the reason. */
+function refusedList({ credit, training }: Cells): string {
+  const reasons = new Map<string, string>();
+  for (const [part, results] of Object.entries({ credit, training }))
+    for (const { estimator, refused } of results)
+      if (refused !== undefined) reasons.set(`\`${estimator}\` (${part})`, refused);
+  if (reasons.size === 0) return 'No estimator that was run so far lacks a score.';
+  return [...reasons].map(([name, why]) => `- ${name}: ${why}`).join('\n');
+}
+
+const familyTable = () =>
+  [
+    '| family | what makes credit hard | knob, its range, and its usual value |',
+    '|---|---|---|',
+    ...families.map(
+      ({ id, property, knob: { means, least, most, usual } }) =>
+        `| \`${id}\` | ${property} | ${means}: ${least} to ${most}, ${usual} |`,
+    ),
+  ].join('\n');
+
+const hours = (results: readonly { readonly origin: { readonly seconds: number } }[]) =>
+  (results.reduce((sum, { origin: { seconds } }) => sum + seconds, 0) / 3600).toFixed(1);
+
+function costText({ credit, training }: Cells): string {
+  return (
+    `Present: ${credit.length} cells of credit (${hours(credit)} h by the clock) and ${training.length} of training ` +
+    `(${hours(training)} h), of ${families.length * estimatorNames.length * 10} each for ten seeds.`
+  );
+}
+
+/**
+ * The limits of the training part that the reader must know before its tables: how much of it was run, how its learning
+ * rate was chosen, and families in which most estimators end at one score.
+ */
+function disclosure(training: readonly TrainingResult[]): string {
+  const scored = training.filter(({ refused }) => refused === undefined);
+  const all = families.length * estimatorNames.length * 10;
+  const started = families.flatMap(({ id }) => {
+    const cells = scored.filter(({ family }) => family === id);
+    if (cells.length === 0) return [];
+    const seeds = new Set(cells.map(({ seed }) => seed)).size;
+    return [`\`${id}\` (${cells.length} cells, ${seeds} ${seeds === 1 ? 'seed' : 'seeds'})`];
+  });
+  const present = [
+    `**${training.length} of ${all.toLocaleString('en')} training cells are here**`,
+    started.length === 0 ? '' : `: ${started.join(', ')}`,
+    training.length < all ? '. So this part ranks no estimators yet' : '',
+  ].join('');
+  const rate =
+    `**The learning rate** of ${LEARNING_RATE} was compared with 0.001 on seed 901 of two families after the plan, with ` +
+    'plain GRPO alone. The tables use no cell of that seed';
+  return [present, rate, ...plateaus(scored)].map((line) => wrapped(`- ${line}.`)).join('\n');
+}
+
+/** The item of a list in lines of at most 120 characters. */
+const wrapped = (item: string) => item.replaceAll(/(.{1,118})(?: |$)/g, '$1\n  ').trimEnd();
+
+/** Families in which at least half of the estimators have the same last score, with that score. */
+function plateaus(scored: readonly TrainingResult[]): string[] {
+  return families.flatMap(({ id }) => {
+    const seeds = new Set(scored.filter(({ family }) => family === id).map(({ seed }) => seed));
+    return [...seeds].flatMap((seed) => {
+      const last = scored
+        .filter((cell) => cell.family === id && cell.seed === seed)
+        .flatMap(({ curve }) => curve.at(-1) ?? []);
+      const counts = last.map((score) => last.filter((other) => order(score, other) === 0).length);
+      const most = Math.max(0, ...counts);
+      if (last.length < FEWEST_FOR_A_PLATEAU || most < last.length / 2) return [];
+      const score = (last[counts.indexOf(most)] as number).toFixed(2);
+      return [
+        `**A plateau in \`${id}\`**: with seed ${seed}, ${most} of ${last.length} estimators end at ${score}, so their last ` +
+          'scores cannot rank them',
+      ];
+    });
+  });
+}
+
+const FEWEST_FOR_A_PLATEAU = 5;
+
+const budgetText = () => {
+  const { steps, tasksPerStep, groupSize, evaluations, tasks, samples } = BUDGET;
+  const stages = Object.values(STAGES).filter((stage) => stage > 0);
+  return (
+    `${steps} steps of ${tasksPerStep} tasks with ${groupSize} episodes each, ${steps * tasksPerStep * groupSize} ` +
+    `episodes in all; an evaluation before them and after every ${steps / evaluations}, of ${tasks}\n` +
+    `held-out tasks with ${samples} episodes each. AdamW at ${LEARNING_RATE} for all estimators. Agents begin with a ` +
+    `success of ${START} if their\nfamily says nothing else, in the later stages of the credit part ${stages.join(' and ')}.`
+  );
+};
+
+/** Fills the marked places of the page: `<!-- creditbench: NAME -->`, the text, `<!-- end -->`. */
+export function fillCreditbench(page: string, cells: Cells): string {
+  const [credit, training] = [creditScores(cells), trainingScores(cells)];
+  const texts: Readonly<Record<string, () => string>> = {
+    families: familyTable,
+    budget: budgetText,
+    cost: () => costText(cells),
+    disclosure: () => disclosure(cells.training),
+    credit: () => scoreTable(credit),
+    training: () => scoreTable(training),
+    creditPairs: () => pairsTable(credit),
+    trainingPairs: () => pairsTable(training),
+    prediction: () => predictionTable(credit, training),
+    stability: () => stabilityTable({ credit, training }),
+    refused: () => refusedList(cells),
+  };
+  return page.replaceAll(/<!-- creditbench: (\w+) -->\n.*?<!-- end -->/gs, (_, name: string) => {
+    const text = texts[name];
+    if (text === undefined) throw new Error(`there is no text '${name}' of the benchmark`);
+    return `<!-- creditbench: ${name} -->\n\n${text()}\n\n<!-- end -->`;
+  });
+}

@@ -1,0 +1,191 @@
+/** The parts of pages that the code writes, by the name in their marks. */
+
+import { commands, shortNames } from '../../src/cli/commands/index.js';
+import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../src/cli/define-command.js';
+import { modelText } from '../../src/cli/reporter/start-printer.js';
+import { settingsSchema } from '../../src/method/advantage/named-choices.js';
+import { loadRecipe, shippedRecipes } from '../../src/method/recipe/load-recipe.js';
+import { signals } from '../../src/method/training/signals/index.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { standard } from '../../src/runs/composition/standard.js';
+import { type RefereeFinding, refereeCases } from '../../src/tinker/client.js';
+import { integrations, lastRun } from '../../test/support/integrations.js';
+import { kernels as everyKernel } from '../kernels/declarations.js';
+import { defaultText, inputNode } from './json-schema.js';
+import { type Region, readPage, table } from './pages.js';
+
+/** Every command with its arguments, flags and examples, from its declaration. */
+const commandPages: Region = {
+  name: 'commands',
+  render: () => [...commands, ...shortNames].flatMap(withSubcommands).map(section).join('\n\n'),
+};
+
+const withSubcommands = (command: Command): Command[] => [
+  command,
+  ...(command.subcommands ?? []).flatMap((each) => withSubcommands(below(command, each))),
+];
+
+const below = ({ name }: Command, subcommand: Command): Command => ({
+  ...subcommand,
+  name: `${name} ${subcommand.name}`,
+});
+
+function section(command: Command): string {
+  const { details, arguments: args, examples } = command;
+  const words = [
+    ...args.map((one) => [`\`${argumentText(one)}\``, one.description]),
+    ...currentFlags(command).map(([key, { value, description, choices, byDefault }]) => [
+      `\`${flagName(key)}${value === undefined ? '' : ` <${value}>`}\``,
+      [
+        description,
+        ...(choices === undefined ? [] : [`one of ${choices.map((one) => `\`${one}\``).join(', ')}`]),
+        ...(typeof byDefault === 'string' ? [`default \`${byDefault}\``] : []),
+      ]
+        .join('; ')
+        .replaceAll('<', '&lt;'),
+    ]),
+  ];
+  return [
+    `## \`${usageOf(command)}\``,
+    `${details.charAt(0).toUpperCase()}${details.slice(1)}.`,
+    ...(words.length === 0 ? [] : [table(['word', 'meaning'], words)]),
+    ...(examples.length === 0
+      ? []
+      : [`\`\`\`sh\n${examples.map((line) => line.replace(/(^|\| )drmas /, '$1npx drmas ')).join('\n')}\n\`\`\``]),
+  ].join('\n\n');
+}
+
+/** The field of a turn that has the numbers of a signal. */
+const fieldOf = (signal: string) => signals.find(({ name }) => name === signal)?.field ?? signal;
+
+/**
+ * Every advantage estimator with its formula and the defaults of the choices that it alone has, from its declaration.
+ */
+const estimators: Region = {
+  name: 'estimators',
+  render: () =>
+    table(
+      ['type', 'advantage', 'defaults', 'from', 'when to use'],
+      standard.estimators.map(({ type, schema, formula, source, use, traits }) => [
+        `\`${type}\``,
+        formula,
+        Object.entries(inputNode(schema).properties ?? {})
+          .filter(([name]) => name !== 'type' && !(name in settingsSchema.shape))
+          .map(([name, node]) => `\`${name}\` ${defaultText(node)}`.trim())
+          .join(', '),
+        source,
+        traits.needs === undefined ? use : `${use}. Needs \`${fieldOf(traits.needs)}\``,
+      ]),
+    ),
+};
+
+/** Every policy loss with its formula, from its declaration. */
+const losses: Region = {
+  name: 'losses',
+  render: () =>
+    table(
+      ['type', 'loss of a token', 'from', 'when to use'],
+      standard.losses.map(({ type, formula, source, use }) => [`\`${type}\``, formula, source, use]),
+    ),
+};
+
+/** All kernels of the manifest: their function, their order of summation, and their sources; the C++ ships. */
+const kernels: Region = {
+  name: 'kernels',
+  render() {
+    const rows = everyKernel.map(({ name, header, reference, computes, sums }) => {
+      const sources = [`[${header}](../native/${header})`, ...(reference === undefined ? [] : [reference])];
+      return [`\`${name}\``, computes, sums ?? '', sources.join(', ')];
+    });
+    return table(['kernel', 'result', 'order of its sums', 'C++, TypeScript'], rows);
+  },
+};
+
+/** The team of the project that `drmas init` writes. */
+const firstTeam: Region = {
+  name: 'first-team',
+  render: () => {
+    const [team] = /^export const team = [\s\S]*?^}\);$/m.exec(readPage('templates/project/team.ts')) ?? [];
+    if (team === undefined) throw new Error('templates/project/team.ts: expected export const team = ...');
+    return `\`\`\`ts ignore: imports and settings are in the project\n${team}\n\`\`\``;
+  },
+};
+
+/** The recipes that ship, each with its team, its tasks and the model of its policies. */
+const recipes: Region = {
+  name: 'recipes',
+  async render() {
+    const rows: string[][] = [];
+    for (const name of shippedRecipes()) {
+      const { team, tasks, policies } = resolveRecipe((await loadRecipe(name)).definition, { name });
+      const models = new Set(Object.values(policies).map(({ model }) => modelText(model)));
+      rows.push([
+        `[\`${name}\`](../recipes/${name}/recipe.ts)`,
+        Object.keys(team.agents).join(', '),
+        tasks.train.name,
+        `${Object.keys(policies).length} x ${[...models].join(' / ')}`,
+      ]);
+    }
+    return table(['name', 'agents', 'tasks', 'policies'], rows);
+  },
+};
+
+/** A line of docs/referee.jsonl: what `drmas probe-server --json` printed, with the server's name and version. */
+interface RefereeRun {
+  readonly server: string;
+  /** ISO 8601. */
+  readonly time: string;
+  readonly seconds: number;
+  readonly findings: readonly Pick<RefereeFinding, 'name' | 'outcome' | 'detail'>[];
+}
+
+/** The cases of the referee, with the outcomes on the servers on which it was run. */
+const refereeMatrix: Region = {
+  name: 'referee',
+  render() {
+    const runs = readPage('docs/referee.jsonl')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as RefereeRun);
+    const outcome = ({ findings }: RefereeRun, name: string) => {
+      const found = findings.find((finding) => finding.name === name);
+      if (found === undefined) return 'not run';
+      return found.outcome === 'pass' ? 'pass' : `**${found.outcome}**: ${found.detail}`;
+    };
+    const head = runs.map(({ server, time, seconds }) => `${server}, ${time.slice(0, 10)}, ${seconds} s`);
+    return table(
+      ['case', 'passes', ...head],
+      refereeCases.map(({ name, core, about }) => [
+        `\`${name}\`${core ? ' (core)' : ''}`,
+        about,
+        ...runs.map((run) => outcome(run, name)),
+      ]),
+    );
+  },
+};
+
+/** The packages of others that the tests run: the version and the day of the last recorded run that passed. */
+const integrationTable: Region = {
+  name: 'integrations',
+  render: () =>
+    table(
+      ['kind', 'package', 'last recorded version', 'on', 'tests', 'test file', 'command'],
+      integrations.map((one) => {
+        const { version = '–', date = 'not recorded yet', tests = '' } = lastRun(one) ?? {};
+        const command = one.suite === undefined ? 'npm test' : `npm run verify -- ${one.suite}`;
+        return [one.kind, `\`${one.package}\``, version, date, String(tests), `\`${one.file}\``, `\`${command}\``];
+      }),
+    ),
+};
+
+/** Every generated part of a hand-written page. */
+export const regions: readonly Region[] = [
+  commandPages,
+  estimators,
+  firstTeam,
+  integrationTable,
+  kernels,
+  losses,
+  recipes,
+  refereeMatrix,
+];

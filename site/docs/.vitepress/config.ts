@@ -1,0 +1,36 @@
+/** The documentation site. `npm run site` writes its pages and the file `site.json` first (scripts/site.ts). */
+import { readFileSync } from 'node:fs';
+import { defineConfig } from 'vitepress';
+import type { SiteData } from '../../../scripts/site-pages.js';
+
+const data = JSON.parse(readFileSync(new URL('../pages/site.json', import.meta.url), 'utf8')) as SiteData;
+
+export default defineConfig({
+  title: 'drmas',
+  description: 'Train teams of LLM agents with reinforcement learning, in TypeScript.',
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
+  srcDir: 'pages',
+  outDir: '../../dist/site',
+  base: process.env.DRMAS_SITE_BASE ?? '/',
+  markdown: {
+    html: false, // `<run>` in a sentence is no element
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+  },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    nav: [
+      { text: 'Getting started', link: '/getting-started' },
+      { text: 'Findings', link: '/findings' },
+      { text: data.version, link: '/project/CHANGELOG' },
+    ],
+    sidebar: data.groups.map(({ text, items }) => ({
+      text,
+      items: [...items],
+      collapsed: text.startsWith('Research'),
+    })),
+    ...(data.files === undefined
+      ? {}
+      : { editLink: { pattern: ({ frontmatter }) => `${data.files}/${frontmatter.source}`, text: 'Edit this page' } }),
+  },
+});

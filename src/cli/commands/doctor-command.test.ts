@@ -1,0 +1,65 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { findVulkan } from '../../base/platform/vulkan-drivers.js';
+import type { GpuReport } from '../../engine/tensor/webgpu/inspect-gpu.js';
+import { gpuAdvice, gpuLines } from './doctor-command.js';
+
+const root = temporaryRoot();
+const none: GpuReport = { reason: 'no driver offers a GPU' };
+const adapter = (software: boolean): GpuReport => ({
+  adapter: { name: 'x', features: [], buffer: 1, binding: 1, software },
+  check: { gap: 0, rowsKeepBits: true },
+  others: [],
+});
+const loader = '/usr/lib/libvulkan.so.1';
+
+it('GPUs are named with limits and features, the one that computes first', () => {
+  const facts = { features: ['shader-f16'], buffer: 2 ** 32, binding: 2 ** 27, software: false };
+  const check = { gap: 1.2e-6, rowsKeepBits: true };
+  const others = [{ ...facts, name: 'small', features: [] }];
+  expect(gpuLines({ adapter: { ...facts, name: 'large' }, check, others })).toEqual([
+    'large: buffers of 4096 MiB, bindings of 128 MiB, shader-f16, kernels within 1e-6 of the reference, ' +
+      'results do not depend on the batch',
+    'not in use: small: buffers of 4096 MiB, bindings of 128 MiB',
+  ]);
+  expect(gpuLines(none)).toEqual(['none: no driver offers a GPU']);
+});
+
+describe('what is missing before a GPU computes', () => {
+  it.each<[string, GpuReport, Parameters<typeof gpuAdvice>[1], RegExp]>([
+    ['the package', { reason: 'it needs `npm install webgpu`' }, { loader, drivers: [] }, /install that package/],
+    ['the loader', none, { loader: undefined, drivers: [] }, /libvulkan\.so\.1 .*apt install libvulkan1/],
+    ['a driver', none, { loader, drivers: [] }, /no driver: .*NVIDIA.*mesa-vulkan-drivers/],
+    [
+      'a driver for a GPU',
+      adapter(true),
+      { loader, drivers: ['/etc/vulkan/icd.d/lvp_icd.json'] },
+      /the only driver \(.*\) computes on the CPU/,
+    ],
+    ['the device', none, { loader, drivers: ['/etc/vulkan/icd.d/nvidia_icd.json'] }, /nvidia_icd\.json.*\/dev\/nvidia/],
+  ])('%s', (_, gpu, vulkan, expected) => {
+    expect(gpuAdvice(gpu, vulkan, 'linux')).toMatch(expected);
+  });
+
+  it('is nothing where one does, and what the system brings elsewhere', () => {
+    expect(gpuAdvice(adapter(false), { loader, drivers: [] }, 'linux')).toBeUndefined();
+    expect(gpuAdvice(none, undefined, 'darwin')).toMatch(/Metal/);
+    expect(gpuAdvice(none, undefined, 'win32')).toMatch(/Direct3D 12/);
+  });
+});
+
+it('loader and drivers are looked for where the environment says', async () => {
+  const [library, data] = [join(root, 'lib'), join(root, 'data')];
+  await mkdir(join(data, 'vulkan', 'icd.d'), { recursive: true });
+  await mkdir(library);
+  for (const file of ['some_icd.json', 'readme']) await writeFile(join(data, 'vulkan', 'icd.d', file), '');
+  await writeFile(join(library, 'libvulkan.so.1'), '');
+  const some = join(data, 'vulkan', 'icd.d', 'some_icd.json');
+  const here = await findVulkan({ LD_LIBRARY_PATH: library, XDG_DATA_HOME: data });
+  expect(here.loader).toBe(join(library, 'libvulkan.so.1'));
+  expect(here.drivers).toContain(some);
+  expect(here.drivers.join()).not.toContain('readme');
+  expect((await findVulkan({ VK_DRIVER_FILES: `${some}:/nowhere.json` })).drivers).toEqual([some]);
+});

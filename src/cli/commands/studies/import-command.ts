@@ -1,0 +1,90 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { RunError } from '../../../base/errors.js';
+import { importUserModule } from '../../../base/platform.js';
+import { type Redact, readTraces, writeImport } from '../../../runs/traces.js';
+import { jsonText } from '../../command-context.js';
+import { argument, defineCommand } from '../../define-command.js';
+import { decimal, repeated, text, toggle } from '../../flags.js';
+import { importLines } from '../../reporter/planning/traces-printer.js';
+import { screenOf } from '../../reporter/screen.js';
+
+/** The flags that choose what becomes of traces, for commands that import them. */
+export const traceFlags = {
+  agent: text('name', 'agent of calls that name none'),
+  rename: repeated('old=new', "an agent's name in the traces, and its name in the team; may be repeated"),
+  score: text('name', "score of the traces that counts (default: 'success', else the only one)"),
+  minScore: decimal('only traces with at least this score become demonstrations'),
+  redact: text(
+    'file',
+    'module whose default export changes each text before it is stored: (text) => string | undefined',
+  ),
+};
+
+/** Turns traces of a production team into demonstrations and tasks. */
+export const importCommand = defineCommand({
+  name: 'import',
+  description: 'turn traces of a production team into demonstrations and tasks',
+  details:
+    "reads spans with OpenTelemetry's GenAI conventions (OTLP JSON or JSON lines: AI SDK, Mastra, `--track otel`) and exports of Langfuse and Braintrust. It writes `demonstrations.jsonl`, for `withDemonstrations`, and `tasks.jsonl`. Keys, e-mail addresses and other data of a fixed form are masked; names of people are not, so look at the summary, which comes first. On a terminal nothing is written without `--yes`. Existing files stay",
+  arguments: [argument('traces', 'file of traces, or a folder of such files')],
+  flags: {
+    ...traceFlags,
+    out: text('folder', 'folder of the new files (default: traces)'),
+    yes: toggle('write, after the summary'),
+    dryRun: toggle('print the summary, and write nothing'),
+    json: toggle('print the summary as JSON'),
+  },
+  examples: [
+    'drmas import traces.jsonl --dry-run',
+    'drmas import traces/ --min-score 0.9 --out data --yes',
+    'drmas import export.json --score correctness --min-score 1 --rename "Buyer agent=buyer" --redact redact.ts',
+  ],
+  async run(
+    { stdout, environment },
+    [path],
+    { out = 'traces', yes = false, dryRun = false, json = false, ...options },
+  ) {
+    const traces = await readTraces(path, await importOptions(options));
+    const { demonstrations, tasks, ...summary } = traces;
+    const { width } = screenOf(stdout, environment);
+    const print = (line: string) => void stdout.write(`${line}\n`);
+    if (json)
+      print(jsonText({ type: 'import', ...summary, demonstrations: demonstrations.length, tasks: tasks.length }));
+    else for (const line of importLines(traces, width)) print(line);
+    if (dryRun || (stdout.isTTY === true && !yes)) {
+      if (!json) print('nothing was written; add --yes to write');
+      return 0;
+    }
+    const written = await writeImport(traces, out);
+    if (!json) for (const file of written) print(`wrote ${file}`);
+    return 0;
+  },
+});
+
+interface TraceFlags {
+  readonly agent?: string;
+  readonly rename: readonly string[];
+  readonly score?: string;
+  readonly minScore?: number;
+  readonly redact?: string;
+}
+
+/** The options that the flags ask for. @throws RunError for a name without a new one, or a module without a function */
+export async function importOptions({ agent, rename, score, minScore, redact }: TraceFlags) {
+  const names = rename.map((pair) => {
+    const [old, name, ...more] = pair.split('=');
+    if (old === undefined || name === undefined || name === '' || more.length > 0)
+      throw new RunError(`--rename ${pair}: expected OLD=NEW`);
+    return [old, name] as const;
+  });
+  return { agent, score, minScore, rename: Object.fromEntries(names), redact: await redactionOf(redact) };
+}
+
+async function redactionOf(file: string | undefined): Promise<Redact | undefined> {
+  if (file === undefined) return undefined;
+  const { default: redact } = await importUserModule(pathToFileURL(resolve(file)).href);
+  if (typeof redact !== 'function')
+    throw new RunError(`${file}: expected a function (text) => string as the default export`);
+  return redact as Redact;
+}

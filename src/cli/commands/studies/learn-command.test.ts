@@ -1,0 +1,163 @@
+import { readFileSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { prices } from '../../../../examples/ai-sdk/agents.js';
+import { drmas } from '../../../../test/support/command-line.js';
+import { temporaryRoot } from '../../../../test/support/tiny-run.js';
+
+const root = temporaryRoot();
+const shop = join(import.meta.dirname, '../../../../examples/ai-sdk/recipe.ts');
+
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/train-your-production-agent.md'), 'utf8');
+
+/** A trace of Langfuse: the shop of examples/ai-sdk as a large model played it, nine times out of ten rightly. */
+function traceOf(order: string, number: number) {
+  const [count = '', fruit = ''] = order.split(' ');
+  const price = String(prices[fruit]);
+  const cost = Number(count) * Number(price);
+  const answer = number % 10 === 0 ? `${count}+${price}` : `${count}*${price}`;
+  const call = { type: 'function', id: 'c', function: { name: 'price', arguments: JSON.stringify({ fruit }) } };
+  const tools = [
+    {
+      name: 'price',
+      description: 'price of one',
+      parameters: { type: 'object', properties: { fruit: { type: 'string' } } },
+    },
+  ];
+  const generation = (agent: string, id: number, input: readonly object[], output: object) => ({
+    ...{
+      id: `${id}`,
+      traceId: order,
+      type: 'GENERATION',
+      startTime: `2026-01-01T00:00:0${id}Z`,
+      model: 'large',
+      input,
+      output,
+    },
+    usageDetails: { input: 200, output: 20 },
+    metadata: {
+      attributes: { 'gen_ai.agent.name': agent, ...(agent === 'buyer' ? { 'gen_ai.tool.definitions': tools } : {}) },
+    },
+  });
+  const buying = [
+    { role: 'system', content: 'Say its price.' },
+    { role: 'user', content: order },
+  ];
+  const called = { role: 'assistant', content: '', tool_calls: [call] };
+  const paying = [
+    { role: 'system', content: 'Write count*price.' },
+    { role: 'user', content: `${order} ${price}` },
+  ];
+  return {
+    ...{ id: order, input: { order, cost } },
+    scores: [{ name: 'correct', value: number % 10 === 0 ? 0 : 1 }],
+    observations: [
+      generation('buyer', 1, buying, called),
+      generation('buyer', 2, [...buying, called, { role: 'tool', tool_call_id: 'c', content: price }], {
+        role: 'assistant',
+        content: price,
+      }),
+      generation('cashier', 3, paying, { role: 'assistant', content: answer }),
+    ],
+  };
+}
+
+async function traced(name: string) {
+  const folder = join(root, name);
+  await mkdir(folder, { recursive: true });
+  const orders = Object.keys(prices).flatMap((fruit) =>
+    [1, 2, 3, 4, 5, 6, 7, 8, 9].map((count) => `${count} ${fruit}`),
+  );
+  const traces = join(folder, 'traces.jsonl');
+  await writeFile(traces, orders.map((order, i) => JSON.stringify(traceOf(order, i))).join('\n'));
+  const scorers = join(folder, 'evals.ts');
+  const right = "[{ name: 'correct', scorer: ({ output, expected }) => ({ score: output === expected ? 1 : 0 }) }]";
+  await writeFile(
+    scorers,
+    `export default ${right.replace('output === expected', 'output.cost === input.cost').replace('output, expected', 'output, input')};\n`,
+  );
+  const out = join(folder, 'out');
+  const run = join(folder, 'run');
+  const files: Record<string, string> = { 'traces.jsonl': traces, 'recipe.ts': shop, 'evals.ts': scorers };
+  /** The command of the page, with the files of this test. */
+  const typed = (command: string) => {
+    const line = new RegExp(`^npx drmas (${command} .*)$`, 'm').exec(page)?.[1] ?? '';
+    return line.split(' ').map((word) => files[word] ?? word);
+  };
+  const words = typed('learn').filter((word) => word !== '--yes');
+  return { words: [...words, '--out', out, '--run', run], out, run, typed };
+}
+
+/** A part of the printed comparison. */
+const comparison = (share: string) =>
+  new RegExp(
+    `traced +88\\.9 % +600 +60 +0\\.270?\\n.*warm start +[\\d.]+ %[\\s\\S]*trained +[\\d.]+ % +\\d+ +\\d+ +your own machine[\\s\\S]*${share} of the traced team's score\\nserve it: npx drmas serve `,
+  );
+
+describe('drmas learn', () => {
+  it('imports, trains, and compares the team with the traced one', async () => {
+    const { words, out, run, typed } = await traced('short');
+    expect(await drmas(typed('import'))).toMatchObject({ code: 0, out: expect.stringMatching(/nothing was written/) });
+    const preview = await drmas(words, { screen: true });
+    expect(preview.out).toMatch(
+      /72, \d\d of them become demonstrations[\s\S]*are held out[\s\S]*nothing was started; add --yes/,
+    );
+    const set = [
+      'warmStart.steps=2',
+      'training.steps=1',
+      'training.tasksPerStep=2',
+      'training.groupSize=2',
+      'evaluation.tasks=4',
+      'evaluation.samples=1',
+    ];
+    const { code, out: text, err } = await drmas([...words, ...set.flatMap((each) => ['--set', each])]);
+    expect({ code, err }).toMatchObject({ code: 0 });
+    expect(text).toMatch(comparison('[\\d.]+ %'));
+    const linesOf = async (file: string) => (await readFile(file, 'utf8')).trim().split('\n');
+    const tasks = (await linesOf(join(out, 'tasks.jsonl'))).map((line) => JSON.parse(line));
+    const heldOut = new Set(tasks.flatMap(({ split, id }) => (split === 'test' ? [id] : [])));
+    expect(heldOut.size).toBeGreaterThan(7); // a fifth of 72, by chance
+    expect(heldOut.size).toBeLessThan(22);
+    const rows = await linesOf(join(out, 'demonstrations.jsonl'));
+    const isShown = (order: string) => rows.some((row) => row.includes(`"content":"${order}"`));
+    const right = tasks.filter(({ score }) => score === 1);
+    expect(rows).toHaveLength(3 * right.filter(({ id }) => !heldOut.has(id)).length);
+    for (const { id } of right) expect(isShown(id), id).toBe(!heldOut.has(id));
+    const playedIn = async (file: string) =>
+      (await linesOf(join(run, 'episodes', file))).map((line): string => JSON.parse(line).task.id);
+    for (const id of await playedIn('step-000001.jsonl')) expect(heldOut.has(id)).toBe(false);
+    for (const id of await playedIn('evaluation-000001.jsonl')) expect(heldOut.has(id)).toBe(true);
+    const events = await readFile(join(run, 'events.jsonl'), 'utf8');
+    expect(events).toContain('"correct"');
+  });
+
+  it('reaches at least 95 % of the score of the traced team with a tiny model', {
+    tags: 'verify',
+    timeout: 600_000,
+  }, async () => {
+    const { words } = await traced('whole');
+    const { code, out } = await drmas([
+      ...words,
+      '--set',
+      'warmStart.steps=400',
+      '--set',
+      'training.steps=20',
+      '--set',
+      'evaluation.samples=4',
+    ]);
+    expect(code).toBe(0);
+    expect(out).toMatch(comparison('[\\d.]+ %'));
+    const [, share] = /([\d.]+) % of the traced team's score/.exec(out) ?? [];
+    expect(Number(share)).toBeGreaterThanOrEqual(95);
+  });
+
+  it.each([
+    [['learn', 'traces.jsonl'], /--recipe names the file with your team/],
+    [['learn', 'traces.jsonl', '--recipe', 'gone.ts'], /there is no file gone\.ts/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--price', '3'], /--price 3: expected READ,WRITE/],
+    [['learn', 'gone.jsonl', '--recipe', shop], /cannot be read/],
+  ])('refuses %j', async (words, message) => {
+    expect(await drmas(words)).toMatchObject({ code: 2, err: expect.stringMatching(message) });
+  });
+});

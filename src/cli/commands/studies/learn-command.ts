@@ -1,0 +1,126 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import { RecipeError, RunError } from '../../../base/errors.js';
+import { nodeFiles } from '../../../base/platform.js';
+import { defaultRunPath, RunDirectory } from '../../../method/store.js';
+import { readTraces, type TraceImport, writeImport } from '../../../runs/traces.js';
+import { argument, defineCommand } from '../../define-command.js';
+import { device, integer, set, text, threads, toggle, withDevice } from '../../flags.js';
+import {
+  importLines,
+  type LearntComparison,
+  learntLines,
+  type Prices,
+} from '../../reporter/planning/traces-printer.js';
+import { screenOf } from '../../reporter/screen.js';
+import { train } from '../train-command.js';
+import { importOptions, traceFlags } from './import-command.js';
+
+/** The share of the traced tasks that evaluations play and neither demonstrations nor steps contain. */
+const HELD_OUT = 0.2;
+
+/** From the traces of a production team to a trained one: import, warm start, reinforcement, comparison. */
+export const learn = defineCommand({
+  name: 'learn',
+  description: 'train a team on the traces of a production team',
+  details:
+    "imports the traces as `drmas import` does, and writes a recipe beside them: the team of `--recipe`, which calls your program and names an open model, with the traces' tasks and demonstrations, and the scorers of `--scorers` as its reward. A fifth of the tasks is held out for evaluations. `drmas train` then trains this recipe. At the end the team is compared with the traced one: score, tokens, price. On a terminal nothing starts without `--yes`",
+  arguments: [argument('traces', 'file of traces, or a folder of such files')],
+  flags: {
+    ...traceFlags,
+    recipe: text('file', 'recipe with the team and the model (required)'),
+    scorers: text('file', "module whose default export is a list for fromScorers (default: the team's own reward)"),
+    price: text('read,write', "price of a million tokens of the traced team's model, such as 0.25,2"),
+    out: text('folder', 'new folder of the tasks, the demonstrations and the recipe (default: traces)'),
+    run: text('directory', 'directory of the run (default: runs/<recipe>-<time>)'),
+    set,
+    seed: integer(0, 'seed of sampling and reinforcement'),
+    device,
+    threads,
+    yes: toggle('begin, after the summary'),
+    dryRun: toggle('print the summary, and start nothing'),
+  },
+  examples: [
+    'drmas learn traces.jsonl --recipe recipe.ts --scorers evals.ts --min-score 0.9 --yes',
+    'drmas learn traces/ --recipe recipe.ts --price 0.25,2 --dry-run',
+  ],
+  async run(context, [path], { recipe, scorers, price, out = 'traces', run, yes = false, dryRun = false, ...typed }) {
+    const { stdout, environment } = context;
+    const { set, seed, threads, ...options } = withDevice(typed);
+    if (recipe === undefined)
+      throw new RecipeError(
+        "--recipe names the file with your team and an open model; traces alone don't say how a program calls its agents",
+      );
+    const prices = pricesOf(price);
+    for (const file of [recipe, scorers])
+      if (file !== undefined && !(await nodeFiles.exists(file))) throw new RecipeError(`there is no file ${file}`);
+    const traces = await readTraces(path, { ...(await importOptions(options)), holdOut: HELD_OUT });
+    const print = (line: string) => void stdout.write(`${line}\n`);
+    const { width } = screenOf(stdout, environment);
+    for (const line of importLines(traces, width)) print(line);
+    if (dryRun || (stdout.isTTY === true && !yes)) {
+      print('nothing was started; add --yes to start');
+      return 0;
+    }
+    await writeImport(traces, out);
+    const file = await writeRecipe(out, recipe, scorers);
+    const directory = run ?? (await defaultRunPath(join(out, 'recipe')));
+    const chosen = { ...(seed === undefined ? {} : { seed }), ...(threads === undefined ? {} : { threads }) };
+    const code = await train.run(context, [file], { set, run: directory, track: [], ...chosen });
+    if (code !== 0) return code;
+    for (const line of learntLines(await comparisonOf(traces, directory), prices, directory)) print(line);
+    return 0;
+  },
+});
+
+/** @throws RunError for a text that is not two numbers */
+function pricesOf(price: string | undefined): Prices | undefined {
+  if (price === undefined) return undefined;
+  const [read = Number.NaN, write = Number.NaN, ...more] = price.split(',').map(Number);
+  if (!(read >= 0 && write >= 0) || more.length > 0)
+    throw new RunError(`--price ${price}: expected READ,WRITE, such as 0.25,2`);
+  return { read, write };
+}
+
+/** Writes a recipe of the user's team with the imported tasks and demonstrations. @returns The path of the new file */
+async function writeRecipe(out: string, recipe: string, scorers: string | undefined): Promise<string> {
+  const file = join(out, 'recipe.ts');
+  const from = (path: string) => {
+    const way = relative(dirname(resolve(file)), resolve(path))
+      .replaceAll('\\', '/')
+      .replace(/\.ts$/, '.js');
+    return JSON.stringify(way.startsWith('.') ? way : `./${way}`);
+  };
+  const path = (name: string) => `fileURLToPath(new URL(${JSON.stringify(name)}, import.meta.url))`;
+  const lines = [
+    `/** Written by drmas learn: the team of ${recipe} with tasks and demonstrations of traces. */`,
+    "import { fileURLToPath } from 'node:url';",
+    "import { defineRecipe, jsonl, withDemonstrations } from 'drmas';",
+    ...(scorers === undefined
+      ? []
+      : ["import { fromScorers } from 'drmas/tasks';", `import scorers from ${from(scorers)};`]),
+    `import recipe from ${from(recipe)};`,
+    '',
+    'const { team, ...settings } = recipe.input;',
+    ...(scorers === undefined ? [] : ['const reward = fromScorers(scorers);']),
+    '',
+    'export default defineRecipe({',
+    '  warmStart: {},',
+    '  ...settings,',
+    scorers === undefined ? '  team,' : '  team: { ...team, reward, metrics: reward.metrics },',
+    `  tasks: withDemonstrations(jsonl(${path('./tasks.jsonl')}, { split: 'split' }), ${path('./demonstrations.jsonl')}),`,
+    '});',
+    '',
+  ];
+  await mkdir(out, { recursive: true });
+  await writeFile(file, lines.join('\n'), { flag: 'wx' });
+  return file;
+}
+
+async function comparisonOf(traces: TraceImport, directory: string): Promise<LearntComparison> {
+  const events = await (await RunDirectory.open(directory)).events();
+  const evaluations = events.filter((event) => event.type === 'evaluation');
+  const [first, last] = [evaluations[0], evaluations.at(-1)];
+  if (first === undefined || last === undefined) throw new RunError(`${directory} has no evaluation to compare`);
+  return { traces, first, last };
+}

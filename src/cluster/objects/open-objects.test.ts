@@ -1,0 +1,24 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { objectStoreContract } from '../../../test/contracts/objects.js';
+import { FolderObjects, openObjects } from './open-objects.js';
+
+describe('folder objects', () => {
+  let root: string;
+  beforeAll(async () => {
+    root = await mkdtemp(join(tmpdir(), 'drmas-folder-'));
+  });
+  afterAll(() => rm(root, { recursive: true }));
+
+  objectStoreContract('a folder', async () => new FolderObjects(await mkdtemp(join(root, 'store-'))));
+
+  it('refuses a folder that cannot be made', async () => {
+    await writeFile(join(root, 'file'), '');
+    await expect(openObjects(join(root, 'file', 'store'))).rejects.toMatchObject({
+      name: 'StoreError',
+      message: expect.stringContaining(join(root, 'file', 'store')),
+    });
+  });
+});

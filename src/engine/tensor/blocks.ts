@@ -1,0 +1,120 @@
+/**
+ * Matrices in blocks, as GGUF files store them: 32 inputs of an output are small whole numbers with a common scale, and
+ * in one format an offset. Nothing trains such a matrix. Kernels unpack its numbers exactly, so a product has the same
+ * bits as with the numbers in float32.
+ *
+ * The layout is the same for all kernels: tiles of 16 outputs and 32 inputs, for each 16 outputs one after another. A
+ * tile is 16 blocks side by side: 16 scales in float32, 16 offsets if the format has them, and then the bytes of the
+ * blocks, first those with the first input of each output. In 4 bits a byte holds inputs i and i + 16.
+ */
+import type { Integers } from './memory.js';
+
+/** The name of a format in GGUF files. */
+export type BlockFormat = 'Q8_0' | 'Q4_0' | 'Q4_1';
+/** The formats, by the number that kernels know them by. */
+export const BLOCK_FORMATS: readonly BlockFormat[] = ['Q8_0', 'Q4_0', 'Q4_1'];
+
+/** Inputs of a block. */
+export const BLOCK = 32;
+/** Outputs of a tile. */
+const OUTPUTS = 16;
+
+/** The bytes of a block's numbers, and whether it has an offset. */
+const PARTS: Readonly<Record<BlockFormat, { readonly bytes: number; readonly offset: boolean }>> = {
+  Q8_0: { bytes: 32, offset: false },
+  Q4_0: { bytes: 16, offset: false },
+  Q4_1: { bytes: 16, offset: true },
+};
+
+/** A matrix W [inputs, outputs] in blocks. */
+export interface BlockMatrix<Memory = Integers> {
+  readonly format: BlockFormat;
+  readonly words: Memory; // [blockWords]
+  readonly inputs: number;
+  readonly outputs: number;
+}
+
+/** A block of a file: an output's scale, offset and bytes. */
+export interface Block {
+  readonly scale: number;
+  readonly offset: number;
+  /** The bytes from `at` on. */
+  readonly bytes: Uint8Array;
+  readonly at: number;
+}
+
+const tileWords = (format: BlockFormat) => {
+  const { bytes, offset } = PARTS[format];
+  return OUTPUTS * (1 + (offset ? 1 : 0) + bytes / 4);
+};
+
+/** The words of 32 bits of a matrix. */
+export function blockWords({ format, inputs, outputs }: Omit<BlockMatrix, 'words'>): number {
+  return Math.ceil(inputs / BLOCK) * Math.ceil(outputs / OUTPUTS) * tileWords(format);
+}
+
+/** The memory of a matrix as scales and offsets and as bytes, and the word at which an output's tile begins. */
+function tilesOf({ format, words, inputs }: BlockMatrix<Int32Array>) {
+  const { bytes, offset } = PARTS[format];
+  const [each, across] = [tileWords(format), Math.ceil(inputs / BLOCK)];
+  return {
+    floats: new Float32Array(words.buffer, words.byteOffset, words.length),
+    numbers: new Uint8Array(words.buffer, words.byteOffset, 4 * words.length),
+    bytes,
+    offset,
+    /** Where the bytes of a tile begin within it. */
+    bytesAt: 4 * OUTPUTS * (offset ? 2 : 1),
+    tileAt: (output: number, block: number) => (Math.floor(output / OUTPUTS) * across + block) * each,
+  };
+}
+
+/** Returns a function that writes a block of an output. */
+export function blockWriter(matrix: BlockMatrix<Int32Array>): (output: number, block: number, from: Block) => void {
+  const { floats, numbers, bytes, offset, bytesAt, tileAt } = tilesOf(matrix);
+  return (output, block, from) => {
+    const tile = tileAt(output, block);
+    const lane = output % OUTPUTS;
+    floats[tile + lane] = from.scale;
+    if (offset) floats[tile + OUTPUTS + lane] = from.offset;
+    const to = 4 * tile + bytesAt + lane;
+    for (let i = 0; i < bytes; i++) numbers[to + i * OUTPUTS] = from.bytes[from.at + i] as number;
+  };
+}
+
+const { fround } = Math;
+
+/** The numbers of some outputs in float32: [count, inputs], the order of files. */
+export function unpackOutputs(matrix: BlockMatrix<Int32Array>, first: number, count: number): Float32Array {
+  const { inputs, format } = matrix;
+  const { floats, numbers, bytesAt, tileAt } = tilesOf(matrix);
+  const unpacked = new Float32Array(count * inputs);
+  for (let n = 0; n < count; n++)
+    for (let block = 0; block * BLOCK < inputs; block++) {
+      const tile = tileAt(first + n, block);
+      const lane = (first + n) % OUTPUTS;
+      const [scale, offset] = [floats[tile + lane] as number, floats[tile + OUTPUTS + lane] as number];
+      const from = 4 * tile + bytesAt + lane;
+      const to = n * inputs + block * BLOCK;
+      for (let k = 0; k < Math.min(BLOCK, inputs - block * BLOCK); k++) {
+        const byte = numbers[from + (format === 'Q8_0' ? k : k % 16) * OUTPUTS] as number;
+        const half = k < 16 ? byte & 15 : byte >> 4;
+        if (format === 'Q8_0') unpacked[to + k] = scale * ((byte << 24) >> 24);
+        else if (format === 'Q4_0') unpacked[to + k] = scale * (half - 8);
+        else unpacked[to + k] = fround(scale * half) + offset;
+      }
+    }
+  return unpacked;
+}
+
+/** Writes the whole matrix in float32, [inputs, outputs], or [outputs, inputs] with `transpose`. */
+export function unpackMatrix(matrix: BlockMatrix<Int32Array>, to: Float32Array, transpose: boolean): void {
+  const { inputs, outputs } = matrix;
+  for (let first = 0; first < outputs; first += OUTPUTS) {
+    const count = Math.min(OUTPUTS, outputs - first);
+    const rows = unpackOutputs(matrix, first, count);
+    if (transpose) to.set(rows, first * inputs);
+    else
+      for (let k = 0; k < inputs; k++)
+        for (let n = 0; n < count; n++) to[k * outputs + first + n] = rows[n * inputs + k] as number;
+  }
+}

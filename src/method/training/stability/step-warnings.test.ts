@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { step as stepEvent } from '../../../../test/fixtures/run-events.js';
+import { tinyRecipe } from '../../../../test/support/tiny-run.js';
+import type { AgentStep } from '../../../base/core/events.js';
+import { openEstimator } from '../../advantage/estimators/index.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import { estimatorHints } from './step-warnings.js';
+import { Symptoms } from './symptoms.js';
+
+const hintsOf = ({ advantage, training }: Recipe, step: number, advantages: Parameters<typeof estimatorHints>[2]) =>
+  estimatorHints({ estimator: openEstimator(advantage), groupSize: training.groupSize }, step, advantages);
+
+const calls = {
+  solver: { share: 1, success: 0.8, overall: 0.8, alone: 0 },
+  fixer: { share: 0.25, success: 0.1, overall: 0.8, alone: 0.2 },
+};
+const diagnosed = { inflation: { solver: 1, fixer: 3.2 }, ownShare: {}, calls };
+
+it.each(['grpo', 'grpo-turn', 'dr-grpo', 'drmas-std'] as const)(
+  '%s: a warning at step 1, for the agent that is inflated',
+  (type) => {
+    const recipe = tinyRecipe({ advantage: { type } });
+    expect(hintsOf(recipe, 1, diagnosed)).toEqual([
+      {
+        type: 'warning',
+        code: 'inflation',
+        step: 1,
+        agent: 'fixer',
+        message: expect.stringMatching(/^fixer is called/),
+      },
+    ]);
+    expect(hintsOf(recipe, 2, diagnosed)).toEqual([]);
+    expect(hintsOf(recipe, 1, { ...diagnosed, inflation: { solver: 1, fixer: 1.9 } })).toEqual([]);
+    const drowned = hintsOf(recipe, 1, { inflation: { solver: 1, fixer: 1 }, ownShare: { fixer: 0.49 }, calls });
+    expect(drowned).toMatchObject([
+      { agent: 'fixer', message: expect.stringMatching(/49 % of its learning signal comes from its own rewards/) },
+    ]);
+  },
+);
+
+it('there is none if every agent is measured by its own turns', () => {
+  expect(hintsOf(tinyRecipe({ advantage: { type: 'drmas' } }), 1, diagnosed)).toEqual([]);
+  expect(hintsOf(tinyRecipe({ advantage: { type: 'drmas-mean' } }), 1, diagnosed)).toEqual([]);
+});
+
+it('there is one for an agent that often acts once, if groups of one are skipped', () => {
+  const often = { ...diagnosed, calls: { ...calls, fixer: { ...calls.fixer, alone: 0.3 } } };
+  const hints = (advantage: Parameters<typeof tinyRecipe>[0]) => hintsOf(tinyRecipe(advantage), 1, often);
+  for (const type of ['drmas', 'drmas-mean', 'drmas-episode'] as const)
+    expect(hints({ advantage: { type, singleton: 'zero' } })).toEqual([
+      {
+        type: 'warning',
+        code: 'alone',
+        step: 1,
+        agent: 'fixer',
+        message: expect.stringMatching(/^In 30 % of the tasks/),
+      },
+    ]);
+  expect(hints({ advantage: { type: 'drmas' } })).toEqual([]);
+  expect(hints({ advantage: { type: 'drmas-batch' } })).toEqual([]);
+  expect(hints({ advantage: { type: 'gae' } })).toEqual([]);
+});
+
+type Agent = Omit<Partial<AgentStep>, 'health'> & { readonly health?: Partial<AgentStep['health']> };
+
+/** The codes of the warnings in a run of such steps, with the step at which each begins. */
+function raised(steps: readonly Agent[], symptoms = new Symptoms()): string[] {
+  const usual = stepEvent(1).agents.solver as AgentStep;
+  return steps.flatMap((changes, i) => {
+    const solver = { ...usual, ...changes, health: { ...usual.health, ...changes.health } };
+    return symptoms.judge({ step: i + 1, agents: { solver } }).map(({ code, step }) => `${code} ${step}`);
+  });
+}
+const times = (count: number, agent: Agent) => Array.from({ length: count }, () => agent);
+const healthy: Agent = { rewardMean: 0.2, rewardStd: 0.4, entropy: 1, responseTokens: 40 };
+const better = { rewardMean: 0.6 };
+
+describe('a symptom', () => {
+  it.each<[string, Agent]>([
+    ['entropy-collapse', { entropy: 0.05 }],
+    ['length-collapse', { responseTokens: 10 }],
+    ['echo-trap', { health: { groupSpread: 0.1, duplicates: 0.7 } }],
+    ['rewarded-invalid', { invalid: 0.2, health: { rewardedInvalid: 0.5 } }],
+  ])('%s shows once the latest five steps differ from the first five, and is reported once', (code, ill) => {
+    expect(raised(times(60, healthy))).toEqual([]);
+    expect(raised([...times(5, healthy), ...times(20, { ...healthy, ...ill })])).toEqual([`${code} 10`]);
+  });
+
+  it('does not occur in an agent that does not train', () => {
+    const quiet: Agent = { ...healthy, responseTokens: 1, frozen: true };
+    expect(raised([...times(5, { ...healthy, frozen: true }), ...times(20, quiet)])).toEqual([]);
+  });
+
+  it('is reported again if it occurs again', () => {
+    const ill = { ...healthy, entropy: 0.05 };
+    const steps = [...times(5, healthy), ...times(5, ill), ...times(5, healthy), ...times(5, ill)];
+    expect(raised(steps)).toEqual(['entropy-collapse 10', 'entropy-collapse 20']);
+  });
+
+  it.each<[string, Agent]>([
+    ['entropy', { entropy: 0.01 }],
+    ['length', { responseTokens: 3 }],
+    ['agreement', { health: { groupSpread: 0, duplicates: 1 } }],
+  ])('does not occur if %s fell but the reward rose', (_, changed) => {
+    expect(raised([...times(5, healthy), ...times(20, { ...healthy, ...changed, ...better })])).toEqual([]);
+  });
+
+  it('of rewarded garbage occurs with any reward', () => {
+    const hacked = { ...healthy, ...better, invalid: 0.2, health: { rewardedInvalid: 0.5 } };
+    expect(raised([...times(5, healthy), ...times(5, hacked)])).toEqual(['rewarded-invalid 10']);
+  });
+
+  it('is found at the same step by a watch that was saved and read in between', () => {
+    const steps = [...times(5, healthy), ...times(20, { ...healthy, entropy: 0.05 })];
+    for (let cut = 0; cut < 12; cut++) {
+      const before = new Symptoms();
+      const first = raised(steps.slice(0, cut), before);
+      const after = new Symptoms(JSON.parse(JSON.stringify(before.state)));
+      expect([...first, ...raised(steps.slice(cut), after)]).toHaveLength(1);
+    }
+  });
+});

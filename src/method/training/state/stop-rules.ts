@@ -1,0 +1,231 @@
+/** The rules that end a run before its last step (`training.stopWhen`), and the best evaluation so far. */
+import { z } from 'zod';
+import type { BestEvaluation, EarlyStop, EvaluationEvent, Step } from '../../../base/events.js';
+import { type Clock, duration, grouped, significant } from '../../../base/host.js';
+import type { Recipe } from '../../recipe/recipe.js';
+import type { Requirement } from '../run/signal.js';
+
+type Training = Recipe['training'];
+type StopSettings = Pick<Training, 'steps' | 'keepBest' | 'bestBy' | 'stopWhen'>;
+
+/** The score that evaluations are compared by, unless the recipe names another one. */
+export const DEFAULT_SCORE = 'averageAtK';
+
+const scoreOfStep = z.object({ step: z.int().min(0), score: z.number() });
+
+/** The state of the rules in a checkpoint. It has only the parts that the recipe's rules need. */
+export const stopSchema = z.object({
+  /** The score that evaluations were compared by. */
+  by: z.string().optional(),
+  best: scoreOfStep.optional(),
+  /** The evaluation that the next ones must exceed by `minimumGain`, and how many in a row have not. */
+  waiting: scoreOfStep.extend({ evaluations: z.int().min(0) }).optional(),
+  /** Steps in a row whose mean reward is below the floor. */
+  low: z.int().min(0).optional(),
+  /** Tokens read and written, cost, and seconds of wall-clock time. */
+  tokens: z.number().optional(),
+  cost: z.number().optional(),
+  seconds: z.number().optional(),
+});
+
+type StopState = z.output<typeof stopSchema>;
+
+type Reason = Pick<EarlyStop, 'rule' | 'message'>;
+
+/**
+ * Decides after each step and each evaluation whether the run ends. The decision depends only on the settings and on
+ * the state, which checkpoints keep: a resumed run decides as the uninterrupted run does. Only the wall-clock time can
+ * differ: the time between the last complete step and an interruption does not count.
+ */
+export class StopRules {
+  readonly #settings: StopSettings;
+  #state: StopState;
+  #clock: Clock | undefined;
+  /** The clock's seconds up to which time is counted. */
+  #counted = 0;
+
+  constructor(settings: StopSettings, state: StopState = {}) {
+    this.#settings = settings;
+    const { by, best, waiting, ...rest } = state;
+    this.#state = by === this.#by ? state : rest; // scores of another kind cannot be compared
+  }
+
+  /** The state for a checkpoint; undefined if there is nothing to keep. */
+  get state(): StopState | undefined {
+    return Object.keys(this.#state).length === 0 ? undefined : this.#state;
+  }
+
+  /** The step of the best evaluation, if the recipe keeps its checkpoint. */
+  get bestStep(): number | undefined {
+    return this.#settings.keepBest === true ? this.#state.best?.step : undefined;
+  }
+
+  /** The first rule that ends the run; undefined while it goes on. */
+  get reason(): Reason | undefined {
+    const { stopWhen: { score, patience, rewardFloor, tokens, cost, minutes } = {} } = this.#settings;
+    const { best, waiting, low = 0, tokens: used = 0, cost: paid = 0, seconds = 0 } = this.#state;
+    const limit = (rule: EarlyStop['rule']) => `training.stopWhen.${rule}`;
+    if (score !== undefined && best !== undefined && best.score >= score)
+      return {
+        rule: 'score',
+        message: `${this.#by} of step ${best.step} is ${significant(best.score)}, and ${limit('score')} is ${score}`,
+      };
+    if (patience !== undefined && waiting !== undefined && waiting.evaluations >= patience)
+      return {
+        rule: 'patience',
+        message: `after step ${waiting.step} (${this.#by} ${significant(waiting.score)}) no evaluation was better, ${waiting.evaluations} in a row (${limit('patience')})`,
+      };
+    if (rewardFloor !== undefined && low >= rewardFloor.steps)
+      return {
+        rule: 'rewardFloor',
+        message: `the mean reward was below ${rewardFloor.below} in ${low} steps in a row (${limit('rewardFloor')})`,
+      };
+    if (tokens !== undefined && used >= tokens)
+      return {
+        rule: 'tokens',
+        message: `the agents have read and written ${grouped(used)} tokens, and ${limit('tokens')} is ${grouped(tokens)}`,
+      };
+    if (cost !== undefined && paid >= cost)
+      return { rule: 'cost', message: `the run has cost ${significant(paid)}, and ${limit('cost')} is ${cost}` };
+    if (minutes !== undefined && seconds >= 60 * minutes)
+      return {
+        rule: 'minutes',
+        message: `the run has taken ${duration(seconds)}, and ${limit('minutes')} is ${minutes}`,
+      };
+    return undefined;
+  }
+
+  /** Starts to count wall-clock time, when reinforcement begins or is resumed. */
+  start(clock: Clock): void {
+    this.#clock = clock;
+    this.#counted = clock.seconds();
+  }
+
+  /** Counts a step. Returns the event if the run ends because of it. */
+  afterStep(event: Pick<Step, 'step' | 'reward' | 'agents' | 'cost'>): EarlyStop | undefined {
+    const { rewardFloor } = this.#settings.stopWhen ?? {};
+    return this.#decide(event.step, () => {
+      if (rewardFloor !== undefined)
+        this.#state = {
+          ...this.#state,
+          low: event.reward.mean < rewardFloor.below ? (this.#state.low ?? 0) + 1 : 0,
+        };
+      this.#spend(event);
+    });
+  }
+
+  /** Counts an evaluation. Returns the events if it is the best so far, and if the run ends because of it. */
+  afterEvaluation(event: EvaluationEvent): (BestEvaluation | EarlyStop)[] {
+    const { step } = event;
+    const before = this.#state.best;
+    const stop = this.#decide(step, () => {
+      this.#compare(step, event[this.#by] ?? Number.NaN);
+      this.#spend(event);
+    });
+    const { best } = this.#state;
+    const isBest = this.bestStep !== undefined && best !== undefined && best !== before;
+    return [
+      ...(isBest ? [{ type: 'best', step, by: this.#by, score: best.score } as const] : []),
+      ...(stop === undefined ? [] : [stop]),
+    ];
+  }
+
+  get #by() {
+    return this.#settings.bestBy ?? DEFAULT_SCORE;
+  }
+
+  #decide(step: number, count: () => void): EarlyStop | undefined {
+    const before = this.reason;
+    count();
+    const after = this.reason;
+    const isNews = before === undefined && after !== undefined && step < this.#settings.steps;
+    return isNews ? { type: 'stop', step, ...after } : undefined;
+  }
+
+  #compare(step: number, score: number): void {
+    const { keepBest = false, stopWhen: { score: target, patience, minimumGain = 0 } = {} } = this.#settings;
+    const { best, waiting } = this.#state;
+    const isScore = Number.isFinite(score); // a reward that is not a number is no better than any other
+    if (keepBest || target !== undefined)
+      if (isScore && (best === undefined || score > best.score))
+        this.#state = { ...this.#state, by: this.#by, best: { step, score } };
+    if (patience === undefined) return;
+    if (isScore && (waiting === undefined || score > waiting.score + minimumGain))
+      this.#state = { ...this.#state, by: this.#by, waiting: { step, score, evaluations: 0 } };
+    else if (waiting !== undefined)
+      this.#state = { ...this.#state, waiting: { ...waiting, evaluations: waiting.evaluations + 1 } };
+  }
+
+  #spend({ agents, cost: more = 0 }: Pick<Step | EvaluationEvent, 'agents' | 'cost'>): void {
+    const { tokens, cost, minutes } = this.#settings.stopWhen ?? {};
+    const played = Object.values(agents).reduce(
+      (sum, agent) => sum + (agent.tokens?.read ?? 0) + (agent.tokens?.written ?? 0),
+      0,
+    );
+    const now = this.#clock?.seconds() ?? 0;
+    const seconds = Math.max(0, now - this.#counted);
+    this.#counted = now;
+    const { tokens: used = 0, cost: paid = 0, seconds: passed = 0 } = this.#state;
+    this.#state = {
+      ...this.#state,
+      ...(tokens !== undefined && { tokens: used + played }),
+      ...(cost !== undefined && { cost: paid + more }),
+      ...(minutes !== undefined && { seconds: passed + seconds }),
+    };
+  }
+}
+
+/** Whether the run ends after its last complete step: it is the recipe's last step, or a rule ends the run. */
+export function endsAfter(
+  { steps }: Pick<Training, 'steps'>,
+  { step, stops }: { readonly step: number; readonly stops: Pick<StopRules, 'reason'> },
+): boolean {
+  return step >= steps || stops.reason !== undefined;
+}
+
+/** The requirements of a recipe's rules, in the form of the other checks of recipes. */
+export function* stopChecks(
+  training: Training,
+  { every, samples, samplesDuring = samples }: Recipe['evaluation'],
+  { priced, staleness }: { readonly priced: boolean; readonly staleness: number },
+): Generator<Requirement> {
+  const { keepBest = false, bestBy = DEFAULT_SCORE, stopWhen, checkpointEvery } = training;
+  const { score, patience, minimumGain, cost } = stopWhen ?? {};
+  const compares = keepBest || score !== undefined || patience !== undefined;
+  const path = 'training.stopWhen';
+  yield {
+    path,
+    test: stopWhen === undefined || Object.keys(stopWhen).some((key) => key !== 'minimumGain'),
+    message: 'has no rule: expected score, patience, rewardFloor, tokens, cost or minutes',
+  };
+  yield {
+    path: 'training.bestBy',
+    test: training.bestBy === undefined || compares,
+    message: 'nothing compares evaluations: expected keepBest, stopWhen.score or stopWhen.patience',
+  };
+  yield {
+    path: 'training.bestBy',
+    test: !compares || samples === samplesDuring || bestBy === 'averageAtK' || bestBy === 'reward',
+    message: `'${bestBy}' depends on the number of samples, which differs between evaluations (evaluation.samples ${samples}, samplesDuring ${samplesDuring}): expected equal numbers, or 'averageAtK'`,
+  };
+  yield {
+    path: `${path}.score`,
+    test: score === undefined || bestBy === 'reward' || (score > 0 && score <= 1),
+    message: `'${bestBy}' is between 0 and 1: expected a number above 0 and at most 1`,
+  };
+  yield {
+    path: `${path}.minimumGain`,
+    test: minimumGain === undefined || patience !== undefined,
+    message: 'belongs to patience, which is missing',
+  };
+  yield {
+    path: `${path}.cost`,
+    test: cost === undefined || priced,
+    message: 'no policy and no endpoint has a price, so the cost would stay 0: expected policies.<name>.price',
+  };
+  yield {
+    path: 'training.keepBest',
+    test: !keepBest || staleness === 0 || every % checkpointEvery === 0,
+    message: `rollouts that begin ahead (rollout.staleness) wait only for checkpoints of checkpointEvery (${checkpointEvery}): expected evaluation.every to be a multiple of it, but it is ${every}`,
+  };
+}

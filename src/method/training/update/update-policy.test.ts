@@ -1,0 +1,92 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { sampleOf } from '../../../../test/support/samples.js';
+import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+import type { Learner } from '../run/learner.js';
+import { agreementOf, objectiveOptions } from './update-policy.js';
+
+const batch = [sampleOf([1, 2, 3], [1, 1, 1]), sampleOf([1], [0], { agent: 'verifier' })];
+const normalizersOf = (aggregate: string) => {
+  const { loss, policies, agents } = tinyRecipe({}, [
+    `loss.aggregate=${aggregate}`,
+    'agents.solver.sampling.maxTokens=7',
+    'agents.verifier.sampling.maxTokens=5',
+  ]);
+  const settings = policies.solver;
+  return ['solver', 'verifier'].map(
+    (agent) => objectiveOptions({ loss, settings, agents } as Learner, batch, agent).normalizer,
+  );
+};
+
+it('divides by the whole mini-batch, and with seq-mean-token-sum-norm by the longest response that each agent may give', () => {
+  expect(normalizersOf('token-mean')).toEqual([4, 4]);
+  expect(normalizersOf('seq-mean-token-sum')).toEqual([2, 2]);
+  expect(normalizersOf('seq-mean-token-sum-norm')).toEqual([2 * 7, 2 * 5]);
+});
+
+const root = temporaryRoot();
+
+type Vector = readonly number[];
+const dot = (a: Vector, b: Vector) => a.reduce((sum, value, i) => sum + value * (b[i] as number), 0);
+const norm = (a: Vector) => Math.sqrt(dot(a, a));
+const updateOf = (...vectors: Vector[]) => ({
+  gradients: vectors.map((vector) => ({ result: { gradientNorm: norm(vector) } })),
+  optimStep: { norm: norm(vectors.reduce((sum, vector) => sum.map((value, i) => value + (vector[i] as number)))) },
+});
+const vector = fc
+  .array(fc.double({ min: -1, max: 1, noNaN: true }), { minLength: 4, maxLength: 4 })
+  .filter((v) => norm(v) > 0.1);
+
+describe('the agreement of agents that share a policy', () => {
+  it('is the cosine of the gradients of two, from their norms alone', () => {
+    fc.assert(
+      fc.property(vector, vector, (a, b) => {
+        expect(agreementOf([updateOf(a, b)])).toBeCloseTo(dot(a, b) / norm(a) / norm(b), 8);
+      }),
+    );
+    expect(agreementOf([updateOf([3, 0], [0, 4])])).toBe(0);
+    expect(agreementOf([updateOf([1, 2], [-2, -4])])).toBeCloseTo(-1, 12);
+  });
+
+  it('is the mean over all pairs, weighted by their norms, of three', () => {
+    fc.assert(
+      fc.property(vector, vector, vector, (a, b, c) => {
+        const pairs = [
+          [a, b],
+          [a, c],
+          [b, c],
+        ] as [Vector, Vector][];
+        const weight = ([x, y]: [Vector, Vector]) => norm(x) * norm(y);
+        const sum = (of: (pair: [Vector, Vector]) => number) => pairs.reduce((total, pair) => total + of(pair), 0);
+        expect(agreementOf([updateOf(a, b, c)])).toBeCloseTo(sum(([x, y]) => dot(x, y)) / sum(weight), 8);
+      }),
+    );
+  });
+
+  it('is averaged over the updates of a step, and absent if it is not known', () => {
+    expect(agreementOf([updateOf([1, 0], [1, 0]), updateOf([1, 0], [0, 1])])).toBeCloseTo(0.5, 12);
+    expect(agreementOf([updateOf([1, 0])])).toBeUndefined();
+    expect(agreementOf([updateOf([1, 0], [0, 0])])).toBeUndefined();
+    const { optimStep } = updateOf([1, 0], [1, 0]);
+    expect(agreementOf([{ gradients: [{ result: {} }, { result: {} }], optimStep }])).toBeUndefined();
+    expect(agreementOf([{ ...updateOf([1, 0], [1, 0]), optimStep: { norm: Number.NaN } }])).toBeUndefined();
+  });
+
+  it('is recorded only for agents that share a policy', async () => {
+    const brief = ['training.steps=2', 'evaluation.tasks=1'];
+    const agreements = async (changes: Parameters<typeof tinyRecipe>[0]) =>
+      (await stepsOf(await trainTiny(root, tinyRecipe(changes, brief)))).map(({ agents, policies }) => {
+        const { solver, verifier } = agents;
+        const norms = [solver, verifier].map((agent) => agent?.gradientNorm ?? 0) as [number, number];
+        return { recorded: [solver?.agreement, verifier?.agreement], norms, whole: policies.shared?.gradientNorm ?? 0 };
+      });
+    for (const { recorded, norms, whole } of await agreements({ assign: 'shared' })) {
+      const [cosine] = recorded as [number, number];
+      expect(recorded).toEqual([cosine, cosine]);
+      expect(Math.abs(cosine)).toBeLessThanOrEqual(1);
+      const [a, b] = norms;
+      expect(a ** 2 + b ** 2 + 2 * a * b * cosine).toBeCloseTo(whole ** 2, 8); // the law of cosines
+    }
+    for (const { recorded } of await agreements({})) expect(recorded).toEqual([undefined, undefined]);
+  });
+});

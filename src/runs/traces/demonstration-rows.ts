@@ -1,0 +1,82 @@
+/** Rows of a file of demonstrations, as `withDemonstrations` reads them. */
+import { writeFile } from 'node:fs/promises';
+import { RunError } from '../../base/errors.js';
+import type { Episode, Message, Tool, Turn } from '../../base/nouns.js';
+import { successOf } from '../../base/nouns.js';
+import { nodeFiles } from '../../base/platform.js';
+import { readEpisodes } from '../../method/store.js';
+
+/** A demonstration of one call: the conversation that the agent read, and its answer as the last message. */
+export interface DemonstrationRow {
+  readonly agent: string;
+  readonly messages: readonly Message[];
+  readonly tools?: readonly Tool[];
+}
+
+interface AnsweredRow extends DemonstrationRow {
+  readonly answer: Message;
+}
+
+export const demonstrationRow = ({ agent, messages, tools, answer }: AnsweredRow): DemonstrationRow => ({
+  agent,
+  messages: [...messages, answer].map(({ turnId: _, ...message }) => message),
+  ...(tools === undefined ? {} : { tools }),
+});
+
+/** The options of `recordDemonstrations`. */
+export interface RecordOptions {
+  /** Episodes with a lower success are left out. Default: all. */
+  readonly minScore?: number;
+  /** The agents to record. Default: all. */
+  readonly agents?: readonly string[];
+}
+
+/** The parts of an episode that demonstrations are made of: of `playScripted`, or of an episode file of a run. */
+export type RecordedEpisode = Pick<Episode, 'turns' | 'score' | 'failure'>;
+
+/**
+ * Writes the turns of episodes as demonstrations for the warm start, each with its system prompt, its tools and its
+ * tool calls. Failed episodes and invalid turns are left out.
+ * @param file A new file of JSON lines, for `withDemonstrations`
+ * @param episodes Played episodes, or the path of an episode file such as `runs/first/episodes/step-000012.jsonl`
+ * @returns The number of demonstrations
+ * @throws RunError if the file exists, or no turn is left
+ *
+ * @example
+ * ```ts
+ * import { solverVerifier } from 'drmas';
+ * import { recordDemonstrations } from 'drmas/tasks';
+ * import { playScripted } from 'drmas/testing';
+ *
+ * const lines = { solver: ['\\boxed{2}'], verifier: ['<approve>'] };
+ * const team = solverVerifier({ approve: '<approve>', reject: '<reject>' });
+ * const episode = await playScripted(team, { question: '1+1', answer: '2' }, lines);
+ * await recordDemonstrations('demonstrations.jsonl', [episode], { minScore: 1 });
+ * ```
+ */
+export async function recordDemonstrations(
+  file: string,
+  episodes: readonly RecordedEpisode[] | string,
+  { minScore = Number.NEGATIVE_INFINITY, agents }: RecordOptions = {},
+): Promise<number> {
+  if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; demonstrations need a new file`);
+  const all: readonly RecordedEpisode[] =
+    typeof episodes === 'string' ? ((await readEpisodes(nodeFiles, episodes)) as readonly RecordedEpisode[]) : episodes;
+  const kept = all.filter((episode) => episode.failure === undefined && successOf(episode) >= minScore);
+  const rows = kept.flatMap(({ turns }) =>
+    turns.filter(({ agent, valid }) => valid && (agents?.includes(agent) ?? true)).map(rowOfTurn),
+  );
+  if (rows.length === 0)
+    throw new RunError(`no valid turn is left of ${all.length} episodes, ${kept.length} of them with the score`);
+  await writeLines(file, rows);
+  return rows.length;
+}
+
+function rowOfTurn({ agent, messages, tools, text, content = text, toolCalls }: Turn): DemonstrationRow {
+  const answer: Message = { role: 'assistant', content, ...(toolCalls === undefined ? {} : { toolCalls }) };
+  return demonstrationRow({ agent, messages, answer, ...(tools === undefined ? {} : { tools }) });
+}
+
+/** Writes rows as JSON lines to a new file. */
+export const writeLines = (path: string, rows: readonly object[]) =>
+  writeFile(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''), { flag: 'wx' });

@@ -1,0 +1,379 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import { stepCountIs, ToolLoopAgent, tool } from 'ai';
+import { MockLanguageModelV3 } from 'ai/test';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import { drmas } from '../../../test/support/command-line.js';
+import { registeredExporter } from '../../../test/support/otel-exporter.js';
+import { digitTeam, temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
+import { RandomStream } from '../../base/core/random.js';
+import { nodeFiles } from '../../base/platform/node-files.js';
+import { readEpisodes } from '../../method/store/episode-files.js';
+import { withDemonstrations } from '../../teams/tasks/files/demonstrations.js';
+import { arithmetic } from '../../teams/tasks/generated/arithmetic.js';
+import { agent } from '../../teams/team/agent.js';
+import { defineTeam } from '../../teams/team/team.js';
+import { train } from '../run/api.js';
+import { playScripted } from '../testing/play-scripted.js';
+import { recordDemonstrations } from './demonstration-rows.js';
+import { readTraces } from './import-traces.js';
+
+const root = temporaryRoot();
+let folder: string;
+let count = 0;
+beforeEach(async () => {
+  folder = join(root, String(count++));
+  await mkdir(folder);
+});
+
+async function fileOf(rows: readonly unknown[] | string): Promise<string> {
+  const path = join(folder, 'traces.jsonl');
+  await writeFile(path, typeof rows === 'string' ? rows : rows.map((row) => JSON.stringify(row)).join('\n'));
+  return path;
+}
+
+const price = {
+  name: 'price',
+  description: 'price of one',
+  parameters: {
+    type: 'object',
+    properties: { fruit: { type: 'string' } },
+    required: ['fruit'],
+    additionalProperties: false,
+  },
+};
+const call = { id: 'c1', name: 'price', arguments: '{"fruit":"fig"}' };
+const read = [
+  { role: 'system', content: 'Say its price.' },
+  { role: 'user', content: '3 fig' },
+];
+const called = { role: 'assistant', content: '', toolCalls: [call] };
+const result = { role: 'tool', content: '5', toolCallId: 'c1' };
+/** The rows that every producer's spans of the same two calls become. */
+const rows = [
+  { agent: 'buyer', messages: [...read, called], tools: [price] },
+  { agent: 'buyer', messages: [...read, called, result, { role: 'assistant', content: '5' }], tools: [price] },
+];
+
+/** A call of AI SDK 7, copied by hand from the spans that `ai` 7.0.173 made with `@ai-sdk/otel` 1.0.173. */
+const sdk7 = (id: string, input: unknown, output: unknown) => ({
+  ...{ traceId: 't1', spanId: id, parentSpanId: 'agent', name: 'chat big-1', startTime: [1, Number(id)] },
+  attributes: {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.request.model': 'big-1',
+    'gen_ai.system_instructions': '[{"type":"text","content":"Say its price."}]',
+    'gen_ai.input.messages': JSON.stringify(input),
+    'gen_ai.output.messages': JSON.stringify([{ role: 'assistant', parts: output, finish_reason: 'stop' }]),
+    'gen_ai.tool.definitions': JSON.stringify([
+      { type: 'function', name: 'price', description: 'price of one', inputSchema: price.parameters },
+    ]),
+    'gen_ai.usage.input_tokens': 10,
+    'gen_ai.usage.output_tokens': 5,
+  },
+});
+const question = { role: 'user', parts: [{ type: 'text', content: '3 fig' }] };
+const callPart = { type: 'tool_call', id: 'c1', name: 'price', arguments: { fruit: 'fig' } };
+const answered = [
+  question,
+  { role: 'assistant', parts: [callPart] },
+  { role: 'tool', parts: [{ type: 'tool_call_response', id: 'c1', response: '5' }] },
+];
+const around = {
+  ...{ traceId: 't1', spanId: 'agent', name: 'invoke_agent big-1', startTime: [0, 9] },
+  attributes: { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'buyer', 'drmas.success': 1 },
+};
+const ofSdk7 = [sdk7('2', answered, [{ type: 'text', content: '5' }]), sdk7('1', [question], [callPart]), around];
+
+/** The spans in OTLP's JSON, in which attributes are a list of typed values. */
+const otlp = (spans: readonly { readonly attributes: object; readonly startTime: readonly number[] }[]) => ({
+  resourceSpans: [
+    {
+      scopeSpans: [
+        {
+          spans: spans.map(({ attributes, startTime: [, nanos], ...span }) => ({
+            ...span,
+            startTimeUnixNano: String(nanos),
+            attributes: Object.entries(attributes).map(([key, value]) => ({
+              key,
+              value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
+            })),
+          })),
+        },
+      ],
+    },
+  ],
+});
+
+const openAi = {
+  call: {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: 'c1', type: 'function', function: { name: 'price', arguments: call.arguments } }],
+  },
+  result: { role: 'tool', tool_call_id: 'c1', content: '5' },
+  tools: [{ type: 'function', function: price }],
+};
+
+const observation = (id: string, startTime: string, input: unknown, output: unknown) => ({
+  ...{ id, traceId: 't1', type: 'GENERATION', name: 'llm', startTime, parentObservationId: 'a', model: 'big-1' },
+  ...{ input, output, usageDetails: { input: 10, output: 5 } },
+  metadata: { attributes: { 'gen_ai.tool.definitions': JSON.stringify(openAi.tools) } },
+});
+const langfuse = {
+  ...{ id: 't1', name: 'order', input: { order: '3 fig' }, output: '5' },
+  scores: [{ name: 'correct', value: 1, dataType: 'BOOLEAN' }],
+  observations: [
+    observation('g2', '2026-01-01T00:00:02Z', [...read, openAi.call, openAi.result], {
+      role: 'assistant',
+      content: '5',
+    }),
+    observation('g1', '2026-01-01T00:00:01Z', read, openAi.call),
+    {
+      id: 'a',
+      traceId: 't1',
+      type: 'AGENT',
+      name: 'buyer',
+      startTime: '2026-01-01T00:00:00Z',
+      input: '3 fig',
+      output: '5',
+    },
+  ],
+};
+
+const logRow = (span_id: string, start: number, span_attributes: object, more: object) => ({
+  ...{
+    id: span_id,
+    span_id,
+    root_span_id: 'r',
+    span_parents: span_id === 'r' ? null : span_id === 'a' ? ['r'] : ['a'],
+  },
+  ...{ span_attributes, metrics: { start, prompt_tokens: 10, completion_tokens: 5 }, ...more },
+});
+const braintrust = [
+  logRow('r', 1, { name: 'order', type: 'task' }, { input: { order: '3 fig' }, output: '5', scores: { correct: 1 } }),
+  logRow('a', 2, { name: 'buyer', type: 'task' }, { input: '3 fig' }),
+  logRow(
+    'l2',
+    4,
+    { name: 'chat', type: 'llm' },
+    {
+      input: [...read, openAi.call, openAi.result],
+      output: [{ message: { role: 'assistant', content: '5' } }],
+      metadata: { model: 'big-1', tools: openAi.tools },
+    },
+  ),
+  logRow(
+    'l1',
+    3,
+    { name: 'chat', type: 'llm' },
+    { input: read, output: [{ message: openAi.call }], metadata: { model: 'big-1', tools: openAi.tools } },
+  ),
+];
+
+/** A span as an exporter of JSON lines writes it. */
+const writtenSpan = (span: ReadableSpan) => ({
+  ...{ name: span.name, attributes: span.attributes, startTime: span.startTime },
+  ...{ spanContext: span.spanContext(), parentSpanContext: span.parentSpanContext },
+});
+
+describe('traces', () => {
+  it.each([
+    ['AI SDK 7, a span a line', ofSdk7, 'success'],
+    ['OTLP JSON on several lines', JSON.stringify(otlp(ofSdk7), null, 2), 'success'],
+    ['a trace of Langfuse', [langfuse], 'correct'],
+    ['logs of Braintrust', braintrust, 'correct'],
+  ])('of %s become the same demonstrations', async (_, content, score) => {
+    const traces = await readTraces(await fileOf(content), { minScore: 1 });
+    expect(traces.demonstrations).toEqual(rows);
+    expect(traces).toMatchObject({ score, traces: { all: 1, kept: 1, scored: 1, mean: 1 }, dropped: 0 });
+    expect(traces.agents).toEqual({
+      buyer: { calls: 2, demonstrations: 2, tools: ['price'], models: ['big-1'], read: 20, written: 10 },
+    });
+    const input = score === 'success' ? { question: '3 fig', answer: '5' } : { order: '3 fig' };
+    expect(traces.tasks).toEqual([{ id: expect.any(String), ...input, score: 1 }]);
+  });
+
+  it("of AI SDK's own telemetry become demonstrations that a warm start reads", async () => {
+    const exporter = registeredExporter();
+    const usage = {
+      inputTokens: { total: 10, noCache: 10, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: 5, text: 5, reasoning: 0 },
+    };
+    const model = new MockLanguageModelV3({
+      modelId: 'big-1',
+      doGenerate: async ({ prompt }) => ({
+        content:
+          prompt.at(-1)?.role === 'tool'
+            ? [{ type: 'text', text: '5' }]
+            : [{ type: 'tool-call', toolCallId: 'c1', toolName: 'price', input: call.arguments }],
+        finishReason: { unified: 'stop', raw: 'stop' },
+        ...{ usage, warnings: [] },
+      }),
+    });
+    const buyer = new ToolLoopAgent({
+      ...{ model, instructions: 'Say its price.', stopWhen: stepCountIs(4) },
+      tools: {
+        price: tool({ description: 'price of one', inputSchema: z.object({ fruit: z.string() }), execute: () => '5' }),
+      },
+      experimental_telemetry: { isEnabled: true, functionId: 'buyer' },
+    });
+    await buyer.generate({ prompt: '3 fig' });
+    const path = await fileOf(exporter.getFinishedSpans().map(writtenSpan));
+    const named = rows.map((row) => ({
+      ...row,
+      messages: row.messages.map((message) => (message.role === 'tool' ? { ...message, name: 'price' } : message)),
+    }));
+    expect((await readTraces(path)).demonstrations).toEqual(named);
+
+    const out = join(folder, 'out');
+    expect(await drmas(['import', path, '--out', out])).toMatchObject({ code: 0 });
+    const { trace: _, ...tasks } = arithmetic();
+    const source = withDemonstrations(tasks, join(out, 'demonstrations.jsonl'));
+    await source.load('train');
+    const drawn = Array.from({ length: 20 }, (_, i) => source.trace?.(new RandomStream('draw', i), 'train'));
+    expect(new Set(drawn.map((each) => each?.response))).toEqual(new Set(['', '5']));
+  });
+
+  it("of drmas's own tracker become what the run played, with its tasks and rewards", async () => {
+    const exporter = registeredExporter();
+    vi.stubEnv('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', 'true');
+    const run = join(folder, 'run');
+    await train(tinyDefinition({ team: digitTeam }), { run, threads: 1, track: ['otel'], set: ['training.steps=1'] });
+    vi.unstubAllEnvs();
+    const played = await readEpisodes(nodeFiles, join(run, 'episodes', 'step-000001.jsonl'));
+    const path = await fileOf(exporter.getFinishedSpans().map(writtenSpan));
+    const traces = await readTraces(path, { score: 'reward' });
+    const file = join(folder, 'recorded.jsonl');
+    const withAll = played.map(({ turns, ...episode }) => ({
+      ...episode,
+      turns: turns.map((turn) => ({ ...turn, valid: true })),
+    }));
+    await recordDemonstrations(file, withAll as never);
+    const recorded = (await readFile(file, 'utf8')).trim().split('\n');
+    const imported = traces.demonstrations.map((row) => JSON.stringify(row));
+    const answered = recorded.filter((row) => JSON.parse(row).messages.at(-1).content !== '');
+    expect(answered.length).toBeGreaterThan(10);
+    for (const row of answered) expect(imported).toContain(row);
+    expect(traces.tasks).toContainEqual(
+      expect.objectContaining({ ...(played[0]?.task.data as object), score: played[0]?.score.team }),
+    );
+  });
+
+  it('keep what a score allows, and lose secrets and what the redaction takes out', async () => {
+    const key = ['sk', 'proj', 'a1b2c3d4e5f6g7h8i9j0'].join('-');
+    const secret = {
+      role: 'user',
+      parts: [{ type: 'text', content: `I am ann@example.com, ${key}, 4111 1111 1111 1111` }],
+    };
+    const other = (id: string, spans: readonly object[]) => spans.map((span) => ({ ...span, traceId: id }));
+    const path = await fileOf([
+      ...ofSdk7,
+      ...other('t2', [
+        sdk7('1', [secret], [{ type: 'text', content: 'Hello Ann' }]),
+        { ...around, attributes: { ...around.attributes, 'drmas.success': 0.5 } },
+      ]),
+      { traceId: 't2', name: 'helpful', value: 0.9 },
+    ]);
+    const all = await readTraces(path, { rename: { buyer: 'clerk' } });
+    expect(all.demonstrations[2]).toMatchObject({
+      agent: 'clerk',
+      messages: [{}, { content: 'I am [e-mail address], [API key], [card number]' }, {}],
+    });
+    expect(all.masked).toMatchObject({ 'e-mail address': 2, 'API key': 2, 'card number': 2 });
+    expect((await readTraces(path, { minScore: 0.6 })).demonstrations).toEqual(rows);
+    expect((await readTraces(path, { score: 'helpful', minScore: 0.6 })).demonstrations).toHaveLength(1);
+    const redact = (text: string) => (text.includes('Ann') ? undefined : text.replace('fig', 'fruit'));
+    const redacted = await readTraces(path, { redact });
+    expect(redacted).toMatchObject({ dropped: 1, tasks: [{ id: 't1', question: '3 fruit' }] });
+    expect(JSON.stringify(redacted.demonstrations)).not.toMatch(/fig|Ann/);
+  });
+
+  it.each([
+    ['{"a": 1}\n{', {}, /traces\.jsonl:2: expected JSON/],
+    ['{"a": 1}', {}, /found no spans: expected OTLP JSON/],
+    [JSON.stringify(around), {}, /found 1 spans and no call of a model with its messages/],
+    [JSON.stringify([sdk7('1', [question], [callPart])]), {}, /a call names no agent: --agent gives its name/],
+    [
+      JSON.stringify(ofSdk7).replaceAll('"buyer"', '"the buyer"'),
+      {},
+      /no team can have an agent 'the buyer': --rename/,
+    ],
+    [JSON.stringify(ofSdk7), { score: 'x' }, /no trace has the score 'x'; they have the scores success/],
+    [
+      JSON.stringify([langfuse, { ...langfuse, scores: [{ name: 'b', value: 1 }] }]),
+      { minScore: 1 },
+      /name the score that counts with --score/,
+    ],
+  ])('are refused with the reason in %s', async (text, options, message) => {
+    const path = await fileOf(text);
+    await expect(readTraces(path, options)).rejects.toThrow(message);
+  });
+});
+
+describe('drmas import', () => {
+  it('shows what it keeps, writes on a terminal only when told to, and overwrites nothing', async () => {
+    const path = await fileOf(ofSdk7);
+    const out = join(folder, 'data');
+    const preview = await drmas(['import', path, '--out', out], { screen: true });
+    expect(preview.code).toBe(0);
+    expect(preview.out).toMatch(/traces +1, 1 of them become demonstrations/);
+    expect(preview.out).toMatch(/buyer +2 +2 +20 +10 +big-1 +price/);
+    expect(preview.out).toMatch(/buyer -> price\(\{"fruit":"fig"\}\)/);
+    expect(preview.out).toMatch(/nothing was written; add --yes to write/);
+    await expect(readdir(out)).rejects.toThrow('ENOENT');
+    expect(await drmas(['import', path, '--out', out, '--yes'], { screen: true })).toMatchObject({ code: 0 });
+    expect(await readdir(out)).toEqual(['demonstrations.jsonl', 'tasks.jsonl']);
+    expect(await drmas(['import', path, '--out', out])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/demonstrations\.jsonl exists; choose another folder/),
+    });
+    expect(JSON.parse((await drmas(['import', path, '--dry-run', '--json'])).out)).toMatchObject({
+      type: 'import',
+      demonstrations: 2,
+      tasks: 1,
+    });
+  });
+});
+
+describe('recordDemonstrations', () => {
+  it('makes demonstrations with tools of transcripts, for agents with and without a system prompt', async () => {
+    const { name, description, parameters } = price;
+    const team = defineTeam({
+      task: z.object({ order: z.string() }),
+      agents: { buyer: agent({ tools: 'plain' }), cashier: agent({ system: 'Write the sum.' }) },
+      async play({ task, agents: { buyer, cashier } }) {
+        const first = await buyer(read as never, { tools: [{ name, description, parameters }] });
+        const { text } = await cashier(task.order);
+        return { calls: first.toolCalls, text };
+      },
+      reward: ({ outcome }) => outcome.text === '15',
+    });
+    const toolCalls = [{ name: 'price', arguments: { fruit: 'fig' } }];
+    const good = await playScripted(team, { order: '3 fig' }, { buyer: [{ toolCalls }], cashier: ['15'] });
+    const bad = await playScripted(team, { order: '3 fig' }, { buyer: [{ toolCalls }], cashier: ['16'] });
+    const file = join(folder, 'demonstrations.jsonl');
+    expect(await recordDemonstrations(file, [good, bad], { minScore: 1 })).toBe(2);
+    const [buyer, cashier] = (await readFile(file, 'utf8'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(buyer).toMatchObject({
+      agent: 'buyer',
+      messages: [...read, { toolCalls: [{ name: 'price', arguments: call.arguments }] }],
+      tools: [price],
+    });
+    expect(cashier.messages.map(({ content }: { content: string }) => content)).toEqual([
+      'Write the sum.',
+      '3 fig',
+      '15',
+    ]);
+    const { trace: _, ...tasks } = arithmetic();
+    await withDemonstrations(tasks, file).load('train');
+    await expect(recordDemonstrations(file, [good])).rejects.toThrow(/exists; demonstrations need a new file/);
+    await expect(recordDemonstrations(join(folder, 'none.jsonl'), [bad], { minScore: 1 })).rejects.toThrow(
+      /no valid turn is left of 1 episodes/,
+    );
+  });
+});

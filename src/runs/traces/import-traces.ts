@@ -1,0 +1,268 @@
+/** Production traces as demonstrations of each agent and as tasks. */
+import { createReadStream } from 'node:fs';
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { messageOf, RunError, TaskError } from '../../base/errors.js';
+import { mean } from '../../base/math.js';
+import { nodeFiles } from '../../base/platform.js';
+import { isHeldOut } from '../../teams/tasks.js';
+import { type DemonstrationRow, demonstrationRow, writeLines } from './demonstration-rows.js';
+import { type ModelCall, type TracedEpisode, tracedEpisodes } from './model-calls.js';
+import { type Masked, masking, type Redact } from './redact.js';
+import { spansOf, type TraceSpan } from './spans.js';
+
+export interface ImportOptions {
+  /** The agent of calls that name none. */
+  readonly agent?: string | undefined;
+  /** Names of agents in traces, and their names in the team. */
+  readonly rename?: Readonly<Record<string, string>>;
+  /** The score that counts; by default `success`, else the only one. */
+  readonly score?: string | undefined;
+  /** Traces with a lower score, or with none, become no demonstrations. */
+  readonly minScore?: number | undefined;
+  /** Changes each text, after secrets and personal data of a fixed form were masked. */
+  readonly redact?: Redact | undefined;
+  /**
+   * The share of the tasks to hold out, chosen by their text. Their rows have the field `split`, `train` or `test`, and
+   * calls of held-out tasks become no demonstrations. By default no task is held out.
+   */
+  readonly holdOut?: number | undefined;
+}
+
+/** Tokens and calls of an agent in the traces. */
+export interface TracedAgent {
+  readonly calls: number;
+  readonly demonstrations: number;
+  readonly tools: readonly string[];
+  readonly models: readonly string[];
+  readonly read: number;
+  readonly written: number;
+}
+
+/** The rows that an import would write, and counts of the rest. Nothing is written yet. */
+export interface TraceImport {
+  readonly demonstrations: readonly DemonstrationRow[];
+  readonly tasks: readonly Readonly<Record<string, unknown>>[];
+  readonly agents: Readonly<Record<string, TracedAgent>>;
+  readonly traces: { readonly all: number; readonly kept: number; readonly scored: number; readonly mean: number };
+  /** The number of held-out tasks; absent if none were requested. */
+  readonly heldOut?: number;
+  /** The name of the score that counts; absent if traces have none. */
+  readonly score?: string;
+  /** Masked passages by kind. */
+  readonly masked: Readonly<Masked>;
+  /** Calls that the redaction left out. */
+  readonly dropped: number;
+}
+
+const DEMONSTRATIONS = 'demonstrations.jsonl';
+const TASKS = 'tasks.jsonl';
+
+/**
+ * Reads a file of traces, or all `.json`, `.jsonl` and `.ndjson` files of a folder. Writes nothing.
+ * @throws TaskError naming file and line for text that is not JSON, and for traces without a call that can be read;
+ *   RunError for a call without an agent, or a score that cannot be chosen
+ */
+export async function readTraces(path: string, options: ImportOptions = {}): Promise<TraceImport> {
+  const spans: TraceSpan[] = [];
+  for (const file of await filesOf(path)) for await (const value of jsonValues(file)) spans.push(...spansOf(value));
+  const episodes = tracedEpisodes(spans);
+  const readable = episodes.filter(({ calls }) => calls.length > 0);
+  if (readable.length === 0) throw new TaskError(noCalls(spans.length), { file: path });
+  return importOf(readable, options);
+}
+
+const noCalls = (spans: number) =>
+  spans === 0
+    ? 'found no spans: expected OTLP JSON, JSON lines of spans, or an export of Langfuse or Braintrust'
+    : `found ${spans} spans and no call of a model with its messages; tracing must record them (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)`;
+
+function importOf(all: readonly TracedEpisode[], options: ImportOptions): TraceImport {
+  const score = scoreName(all, options);
+  const scoreOf = ({ scores }: TracedEpisode) => (score === undefined ? undefined : scores[score]);
+  const { minScore } = options;
+  const heldOut = heldOutOf(all, options.holdOut);
+  const isGood = (episode: TracedEpisode) =>
+    minScore === undefined || (scoreOf(episode) ?? Number.NEGATIVE_INFINITY) >= minScore;
+  const kept = all.filter((episode) => isGood(episode) && heldOut?.has(episode) !== true);
+  const masked: Masked = {};
+  const mask = masking(masked);
+  const redact: Redact = (text) => (options.redact === undefined ? mask(text) : options.redact(mask(text)));
+  let dropped = 0;
+  const demonstrations = kept.flatMap(({ calls }) =>
+    calls.flatMap((call) => {
+      const row = redacted(demonstrationRow({ ...call, agent: nameOf(call, options) }), redact);
+      if (row === undefined) dropped++;
+      return row ?? [];
+    }),
+  );
+  const tasks = all.flatMap((episode) => {
+    const row = taskRow(episode, scoreOf(episode), isGood(episode));
+    const split = heldOut && { split: heldOut.has(episode) ? 'test' : 'train' };
+    return redacted({ ...row, ...split }, redact) ?? [];
+  });
+  const scores = all.flatMap((episode) => scoreOf(episode) ?? []);
+  return {
+    ...{ demonstrations, tasks, masked, dropped },
+    agents: agentsIn(all, demonstrations, options),
+    traces: { all: all.length, kept: kept.length, scored: scores.length, mean: scores.length === 0 ? 0 : mean(scores) },
+    ...(heldOut === undefined
+      ? {}
+      : { heldOut: tasks.filter((task) => 'split' in task && task.split === 'test').length }),
+    ...(score === undefined ? {} : { score }),
+  };
+}
+
+/**
+ * The traces of held-out tasks: equal tasks stay together, and if there are two tasks, one is held out and one is not.
+ * @throws RunError if all traces have the same task
+ */
+function heldOutOf(all: readonly TracedEpisode[], share: number | undefined): ReadonlySet<TracedEpisode> | undefined {
+  if (share === undefined) return undefined;
+  const textOf = (episode: TracedEpisode) => JSON.stringify(episode.task ?? questionOf(episode));
+  const texts = [...new Set(all.map(textOf))];
+  if (texts.length < 2)
+    throw new RunError('all traces have the same task, so none can be held out; expected more traces');
+  const chosen = texts.filter((text) => isHeldOut(text, share));
+  const test = new Set(
+    chosen.length === 0 ? texts.slice(-1) : chosen.length === texts.length ? chosen.slice(1) : chosen,
+  );
+  return new Set(all.filter((episode) => test.has(textOf(episode))));
+}
+
+/** @throws RunError for a score that no trace has, or when one has to be chosen */
+function scoreName(all: readonly TracedEpisode[], { score, minScore }: ImportOptions): string | undefined {
+  const names = [...new Set(all.flatMap(({ scores }) => Object.keys(scores)))].sort();
+  const listed = names.length === 0 ? 'no scores' : `the scores ${names.join(', ')}`;
+  if (score !== undefined && !names.includes(score))
+    throw new RunError(`no trace has the score '${score}'; they have ${listed}`);
+  const chosen = score ?? (names.includes('success') ? 'success' : names.length === 1 ? names[0] : undefined);
+  if (minScore !== undefined && chosen === undefined)
+    throw new RunError(
+      names.length === 0
+        ? '--min-score: the traces have no scores; leave --min-score out, or record a score (`drmas.success` of a span)'
+        : `--min-score: the traces have ${listed}; name the score that counts with --score`,
+    );
+  return chosen;
+}
+
+/** @throws RunError if the call names no agent, or one whose name a team cannot have */
+function nameOf({ agent }: ModelCall, { agent: ofAll, rename = {} }: ImportOptions): string {
+  const name = agent === undefined ? ofAll : (rename[agent] ?? agent);
+  if (name === undefined)
+    throw new RunError('a call names no agent: --agent gives its name (AI SDK: `id` of the agent, or `functionId`)');
+  if (!/^[A-Za-z][A-Za-z0-9_-]*$/.test(name))
+    throw new RunError(`no team can have an agent '${name}': --rename '${name}=NAME' gives it another name`);
+  return name;
+}
+
+const questionOf = ({ calls }: Pick<TracedEpisode, 'calls'>) =>
+  calls[0]?.messages.find(({ role }) => role === 'user')?.content ?? '';
+
+/** The task of a trace: the data of its input, or the first message of a user and the last answer. */
+function taskRow({ trace, calls, task }: TracedEpisode, score: number | undefined, kept: boolean) {
+  const question = questionOf({ calls });
+  const answer = calls.at(-1)?.answer.content ?? '';
+  return {
+    id: trace,
+    ...(task ?? { question, ...(kept ? { answer } : {}) }),
+    ...(score === undefined ? {} : { score }),
+  };
+}
+
+function agentsIn(
+  all: readonly TracedEpisode[],
+  rows: readonly DemonstrationRow[],
+  options: ImportOptions,
+): Record<string, TracedAgent> {
+  const calls = all.flatMap((episode) => episode.calls.map((call) => ({ ...call, agent: nameOf(call, options) })));
+  const names = [...new Set(calls.map(({ agent }) => agent))].sort();
+  return Object.fromEntries(
+    names.map((name) => {
+      const ofAgent = calls.filter(({ agent }) => agent === name);
+      const tokens = (side: 'read' | 'written') => ofAgent.reduce((sum, call) => sum + call.tokens[side], 0);
+      return [
+        name,
+        {
+          calls: ofAgent.length,
+          demonstrations: rows.filter(({ agent }) => agent === name).length,
+          tools: [...new Set(ofAgent.flatMap(({ tools = [] }) => tools.map((tool) => tool.name)))].sort(),
+          models: [...new Set(ofAgent.flatMap(({ model }) => model ?? []))].sort(),
+          read: tokens('read'),
+          written: tokens('written'),
+        },
+      ];
+    }),
+  );
+}
+
+/** The keys whose texts are names, not content. */
+const NAMES = new Set(['agent', 'role', 'name', 'id', 'toolCallId', 'parameters']);
+
+/** A row with all of its texts redacted; undefined if the redaction left one of them out. */
+function redacted<Row extends object>(row: Row, redact: Redact): Row | undefined {
+  let left = false;
+  const of = (value: unknown): unknown => {
+    if (typeof value === 'string') {
+      const text = redact(value);
+      left ||= text === undefined;
+      return text;
+    }
+    if (Array.isArray(value)) return value.map(of);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, NAMES.has(key) ? inner : of(inner)]));
+  };
+  const changed = of(row) as Row;
+  return left ? undefined : changed;
+}
+
+/**
+ * Writes the rows as new files of a folder. @returns The paths
+ * @throws RunError if one of the files exists
+ */
+export async function writeImport({ demonstrations, tasks }: TraceImport, folder: string): Promise<readonly string[]> {
+  await mkdir(folder, { recursive: true });
+  const files = [
+    [join(folder, DEMONSTRATIONS), demonstrations],
+    [join(folder, TASKS), tasks],
+  ] as const;
+  for (const [path] of files)
+    if (await nodeFiles.exists(path)) throw new RunError(`${path} exists; choose another folder with --out`);
+  for (const [path, rows] of files) await writeLines(path, rows);
+  return files.map(([path]) => path);
+}
+
+async function filesOf(path: string): Promise<string[]> {
+  const facts = await stat(path).catch((error: unknown) => {
+    throw new TaskError(`cannot be read: ${messageOf(error)}`, { file: path });
+  });
+  if (!facts.isDirectory()) return [path];
+  const names = (await readdir(path)).filter((name) => /\.(jsonl?|ndjson)$/.test(name)).sort();
+  if (names.length === 0) throw new TaskError('the folder has no .json, .jsonl or .ndjson file', { file: path });
+  return names.map((name) => join(path, name));
+}
+
+/** The JSON values of a file: one a line, or the whole file as one. @throws TaskError naming file and line */
+async function* jsonValues(file: string): AsyncGenerator<unknown> {
+  let number = 0;
+  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
+    number++;
+    if (line.trim() === '') continue;
+    try {
+      yield JSON.parse(line);
+    } catch (error) {
+      if (number > 1) throw new TaskError(`expected JSON: ${messageOf(error)}`, { file, line: number });
+      yield wholeFile(await readFile(file, 'utf8'), file);
+      return;
+    }
+  }
+}
+
+function wholeFile(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new TaskError(`expected JSON: ${messageOf(error)}`, { file, line: 1 });
+  }
+}

@@ -1,0 +1,109 @@
+import { ExactMatch, Factuality, Levenshtein } from 'autoevals';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { chatServer, json } from '../../../test/support/chat-server.js';
+import { playScripted } from '../../runs/testing/play-scripted.js';
+import { agent } from '../team/agent.js';
+import { defineTeam } from '../team/team.js';
+import { asScorer } from './as-scorer.js';
+import { fromScorers, type Scorer, type ScorerReward } from './scorers.js';
+
+type Data = { question: string; answer: string };
+const task = { question: 'Capital of France?', answer: 'Paris' };
+
+const teamOf = (reward: ScorerReward<Data, string>) =>
+  defineTeam({
+    task: z.object({ question: z.string(), answer: z.string() }),
+    agents: { solver: agent() },
+    play: async ({ task: { question }, agents: { solver } }) => (await solver(question)).text,
+    reward,
+    metrics: reward.metrics,
+  });
+
+describe('fromScorers', () => {
+  it('makes named parts of functions of autoevals, scorers of Mastra and judges of vitest-evals', async () => {
+    const mastra = {
+      name: 'mastra',
+      run: async ({ output, groundTruth }: { output: string; groundTruth: string }) => ({
+        score: output === groundTruth ? 1 : 0.25,
+        reason: 'compared',
+      }),
+    };
+    const vitestEvals = { name: 'length', assess: ({ output }: { output: string }) => ({ score: output.length / 10 }) };
+    const reward = fromScorers<Data, string>([
+      ExactMatch,
+      { scorer: Levenshtein, name: 'near', weight: 0.5 },
+      mastra,
+      vitestEvals,
+    ]);
+    const { score } = await playScripted(teamOf(reward), task, { solver: ['Pari'] });
+    expect(score.parts).toEqual({ ExactMatch: 0, near: 0.4, mastra: 0.25, length: 0.4 });
+    expect(score.team).toBeCloseTo(1.05, 12);
+    expect([reward.judges, score.metrics]).toEqual([[], undefined]);
+  });
+
+  it('counts, repeats, limits and remembers the calls of a judge, with its price', async () => {
+    let [now, most, requests] = [0, 0, 0];
+    const { url } = await chatServer((_, response) => {
+      most = Math.max(most, ++now);
+      setTimeout(() => {
+        now--;
+        if (++requests === 1) return json(response, { error: { message: 'broken' } }, 400);
+        const arguments_ = JSON.stringify({ choice: 'C', reasons: 'equal' });
+        const tool_calls = [{ id: '1', type: 'function', function: { name: 'select_choice', arguments: arguments_ } }];
+        json(response, {
+          choices: [{ index: 0, message: { role: 'assistant', content: null, tool_calls }, finish_reason: 'stop' }],
+        });
+      }, 20);
+    });
+    const scorer = async (args: { input: string; output: string; expected: string }) =>
+      await Factuality({ ...args, openAiApiKey: 'none', openAiBaseUrl: url, model: 'judge' });
+    const judge = { price: 0.01 };
+    const reward = fromScorers<Data, string>([ExactMatch, { scorer, name: 'facts', judge }], { concurrency: 2 });
+    expect(reward.judges).toEqual([{ name: 'facts', price: 0.01 }]);
+    expect(fromScorers([Factuality]).judges).toEqual([{ name: 'Factuality', price: 0 }]);
+    const play = (text: string) => playScripted(teamOf(reward), task, { solver: [text] });
+    const first = await play('Paris');
+    expect(first.score).toMatchObject({
+      parts: { ExactMatch: 1, facts: 1 },
+      metrics: { judge_calls: 2, judge_cost: 0.02 },
+    });
+    expect((await play('Paris')).score.metrics).toEqual({ judge_calls: 0, judge_cached: 1 });
+    await Promise.all(['a', 'b', 'c', 'd', 'e'].map(play));
+    expect([requests, most]).toEqual([7, 2]);
+  });
+
+  it('keeps to a number of calls a minute', async () => {
+    const times: number[] = [];
+    const scorer = async () => times.push(performance.now()) * 0;
+    const reward = fromScorers<Data, string>([{ scorer, name: 'slow', judge: true }], { perMinute: 600 });
+    await Promise.all(['a', 'b', 'c'].map((text) => playScripted(teamOf(reward), task, { solver: [text] })));
+    expect((times[2] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(190);
+  });
+
+  it('leaves an episode without a score if a scorer gives none', async () => {
+    const none = fromScorers<Data, string>([{ scorer: () => ({ score: null }), name: 'none' }]);
+    await expect(playScripted(teamOf(none), task, { solver: ['Paris'] })).rejects.toThrow(
+      /the scorer 'none' gave {"score":null}; expected a number/,
+    );
+  });
+
+  it.each([
+    [[], /expected at least one scorer/],
+    [[ExactMatch, ExactMatch], /two scorers are named 'ExactMatch'/],
+    [[{ scorer: 5 }], /scorer 1 is no function, and has neither run nor assess/],
+    [[() => 1], /scorer 1 needs a `name`/],
+    [[{ scorer: ExactMatch, weight: Number.NaN }], /the weight of 'ExactMatch' is NaN/],
+  ])('refuses %j', (scorers, message) => {
+    expect(() => fromScorers(scorers as unknown as Scorer[])).toThrow(message);
+  });
+});
+
+it("gives a team's reward to the runners of other packages", async () => {
+  const scorer = asScorer(teamOf(fromScorers<Data, string>([ExactMatch, { scorer: Levenshtein, weight: 2 }])));
+  expect(await scorer({ input: task, output: 'Paris' })).toEqual({
+    name: 'team',
+    score: 3,
+    metadata: { ExactMatch: 1, Levenshtein: 2 },
+  });
+});

@@ -1,0 +1,266 @@
+/** Evaluations as rewards: scorers of other packages as named parts. */
+import pLimit from 'p-limit';
+import pRetry from 'p-retry';
+import { ArgumentError, isObject } from '../../base/errors.js';
+import type { RewardContext, RewardParts, Team } from '../team/team.js';
+
+/** The input of a scorer, in the words that evaluation packages share. */
+export interface ScorerInput {
+  readonly input: unknown;
+  readonly output: unknown;
+  /** The reference answer, if there is one. */
+  readonly expected?: unknown;
+  readonly [name: string]: unknown;
+}
+
+/** A verdict: a number, or an object with one. */
+export type Verdict = number | boolean | { readonly score: number | null; readonly name?: string } | null;
+
+/** A function as autoevals and evalite have them, a scorer of Mastra (`run`), or a judge of vitest-evals (`assess`). */
+export type Scorer =
+  // biome-ignore lint/suspicious/noExplicitAny: each package has its own parameters, of which ours are a part
+  | ((args: any) => Verdict | Promise<Verdict>)
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  | { readonly name?: string; run(args: any): Promise<Verdict> }
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  | { readonly name?: string; assess(args: any): Verdict | Promise<Verdict> };
+
+/** A scorer with its name and weight. */
+export interface NamedScorer {
+  readonly scorer: Scorer;
+  /** The name of the reward's part. Default: the scorer's own name. */
+  readonly name?: string;
+  /** Multiplies the score. Default 1. */
+  readonly weight?: number;
+  /** Set for a scorer that calls a hosted model, with the price of a call (default 0). */
+  readonly judge?: boolean | { readonly price?: number };
+}
+
+/** The options of `fromScorers`. */
+export interface ScorersOptions<Data, Outcome> {
+  /**
+   * Makes the input of the scorers. Default: `input` is the task's `input` or `question`, `expected` its `expected` or
+   * `answer`, else the whole task; `output` is the outcome's `output`, `answer` or `text`, else the outcome.
+   */
+  readonly args?: (context: RewardContext<Data, Outcome>) => ScorerInput;
+  /** The most calls of judges at the same time. Default 4. */
+  readonly concurrency?: number;
+  /** The most calls of judges a minute. Default: no limit. */
+  readonly perMinute?: number;
+  /** Repetitions of a judge's call that throws. Default 3. */
+  readonly retries?: number;
+  /** The number of latest verdicts of judges to keep, for equal questions. Default 10,000. */
+  readonly cache?: number;
+}
+
+/** A scorer that calls a hosted model. Its verdicts may differ when they are asked for again. */
+export interface Judge {
+  readonly name: string;
+  /** The price of a call. */
+  readonly price: number;
+}
+
+/** A reward made of scorers. */
+export interface ScorerReward<Data, Outcome> {
+  (context: RewardContext<Data, Outcome>): Promise<RewardParts>;
+  /** The calls of judges in an episode, those that the cache answered, and their cost: for the team's `metrics`. */
+  readonly metrics: (context: RewardContext<Data, Outcome>) => Promise<Readonly<Record<string, number>>>;
+  /** The scorers that call models. A run with one of them does not repeat bit for bit. */
+  readonly judges: readonly Judge[];
+}
+
+interface Checked extends Required<Pick<NamedScorer, 'weight'>> {
+  readonly name: string;
+  readonly ask: (args: ScorerInput) => Promise<number>;
+  readonly judge: Judge | undefined;
+}
+
+interface Spent {
+  calls: number;
+  cached: number;
+  cost: number;
+}
+
+/**
+ * Makes a reward of scorers; each is a named part of it, for estimators and fronts over several rewards. Calls of
+ * judges are limited, repeated and remembered, counted by `metrics`, and forecast by `drmas plan`. If a scorer gives no
+ * score, or a judge fails `retries` times, the reward throws, and the episode counts as unscored.
+ * @throws ArgumentError for an empty list, an unknown kind of scorer, or two scorers of one name
+ *
+ * @example
+ * ```ts
+ * import { agent, defineTeam } from 'drmas';
+ * import { fromScorers } from 'drmas/tasks';
+ * import { z } from 'zod';
+ *
+ * const question = z.object({ question: z.string(), answer: z.string() });
+ * const exact = ({ output, expected }: { output: string; expected: string }) => Number(output === expected);
+ * const reward = fromScorers<z.infer<typeof question>, string>([{ name: 'exact', scorer: exact }]);
+ * const team = defineTeam({
+ *   task: question,
+ *   agents: { solver: agent() },
+ *   play: async ({ task, agents: { solver } }) => (await solver(task.question)).text,
+ *   reward,
+ *   metrics: reward.metrics,
+ * });
+ * ```
+ */
+export function fromScorers<Data = unknown, Outcome = unknown>(
+  scorers: readonly (Scorer | NamedScorer)[],
+  options: ScorersOptions<Data, Outcome> = {},
+): ScorerReward<Data, Outcome> {
+  const {
+    args = usualArgs,
+    concurrency = 4,
+    perMinute = Number.POSITIVE_INFINITY,
+    retries = 3,
+    cache = 10_000,
+  } = options;
+  const checked = scorers.map(checkedScorer);
+  const names = checked.map(({ name }) => name);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (checked.length === 0) throw new ArgumentError('fromScorers: expected at least one scorer');
+  if (twice !== undefined)
+    throw new ArgumentError(`fromScorers: two scorers are named '${twice}'; set another \`name\``);
+  const limit = pLimit(concurrency);
+  const pace = paced(perMinute);
+  const verdicts = new Map<string, Promise<number>>(); // the least recent first
+  const scored = new WeakMap<object, { readonly parts: Promise<RewardParts>; readonly spent: Spent }>();
+
+  const judged = ({ name, ask, judge }: Checked, given: ScorerInput, signal: AbortSignal, spent: Spent) => {
+    if (judge === undefined) return ask(given);
+    const key = JSON.stringify([name, given]);
+    const known = verdicts.get(key);
+    if (known !== undefined) spent.cached++;
+    const verdict =
+      known ??
+      limit(() =>
+        pRetry(
+          async () => {
+            await pace(signal);
+            spent.calls++;
+            spent.cost += judge.price;
+            return await ask(given);
+          },
+          { retries, signal, minTimeout: 500 },
+        ),
+      );
+    verdicts.delete(key);
+    verdicts.set(key, verdict);
+    verdict.catch(() => verdicts.delete(key));
+    const oldest = verdicts.keys().next();
+    if (verdicts.size > cache && oldest.done !== true) verdicts.delete(oldest.value);
+    return verdict;
+  };
+
+  /** The reward and the metrics of an episode share one set of calls. A repetition after an error makes new ones. */
+  const score = (context: RewardContext<Data, Outcome>) => {
+    const known = scored.get(context);
+    if (known !== undefined) return known;
+    const spent: Spent = { calls: 0, cached: 0, cost: 0 };
+    const given = args(context);
+    const parts = Promise.all(
+      checked.map(
+        async (each) => [each.name, each.weight * (await judged(each, given, context.signal, spent))] as const,
+      ),
+    ).then((pairs) => Object.fromEntries(pairs));
+    const judgement = { parts, spent };
+    scored.set(context, judgement);
+    parts.catch(() => scored.delete(context));
+    return judgement;
+  };
+
+  const judges = checked.flatMap(({ judge }) => judge ?? []);
+  const metrics: ScorerReward<Data, Outcome>['metrics'] = async (context) => {
+    const { parts, spent } = score(context);
+    await parts;
+    return judges.length === 0
+      ? {}
+      : { judge_calls: spent.calls, judge_cached: spent.cached, ...(spent.cost > 0 ? { judge_cost: spent.cost } : {}) };
+  };
+  return Object.assign(async (context: RewardContext<Data, Outcome>) => await score(context).parts, {
+    metrics,
+    judges,
+  });
+}
+
+/** The scorers of a team's reward that call hosted models; none if the reward is not made by `fromScorers`. */
+export function judgesOf({ reward }: Pick<Team, 'reward'>): readonly Judge[] {
+  return reward !== undefined && 'judges' in reward && Array.isArray(reward.judges)
+    ? (reward.judges as readonly Judge[])
+    : [];
+}
+
+/** The scorers of autoevals 0.3 that call a model. */
+const MODEL_GRADED = new Set(
+  'Battle ClosedQA Factuality Humor Possible Security Sql Summary Translation LLMClassifier AnswerCorrectness AnswerRelevancy AnswerSimilarity ContextEntityRecall ContextPrecision ContextRecall ContextRelevancy EmbeddingSimilarity Faithfulness Moderation'.split(
+    ' ',
+  ),
+);
+
+function checkedScorer(entry: Scorer | NamedScorer, index: number): Checked {
+  const named: NamedScorer =
+    isObject(entry) && 'scorer' in entry ? (entry as NamedScorer) : { scorer: entry as Scorer };
+  const { scorer, weight = 1 } = named;
+  const ask = askOf(scorer);
+  const functionName = (typeof scorer === 'function' || isObject(scorer)) && 'name' in scorer ? scorer.name : undefined;
+  const name = named.name ?? functionName;
+  if (ask === undefined)
+    throw new ArgumentError(`fromScorers: scorer ${index + 1} is no function, and has neither run nor assess`);
+  if (typeof name !== 'string' || name === '')
+    throw new ArgumentError(`fromScorers: scorer ${index + 1} needs a \`name\``);
+  if (!Number.isFinite(weight))
+    throw new ArgumentError(`fromScorers: the weight of '${name}' is ${weight}; expected a number`);
+  const { judge = callsModel(scorer) } = named;
+  const price = isObject(judge) ? (judge.price ?? 0) : 0;
+  const checkedAsk = async (args: ScorerInput) => scoreIn(await ask(args), name);
+  return { name, weight, ask: checkedAsk, judge: judge === false ? undefined : { name, price } };
+}
+
+/** Whether a scorer is known to call a model: one of autoevals by its name, one of Mastra by its judge. */
+function callsModel(scorer: Scorer): boolean {
+  if (typeof scorer === 'function') return MODEL_GRADED.has(scorer.name);
+  const { judge, config } = scorer as { readonly judge?: unknown; readonly config?: unknown };
+  return judge !== undefined || (isObject(config) && config.judge !== undefined);
+}
+
+function askOf(scorer: Scorer): ((args: ScorerInput) => unknown) | undefined {
+  if (typeof scorer === 'function') return scorer;
+  if (!isObject(scorer)) return undefined;
+  // Mastra's word for the reference answer is `groundTruth`.
+  if ('run' in scorer) return ({ expected, ...args }) => scorer.run({ ...args, expected, groundTruth: expected });
+  return 'assess' in scorer ? (args) => scorer.assess(args) : undefined;
+}
+
+function scoreIn(verdict: unknown, name: string): number {
+  const score = isObject(verdict) ? verdict.score : verdict;
+  const number = typeof score === 'boolean' ? Number(score) : score;
+  if (typeof number === 'number' && Number.isFinite(number)) return number;
+  throw new ArgumentError(`the scorer '${name}' gave ${JSON.stringify(verdict)}; expected a number, or { score }`);
+}
+
+function usualArgs({ task, outcome }: RewardContext<unknown, unknown>): ScorerInput {
+  const fieldOf = (value: unknown, names: readonly string[]) => {
+    const name = isObject(value) ? names.find((each) => value[each] !== undefined) : undefined;
+    return name === undefined ? undefined : (value as Readonly<Record<string, unknown>>)[name];
+  };
+  const expected = fieldOf(task, ['expected', 'answer']);
+  return {
+    input: fieldOf(task, ['input', 'question']) ?? task,
+    output: fieldOf(outcome, ['output', 'answer', 'text']) ?? outcome,
+    ...(expected === undefined ? {} : { expected }),
+  };
+}
+
+/** Waits until a call may begin, so that calls are at least a minute's share apart. */
+function paced(perMinute: number): (signal: AbortSignal) => Promise<void> {
+  const gap = 60_000 / perMinute;
+  let next = 0;
+  return async (signal) => {
+    const now = performance.now();
+    const wait = Math.max(0, next - now);
+    next = now + wait + gap;
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    signal.throwIfAborted();
+  };
+}

@@ -1,0 +1,152 @@
+/** Real MCP servers, made with the official package: one over HTTP, one as a program. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { serve } from '@hono/node-server';
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { temporaryRoot } from '../../../../test/support/tiny-run.js';
+import { ToolServerError } from '../../../base/core/errors.js';
+import { mcpTools } from './mcp-tools.js';
+
+const root = temporaryRoot();
+const open = new Set<{ close(): unknown; closeAllConnections?(): void }>();
+afterEach(() => {
+  for (const server of open) {
+    server.closeAllConnections?.();
+    server.close();
+  }
+  open.clear();
+});
+
+async function priceServer() {
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: 'prices', version: '1' });
+    const inputSchema = z.object({ of: z.string() });
+    server.registerTool('price', { description: 'The price of a fruit', inputSchema }, async ({ of }) => {
+      if (of === 'stone') throw new Error('not for sale');
+      if (of === 'slow') await new Promise((resolve) => setTimeout(resolve, 2000));
+      return { content: [{ type: 'text', text: String(of.length) }] };
+    });
+    return server;
+  });
+  const port = await new Promise<number>((resolve) => {
+    const server = serve({ fetch: (request) => handler.fetch(request), port: 0, hostname: '127.0.0.1' }, (info) =>
+      resolve(info.port),
+    );
+    open.add(server as Parameters<typeof open.add>[0]);
+  });
+  return `http://127.0.0.1:${port}/mcp`;
+}
+
+/** A program that counts its calls, and ends when it is asked to. */
+function counter(name: string) {
+  const path = join(root, `${name}.mjs`);
+  const real = (module: string) => JSON.stringify(import.meta.resolve(module));
+  writeFileSync(
+    path,
+    `import { McpServer } from ${real('@modelcontextprotocol/server')};
+import { StdioServerTransport } from ${real('@modelcontextprotocol/server/stdio')};
+import { z } from ${real('zod')};
+const server = new McpServer({ name: 'counter', version: '1' });
+let count = 0;
+const text = (text) => ({ content: [{ type: 'text', text }] });
+server.registerTool('count', { inputSchema: z.object({}) }, async () => text(process.pid + ' ' + ++count));
+server.registerTool('end', { inputSchema: z.object({}) }, async () => process.exit(1));
+await server.connect(new StdioServerTransport());
+`,
+  );
+  return { command: process.execPath, args: [path] };
+}
+
+const refusal = (reason: string) => expect.objectContaining({ name: 'ToolServerError', reason });
+const isAlive = (pid: number) => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+const pidAndCount = async (call: (one: { name: string; arguments: string }) => Promise<string>) =>
+  (await call({ name: 'count', arguments: '{}' })).split(' ').map(Number) as [number, number];
+
+describe('tools of an MCP server at an address', () => {
+  it('are listed and called; a tool that fails says so', async () => {
+    const { signal } = new AbortController();
+    const { tools, call } = await mcpTools(await priceServer()).open({ signal });
+    expect(tools).toEqual([
+      {
+        name: 'price',
+        description: 'The price of a fruit',
+        parameters: expect.objectContaining({ type: 'object', required: ['of'] }),
+      },
+    ]);
+    expect(await call({ name: 'price', arguments: '{"of":"fig"}' })).toBe('3');
+    expect(await call({ name: 'price', arguments: '{"of":"stone"}' })).toBe('error: not for sale');
+  });
+
+  it('fail with a reason: refused, timeout, the end of the episode', async () => {
+    const url = await priceServer();
+    const controller = new AbortController();
+    const { call } = await mcpTools(url, { timeoutMs: 400 }).open(controller);
+    await expect(call({ name: 'cost', arguments: '{}' })).rejects.toEqual(refusal('refused'));
+    await expect(call({ name: 'price', arguments: '[1]' })).rejects.toEqual(refusal('refused'));
+    await expect(call({ name: 'price', arguments: '{"of":"slow"}' })).rejects.toEqual(refusal('timeout'));
+    const late = call({ name: 'price', arguments: '{"of":"slow"}' });
+    controller.abort(new Error('over'));
+    await expect(late).rejects.toThrow('over');
+  });
+
+  it('fail if nobody answers there', async () => {
+    const { signal } = new AbortController();
+    const nobody = mcpTools('http://127.0.0.1:9/mcp');
+    await expect(nobody.open({ signal })).rejects.toEqual(refusal('unreachable'));
+    await expect(nobody.open({ signal })).rejects.toBeInstanceOf(ToolServerError);
+    expect(() => mcpTools('ftp://there')).toThrow('mcpTools(...): server');
+  });
+});
+
+describe('tools of a program', () => {
+  it('share a process, which ends after the last episode', async () => {
+    const tools = mcpTools(counter('shared'), { idleMs: 50 });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const [pid, one] = await pidAndCount((await tools.open(first)).call);
+    const [same, two] = await pidAndCount((await tools.open(second)).call);
+    expect([same, one, two]).toEqual([pid, 1, 2]);
+    first.abort();
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(isAlive(pid)).toBe(true);
+    second.abort();
+    await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+  });
+
+  it('have a process for each episode if they are isolated', async () => {
+    const tools = mcpTools(counter('isolated'), { isolated: true });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const counts = await Promise.all([first, second].map(async (one) => pidAndCount((await tools.open(one)).call)));
+    expect(new Set(counts.map(([pid]) => pid)).size).toBe(2);
+    expect(counts.map(([, count]) => count)).toEqual([1, 1]);
+    first.abort();
+    second.abort();
+    await expect.poll(() => counts.some(([pid]) => isAlive(pid)), { timeout: 10_000 }).toBe(false);
+  });
+
+  it('fail with `closed` if it ends during a call, and start again for the next episode', async () => {
+    const tools = mcpTools(counter('ending'), { idleMs: 0 });
+    const controller = new AbortController();
+    const { call } = await tools.open(controller);
+    await expect(call({ name: 'end', arguments: '{}' })).rejects.toEqual(refusal('closed'));
+    expect((await pidAndCount((await tools.open(controller)).call))[1]).toBe(1);
+    controller.abort();
+  });
+
+  it('quote a program that does not start', async () => {
+    const { signal } = new AbortController();
+    const broken = mcpTools({ command: process.execPath, args: ['-e', 'throw new Error("no licence")'] });
+    await expect(broken.open({ signal })).rejects.toThrow(/does not answer.*no licence/s);
+    await expect(mcpTools({ command: fileURLToPath(import.meta.url) }).open({ signal })).rejects.toEqual(
+      refusal('unreachable'),
+    );
+  });
+});

@@ -1,0 +1,263 @@
+import type { CallToolResult, Client, Tool as McpTool, Transport } from '@modelcontextprotocol/client';
+import { z } from 'zod';
+import { onAbort, unlessAborted } from '../../../base/async.js';
+import {
+  ArgumentError,
+  isObject,
+  issuesText,
+  jsonObject,
+  messageOf,
+  reasonOf,
+  ToolServerError,
+} from '../../../base/errors.js';
+import { excerpt } from '../../../base/host.js';
+import type { Tool, ToolCall } from '../../../base/nouns.js';
+
+/** A program that speaks MCP on its standard input and output. */
+export interface ToolCommand {
+  readonly command: string;
+  readonly args?: readonly string[] | undefined;
+  /** Environment variables besides PATH, HOME and the like. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly cwd?: string | undefined;
+}
+
+/** The options of `mcpTools`. */
+export interface McpToolsOptions {
+  /**
+   * The longest time for one answer.
+   * @default 30_000
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Whether each episode gets a connection of its own, and a process of its own if the server is a command. Needed for
+   * a server that keeps a state.
+   * @default false
+   */
+  readonly isolated?: boolean | undefined;
+  /**
+   * How long a shared connection stays open after the last episode that used it.
+   * @default 1000
+   */
+  readonly idleMs?: number | undefined;
+  /** Headers of each request to a server at an address, such as `authorization`. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** The tools of a server, for one episode. */
+export interface ToolSession {
+  readonly tools: readonly Tool[];
+  /**
+   * Calls a tool, and returns the text for the tool's message. A tool that fails returns `error: ...`.
+   * @throws ToolServerError if the server refuses the call or does not answer
+   */
+  call(call: Pick<ToolCall, 'name' | 'arguments'>): Promise<string>;
+}
+
+/** A server of tools that teams use. */
+export interface McpTools {
+  /** Connects if there is no connection. `signal` is the episode's. @throws ToolServerError */
+  open(episode: { readonly signal: AbortSignal }): Promise<ToolSession>;
+}
+
+const ADDRESS = z.url({ protocol: /^https?$/ });
+const serverSchema = z.union([
+  ADDRESS,
+  z.strictObject({
+    command: z.string().min(1),
+    args: z.array(z.string()).optional(),
+    env: z.record(z.string(), z.string()).optional(),
+    cwd: z.string().optional(),
+  }),
+]);
+const optionsSchema = z.strictObject({
+  timeoutMs: z.int().min(1).default(30_000),
+  isolated: z.boolean().default(false),
+  idleMs: z.int().min(0).default(1000),
+  headers: z.record(z.string(), z.string()).default({}),
+});
+
+/** The end of a program's standard error, for the message of a program that does not start. */
+const LONGEST_COMPLAINT = 1000;
+
+interface Connection {
+  readonly client: Client;
+  readonly tools: readonly Tool[];
+  isOpen: boolean;
+}
+
+/**
+ * The tools of an MCP server, at an address (Streamable HTTP) or started by a command, as tools of a team's agents. The
+ * connection opens with the first episode and closes when no episode uses it, so nothing is left after a run. Needs
+ * the official client: `npm install @modelcontextprotocol/client`.
+ *
+ * @throws ArgumentError naming the option that is wrong.
+ *
+ * @example
+ * ```ts
+ * import { agent, assistant, defineTeam, toolResult, user } from 'drmas';
+ * import { mcpTools } from 'drmas/tasks';
+ * import { z } from 'zod';
+ *
+ * const desk = mcpTools({ command: 'node', args: ['price-server.mjs'] });
+ *
+ * const team = defineTeam({
+ *   task: z.object({ question: z.string(), answer: z.string() }),
+ *   agents: { clerk: agent({ tools: 'hermes' }) },
+ *   async play({ task, agents: { clerk }, signal }) {
+ *     const { tools, call } = await desk.open({ signal });
+ *     const messages = [user(task.question)];
+ *     for (let turn = 0; turn < 4; turn++) {
+ *       const reply = await clerk(messages, { tools });
+ *       if (reply.toolCalls.length === 0) return reply.value;
+ *       messages.push(assistant(reply));
+ *       for (const one of reply.toolCalls) messages.push(toolResult(one, await call(one)));
+ *     }
+ *     return undefined;
+ *   },
+ *   reward: ({ outcome, task }) => outcome === task.answer,
+ * });
+ * ```
+ */
+export function mcpTools(server: string | ToolCommand, options: McpToolsOptions = {}): McpTools {
+  const checked = z.object({ server: serverSchema, options: optionsSchema }).safeParse({ server, options });
+  if (!checked.success) throw new ArgumentError(`mcpTools(...): ${issuesText(checked.error.issues)}`);
+  const { timeoutMs, isolated, idleMs, headers } = checked.data.options;
+  const at = typeof server === 'string' ? server : [server.command, ...(server.args ?? [])].join(' ');
+  let shared: Promise<Connection> | undefined;
+  let users = 0;
+  let idle: ReturnType<typeof setTimeout> | undefined;
+
+  const connect = async (): Promise<Connection> => {
+    const { transport, complaint } = await transportTo(server, headers);
+    try {
+      const { Client } = await clientModule();
+      const client = new Client({ name: 'drmas', version: '1' });
+      const connection = { client, isOpen: true };
+      client.onclose = () => {
+        connection.isOpen = false;
+      };
+      client.onerror = () => {}; // the calls report it
+      await client.connect(transport, { timeout: timeoutMs });
+      const { tools } = await client.listTools(undefined, { timeout: timeoutMs });
+      return Object.assign(connection, { tools: tools.map(toolOf) });
+    } catch (error) {
+      await transport.close().catch(() => {});
+      const complained = complaint().trim();
+      const why = `${at}: the server of tools does not answer: ${reasonOf(error)}`;
+      throw new ToolServerError('unreachable', complained === '' ? why : `${why}; it wrote: ${complained}`);
+    }
+  };
+
+  /** The connection of all episodes; a new one if the server has closed it. */
+  const join = async (): Promise<Connection> => {
+    for (;;) {
+      shared ??= connect();
+      const current = shared;
+      const connection = await current.catch((error: unknown) => {
+        if (shared === current) shared = undefined; // the next episode tries again
+        throw error;
+      });
+      if (connection.isOpen) return connection;
+      if (shared === current) shared = undefined;
+    }
+  };
+
+  /** An episode has ended. Closes the connection if no other begins soon. */
+  const leave = () => {
+    if (--users > 0) return;
+    clearTimeout(idle);
+    idle = setTimeout(() => {
+      const ending = shared;
+      shared = undefined;
+      void ending?.then(({ client }) => client.close()).catch(() => {});
+    }, idleMs);
+  };
+
+  const callOn =
+    ({ client }: Connection, signal: AbortSignal) =>
+    async ({ name, arguments: text }: Pick<ToolCall, 'name' | 'arguments'>): Promise<string> => {
+      const given = argumentsOf(name, text);
+      try {
+        const called = client.callTool({ name, arguments: given }, { timeout: timeoutMs, signal });
+        return textOf(await unlessAborted(called, signal));
+      } catch (error) {
+        signal.throwIfAborted();
+        throw new ToolServerError(reasonFor(error), `${at}: ${name}: ${excerpt(reasonOf(error), 1000)}`);
+      }
+    };
+
+  return {
+    async open({ signal }) {
+      signal.throwIfAborted();
+      if (isolated) {
+        const connection = await connect();
+        const close = () => void connection.client.close().catch(() => {});
+        if (signal.aborted) close();
+        onAbort(signal, close);
+        signal.throwIfAborted();
+        return { tools: connection.tools, call: callOn(connection, signal) };
+      }
+      users++;
+      clearTimeout(idle);
+      onAbort(signal, leave);
+      const connection = await unlessAborted(join(), signal);
+      return { tools: connection.tools, call: callOn(connection, signal) };
+    },
+  };
+}
+
+async function clientModule() {
+  try {
+    return await import('@modelcontextprotocol/client');
+  } catch (error) {
+    throw new ArgumentError(`mcpTools needs \`npm install @modelcontextprotocol/client\`: ${messageOf(error)}`);
+  }
+}
+
+async function transportTo(
+  server: string | ToolCommand,
+  headers: Readonly<Record<string, string>>,
+): Promise<{ transport: Transport; complaint: () => string }> {
+  const { StreamableHTTPClientTransport } = await clientModule();
+  if (typeof server === 'string') {
+    const transport = new StreamableHTTPClientTransport(new URL(server), { requestInit: { headers } });
+    return { transport, complaint: () => '' };
+  }
+  const { getDefaultEnvironment, StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
+  const { command, args = [], env = {}, cwd } = server;
+  const transport = new StdioClientTransport({
+    ...{ command, args: [...args], env: { ...getDefaultEnvironment(), ...env }, stderr: 'pipe' },
+    ...(cwd === undefined ? {} : { cwd }),
+  });
+  let errors = '';
+  transport.stderr?.on('data', (part: unknown) => {
+    errors = (errors + String(part)).slice(-LONGEST_COMPLAINT);
+  });
+  return { transport, complaint: () => errors };
+}
+
+const toolOf = ({ name, description, inputSchema }: McpTool): Tool => ({
+  ...{ name, parameters: inputSchema },
+  ...(description === undefined ? {} : { description }),
+});
+
+function argumentsOf(name: string, text: string): Record<string, unknown> {
+  const given = jsonObject(text);
+  if (given !== undefined) return given;
+  throw new ToolServerError('refused', `${name}: the arguments are no JSON object: ${excerpt(text)}`);
+}
+
+function textOf({ content, structuredContent, isError }: CallToolResult): string {
+  const texts = content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`));
+  const text =
+    texts.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : texts.join('\n');
+  return isError ? `error: ${text}` : text;
+}
+
+/** The reason of a failed call, by the client's code: a word for a broken connection, a number for a refusal. */
+function reasonFor(error: unknown): ToolServerError['reason'] {
+  const code = isObject(error) || error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  if (typeof code === 'number') return 'refused';
+  return code === 'REQUEST_TIMEOUT' ? 'timeout' : 'closed';
+}

@@ -1,0 +1,179 @@
+"""Writes the golden numbers of a random miniature as transformers and PyTorch compute them, in one JSON file.
+
+    python pack_model.py smollm3-mini > smollm3-mini.json
+
+The file holds the files of a model's directory: JSON as it is, safetensors in base64. The tokenizer is llama-mini's.
+Needs torch 2.13.0 (CPU) and transformers 5.23.0.
+"""
+
+import base64
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import tokenizers
+import torch
+import transformers
+from safetensors.torch import save
+from transformers import AutoModelForCausalLM, SmolLM3Config
+
+VOCABULARY = 395
+MINIATURES = {
+    # The fourth of five layers does not rotate: it is neither the first nor the last.
+    "smollm3-mini": SmolLM3Config(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=5,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        rope_theta=5_000_000.0,
+        bos_token_id=None,
+        eos_token_id=391,
+        pad_token_id=None,
+    ),
+}
+LEARNING = {"lr": 0.002, "beta1": 0.9, "beta2": 0.95, "eps": 1e-08, "weightDecay": 0.1, "clipGradNorm": 1.0}
+TEMPERATURE = 0.6
+
+
+def random_model(config, seed):
+    """A model with random weights that bfloat16 holds exactly, computing in float32."""
+    torch.manual_seed(seed)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            gain = parameter.dim() == 1
+            parameter.copy_(torch.randn_like(parameter) * (0.2 if gain else 0.4) + (1 if gain else 0))
+            parameter.copy_(parameter.bfloat16().float())
+    return model
+
+
+def ids(count):
+    return torch.randint(0, VOCABULARY - 5, (count,)).tolist()
+
+
+def logits_of(model, tokens):
+    return model(input_ids=torch.tensor([tokens])).logits[0]
+
+
+@torch.no_grad()
+def greedy(model, prompt, length):
+    tokens, margin = list(prompt), float("inf")
+    for _ in range(length):
+        best = logits_of(model, tokens)[-1].topk(2)
+        margin = min(margin, (best.values[0] - best.values[1]).item())
+        tokens.append(best.indices[0].item())
+    return {"prompt": prompt, "generated": tokens[len(prompt) :], "smallestMargin": margin}
+
+
+@torch.no_grad()
+def continuation(model, prompt, tokens):
+    logits = logits_of(model, prompt + tokens)[len(prompt) - 1 : -1].double()
+    rows = torch.arange(len(tokens))
+    logprobs = logits.log_softmax(-1)
+    cooler = (logits / TEMPERATURE).log_softmax(-1)
+    return {
+        "prompt": prompt,
+        "continuation": tokens,
+        "logprobs": logprobs[rows, tokens].tolist(),
+        "entropies": (-(logprobs.exp() * logprobs).sum(-1)).tolist(),
+        "logprobsAtTemperature": {str(TEMPERATURE): cooler[rows, tokens].tolist()},
+    }
+
+
+def cross_entropy(model, batch):
+    """The mean over all tokens with mask 1; a first token is never predicted."""
+    total, count = 0, 0
+    for row in batch:
+        logprobs = logits_of(model, row["ids"])[:-1].log_softmax(-1)
+        targets, mask = torch.tensor(row["ids"][1:]), torch.tensor(row["lossMask"][1:])
+        total = total - (logprobs.gather(1, targets[:, None])[:, 0] * mask).sum()
+        count += int(mask.sum())
+    return total / count, count
+
+
+def adamw(model, batch):
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        lr=LEARNING["lr"],
+        betas=(LEARNING["beta1"], LEARNING["beta2"]),
+        eps=LEARNING["eps"],
+        weight_decay=LEARNING["weightDecay"],
+    )
+    losses = []
+    for step in range(4):
+        loss, _ = cross_entropy(model, batch)
+        losses.append(loss.item())
+        if step == 3:
+            break
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), LEARNING["clipGradNorm"])
+        optimizer.step()
+    named = dict(model.named_parameters())
+    return {
+        **LEARNING,
+        "losses": losses,
+        "parameterNormsAfter": {name: each.double().norm().item() for name, each in named.items()},
+        "parameterSumsAfter": {name: each.double().sum().item() for name, each in named.items()},
+    }
+
+
+def packed(config, seed):
+    model = random_model(config, seed)
+    weights = {name: each.detach().bfloat16() for name, each in model.named_parameters()}
+    tensors, logits = {}, []
+    for index, length in enumerate((5, 12, 24)):
+        prompt = ids(length)
+        with torch.no_grad():
+            tensors[f"logits.{index}"] = logits_of(model, prompt).contiguous()
+        argmax = tensors[f"logits.{index}"].argmax(-1).tolist()
+        logits.append({"ids": prompt, "tensor": f"logits.{index}", "argmax": argmax})
+    numbers = {
+        "library": f"transformers {transformers.__version__}, torch {torch.__version__}, "
+        f"tokenizers {tokenizers.__version__}",
+        "dtype": "float32 (weights stored bf16)",
+        "attention": "eager",
+        "seed": seed,
+        "logits": logits,
+        "greedy": greedy(model, ids(9), 32),
+        "continuation": continuation(model, ids(6), ids(20)),
+    }
+    batch = [{"ids": ids(n), "lossMask": torch.randint(0, 2, (n,)).tolist()} for n in (8, 15, 22)]
+    loss, count = cross_entropy(model, batch)
+    loss.backward()
+    gradients = {name: each.grad.clone() for name, each in model.named_parameters()}
+    tensors.update({f"grad.{name}": gradient for name, gradient in gradients.items()})
+    norm = torch.cat([gradient.double().flatten() for gradient in gradients.values()]).norm().item()
+    numbers["crossEntropy"] = {
+        "batch": batch,
+        "loss": loss.item(),
+        "targetTokens": count,
+        "globalGradNorm": norm,
+    }
+    numbers["adamw"] = adamw(model, batch)
+    with tempfile.TemporaryDirectory() as directory:
+        model.config.save_pretrained(directory)
+        description = json.loads(Path(directory, "config.json").read_text())
+    return {
+        "config.json": {**description, "dtype": "bfloat16"},
+        "golden_model.json": numbers,
+        "model.safetensors": base64.b64encode(save(weights, {"format": "pt"})).decode(),
+        "golden_tensors.safetensors": base64.b64encode(save(tensors)).decode(),
+    }
+
+
+def main():
+    config = MINIATURES[sys.argv[1]]
+    # A continuation whose choices are close would depend on rounding.
+    for seed in range(1000):
+        content = packed(config, seed)
+        if content["golden_model.json"]["greedy"]["smallestMargin"] > 0.02:
+            break
+    sys.stdout.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in content.items()) + "\n}\n")
+
+
+main()

@@ -1,0 +1,79 @@
+import { RandomStream } from '../../src/base/core/random.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { readGgufHeader } from '../../src/engine/model/formats/gguf/gguf-header.js';
+import { ggufOf } from '../../src/engine/model/formats/gguf/gguf-model.js';
+import { openModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
+import type { NamedTensor, TensorShape } from '../../src/engine/model/formats/tensor.js';
+import { memoryFiles, safetensorsBytes } from './memory-files.js';
+
+/** Numbers in bfloat16, rounded towards zero. */
+const bfloat16Bits = (data: Float32Array) =>
+  Uint16Array.from(new Uint32Array(data.buffer, data.byteOffset, data.length), (bits) => bits >>> 16);
+
+/** The header of a file of tensors in bfloat16, and the number of bytes after it. */
+export function bfloat16Header(tensors: readonly TensorShape[]): {
+  readonly header: Uint8Array;
+  readonly numbers: number;
+} {
+  let end = 0;
+  const entries = tensors.map(({ name, shape }) => {
+    const start = end;
+    end += 2 * shape.reduce((a, b) => a * b, 1);
+    return [name, { dtype: 'BF16', shape, data_offsets: [start, end] }] as const;
+  });
+  const json = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const length = Buffer.alloc(8);
+  length.writeUInt32LE(json.length);
+  return { header: Buffer.concat([length, json]), numbers: end };
+}
+
+/** A checkpoint's file with its tensors in bfloat16, and one with the same numbers in float32. */
+export function coarseAndFine(tensors: readonly NamedTensor[]): {
+  readonly coarse: Uint8Array;
+  readonly fine: Uint8Array;
+} {
+  const rounded = tensors.map(({ name, shape, data }) => ({ name, shape, bits: bfloat16Bits(data) }));
+  return {
+    coarse: Buffer.concat([bfloat16Header(tensors).header, ...rounded.map((each) => new Uint8Array(each.bits.buffer))]),
+    fine: safetensorsBytes(
+      rounded.map(({ name, shape, bits }) => ({
+        name,
+        shape,
+        data: new Float32Array(Uint32Array.from(bits, (bits) => bits << 16).buffer),
+      })),
+      { format: 'pt' },
+    ),
+  };
+}
+
+/** Formats of blocks by their numbers in GGUF, for the matrices of a file by a part of their names. */
+const FORMATS = { token_embd: 8, attn_output: 8, attn_: 3, ffn_down: 3, ffn_: 2, output: 2 };
+
+/** A model of a directory as a GGUF file whose matrices are random blocks. Widths must be multiples of 32. */
+export async function ggufInBlocks(directory: string): Promise<Uint8Array> {
+  const { model, tokenizer, tensors } = await openModelDirectory(nodeFiles, directory);
+  const parts: Uint8Array[] = [];
+  for await (const part of ggufOf({ config: model.config, tokenizer, name: 'blocks' }, tensors.values()))
+    parts.push(Uint8Array.from(part));
+  const file = Buffer.concat(parts);
+  const header = () => readGgufHeader(memoryFiles(new Map([['file', file]])), 'file');
+  for (const { name, shape } of (await header()).tensors.values()) {
+    const format = Object.entries(FORMATS).find(([part]) => name.includes(part))?.[1];
+    if (shape.length < 2 || format === undefined) continue;
+    const entry = Buffer.alloc(8 + name.length);
+    entry.writeBigUInt64LE(BigInt(name.length));
+    entry.write(name, 8);
+    file.writeUInt32LE(format, file.indexOf(entry) + entry.length + 4 + 16); // in fewer bytes than it has in float32
+  }
+  const random = new RandomStream('blocks');
+  for (const { shape, start, bytes, format } of (await header()).tensors.values()) {
+    if (shape.length < 2) continue;
+    for (let at = 0; at < bytes; at++) file[start + at] = random.integer(0, 255);
+    const half = () => random.integer(0x1c00, 0x23ff) + (random.chance(0.5) ? 0x8000 : 0); // 2^-8 to 2^-6
+    for (let block = start; block < start + bytes; block += format.bytes) {
+      file.writeUInt16LE(half(), block);
+      if (format.name === 'Q4_1') file.writeUInt16LE(half(), block + 2);
+    }
+  }
+  return file;
+}

@@ -1,0 +1,19 @@
+/** Rules for all tests: no episode stays open, and properties take their random values from one seed. */
+
+import fc from 'fast-check';
+import { afterAll } from 'vitest';
+import { messageOf } from '../../src/base/core/errors.js';
+import { callsOfCaller } from '../../src/gateway/agents/attribution.js';
+
+// Files share their modules. An episode that a file leaves open would be one that calls of later files may belong to.
+afterAll(() => {
+  try {
+    callsOfCaller();
+  } catch (error) {
+    throw new Error(`a test of this file leaves an episode open: ${messageOf(error)}`);
+  }
+});
+
+// One seed gives one run of the properties too, so a change that breaks none of them is not refused by chance.
+// `DRMAS_TEST_SEED=7 npm test` tries others.
+fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(process.env.DRMAS_TEST_SEED ?? 1) });
