@@ -51,8 +51,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /**
  * Keeps the compiled files small, because each of the hundreds of threads reads its file anew: no module of ours does
- * work when it is imported, so esbuild drops modules that a thread does not need; and it keeps only the parts of zod that are named.
- * Every module knows where its source lies.
+ * work when it is imported, so esbuild drops modules that a thread does not need; and it keeps only the parts of zod
+ * that are named. Every module knows where its source lies.
  */
 function ourModules(outdir: string): Plugin {
   // A thread of a test imports no TypeScript: a loss of the package is imported from its compiled file.

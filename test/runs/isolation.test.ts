@@ -1,5 +1,5 @@
 // @module-tag verify
-import { symlink } from 'node:fs/promises';
+import { mkdtemp, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -30,9 +30,13 @@ beforeAll(async () => {
   await symlink(fileURLToPath(new URL('../../node_modules', import.meta.url)), join(root, 'node_modules'));
 });
 
-async function trained(name: string, run: string, set: readonly string[]) {
-  await train(recipe(name), { run: join(root, run), threads: 1, set });
-  const log = await RunDirectory.open(join(root, run));
+/** A place of its own for each run, so that a test can be tried again. */
+const newRun = () => mkdtemp(join(root, 'run-'));
+
+async function trained(name: string, set: readonly string[]) {
+  const run = await newRun();
+  await train(recipe(name), { run, threads: 1, set });
+  const log = await RunDirectory.open(run);
   return { log, events: await eventsOf(log), files: await filesOf(log) };
 }
 
@@ -43,8 +47,8 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
       ['3', 'rollout.staleness=1'],
       ['2', 'advantage={"type":"counterfactual"}'], // turns that are played again, in the context that they had
     ] as const) {
-      const expected = await trained('digits', `plain-${isolate}`, set);
-      const { events, files } = await trained('digits', `isolated-${isolate}`, [...set, `rollout.isolate=${isolate}`]);
+      const expected = await trained('digits', set);
+      const { events, files } = await trained('digits', [...set, `rollout.isolate=${isolate}`]);
       expect(events).toEqual(expected.events);
       const weights = (of: typeof files) => Object.entries(of).filter(([file]) => file.endsWith('.safetensors'));
       expect(weights(files)).toEqual(weights(expected.files));
@@ -52,8 +56,8 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
   });
 
   it('ranks the episodes of a group there, with the same bits', async () => {
-    const expected = await trained('ranked', 'plain-ranked', []);
-    const { events } = await trained('ranked', 'isolated-ranked', ['rollout.isolate=2']);
+    const expected = await trained('ranked', []);
+    const { events } = await trained('ranked', ['rollout.isolate=2']);
     expect(events).toEqual(expected.events);
     const failures = events.filter(({ type }) => type === 'episode.failed');
     expect(failures).toEqual([]);
@@ -62,7 +66,7 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
   it('tells of its calls as they are answered', async () => {
     const exporter = registeredExporter();
     const set = ['rollout.isolate=2', 'training.steps=1', 'evaluation.samples=1'];
-    const { events } = await train(recipe('digits'), { run: join(root, 'traced'), threads: 1, set, track: ['otel'] });
+    const { events } = await train(recipe('digits'), { run: await newRun(), threads: 1, set, track: ['otel'] });
     const steps = events.flatMap((event) => (event.type === 'step' ? Object.values(event.agents) : []));
     const chats = exporter.getFinishedSpans().filter(({ attributes }) => 'drmas.turn' in attributes);
     const trained = chats.filter(({ attributes }) => /training/.test(String(attributes['gen_ai.conversation.id'])));
@@ -71,7 +75,7 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
   });
 
   it('does no harm but to its own episode where it loops or ends the process', async () => {
-    const { log, events } = await trained('hostile', 'hostile', ['rollout.isolate=2']);
+    const { log, events } = await trained('hostile', ['rollout.isolate=2']);
     const failures = events.flatMap((event) => (event.type === 'episode.failed' ? [event] : []));
     const messages = failures.map(({ reason, message }) => `${reason}: ${message}`).sort();
     expect([...new Set(messages)]).toEqual([
@@ -79,13 +83,13 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
       'timeout: its code did not return for 1500 ms',
     ]);
     expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
-    const again = await trained('hostile', 'hostile-again', ['rollout.isolate=1']);
+    const again = await trained('hostile', ['rollout.isolate=1']);
     expect(again.events).toEqual(events);
     expect(await filesOf(log)).toEqual(again.files);
   });
 
   it('ends with the run, which goes on later', async () => {
-    const run = join(root, 'interrupted');
+    const run = await newRun();
     const controller = new AbortController();
     const sinks = [{ write: ({ type }: { type: string }) => type === 'step' && controller.abort(new Error('enough')) }];
     const set = ['rollout.isolate=2'];
@@ -96,7 +100,7 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
   });
 
   it('needs a file that threads can load', async () => {
-    const run = join(root, 'program');
+    const run = await newRun();
     await expect(train(tinyDefinition(), { run, set: ['rollout.isolate=true'] })).rejects.toThrow(
       /rollout\.isolate.*defined by a program/,
     );
