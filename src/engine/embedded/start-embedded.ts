@@ -2,7 +2,7 @@
 import type { Worker } from 'node:worker_threads';
 import { BackendError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import { startWorker } from '../../base/platform.js';
+import { cacheDirectory, startWorker } from '../../base/platform.js';
 import type { Device, Precision } from '../contract/architecture.js';
 import { EmbeddedBackend } from './embedded-backend.js';
 import type { FromWorker, WorkerSettings } from './thread/engine-protocol.js';
@@ -24,6 +24,18 @@ export interface EmbeddedOptions {
   readonly onProgress?: (message: string) => void;
 }
 
+/**
+ * The addons that engines of this process have loaded. The search for a compiler, the hash of the sources and the look
+ * at the processor take half of an engine's start, and the next engine of the same settings need not repeat them.
+ */
+const addons = new Map<string, string>();
+
+/** Everything that decides which addon an engine loads. */
+function addonKey({ kernels, precisions, device }: WorkerSettings): string {
+  const { CXX, PATH, DRMAS_KERNELS } = process.env;
+  return JSON.stringify([kernels ?? DRMAS_KERNELS, precisions, device, CXX, PATH, cacheDirectory()]);
+}
+
 /** @throws BackendError or ArgumentError if the engine cannot start */
 export async function startEmbedded({ files, onProgress, ...options }: EmbeddedOptions): Promise<EmbeddedBackend> {
   return new EmbeddedBackend(await startThread(options, onProgress), files, options.precisions);
@@ -34,7 +46,8 @@ export async function startEmbedded({ files, onProgress, ...options }: EmbeddedO
  * @throws BackendError or ArgumentError when it cannot start
  */
 function startThread(settings: WorkerSettings, onProgress?: (message: string) => void): Promise<EngineThread> {
-  const worker = startWorker('./thread/engine-worker', import.meta.url, settings);
+  const key = addonKey(settings);
+  const worker = startWorker('./thread/engine-worker', import.meta.url, { ...settings, loaded: addons.get(key) });
   return new Promise((resolve, reject) => {
     const onMessage = (message: FromWorker) => {
       if (message.type === 'progress') onProgress?.(message.message);
@@ -43,7 +56,8 @@ function startThread(settings: WorkerSettings, onProgress?: (message: string) =>
         worker.off('message', onMessage);
         worker.off('error', reject);
         worker.off('exit', onExit);
-        const { kernels, isa, threads: used, notice } = message;
+        const { kernels, isa, threads: used, notice, addon } = message;
+        if (addon !== undefined) addons.set(key, addon);
         resolve(new EngineThread(linkTo(worker), { kernels, isa, threads: used, notice }));
       }
     };

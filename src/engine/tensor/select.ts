@@ -32,6 +32,8 @@ export interface Selection {
   readonly kernels: HostKernels;
   /** One line for the user if faster kernels could not be loaded. */
   readonly notice?: string;
+  /** The file of native kernels that were compiled here, which another engine can load as `NativeOptions.loaded`. */
+  readonly addon?: string | undefined;
 }
 
 /**
@@ -57,8 +59,8 @@ export async function selectKernels(given: SelectOptions): Promise<Selection> {
   for (const name of KERNELS.slice(KERNELS.indexOf(first))) {
     const loaded = await load[name](options);
     if ('kernels' in loaded) {
-      const { kernels } = loaded;
-      return reasons.length === 0 ? { kernels } : { kernels, notice: slowNotice(reasons, kernels, advice) };
+      const { kernels, addon } = loaded;
+      return reasons.length === 0 ? { kernels, addon } : { kernels, notice: slowNotice(reasons, kernels, advice) };
     }
     if (forced !== undefined) throw new ArgumentError(`DRMAS_KERNELS is ${forced}, but ${loaded.reason}`);
     if (loaded.cause !== undefined) advice = ADVICE[loaded.cause];
@@ -74,7 +76,7 @@ export async function selectKernels(given: SelectOptions): Promise<Selection> {
  */
 export async function selectEngineKernels(
   options: SelectOptions & { readonly device?: Device | undefined },
-): Promise<{ readonly kernels: Kernels; readonly notice?: string }> {
+): Promise<Omit<Selection, 'kernels'> & { readonly kernels: Kernels }> {
   const { environment = process.env, device } = options;
   if (engineDevice(device, environment) === 'cpu') return selectKernels(options);
   const { openDeviceKernels } = await import('./webgpu/open-kernels.js');
@@ -90,7 +92,9 @@ export async function selectEngineKernels(
 const isaOfEverywhere = (): NativeOptions['isa'] => (process.arch === 'x64' ? 'avx2' : 'portable');
 
 /** The kernels, or why there are none, for people to read. */
-type Loaded = { readonly kernels: HostKernels } | (Pick<NoKernels, 'reason'> & Partial<NoKernels>);
+type Loaded =
+  | { readonly kernels: HostKernels; readonly addon?: string }
+  | (Pick<NoKernels, 'reason'> & Partial<NoKernels>);
 
 const load: Record<KernelsName, (options: NativeOptions) => Promise<Loaded>> = {
   native: loadNativeKernels,

@@ -26,6 +26,8 @@ export interface WorkerSettings extends DecoderOptions {
   readonly kernels?: string | undefined;
   /** The precisions of the models. Kernels for other precisions are not compiled. Default: all. */
   readonly precisions?: readonly Precision[] | undefined;
+  /** The addon of kernels that this process loaded for the same settings before. */
+  readonly loaded?: string | undefined;
 }
 
 /** A request for a sample from a policy; both are known by their numbers. */
@@ -63,6 +65,8 @@ export type FromWorker =
       readonly isa: string;
       readonly threads: number;
       readonly notice?: string | undefined;
+      /** The addon of the kernels, if it was compiled here. */
+      readonly addon?: string | undefined;
     }
   | { readonly type: 'progress'; readonly message: string }
   /** The engine cannot start or cannot continue. */

@@ -7,17 +7,18 @@ import type { ToWorker, WorkerSettings } from './engine-protocol.js';
 import { plainError, type Send, serveEngine } from './serve-engine.js';
 
 async function main(port: MessagePort, settings: WorkerSettings): Promise<void> {
-  const { threads, device, kernels: named, precisions, ...options } = settings;
+  const { threads, device, kernels: named, precisions, loaded, ...options } = settings;
   const send: Send = (message, transfer) => port.postMessage(message, transfer);
-  const { kernels, notice } = await selectEngineKernels({
+  const { kernels, ...news } = await selectEngineKernels({
     threads,
     device,
+    loaded,
     ...(precisions?.includes('bfloat16') === false && { bfloat16Products: 'widened' }),
     ...(named === undefined ? {} : { environment: { ...process.env, DRMAS_KERNELS: named } }),
     onProgress: (message) => send({ type: 'progress', message }),
   });
   const startHash = () => createHash('sha256');
-  const receive = serveEngine(kernels, send, { ...options, notice, importModule: importUserModule, startHash });
+  const receive = serveEngine(kernels, send, { ...options, ...news, importModule: importUserModule, startHash });
   port.on('message', (message: ToWorker) => receive(message));
 }
 

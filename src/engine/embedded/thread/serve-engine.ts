@@ -1,8 +1,9 @@
 import { macrotask } from '../../../base/async.js';
 import { DeviceError } from '../../../base/errors.js';
+import type { DecoderOptions } from '../../model/decoder/decoder.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { Engine, type EngineFacilities } from './engine.js';
-import type { FromWorker, PlainError, StreamedToken, ToWorker, WorkerSettings } from './engine-protocol.js';
+import type { FromWorker, PlainError, StreamedToken, ToWorker } from './engine-protocol.js';
 import { buffersOf, Transferred } from './transferred.js';
 
 /** Sends a message from the engine to its client; `transfer` holds buffers to transfer instead of copying. */
@@ -21,6 +22,9 @@ export const hardwareOf = ({ name, isa, adapter, threads }: Kernels) => ({
   threads,
 });
 
+/** What the message `ready` says of the kernels beside their description. */
+type KernelsNews = Pick<Extract<FromWorker, { type: 'ready' }>, 'notice' | 'addon'>;
+
 /**
  * An engine that answers messages and ticks its samplers while there are requests. Its first message is `ready`. Calls
  * and ticks run one after another, so that the state does not change while one of them waits.
@@ -29,13 +33,7 @@ export const hardwareOf = ({ name, isa, adapter, threads }: Kernels) => ({
 export function serveEngine(
   kernels: Kernels,
   send: Send,
-  {
-    notice,
-    importModule,
-    startHash,
-    ...options
-  }: Omit<WorkerSettings, 'threads' | 'device' | 'kernels' | 'precisions'> &
-    EngineFacilities & { readonly notice?: string | undefined } = {},
+  { notice, addon, importModule, startHash, ...options }: DecoderOptions & EngineFacilities & KernelsNews = {},
 ): (message: ToWorker) => void {
   const engine = new Engine(kernels, options, { importModule, startHash });
   let ticking = false;
@@ -63,7 +61,7 @@ export function serveEngine(
     macrotask(() => inOrder(tick));
   };
 
-  send({ type: 'ready', ...hardwareOf(kernels), notice });
+  send({ type: 'ready', ...hardwareOf(kernels), notice, addon });
   const take = async (message: ToWorker) => {
     switch (message.type) {
       case 'call':

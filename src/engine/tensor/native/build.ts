@@ -89,7 +89,7 @@ export const checksum = (content: Uint8Array) => createHash('sha256').update(con
  * Whether a file has the content that was written. A truncated library (from a full disk) could crash the process that
  * loads it, so its checksum is compared first.
  */
-async function isIntact(path: string): Promise<boolean> {
+export async function isIntact(path: string): Promise<boolean> {
   try {
     const [content, expected] = await Promise.all([readFile(path), readFile(checksumPath(path), 'utf8')]);
     return checksum(content) === expected;

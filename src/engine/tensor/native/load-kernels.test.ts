@@ -71,10 +71,10 @@ async function load(environment: Environment, { sourceDirectory = sources, ...re
     onProgress: (message) => messages.push(message),
     ...request,
   });
-  const isa = 'kernels' in result ? result.kernels.isa : undefined;
+  const { isa, path } = 'kernels' in result ? { isa: result.kernels.isa, path: result.addon } : {};
   const builds = messages.filter((message) => message.startsWith('compiling the kernels for')).length;
   const { reason, cause } = 'reason' in result ? result : { reason: undefined, cause: undefined };
-  return { isa, reason, cause, builds, messages };
+  return { isa, path, reason, cause, builds, messages };
 }
 
 async function script(content: string): Promise<string> {
@@ -192,6 +192,14 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     const inspection = await look();
     expect(inspection.built).toBe(true);
     expect(inspection.compiler?.version).not.toBe('');
+  });
+
+  it('loads an addon that the process has loaded before without a compiler, unless it was damaged', async () => {
+    const { path: loaded = '' } = await load({ DRMAS_CACHE: emptyCache() });
+    const nowhere = { CXX: '/nonexistent/c++', DRMAS_CACHE: emptyCache() };
+    expect(await load(nowhere, { loaded })).toMatchObject({ isa: 'first', builds: 0, path: loaded });
+    await truncate(loaded, 5000);
+    expect(await load(nowhere, { loaded })).toMatchObject({ isa: undefined, cause: 'no-compiler' });
   });
 
   it('builds anew when a source changes', { tags: 'verify' }, async () => {

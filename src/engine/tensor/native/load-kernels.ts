@@ -13,6 +13,7 @@ import {
   type BuildFailure,
   buildSet,
   isBuilt,
+  isIntact,
   knownAbilities,
   planBuild,
   shippedSources,
@@ -36,6 +37,8 @@ export interface NativeOptions extends SetRequest {
   readonly processorSeconds?: number | undefined;
   /** The directory of compiled addons; by default the one that ships. */
   readonly prebuilt?: string | undefined;
+  /** The addon that this process loaded for the same request before, which is loaded again without a look around. */
+  readonly loaded?: string | undefined;
 }
 
 /** The kernels, and the measurement of the processor that benchmarks compare them with. */
@@ -61,7 +64,8 @@ export interface NoKernels {
   readonly cause: NoKernelsCause;
 }
 
-type LoadedAddon = { readonly kernels: NativeKernels } | NoKernels;
+/** The kernels, and the path of their addon if it was compiled here. */
+type LoadedAddon = { readonly kernels: NativeKernels; readonly addon?: string } | NoKernels;
 
 const none = (cause: NoKernelsCause, reason: string): NoKernels => ({ reason, cause });
 
@@ -71,6 +75,8 @@ const none = (cause: NoKernelsCause, reason: string): NoKernels => ({ reason, ca
  * processor feature is a `reason`, not an error.
  */
 export async function loadNativeKernels(options: NativeOptions): Promise<LoadedAddon> {
+  const { loaded } = options;
+  if (loaded !== undefined && (await isIntact(loaded))) return loadAddon(loaded, options);
   const prebuilt = await prebuiltFor(options);
   if ('addon' in prebuilt) return kernelsOf(prebuilt.addon as Addon, options);
   if (process.platform === 'win32') return none('other', `on Windows they are not compiled, and ${prebuilt.reason}`);
@@ -89,6 +95,11 @@ function kernelsOf(addon: Addon, { threads, cores, ...request }: NativeOptions):
   return native
     ? { kernels: { ...native, ...addonKernels(native), ...hostKernels, ...hostMemory } }
     : none('other', cannotRun(request));
+}
+
+/** @throws if the file does not load */
+function loadAddon(path: string, options: NativeOptions): LoadedAddon {
+  return { ...kernelsOf(createRequire(import.meta.url)(path) as Addon, options), addon: path };
 }
 
 /** A set that is compiled, and the function that compiles it again if it does not load. */
@@ -128,15 +139,14 @@ async function loadCompiled(options: NativeOptions): Promise<LoadedAddon> {
     const compiled = await compileSet(options);
     if ('reason' in compiled) return compiled;
     const { path, again } = compiled;
-    const load = () => kernelsOf(createRequire(import.meta.url)(path) as Addon, options);
     try {
-      return load();
+      return loadAddon(path, options);
     } catch {
       const failed = await again();
       if (failed !== undefined) return failed;
     }
     try {
-      return load();
+      return loadAddon(path, options);
     } catch (error) {
       return none('compiler-failed', `${path} does not load: ${messageOf(error)}`);
     }
