@@ -26,23 +26,27 @@ const constant = defineEstimator({
 });
 const known = [...standard.estimators, constant];
 
+export const OWN_MEAN = 'drmas,spread=none';
+export const EPISODES_MEAN = 'dr-grpo';
 /** Levels of the baseline: numbers, the mean of the agent's own turns, and the mean of the team's episodes. */
-const LEVELS = [
+export const LEVELS = [
   'constant,baseline=0',
   'constant,baseline=0.5',
   'constant,baseline=1',
-  'drmas,spread=none',
-  'dr-grpo',
+  OWN_MEAN,
+  EPISODES_MEAN,
 ] as const;
+/** The family of the part `baseline`. */
+export const RARE_CALLER = 'rare-caller';
 /** The expert's success before reinforcement. */
-const STARTS = [1 / 12, 1 / 4, 1 / 2, 3 / 4] as const;
+export const STARTS = [1 / 12, 1 / 4, 1 / 2, 3 / 4] as const;
 
 /** The cells of the part `baseline`: in the family of the rare caller, each level of the baseline at each start. */
 export const baselineCells = (seeds: readonly number[]): Cell[] =>
   seeds.flatMap((seed) =>
     STARTS.flatMap((start) =>
       LEVELS.map((estimator) => {
-        const { id, knob } = familyOf('rare-caller');
+        const { id, knob } = familyOf(RARE_CALLER);
         return { family: id, estimator, seed, difficulty: knob.usual, start };
       }),
     ),

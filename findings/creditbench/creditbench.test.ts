@@ -198,6 +198,7 @@ describe('the limits of the training part', () => {
     fillCreditbench('<!-- creditbench: disclosure -->\n<!-- end -->', {
       credit: [],
       training: scores.map((score, i) => training(`e${i}`, score)),
+      baseline: [],
     });
 
   it('say how many cells are here, and which families end at one score', () => {
@@ -210,6 +211,38 @@ describe('the limits of the training part', () => {
   it('name no plateau if scores differ, or if few estimators were run', () => {
     expect(textOf([0.1, 0.2, 0.3, 0.4, 0.5])).not.toContain('plateau');
     expect(textOf([0.5, 0.5, 0.5])).not.toContain('plateau');
+  });
+});
+
+describe('the levels of a baseline', () => {
+  /** Each level ends at its number plus the seed's hundredth, in a file in the order of no seed. */
+  const ends = { 'constant,baseline=0': 0.2, 'constant,baseline=0.5': 0.3, 'constant,baseline=1': 0.1 };
+  const cells = (seeds: readonly number[]): TrainingResult[] =>
+    seeds.flatMap((seed) =>
+      [1 / 12, 1 / 4, 1 / 2, 3 / 4].flatMap((start) =>
+        Object.entries({ ...ends, 'drmas,spread=none': 0.6, 'dr-grpo': 0.4 + (seed - 15) / 1000 }).map(
+          ([estimator, end]) => ({
+            ...{ family: 'rare-caller', estimator, seed, difficulty: 0.5, start, learningRate: 0.003, kernels: 'x' },
+            curve: [0, end + seed / 100],
+            origin: { commit: '', node: '', seconds: 1 },
+          }),
+        ),
+      ),
+    );
+  const textOf = (name: string, baseline: readonly TrainingResult[]) =>
+    fillCreditbench(`<!-- creditbench: ${name} -->\n<!-- end -->`, { credit: [], training: [], baseline });
+
+  it('are compared in pairs of a seed, whatever the order of the results', () => {
+    const seeds = [20, 11, 13, 12, 19, 18, 17, 14, 15, 16];
+    const table = textOf('levelPairs', cells(seeds));
+    expect(table).toContain('| 0 | 1/12 | 40.0 [40.0, 40.0] | 10 of 10 | 0.0020 | 0.016 | higher |');
+    expect(textOf('levels', cells(seeds))).toContain("| the agent's own mean | 75.5, 75.5 |");
+    expect(textOf('levelPairs', cells([...seeds].sort()))).toBe(table);
+  });
+
+  it('need pairs', () => {
+    expect(textOf('levelPairs', cells([11]))).toContain('too few pairs');
+    expect(textOf('levels', [])).toContain('no results of all levels');
   });
 });
 

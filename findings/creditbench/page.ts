@@ -1,7 +1,7 @@
 /** The tables of docs/creditbench.md, from the results. */
 import { mean } from '../../src/base/core/statistics.js';
-import { pairedInterval } from '../../src/runs/analysis/paired-interval.js';
-import { estimatorNames, LEARNING_RATE, SEEDS } from './cells.js';
+import { holm, pairedInterval, signFlipP } from '../../src/runs/analysis/paired-interval.js';
+import { EPISODES_MEAN, estimatorNames, LEARNING_RATE, LEVELS, OWN_MEAN, RARE_CALLER, SEEDS, STARTS } from './cells.js';
 import { STAGES } from './direct-credit.js';
 import { families, START } from './families.js';
 import { BUDGET } from './recipe.js';
@@ -14,6 +14,8 @@ type Scores = ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<number, number
 interface Cells {
   readonly credit: readonly CreditResult[];
   readonly training: readonly TrainingResult[];
+  /** Levels of a baseline at several starts. */
+  readonly baseline: readonly TrainingResult[];
 }
 
 /** The cells at the usual difficulties. */
@@ -21,7 +23,12 @@ export async function readCells(root: string): Promise<Cells> {
   const usual = new Map(families.map(({ id, knob }) => [id, knob.usual]));
   const isUsual = ({ family, difficulty }: { family: string; difficulty: number }) => usual.get(family) === difficulty;
   const [credit, training] = [await readPart(root, 'credit'), await readPart(root, 'training')];
-  return { credit: [...credit.values()].filter(isUsual), training: [...training.values()].filter(isUsual) };
+  const baseline = await readPart(root, 'baseline');
+  return {
+    credit: [...credit.values()].filter(isUsual),
+    training: [...training.values()].filter(isUsual),
+    baseline: [...baseline.values()],
+  };
 }
 
 function scoresOf<Result extends CreditResult | TrainingResult>(
@@ -43,7 +50,8 @@ const creditScores = ({ credit }: Cells) =>
   scoresOf(credit, ({ stages }) => mean(Object.values(stages).map(({ cosine }) => cosine)));
 const trainingScores = ({ training }: Cells) => scoresOf(training, ({ curve }) => trainingScore(curve));
 
-const seedsOf = (scores: Scores, family: string, estimator: string) => scores.get(family)?.get(estimator) ?? new Map();
+const seedsOf = (scores: Scores, family: string, estimator: string): ReadonlyMap<number, number> =>
+  scores.get(family)?.get(estimator) ?? new Map();
 
 /** The seeds that every estimator has in every family: pairs. */
 function commonSeeds(scores: Scores, estimators: readonly string[]): number[] {
@@ -186,8 +194,81 @@ function pairsTable(scores: Scores): string {
 
 const BASELINE = 'grpo';
 
+const LEVEL_NAMES: Readonly<Record<Level, string>> = {
+  'constant,baseline=0': '0',
+  'constant,baseline=0.5': '.5',
+  'constant,baseline=1': '1',
+  [OWN_MEAN]: "the agent's own mean",
+  [EPISODES_MEAN]: "the episodes' mean",
+};
+
+type Level = (typeof LEVELS)[number];
+
+/** The scores of each level of a baseline at a start, in the order of the seeds that all levels have there. */
+function levelsAt(start: number, baseline: readonly TrainingResult[], score: (curve: readonly number[]) => number) {
+  const scores = scoresOf(
+    baseline.filter((cell) => cell.start === start),
+    ({ curve }) => score(curve),
+  );
+  const at = (level: Level, seed: number) => seedsOf(scores, RARE_CALLER, level).get(seed);
+  const seeds = SEEDS.filter((seed) => LEVELS.every((level) => at(level, seed) !== undefined));
+  return { seeds, of: (level: Level) => seeds.map((seed) => at(level, seed) as number) };
+}
+
+const shareText = (start: number) => `${Math.round(12 * start)}/12`;
+const lastOf = (curve: readonly number[]) => curve.at(-1) ?? Number.NaN;
+
+/** The score of each level of a baseline at each start, and the last evaluation beside it. */
+function levelTable({ baseline }: Cells): string {
+  const at = STARTS.map((start) => ({
+    score: levelsAt(start, baseline, trainingScore),
+    last: levelsAt(start, baseline, lastOf),
+  }));
+  if (at.some(({ score: { seeds } }) => seeds.length === 0)) return 'There are no results of all levels yet.';
+  const pairs = [...new Set(at.map(({ score: { seeds } }) => seeds.length))].join(' or ');
+  return [
+    `Means over ${pairs} seeds, in hundredths: the mean of the evaluations after the first, and the last evaluation.`,
+    '',
+    `| baseline | ${STARTS.map((start) => `starts at ${shareText(start)}`).join(' | ')} |`,
+    `|---|${STARTS.map(() => '---:').join('|')}|`,
+    ...LEVELS.map((level) => {
+      const each = at.map(({ score, last }) => `${percent(mean(score.of(level)))}, ${percent(mean(last.of(level)))}`);
+      return `| ${LEVEL_NAMES[level]} | ${each.join(' | ')} |`;
+    }),
+  ].join('\n');
+}
+
+/** The eight comparisons of findings/plans/baseline.md. */
+function levelPairs({ baseline }: Cells): string {
+  const compared = (['constant,baseline=0', EPISODES_MEAN] as const).flatMap((other) =>
+    STARTS.map((start) => {
+      const { of } = levelsAt(start, baseline, trainingScore);
+      const others = of(other);
+      const gains = of(OWN_MEAN).map((own, i) => own - (others[i] as number));
+      return { other, start, gains };
+    }),
+  );
+  if (compared.some(({ gains }) => gains.length < 2)) return 'There are too few pairs yet.';
+  const ps = compared.map(({ gains }) => signFlipP(gains));
+  const adjusted = holm(ps);
+  return [
+    "| the agent's own mean minus | start | mean, 95 % t interval | higher in | p | p after Holm | by the plan |",
+    '|---|---:|---:|---:|---:|---:|---|',
+    ...compared.map(({ other, start, gains }, i) => {
+      const { mean: gain, interval } = pairedInterval(gains);
+      const [low, high] = [interval?.low ?? Number.NaN, interval?.high ?? Number.NaN];
+      const differs = (adjusted[i] as number) <= 0.05 && low * high > 0;
+      const verdict = differs ? (gain > 0 ? 'higher' : 'lower') : 'no difference shown';
+      const higher = `${gains.filter((one) => one > 0).length} of ${gains.length}`;
+      const [p, after] = [ps[i], adjusted[i]].map((value) => (value as number).toPrecision(2));
+      const range = `${percent(gain)} [${percent(low)}, ${percent(high)}]`;
+      return `| ${LEVEL_NAMES[other]} | ${shareText(start)} | ${range} | ${higher} | ${p} | ${after} | ${verdict} |`;
+    }),
+  ].join('\n');
+}
+
 /** Cells without a score, with the reason. */
-function refusedList({ credit, training }: Cells): string {
+function refusedList({ credit, training }: Omit<Cells, 'baseline'>): string {
   const reasons = new Map<string, string>();
   for (const [part, results] of Object.entries({ credit, training }))
     for (const { estimator, refused } of results)
@@ -290,6 +371,8 @@ export function fillCreditbench(page: string, cells: Cells): string {
     trainingPairs: () => pairsTable(training),
     prediction: () => predictionTable(credit, training),
     stability: () => stabilityTable({ credit, training }),
+    levels: () => levelTable(cells),
+    levelPairs: () => levelPairs(cells),
     refused: () => refusedList(cells),
   };
   return page.replaceAll(/<!-- creditbench: (\w+) -->\n.*?<!-- end -->/gs, (_, name: string) => {
