@@ -74,7 +74,9 @@ describe('tasks that were read with warnings', () => {
     const message = `${file}:2: 2 of 4 tasks left out, their answer is null or empty`;
     const run = join(root, 'half');
     const { events } = await train(recipe, { run, threads: 1 });
-    expect(events.filter(({ type }) => type === 'warning')).toMatchObject([{ code: 'tasks', message }]);
+    const undivided = expect.stringMatching(/half\.jsonl are the training tasks and the test tasks/);
+    const expected = [message, undivided].map((text) => ({ code: 'tasks', message: text }));
+    expect(events.filter(({ type }) => type === 'warning')).toMatchObject(expected);
     expect(events.findIndex(({ type }) => type === 'warning')).toBe(1);
 
     const notices: string[] = [];
@@ -83,7 +85,7 @@ describe('tasks that were read with warnings', () => {
     expect(notices).toEqual([message]);
     const resolved = resolveRecipe(recipe);
     await probeRecipe(resolved, nodeHost({ threads: 1, notify: onNotice }), { tasks: 1 });
-    expect(notices).toEqual([message, message]);
+    expect(notices).toEqual([message, message, undivided]);
     expect((await planRun(resolved, await prepareTasks(resolved))).notes).toContain(message);
   });
 
@@ -99,11 +101,23 @@ describe('tasks that were read with warnings', () => {
     const { events } = await train(definition(12), { run, threads: 1 });
     expect(
       events.filter(({ type, ...event }) => type === 'warning' && 'code' in event && event.code === 'tasks'),
-    ).toMatchObject([{ message }]);
+    ).toMatchObject([{ message }, { message: expect.stringContaining('scores say nothing about new tasks') }]);
     const resolved = resolveRecipe(definition(12));
     expect((await planRun(resolved, await prepareTasks(resolved))).notes).toContain(message);
     await expect(train(definition(1), { run: join(root, 'none'), threads: 1 })).rejects.toThrow(
       'all 3 tasks have a question of more than 1 tokens',
     );
+  });
+
+  it('are not called both training and test tasks if the file is divided, or if there are two', async () => {
+    const rows = [1, 2, 3, 4].map((n) => `{"question":"${n}+1","answer":"2","part":"${n < 3 ? 'train' : 'test'}"}`);
+    const [file, copy] = [join(root, 'divided.jsonl'), join(root, 'copy.jsonl')];
+    for (const path of [file, copy]) writeFileSync(path, rows.join('\n'));
+    const divided = [jsonl(file, { split: 'part' }), { train: jsonl(file), test: jsonl(copy) }];
+    for (const [i, tasks] of divided.entries()) {
+      const definition = tinyDefinition({ tasks, training: { steps: 1, tasksPerStep: 2, groupSize: 2 } });
+      const { events } = await train(definition, { run: join(root, `divided-${i}`), threads: 1 });
+      expect(events.filter((event) => event.type === 'warning' && event.code === 'tasks')).toEqual([]);
+    }
   });
 });

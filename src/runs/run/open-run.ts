@@ -93,6 +93,18 @@ export function taskWarnings({ train, test }: Tasks): string[] {
   return [...new Set([train, test].flatMap(({ warnings = [] }) => warnings))];
 }
 
+/** A warning if one file without a split gives the tasks of training and those of evaluations. */
+export function undividedFile({ train, test }: Recipe['tasks']): string[] {
+  const settings = train.settings ?? {};
+  if (typeof settings.file !== 'string' || settings.split != null || settings.test != null) return [];
+  if (JSON.stringify(settings) !== JSON.stringify(test.settings)) return [];
+  return [
+    `the tasks of ${settings.file} are the training tasks and the test tasks, so scores say nothing about new tasks; ` +
+      "give a share to tests (test: 0.2), name the field that says 'train' or 'test' (split), or use two files " +
+      '({ train, test })',
+  ];
+}
+
 export interface OpenRunOptions {
   /** For a resumed run: the commits of models on hubs at its start. */
   readonly commits?: Commits | undefined;
@@ -114,7 +126,7 @@ export async function openRun(
   requested: Recipe,
   loaded: Tasks,
   host: Host,
-  { commits: wanted, purpose, checkpoint, openBackend }: OpenRunOptions = {},
+  { commits: wanted, purpose = 'training', checkpoint, openBackend }: OpenRunOptions = {},
 ): Promise<OpenRun> {
   await prepareTeam(requested, loaded, host);
   const { recipe, commits } = await withModels(requested, host, wanted);
@@ -160,7 +172,10 @@ export async function openRun(
     const placeOf = (model: string) => backendIdentity(backendOfModel(recipe, model));
     const trained = trainedModels(recipe, { assignment, backends, weights, policies }, placeOf);
     const warnings = [
-      ...taskWarnings(tasks).map((message) => ({ code: 'tasks', message })),
+      ...[...taskWarnings(tasks), ...(purpose === 'training' ? undividedFile(recipe.tasks) : [])].map((message) => ({
+        code: 'tasks',
+        message,
+      })),
       ...Object.values(models).flatMap(({ warnings }) => warnings.map((message) => ({ code: 'policy', message }))),
       ...ignoredSettings(trained),
       ...judgesOf(recipe.team).map(({ name }) => ({

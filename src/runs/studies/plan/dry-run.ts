@@ -42,7 +42,7 @@ import { inProcessExecutor } from '../../../teams/rollout.js';
 import { judgesOf } from '../../../teams/tasks.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { modelPlaces, modelsByBackend } from '../../run/open-backends.js';
-import { fittedTasks, taskWarnings } from '../../run/open-run.js';
+import { fittedTasks, taskWarnings, undividedFile } from '../../run/open-run.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
 
 /** Tasks of the rehearsal, each played once, and demonstrations that are counted. */
@@ -142,6 +142,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
     notes: [
       ...taskWarnings(tasks),
+      ...undividedFile(recipe.tasks),
       ...rehearsal,
       ...missingNotes(recipe, models),
       ...judgeNotes(recipe, budget.episodes),
