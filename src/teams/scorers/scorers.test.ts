@@ -6,9 +6,8 @@ import { assistant, toolResult, user } from '../../base/core/message.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../team/agent.js';
 import { defineTeam } from '../team/team.js';
-import { asScorer } from './as-scorer.js';
 import type { Scorer } from './foreign-scorers.js';
-import { fromScorers, type ScorerReward } from './scorers.js';
+import { asScorer, fromScorers, type ScorerReward } from './scorers.js';
 
 type Data = { question: string; answer: string };
 const task = { question: 'Capital of France?', answer: 'Paris' };
@@ -59,21 +58,21 @@ describe('fromScorers', () => {
       ...teamOf(reward),
       agents: { solver: agent({ tools: 'hermes' }) },
       play: async ({ task: { question }, agents: { solver } }) => {
-        const [asked, tools] = [user(question), [{ name: 'look', parameters: {} }]];
-        const reply = await solver([asked], { tools });
+        const [prompt, tools] = [user(question), [{ name: 'look', parameters: {} }]];
+        const reply = await solver([prompt], { tools });
         const results = reply.toolCalls.map((call) => toolResult(call, 'found'));
-        return (await solver([asked, assistant(reply), ...results], { tools })).text;
+        return (await solver([prompt, assistant(reply), ...results], { tools })).text;
       },
     });
     await playScripted(team, task, {
       solver: [{ toolCalls: [{ name: 'look', arguments: { city: 'Paris' } }] }, 'Paris'],
     });
     const call = { toolCallId: 'call_1', toolName: 'look', args: { city: 'Paris' }, state: 'result', result: 'found' };
-    const said = [
+    const parts = [
       { type: 'tool-invocation', toolInvocation: call },
       { type: 'text', text: 'Paris' },
     ];
-    const messages = [{ role: 'assistant', content: { format: 2, parts: said } }];
+    const messages = [{ role: 'assistant', content: { format: 2, parts } }];
     const input = { inputMessages: [{ content: { parts: [{ text: task.question }] } }] };
     const steps = [{ stepType: 'tool_call', name: 'look', toolArgs: { city: 'Paris' } }];
     const called = { id: 'call_1', name: 'look', arguments: { city: 'Paris' } };
@@ -97,8 +96,8 @@ describe('fromScorers', () => {
 
   it('knows the judges of Mastra and of vitest-evals, and gives the latter their model', async () => {
     const judgeHarness = { run: async (prompt: string) => ({ output: `${prompt}: good` }) };
-    const own = {
-      ...{ name: 'own', judgeHarness },
+    const judge = {
+      ...{ name: 'asks', judgeHarness },
       assess: async ({ runJudge }: { runJudge: (prompt: string) => Promise<string> }) =>
         Number((await runJudge('How?')) === 'How?: good'),
     };
@@ -106,10 +105,10 @@ describe('fromScorers', () => {
     const whole = { name: 'whole', judge: {}, run };
     const inStep = { name: 'step', getSteps: () => [{ name: 'generateScore', type: 'prompt' }], run };
     const computes = { name: 'computes', getSteps: () => [{ name: 'generateScore', type: 'function' }], run };
-    const reward = fromScorers<Data, string>([own, whole, inStep, computes]);
-    expect(reward.judges.map(({ name }) => name)).toEqual(['own', 'whole', 'step']);
+    const reward = fromScorers<Data, string>([judge, whole, inStep, computes]);
+    expect(reward.judges.map(({ name }) => name)).toEqual(['asks', 'whole', 'step']);
     const { score } = await playScripted(teamOf(reward), task, { solver: ['Paris'] });
-    expect(score.parts).toEqual({ own: 1, whole: 0.5, step: 0.5, computes: 0.5 });
+    expect(score.parts).toEqual({ asks: 1, whole: 0.5, step: 0.5, computes: 0.5 });
   });
 
   it('names a scorer that throws, and the reason of one that cannot score', async () => {

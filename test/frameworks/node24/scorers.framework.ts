@@ -22,8 +22,7 @@ import { createJudge, createJudgeHarness, FactualityJudge, StructuredOutputJudge
 import { z } from 'zod';
 import { pageCode } from '../../../scripts/docs/pages.js';
 import { type Lines, playScripted } from '../../../src/runs/testing/play-scripted.js';
-import { asScorer } from '../../../src/teams/scorers/as-scorer.js';
-import { fromScorers, type ScorerReward } from '../../../src/teams/scorers/scorers.js';
+import { asScorer, fromScorers, type ScorerReward } from '../../../src/teams/scorers/scorers.js';
 import { type Agent, agent } from '../../../src/teams/team/agent.js';
 import { defineTeam } from '../../../src/teams/team/team.js';
 import { chatServer } from '../../support/chat-server.js';
@@ -52,8 +51,8 @@ const teamOf = (reward: ScorerReward<Data, string>) =>
       const reply = await solver(messages, { tools: [look] });
       if (reply.toolCalls.length === 0) return reply.content;
       const results = reply.toolCalls.map(({ id }) => ({ role: 'tool' as const, toolCallId: id, content: 'found' }));
-      const said = { role: 'assistant' as const, content: reply.content, toolCalls: reply.toolCalls };
-      return (await solver([...messages, said, ...results], { tools: [look] })).content;
+      const message = { role: 'assistant' as const, content: reply.content, toolCalls: reply.toolCalls };
+      return (await solver([...messages, message, ...results], { tools: [look] })).content;
     },
     reward,
     metrics: reward.metrics,
@@ -99,8 +98,8 @@ describe('autoevals', () => {
 });
 
 const exact = createScorer<string, string>({ id: 'exact', description: 'Compares with the ground truth.' })
-  .preprocess(({ run }) => ({ said: run.output.trim() }))
-  .generateScore(({ run, results }) => Number(results.preprocessStepResult.said === run.groundTruth))
+  .preprocess(({ run }) => ({ text: run.output.trim() }))
+  .generateScore(({ run, results }) => Number(results.preprocessStepResult.text === run.groundTruth))
   .generateReason(({ score }) => `It is ${score}.`);
 
 describe('Mastra', () => {
@@ -108,9 +107,8 @@ describe('Mastra', () => {
     const scorers = [exact, createKeywordCoverageScorer(), createContentSimilarityScorer()];
     const parts = await partsOf(scorers);
     expect(parts.map((each) => each.exact)).toEqual([1, 0, 0]);
-    // Its own numbers for messages.
-    const own = (text: string) => createContentSimilarityScorer().run(messagesOf(question.question, text));
-    const similar = await Promise.all(ANSWERS.map(async (text) => (await own(text)).score));
+    const onMessages = (text: string) => createContentSimilarityScorer().run(messagesOf(question.question, text));
+    const similar = await Promise.all(ANSWERS.map(async (text) => (await onMessages(text)).score));
     expect(parts.map((each) => each['Content Similarity Scorer'])).toEqual(similar);
     expect(new Set(similar).size).toBeGreaterThan(1);
     expect(fromScorers(scorers).judges).toEqual([]);
@@ -202,16 +200,16 @@ describe('evalite', () => {
     score: output === expected ? 1 : 0.25,
     metadata: { output },
   });
-  const made = evaliteScorer<string, string, string>({ name: 'made', scorer });
+  const fromFunction = evaliteScorer<string, string, string>({ name: 'created', scorer });
 
   it('gives parts with the numbers of its scorers', async () => {
     const inline = { name: 'inline', description: 'as evalite takes it', scorer };
-    expect(await partsOf([inline, { name: 'made', scorer: made }])).toEqual([
-      { inline: 1, made: 1 },
-      { inline: 0.25, made: 0.25 },
-      { inline: 0.25, made: 0.25 },
+    expect(await partsOf([inline, { name: 'created', scorer: fromFunction }])).toEqual([
+      { inline: 1, created: 1 },
+      { inline: 0.25, created: 0.25 },
+      { inline: 0.25, created: 0.25 },
     ]);
-    expect(() => fromScorers([made])).toThrow('scorer 1 needs a `name`'); // its functions have none
+    expect(() => fromScorers([fromFunction])).toThrow('scorer 1 needs a `name`'); // its functions have none
   });
 
   it('names the scorer that fails', async () => {
@@ -235,8 +233,8 @@ describe('evalite', () => {
       ),
     });
     const { evals } = results.parse(JSON.parse(await readFile(join(folder, 'results.json'), 'utf8')));
-    const found = evals.flatMap((each) => each.results.map(({ output, scores }) => [output, scores[0]?.score]));
-    expect(Object.fromEntries(found)).toEqual(REWARDS);
+    const rewards = evals.flatMap((each) => each.results.map(({ output, scores }) => [output, scores[0]?.score]));
+    expect(Object.fromEntries(rewards)).toEqual(REWARDS);
     expect(evals[0]?.results[0]?.scores[0]?.name).toBe('answers');
   });
 });
@@ -272,28 +270,28 @@ describe('vitest-evals', () => {
   });
 
   it('has judges, which ask the model of their harness', async () => {
-    const asked: string[] = [];
+    const prompts: string[] = [];
     const judgeHarness = createJudgeHarness({
       run: ({ prompt }) => {
-        asked.push(prompt);
+        prompts.push(prompt);
         return { choice: 'B', rationale: 'more' };
       },
     });
-    const own = createJudge({
-      ...{ name: 'own', judgeHarness },
+    const grader = createJudge({
+      ...{ name: 'grader', judgeHarness },
       assess: async ({ runJudge, output }) => {
         const verdict = await runJudge?.({ prompt: `Grade ${output}` });
         return { score: JSON.stringify(verdict).includes('"B"') ? 0.5 : 0 };
       },
     });
-    const reward = fromScorers<Data, string>([FactualityJudge({ judgeHarness }), own, length]);
-    expect(reward.judges.map(({ name }) => name)).toEqual(['FactualityJudge', 'own']);
+    const reward = fromScorers<Data, string>([FactualityJudge({ judgeHarness }), grader, length]);
+    expect(reward.judges.map(({ name }) => name)).toEqual(['FactualityJudge', 'grader']);
     expect(await played(reward, ['Paris'])).toMatchObject({
-      parts: { FactualityJudge: 0.6, own: 0.5, length: 0.5 },
+      parts: { FactualityJudge: 0.6, grader: 0.5, length: 0.5 },
       metrics: { judge_calls: 2 },
     });
-    expect(asked[0]).toContain('"expert_answer": "Paris"');
-    expect(asked[1]).toBe('Grade Paris');
+    expect(prompts[0]).toContain('"expert_answer": "Paris"');
+    expect(prompts[1]).toBe('Grade Paris');
   });
 
   it('names the judge that fails, and one that gives no score', async () => {
@@ -330,14 +328,14 @@ describe('vitest-evals', () => {
 });
 
 /** A question and an answer as messages of Mastra. */
-function messagesOf(asked: string, said: string) {
+function messagesOf(question: string, answer: string) {
   const message = (role: 'user' | 'assistant', text: string) => ({
     ...{ id: role, role, createdAt: new Date(0) },
     content: { format: 2 as const, parts: [{ type: 'text' as const, text }] },
   });
-  const inputMessages = [message('user', asked)];
+  const inputMessages = [message('user', question)];
   const input = { inputMessages, rememberedMessages: [], systemMessages: [], taggedSystemMessages: {} };
-  return { input, output: [message('assistant', said)] };
+  return { input, output: [message('assistant', answer)] };
 }
 
 /** The rewards of the three answers in the team of the child processes. */
@@ -352,7 +350,7 @@ import { fromScorers } from ${source('teams/scorers/scorers.ts')};
 import { agent } from ${source('teams/team/agent.ts')};
 import { defineTeam } from ${source('teams/team/team.ts')};
 
-export const questions = ${JSON.stringify(ANSWERS)}.map((said) => ({ question: 'Say ' + said, answer: 'Paris' }));
+export const questions = ${JSON.stringify(ANSWERS)}.map((word) => ({ question: 'Say ' + word, answer: 'Paris' }));
 export const program = async (question) => question.slice(4);
 export const team = defineTeam({
   name: 'answers',
@@ -396,7 +394,7 @@ async function folderWith(name: string, files: Readonly<Record<string, string>>)
   const folder = join(root, name);
   await mkdir(folder, { recursive: true });
   await symlink(fileURLToPath(new URL('node_modules', import.meta.url)), join(folder, 'node_modules'));
-  const tasks = source('teams/scorers/as-scorer.ts');
+  const tasks = source('teams/scorers/scorers.ts');
   for (const [file, text] of Object.entries({ 'team.ts': TEAM, 'package.json': '{"type":"module"}', ...files }))
     await writeFile(join(folder, file), text.replaceAll("'drmas/tasks'", tasks));
   return folder;
