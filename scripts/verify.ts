@@ -47,7 +47,7 @@ export const checks: Readonly<Record<string, Check>> = {
     build: true,
   },
   frameworks: {
-    does: 'teams of agent frameworks, with their packages from npm',
+    does: 'teams of agent frameworks and scorers of others, with their packages from npm',
     words: ['tsx', 'scripts/frameworks.ts'],
   },
   bundlers: {

@@ -52,7 +52,8 @@ const suites: Readonly<Record<string, Suite>> = {
   frameworks: {
     files: '*/*.framework.ts',
     base: true,
-    test: limits(120, 120),
+    // vitest-evals adds hooks when it is imported: they must reach the vitest that runs, and not its own copy.
+    test: { server: { deps: { inline: ['vitest-evals'] } }, ...limits(120, 120) },
   },
   gateway: {
     files: '*.gateway.ts',

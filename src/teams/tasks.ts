@@ -1,15 +1,14 @@
 /** Door of `teams`: tasks: files, arithmetic, grading, retrieval, metrics. */
-export { asScorer, type TeamScorer } from './scorers/as-scorer.js';
+export type { Scorer, ScorerInput, Verdict } from './scorers/foreign-scorers.js';
 export {
+  asScorer,
   fromScorers,
   type Judge,
   judgesOf,
   type NamedScorer,
-  type Scorer,
-  type ScorerInput,
   type ScorerReward,
   type ScorersOptions,
-  type Verdict,
+  type TeamScorer,
 } from './scorers/scorers.js';
 export { BENCHMARK, benchmarks } from './tasks/benchmarks.js';
 export { bestOfN, majorityOfN, worstOfN } from './tasks/best-of-n.js';

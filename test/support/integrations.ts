@@ -92,6 +92,14 @@ export const integrations: readonly Integration[] = [
     'autoevals',
   ),
   ...inFile(
+    { ...node24, kind: 'rewards', file: 'test/frameworks/node24/scorers.framework.ts' },
+    { package: 'autoevals', title: 'autoevals' },
+    { package: '@mastra/core', title: 'Mastra' },
+    { package: '@mastra/evals', title: 'Mastra' },
+    { package: 'evalite', title: 'evalite' },
+    { package: 'vitest-evals', title: 'vitest-evals' },
+  ),
+  ...inFile(
     { kind: 'trackers', ...python('trackers'), file: 'test/trackers/read-back.trackers.ts' },
     ...['tensorboard', 'mlflow', 'trackio', 'wandb'],
   ),

@@ -1,12 +1,22 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { RunError } from '../../base/errors.js';
 import { percent, significant, visible } from '../../base/host.js';
 import { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun, type ScorePoint } from '../../runs/analysis.js';
-import { pageDirectory } from './page-directory.js';
 
 /** The first bytes of a report. `drmas report` overwrites only files that start with them. */
 export const PAGE_START = '<!doctype html>\n<html lang="en" data-made-by="drmas report">';
+
+/** The directory of the built page. @throws RunError when the page is not built */
+export function pageDirectory(): string {
+  const root = dirname(createRequire(import.meta.url).resolve('drmas/package.json'));
+  const directory = join(root, 'dist', 'dashboard');
+  if (existsSync(join(directory, 'index.html'))) return directory;
+  throw new RunError(`the page of the dashboard is not in ${directory}; build it with \`npm run build\``);
+}
 
 /**
  * Renders one page: the dashboard's script and style with their data. The page needs no network; its content security

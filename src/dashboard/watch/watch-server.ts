@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ArgumentError, DialectError, messageOf, RunError } from '../../base/errors.js';
 import { chosenToken, type Environment, type GuardedApp, guardOf, listen } from '../../base/platform.js';
 import type { FeedMessages } from '../../runs/analysis.js';
-import { pageDirectory } from '../report/page-directory.js';
+import { pageDirectory } from '../report/page.js';
 import { addEpisodeRoutes } from './episodes/episode-routes.js';
 import { followFolder, followRuns } from './event-feed.js';
 import { RunCatalog } from './run-catalog.js';

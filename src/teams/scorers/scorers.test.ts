@@ -2,11 +2,12 @@ import { ExactMatch, Factuality, Levenshtein } from 'autoevals';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { chatServer, json } from '../../../test/support/chat-server.js';
+import { assistant, toolResult, user } from '../../base/core/message.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../team/agent.js';
 import { defineTeam } from '../team/team.js';
-import { asScorer } from './as-scorer.js';
-import { fromScorers, type Scorer, type ScorerReward } from './scorers.js';
+import type { Scorer } from './foreign-scorers.js';
+import { asScorer, fromScorers, type ScorerReward } from './scorers.js';
 
 type Data = { question: string; answer: string };
 const task = { question: 'Capital of France?', answer: 'Paris' };
@@ -40,6 +41,84 @@ describe('fromScorers', () => {
     expect(score.parts).toEqual({ ExactMatch: 0, near: 0.4, mastra: 0.25, length: 0.4 });
     expect(score.team).toBeCloseTo(1.05, 12);
     expect([reward.judges, score.metrics]).toEqual([[], undefined]);
+  });
+
+  it("gives messages and tool calls to scorers of Mastra's types, and a session to judges of vitest-evals", async () => {
+    const readings: Record<string, unknown> = {};
+    const keeping = (name: string) => async (reading: object) => {
+      readings[name] = JSON.parse(JSON.stringify(reading));
+      return { score: 1 };
+    };
+    const reward = fromScorers<Data, string>([
+      { name: 'agent', scorer: { type: 'agent', run: keeping('agent') } as Scorer },
+      { name: 'trajectory', scorer: { type: 'trajectory', run: keeping('trajectory') } as Scorer },
+      { name: 'judge', assess: keeping('judge') },
+    ]);
+    const team = defineTeam({
+      ...teamOf(reward),
+      agents: { solver: agent({ tools: 'hermes' }) },
+      play: async ({ task: { question }, agents: { solver } }) => {
+        const [prompt, tools] = [user(question), [{ name: 'look', parameters: {} }]];
+        const reply = await solver([prompt], { tools });
+        const results = reply.toolCalls.map((call) => toolResult(call, 'found'));
+        return (await solver([prompt, assistant(reply), ...results], { tools })).text;
+      },
+    });
+    await playScripted(team, task, {
+      solver: [{ toolCalls: [{ name: 'look', arguments: { city: 'Paris' } }] }, 'Paris'],
+    });
+    const call = { toolCallId: 'call_1', toolName: 'look', args: { city: 'Paris' }, state: 'result', result: 'found' };
+    const parts = [
+      { type: 'tool-invocation', toolInvocation: call },
+      { type: 'text', text: 'Paris' },
+    ];
+    const messages = [{ role: 'assistant', content: { format: 2, parts } }];
+    const input = { inputMessages: [{ content: { parts: [{ text: task.question }] } }] };
+    const steps = [{ stepType: 'tool_call', name: 'look', toolArgs: { city: 'Paris' } }];
+    const called = { id: 'call_1', name: 'look', arguments: { city: 'Paris' } };
+    expect(readings).toMatchObject({
+      agent: { input, output: messages, groundTruth: 'Paris' },
+      trajectory: { input, output: { steps, rawOutput: messages } },
+      judge: {
+        ...{ input: task.question, output: 'Paris', expected: 'Paris' },
+        toolCalls: [{ ...called, status: 'ok', result: 'found' }],
+        session: {
+          events: [
+            { role: 'user', content: task.question },
+            { type: 'tool_call', ...called },
+            { type: 'tool_result', toolCallId: 'call_1', content: 'found' },
+            { role: 'assistant', content: 'Paris' },
+          ],
+        },
+      },
+    });
+  });
+
+  it('knows the judges of Mastra and of vitest-evals, and gives the latter their model', async () => {
+    const judgeHarness = { run: async (prompt: string) => ({ output: `${prompt}: good` }) };
+    const judge = {
+      ...{ name: 'asks', judgeHarness },
+      assess: async ({ runJudge }: { runJudge: (prompt: string) => Promise<string> }) =>
+        Number((await runJudge('How?')) === 'How?: good'),
+    };
+    const run = async () => 0.5;
+    const whole = { name: 'whole', judge: {}, run };
+    const inStep = { name: 'step', getSteps: () => [{ name: 'generateScore', type: 'prompt' }], run };
+    const computes = { name: 'computes', getSteps: () => [{ name: 'generateScore', type: 'function' }], run };
+    const reward = fromScorers<Data, string>([judge, whole, inStep, computes]);
+    expect(reward.judges.map(({ name }) => name)).toEqual(['asks', 'whole', 'step']);
+    const { score } = await playScripted(teamOf(reward), task, { solver: ['Paris'] });
+    expect(score.parts).toEqual({ asks: 1, whole: 0.5, step: 0.5, computes: 0.5 });
+  });
+
+  it('names a scorer that throws, and the reason of one that cannot score', async () => {
+    const failing = (scorer: Scorer) =>
+      expect(playScripted(teamOf(fromScorers([{ scorer, name: 'odd' }])), task, { solver: ['Paris'] })).rejects;
+    await failing(() => JSON.parse('{')).toThrow(/the scorer 'odd' failed: .*JSON/);
+    const notScorable = { step: 'preprocess', reason: 'no call' };
+    await failing({ run: async () => ({ input: 'long', notScorable }) }).toThrow(
+      `the scorer 'odd' gave {"notScorable":${JSON.stringify(notScorable)}}; expected a number`,
+    );
   });
 
   it('counts, repeats, limits and remembers the calls of a judge, with its price', async () => {

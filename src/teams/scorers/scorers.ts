@@ -1,29 +1,9 @@
-/** Evaluations as rewards: scorers of other packages as named parts. */
+/** Evaluations as rewards: scorers of other packages as named parts, and the reward of a team as their scorer. */
 import pLimit from 'p-limit';
 import pRetry from 'p-retry';
-import { ArgumentError, isObject } from '../../base/errors.js';
-import type { RewardContext, RewardParts, Team } from '../team/team.js';
-
-/** The input of a scorer, in the words that evaluation packages share. */
-export interface ScorerInput {
-  readonly input: unknown;
-  readonly output: unknown;
-  /** The reference answer, if there is one. */
-  readonly expected?: unknown;
-  readonly [name: string]: unknown;
-}
-
-/** A verdict: a number, or an object with one. */
-export type Verdict = number | boolean | { readonly score: number | null; readonly name?: string } | null;
-
-/** A function as autoevals and evalite have them, a scorer of Mastra (`run`), or a judge of vitest-evals (`assess`). */
-export type Scorer =
-  // biome-ignore lint/suspicious/noExplicitAny: each package has its own parameters, of which ours are a part
-  | ((args: any) => Verdict | Promise<Verdict>)
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  | { readonly name?: string; run(args: any): Promise<Verdict> }
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  | { readonly name?: string; assess(args: any): Verdict | Promise<Verdict> };
+import { ArgumentError, DrmasError, isObject, messageOf } from '../../base/errors.js';
+import type { Reward, RewardContext, RewardParts, Team } from '../team/team.js';
+import { callsModel, callsOf, type Scorer, type ScorerCalls, type ScorerInput, scoreIn } from './foreign-scorers.js';
 
 /** A scorer with its name and weight. */
 export interface NamedScorer {
@@ -71,7 +51,7 @@ export interface ScorerReward<Data, Outcome> {
 
 interface Checked extends Required<Pick<NamedScorer, 'weight'>> {
   readonly name: string;
-  readonly ask: (args: ScorerInput) => Promise<number>;
+  readonly calls: ScorerCalls;
   readonly judge: Judge | undefined;
 }
 
@@ -127,9 +107,10 @@ export function fromScorers<Data = unknown, Outcome = unknown>(
   const verdicts = new Map<string, Promise<number>>(); // the least recent first
   const scored = new WeakMap<object, { readonly parts: Promise<RewardParts>; readonly spent: Spent }>();
 
-  const judged = ({ name, ask, judge }: Checked, given: ScorerInput, signal: AbortSignal, spent: Spent) => {
-    if (judge === undefined) return ask(given);
-    const key = JSON.stringify([name, given]);
+  const judged = ({ name, calls, judge }: Checked, reading: object, signal: AbortSignal, spent: Spent) => {
+    const ask = async () => scoreIn(await calls.ask(reading, signal), name);
+    if (judge === undefined) return ask();
+    const key = JSON.stringify([name, reading]);
     const known = verdicts.get(key);
     if (known !== undefined) spent.cached++;
     const verdict =
@@ -140,7 +121,7 @@ export function fromScorers<Data = unknown, Outcome = unknown>(
             await pace(signal);
             spent.calls++;
             spent.cost += judge.price;
-            return await ask(given);
+            return await ask();
           },
           { retries, signal, minTimeout: 500 },
         ),
@@ -159,11 +140,17 @@ export function fromScorers<Data = unknown, Outcome = unknown>(
     if (known !== undefined) return known;
     const spent: Spent = { calls: 0, cached: 0, cost: 0 };
     const given = args(context);
-    const parts = Promise.all(
-      checked.map(
-        async (each) => [each.name, each.weight * (await judged(each, given, context.signal, spent))] as const,
-      ),
-    ).then((pairs) => Object.fromEntries(pairs));
+    const { signal, episode } = context;
+    const partOf = async (each: Checked) => {
+      try {
+        const reading = each.calls.read(given, episode.turns);
+        return [each.name, each.weight * (await judged(each, reading, signal, spent))] as const;
+      } catch (cause) {
+        if (cause instanceof DrmasError || signal.aborted) throw cause;
+        throw new Error(`the scorer '${each.name}' failed: ${messageOf(cause)}`, { cause });
+      }
+    };
+    const parts = Promise.all(checked.map(partOf)).then((pairs) => Object.fromEntries(pairs));
     const judgement = { parts, spent };
     scored.set(context, judgement);
     parts.catch(() => scored.delete(context));
@@ -184,6 +171,54 @@ export function fromScorers<Data = unknown, Outcome = unknown>(
   });
 }
 
+/** The team's reward as a scorer of other packages. */
+export type TeamScorer<Data, Outcome> = (args: {
+  readonly input: Data;
+  readonly output: Outcome;
+}) => Promise<{ readonly name: string; readonly score: number; readonly metadata: Readonly<Record<string, number>> }>;
+
+/**
+ * The reward of a team as a function that evalite's runner, `createJudge` of vitest-evals or a scorer of Mastra can
+ * call: `input` is the task, `output` what `play` returned. The score is the team's success, else its reward; the parts
+ * are in `metadata`. The team must judge the outcome alone: there are no turns and no agents.
+ * @throws ArgumentError for a team that rewards groups of episodes
+ *
+ * @example
+ * ```ts
+ * import { solverVerifier } from 'drmas';
+ * import { asScorer } from 'drmas/tasks';
+ *
+ * const scorer = asScorer(solverVerifier());
+ * ```
+ */
+export function asScorer<Data, Outcome>(
+  team: Pick<Team<Data, never, Outcome>, 'name' | 'reward' | 'success'>,
+): TeamScorer<Data, Outcome> {
+  const { reward: rewardOf } = team;
+  if (rewardOf === undefined)
+    throw new ArgumentError(`the team '${team.name}' rewards groups of episodes, expected a reward of one episode`);
+  return async ({ input, output }) => {
+    const episode = { task: { id: 'scored', data: input }, sample: 0, turns: [] };
+    const context = {
+      task: input,
+      outcome: output,
+      episode,
+      agents: {},
+      signal: new AbortController().signal,
+    } as never;
+    const reward: Reward = await rewardOf(context);
+    const ofTeam = isObject(reward) && 'team' in reward ? (reward.team as number | boolean | RewardParts) : reward;
+    const parts = isObject(ofTeam) ? Object.entries(ofTeam).map(([name, value]) => [name, Number(value)] as const) : [];
+    const sum = isObject(ofTeam) ? parts.reduce((total, [, value]) => total + value, 0) : Number(ofTeam);
+    const success = await team.success?.(context);
+    return {
+      name: team.name,
+      score: success === undefined ? sum : Number(success),
+      metadata: Object.fromEntries(parts),
+    };
+  };
+}
+
 /** The scorers of a team's reward that call hosted models; none if the reward is not made by `fromScorers`. */
 export function judgesOf({ reward }: Pick<Team, 'reward'>): readonly Judge[] {
   return reward !== undefined && 'judges' in reward && Array.isArray(reward.judges)
@@ -191,21 +226,14 @@ export function judgesOf({ reward }: Pick<Team, 'reward'>): readonly Judge[] {
     : [];
 }
 
-/** The scorers of autoevals 0.3 that call a model. */
-const MODEL_GRADED = new Set(
-  'Battle ClosedQA Factuality Humor Possible Security Sql Summary Translation LLMClassifier AnswerCorrectness AnswerRelevancy AnswerSimilarity ContextEntityRecall ContextPrecision ContextRecall ContextRelevancy EmbeddingSimilarity Faithfulness Moderation'.split(
-    ' ',
-  ),
-);
-
 function checkedScorer(entry: Scorer | NamedScorer, index: number): Checked {
   const named: NamedScorer =
     isObject(entry) && 'scorer' in entry ? (entry as NamedScorer) : { scorer: entry as Scorer };
   const { scorer, weight = 1 } = named;
-  const ask = askOf(scorer);
+  const calls = callsOf(scorer);
   const functionName = (typeof scorer === 'function' || isObject(scorer)) && 'name' in scorer ? scorer.name : undefined;
   const name = named.name ?? functionName;
-  if (ask === undefined)
+  if (calls === undefined)
     throw new ArgumentError(`fromScorers: scorer ${index + 1} is no function, and has neither run nor assess`);
   if (typeof name !== 'string' || name === '')
     throw new ArgumentError(`fromScorers: scorer ${index + 1} needs a \`name\``);
@@ -213,30 +241,7 @@ function checkedScorer(entry: Scorer | NamedScorer, index: number): Checked {
     throw new ArgumentError(`fromScorers: the weight of '${name}' is ${weight}; expected a number`);
   const { judge = callsModel(scorer) } = named;
   const price = isObject(judge) ? (judge.price ?? 0) : 0;
-  const checkedAsk = async (args: ScorerInput) => scoreIn(await ask(args), name);
-  return { name, weight, ask: checkedAsk, judge: judge === false ? undefined : { name, price } };
-}
-
-/** Whether a scorer is known to call a model: one of autoevals by its name, one of Mastra by its judge. */
-function callsModel(scorer: Scorer): boolean {
-  if (typeof scorer === 'function') return MODEL_GRADED.has(scorer.name);
-  const { judge, config } = scorer as { readonly judge?: unknown; readonly config?: unknown };
-  return judge !== undefined || (isObject(config) && config.judge !== undefined);
-}
-
-function askOf(scorer: Scorer): ((args: ScorerInput) => unknown) | undefined {
-  if (typeof scorer === 'function') return scorer;
-  if (!isObject(scorer)) return undefined;
-  // Mastra's word for the reference answer is `groundTruth`.
-  if ('run' in scorer) return ({ expected, ...args }) => scorer.run({ ...args, expected, groundTruth: expected });
-  return 'assess' in scorer ? (args) => scorer.assess(args) : undefined;
-}
-
-function scoreIn(verdict: unknown, name: string): number {
-  const score = isObject(verdict) ? verdict.score : verdict;
-  const number = typeof score === 'boolean' ? Number(score) : score;
-  if (typeof number === 'number' && Number.isFinite(number)) return number;
-  throw new ArgumentError(`the scorer '${name}' gave ${JSON.stringify(verdict)}; expected a number, or { score }`);
+  return { name, weight, calls, judge: judge === false ? undefined : { name, price } };
 }
 
 function usualArgs({ task, outcome }: RewardContext<unknown, unknown>): ScorerInput {
