@@ -209,7 +209,7 @@ function sampledBehindWords(run: DeskRun, plain: DeskRun): unknown[] {
 /**
  * The test of an example of a framework: `drmas init` writes it into a folder, and it trains there.
  * @param folder The folder with the framework's packages
- * @param packages The packages whose versions in the written package.json are those of the folder
+ * @param packages The packages that the written package.json must name in the versions of the folder
  */
 export function exampleTrains(name: string, folder: string, packages: readonly string[]): void {
   describe(`the example \`${name}\``, () => {
