@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { cp, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import aiSdk from '../examples/ai-sdk/recipe.js';
 import concurrentCalls from '../examples/concurrent-calls.js';
 import judge from '../examples/judge.js';
@@ -14,42 +15,47 @@ import rankedDrafts, { team as rankedTeam } from '../examples/ranked-drafts.js';
 import slowTools from '../examples/slow-tools.js';
 import toolLoop from '../examples/tool-loop.js';
 import userSimulator from '../examples/user-simulator.js';
+import { wandb } from '../examples/wandb.js';
 import withATool from '../examples/with-a-tool.js';
 import type { Episode } from '../src/base/core/episode.js';
+import { nodeFiles } from '../src/base/platform/node-files.js';
+import { ggufOf } from '../src/engine/model/formats/gguf/gguf-model.js';
+import { openModelDirectory } from '../src/engine/model/formats/hugging-face-directory.js';
 import type { RecipeDefinition } from '../src/method/recipe/define.js';
 import { resolveRecipe } from '../src/runs/composition/resolve-recipe.js';
+import { train } from '../src/runs/run/api.js';
 import { playScripted } from '../src/runs/testing/play-scripted.js';
+import { goldenPath } from './goldens.js';
 import { chatServer, say } from './support/chat-server.js';
-import { eventsOf, temporaryRoot, trainTiny } from './support/tiny-run.js';
+import { drmas } from './support/command-line.js';
+import { withEnvironment } from './support/environment.js';
+import { S3_REGION, s3Fake } from './support/s3-fake.js';
+import { eventsOf, temporaryRoot, tinyDefinition, trainTiny, useCache } from './support/tiny-run.js';
 
 const root = temporaryRoot();
 
 const runs = new Map<RecipeDefinition, ReturnType<typeof trainAnew>>();
 
 /** The run of `trainAnew` without more overrides, which several tests look at. */
-function train(definition: RecipeDefinition) {
+function trainOnce(definition: RecipeDefinition) {
   const run = runs.get(definition) ?? trainAnew(definition);
   runs.set(definition, run);
   return run;
 }
 
+const narrow = (definition: RecipeDefinition) =>
+  Object.keys(resolveRecipe(definition).policies).flatMap((policy) => [
+    `policies.${policy}.model.width=12`,
+    `policies.${policy}.model.feedForward=16`,
+  ]);
+const SHORT = [
+  ...['warmStart.steps=4', 'warmStart.batch=8', 'training.steps=2', 'training.tasksPerStep=2', 'training.groupSize=4'],
+  ...['evaluation.tasks=3', 'evaluation.samples=1'],
+];
+
 /** A few steps with a model that is smaller still: every part of the example runs, nothing is learnt. */
 async function trainAnew(definition: RecipeDefinition, more: readonly string[] = []) {
-  const overrides = [
-    ...Object.keys(resolveRecipe(definition).policies).flatMap((policy) => [
-      `policies.${policy}.model.width=12`,
-      `policies.${policy}.model.feedForward=16`,
-    ]),
-    ...[
-      'warmStart.steps=4',
-      'warmStart.batch=8',
-      'training.steps=2',
-      'training.tasksPerStep=2',
-      'training.groupSize=4',
-    ],
-    ...['evaluation.tasks=3', 'evaluation.samples=1'],
-    ...more,
-  ];
+  const overrides = [...narrow(definition), ...SHORT, ...more];
   const run = await trainTiny(root, resolveRecipe(definition, { overrides }));
   const episodes = readFileSync(join(run.path, 'episodes', 'step-000002.jsonl'), 'utf8')
     .trim()
@@ -74,7 +80,7 @@ const linesOf = (name: string) => readFileSync(join(directory, name), 'utf8').tr
 
 describe('the examples of teams', () => {
   it.each(Object.entries(examples))('%s trains from start to end', async (_, definition) => {
-    const { events, episodes } = await train(definition);
+    const { events, episodes } = await trainOnce(definition);
     const steps = events.filter((event) => event.type === 'step');
     expect(steps.map(({ agents }) => Object.keys(agents).length)).not.toContain(0);
     expect(steps.length).toBe(2);
@@ -93,7 +99,7 @@ describe('the examples of teams', () => {
 
 describe('the program written with AI SDK', () => {
   it('trains as it is, and is short', async () => {
-    const { events, episodes } = await train(aiSdk);
+    const { events, episodes } = await trainOnce(aiSdk);
     expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed', steps: 2 });
     expect(events.some(({ type }) => type === 'episode.failed')).toBe(false);
     for (const { turns } of episodes) {
@@ -119,7 +125,7 @@ describe('what they show', () => {
   it('rewards by rank, in a group of any size', async () => {
     const { score } = await playScripted(rankedTeam, { question: '1+1', answer: '2' }, { solver: ['\\boxed{2}'] });
     expect([score.team, score.success]).toEqual([0, 1]);
-    const { episodes } = await train(rankedDrafts);
+    const { episodes } = await trainOnce(rankedDrafts);
     for (const task of new Set(episodes.map((episode) => episode.task.id))) {
       const rewards = episodes.filter((episode) => episode.task.id === task).map((episode) => episode.score.team);
       expect(rewards.reduce((sum, reward) => sum + reward, 0)).toBeCloseTo(rewards.length / 2, 9);
@@ -145,7 +151,7 @@ describe('what they show', () => {
       default: RecipeDefinition;
     };
     vi.unstubAllEnvs();
-    const { episodes } = await train(hosted);
+    const { episodes } = await trainOnce(hosted);
     expect(requests.every(({ body }) => body.model === 'some-model')).toBe(true);
     const whole = episodes.filter(({ failure }) => failure === undefined);
     expect(whole.length).toBeGreaterThan(0);
@@ -178,12 +184,12 @@ describe('what they show', () => {
   });
 
   it('agents that earn for themselves', async () => {
-    const { episodes } = await train(perAgentRewards);
+    const { episodes } = await trainOnce(perAgentRewards);
     for (const { score } of episodes) expect(Object.keys(score.agents)).toEqual(['solver', 'verifier']);
   });
 
   it('turns with rewards of their own, which name their observation', async () => {
-    const { episodes } = await train(perTurnRewards);
+    const { episodes } = await trainOnce(perTurnRewards);
     for (const { turns } of episodes) {
       expect(turns.map(({ stepReward }) => stepReward === undefined)).toEqual(
         [true, false, false].slice(0, turns.length),
@@ -193,7 +199,7 @@ describe('what they show', () => {
   });
 
   it('six calls, three of them at once', async () => {
-    const { episodes } = await train(concurrentCalls);
+    const { episodes } = await trainOnce(concurrentCalls);
     const order = ['solver', 'solver', 'solver', 'verifier', 'verifier', 'verifier'];
     for (const { turns } of episodes) expect(turns.map(({ agent }) => agent)).toEqual(order);
   });
@@ -206,14 +212,122 @@ describe('what they show', () => {
   });
 
   it('a simulated user, and whose failure it was', async () => {
-    const { events, episodes } = await train(userSimulator);
+    const { events, episodes } = await trainOnce(userSimulator);
     expect(episodes.every(({ turns }) => turns.some(({ agent, frozen }) => agent === 'customer' && frozen))).toBe(true);
     const measured = events.flatMap((event) => (event.type === 'step' ? Object.keys(event.metrics ?? {}) : []));
     expect(measured).toContain('customerFails');
   });
 
   it('a tool whose result the next agent reads', async () => {
-    const { episodes } = await train(withATool);
+    const { episodes } = await trainOnce(withATool);
     for (const { turns } of episodes) expect(turns[1]?.messages.at(-1)?.content).toMatch(/^\d \w+ (?:\d|not .*)$/);
+  });
+});
+
+describe('the commands for any recipe', () => {
+  /** The words of the command of the table that has this text, with its runs below the test's folder. */
+  const typed = (text: string, sets: readonly string[]) => {
+    const page = readFileSync(join(directory, 'README.md'), 'utf8');
+    const commands = [...page.matchAll(/^\| `(?:\w+=\S+ )*npx drmas (.*?)` \|/gm)].flatMap(([, words = '']) => words);
+    const [command = ''] = commands.filter((each) => each.includes(text));
+    expect(command, text).not.toBe('');
+    const words = command.replaceAll('runs/', join(root, 'runs/')).split(' ');
+    return [...words, ...sets.flatMap((set) => ['--set', set])];
+  };
+
+  it('train adapters on a model that Ollama has on disk', async () => {
+    const { model, tokenizer, tensors } = await openModelDirectory(nodeFiles, goldenPath('models/qwen2-mini'));
+    const models = join(root, 'ollama');
+    const digest = `sha256:${'1'.repeat(64)}`;
+    const manifests = join(models, 'manifests/registry.ollama.ai/library/smollm2');
+    for (const folder of [manifests, join(models, 'blobs')]) mkdirSync(folder, { recursive: true });
+    await writeFile(
+      join(models, 'blobs', digest.replace(':', '-')),
+      ggufOf({ config: model.config, tokenizer, name: 'x' }, tensors.values()),
+    );
+    const layers = [{ mediaType: 'application/vnd.ollama.image.model', digest }];
+    await writeFile(join(manifests, '135m'), JSON.stringify({ layers }));
+    const restore = withEnvironment({ OLLAMA_MODELS: models });
+    onTestFinished(restore);
+    expect((await drmas(typed('doctor', []))).out).toContain('smollm2:135m');
+    const trained = await drmas(typed('--model smollm2:135m', [...SHORT, 'model.rank=2', 'warmStart=null']));
+    expect(trained).toMatchObject({ code: 0, out: expect.stringContaining('Taking smollm2:135m as Ollama has it') });
+  });
+
+  it('begin a run on one machine and finish it on another', async () => {
+    const s3 = await s3Fake(['bucket']);
+    const restore = withEnvironment({
+      ...{ AWS_ACCESS_KEY_ID: 'AKIDALL', AWS_SECRET_ACCESS_KEY: 'secret', AWS_PROFILE: undefined },
+      ...{ AWS_REGION: S3_REGION, AWS_ENDPOINT_URL: s3.url },
+    });
+    onTestFinished(async () => {
+      restore();
+      await s3.close();
+    });
+    // With this warm start the solver learns something in each step.
+    const warm = ['warmStart.steps=60', 'warmStart.batch=16', 'warmStart.learningRate=0.02'];
+    const sets = [...narrow(ownTeam), ...SHORT, ...warm, 'training.steps=6', 'training.checkpointEvery=2'];
+    const flags = sets.flatMap((set) => ['--set', set]);
+    const undisturbed = ['train', 'examples/own-team.ts', '--run', join(root, 'whole'), ...flags];
+    expect((await drmas(undisturbed)).code).toBe(0);
+
+    // The first machine is taken away while it copies its second checkpoint.
+    const taken = new AbortController();
+    s3.fault = ({ key }) => {
+      if (key.includes('step-000004')) taken.abort(new Error('taken away'));
+      return taken.signal.aborted ? { status: 403, code: 'AccessDenied' } : undefined;
+    };
+    const first = await drmas(typed('--run runs/mine --store s3://', sets), { signal: taken.signal });
+    expect(first).toMatchObject({ out: expect.stringMatching(/interrupted/) });
+    await rename(join(root, 'runs'), join(root, 'gone'));
+
+    useCache(join(root, 'cache of another machine'));
+    s3.fault = () => undefined;
+    const second = await drmas(typed('--resume --store s3://', sets));
+    expect(second).toMatchObject({ code: 0, out: expect.stringContaining('resuming after step 2\n') });
+    const weights = (run: string, step = 6) =>
+      readFileSync(join(root, run, `checkpoints/step-00000${step}/solver/model.safetensors`));
+    expect(weights('runs/mine').equals(weights('whole'))).toBe(true);
+    expect(weights('whole', 4).equals(weights('whole'))).toBe(false);
+
+    await rm(join(root, 'runs'), { recursive: true });
+    await cp(join(root, 'gone'), join(root, 'runs'), { recursive: true });
+    expect(await drmas(typed('resume runs/mine', []))).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('resuming after step 4\n'),
+    });
+    expect(weights('runs/mine').equals(weights('whole'))).toBe(true);
+  });
+});
+
+describe('a run in Weights & Biases', () => {
+  /** A program in the place of Python. The suite `trackers` has Python and the package `wandb`. */
+  async function standIn(name: string, script: string): Promise<void> {
+    const program = join(root, name);
+    await writeFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    onTestFinished(withEnvironment({ WANDB_PYTHON: program }));
+  }
+
+  const tracked = tinyDefinition({ use: [wandb] });
+
+  it('sends its events', async () => {
+    const output = join(root, 'sent.jsonl');
+    await standIn('python', `echo "$3 $4" > '${output}'; echo ready; cat >> '${output}'`);
+    const { events } = await train(tracked, { run: join(root, 'tracked'), threads: 1 });
+    const [first, ...lines] = readFileSync(output, 'utf8').trim().split('\n');
+    expect(first).toBe('tracked tiny'); // the names of the run and of the recipe
+    const kinds = ['step', 'evaluation', 'warmup'];
+    const sent = lines.map((line) => JSON.parse(line)).filter(({ type }) => kinds.includes(type));
+    expect(sent.map(({ type, step }) => [type, step])).toEqual(
+      events.flatMap((event) => ('step' in event && kinds.includes(event.type) ? [[event.type, event.step]] : [])),
+    );
+    expect(sent.filter(({ type }) => type === 'step')).toHaveLength(4);
+  });
+
+  it('does not begin without the package', async () => {
+    await standIn('python-without', 'exit 1');
+    const run = join(root, 'not tracked');
+    await expect(train(tracked, { run, threads: 1 })).rejects.toThrow('the lines of Python for wandb ended with 1');
+    expect(existsSync(join(run, 'episodes'))).toBe(false);
   });
 });

@@ -140,8 +140,9 @@ const suites: Readonly<Record<string, Suite>> = {
   },
   trackers: {
     files: '*.trackers.ts',
+    base: true,
     // Python's imports, while other work may have the cores.
-    test: { globalSetup: [SETUP], ...limits(300, 900) },
+    test: { globalSetup: [SETUP, WORKERS], ...limits(300, 900) },
   },
 };
 

@@ -2,7 +2,9 @@
  * The team that every framework plays: a boss looks something up with a tool and answers, a helper comments. What they
  * earn is what their digits are worth, so that tiny models learn it in seconds.
  */
-import { describe, expect, it } from 'vitest';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Step } from '../../src/base/core/events.js';
 import { assistant, system, toolResult, user } from '../../src/base/core/message.js';
@@ -17,6 +19,7 @@ import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { tinySizes } from '../../src/runs/testing/train-tiny.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam, type PlayContext } from '../../src/teams/team/team.js';
+import { drmas } from '../support/command-line.js';
 import { filesOf, stepsOf, trainTiny } from '../support/tiny-run.js';
 
 const digits = (text: string) => (/^\d+$/.test(text) ? text : undefined);
@@ -201,4 +204,35 @@ function sampledBehindWords(run: DeskRun, plain: DeskRun): unknown[] {
   return plain.turns.flatMap(({ turns }, i) =>
     turns.at(-2)?.response.length === 1 ? [] : [run.turns[i]?.turns.map(({ advantage: _, ...turn }) => turn)],
   );
+}
+
+/**
+ * The test of an example of a framework: `drmas init` writes it into a folder, and it trains there.
+ * @param folder The folder with the framework's packages
+ * @param packages The packages that the written package.json must name in the versions of the folder
+ */
+export function exampleTrains(name: string, folder: string, packages: readonly string[]): void {
+  describe(`the example \`${name}\``, () => {
+    const there = join(folder, `example-${name}`); // imports find the packages of the folder above
+    afterEach(() => rm(there, { recursive: true, force: true }));
+
+    it('trains as `drmas init` writes it, with the packages that are tested here', async () => {
+      expect(await drmas(['init', there, '--example', name])).toMatchObject({ code: 0 });
+      const { dependencies } = JSON.parse(await readFile(join(there, 'package.json'), 'utf8'));
+      const tested = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')).dependencies;
+      for (const each of packages) expect(dependencies[each], each).toBe(tested[each]);
+      const run = join(there, 'run');
+      const small = ['warmStart.steps=4', 'training.steps=2', 'training.tasksPerStep=2', 'training.groupSize=2'];
+      const sets = [...small, 'evaluation.tasks=2', 'evaluation.samples=1'].flatMap((one) => ['--set', one]);
+      const { code, err } = await drmas(['train', join(there, 'recipe.ts'), '--run', run, '--threads', '1', ...sets]);
+      expect({ code, err }).toEqual({ code: 0, err: '' });
+      const episodes = await readEpisodes(nodeFiles, join(run, 'episodes', 'step-000002.jsonl'));
+      expect(episodes.filter(({ failure }) => failure !== undefined)).toEqual([]);
+      expect(episodes).toHaveLength(4);
+      for (const { turns } of episodes) {
+        expect(turns[0]).toMatchObject({ agent: 'buyer', tools: [{ name: 'price' }] });
+        expect(turns.at(-1)?.agent).toBe('cashier');
+      }
+    });
+  });
 }

@@ -2,22 +2,17 @@
  * LangGraph as it is on npm plays and trains a team, with a graph that is compiled once. LangChain's client in unusual
  * cases.
  */
-import { readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { type StructuredToolInterface, tool } from '@langchain/core/tools';
 import { Command, END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { ToolNode, toolsCondition } from '@langchain/langgraph/prebuilt';
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { nodeFiles } from '../../../src/base/platform/node-files.js';
 import { boundFetch } from '../../../src/gateway/agents/index.js';
-import { readEpisodes } from '../../../src/method/store/episode-files.js';
-import { drmas } from '../../support/command-line.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { clientContract } from '../client-contract.js';
 import { type CellContext, conformance } from '../conformance.js';
-import { BOSS, type DeskPlay, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from '../desk.js';
+import { BOSS, type DeskPlay, exampleTrains, HELPER, LEARNING, lookUp, plainPlay, rises, trainDesk } from '../desk.js';
 
 const root = temporaryRoot();
 
@@ -66,30 +61,7 @@ const play: DeskPlay = async ({ task, signal }) => {
   };
 };
 
-describe('the example `langgraph`', () => {
-  const there = join(import.meta.dirname, 'example');
-  afterEach(() => rm(there, { recursive: true, force: true }));
-
-  it('trains as `drmas init` writes it, with the packages that are tested here', async () => {
-    expect(await drmas(['init', there, '--example', 'langgraph'])).toMatchObject({ code: 0 });
-    const { dependencies } = JSON.parse(await readFile(join(there, 'package.json'), 'utf8'));
-    const tested = JSON.parse(await readFile(join(import.meta.dirname, 'package.json'), 'utf8')).dependencies;
-    const names = ['@langchain/core', '@langchain/langgraph', '@langchain/openai'];
-    for (const name of names) expect(dependencies[name]).toBe(tested[name]);
-    const run = join(root, 'example');
-    const small = ['warmStart.steps=4', 'training.steps=2', 'training.tasksPerStep=2', 'training.groupSize=2'];
-    const sets = [...small, 'evaluation.tasks=2', 'evaluation.samples=1'].flatMap((one) => ['--set', one]);
-    const { code, err } = await drmas(['train', join(there, 'recipe.ts'), '--run', run, '--threads', '1', ...sets]);
-    expect({ code, err }).toEqual({ code: 0, err: '' });
-    const episodes = await readEpisodes(nodeFiles, join(run, 'episodes', 'step-000002.jsonl'));
-    expect(episodes.filter(({ failure }) => failure !== undefined)).toEqual([]);
-    expect(episodes).toHaveLength(4);
-    for (const { turns } of episodes) {
-      expect(turns[0]).toMatchObject({ agent: 'buyer', tools: [{ name: 'price' }] });
-      expect(turns.at(-1)?.agent).toBe('cashier');
-    }
-  });
-});
+exampleTrains('langgraph', import.meta.dirname, ['@langchain/core', '@langchain/langgraph', '@langchain/openai']);
 
 describe('a team of LangGraph', () => {
   it('is the run that plain calls of agents give, bit for bit, at any number of threads', async () => {

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { trainable } from '../../../src/gateway/agents/index.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { type CellContext, type CellPlay, conformance } from '../conformance.js';
-import { BOSS, type DeskPlay, HELPER, lookUp, testWithoutEmptyMessages } from '../desk.js';
+import { BOSS, type DeskPlay, exampleTrains, HELPER, lookUp, testWithoutEmptyMessages } from '../desk.js';
 
 const root = temporaryRoot();
 
@@ -43,6 +43,8 @@ const play: DeskPlay = async ({ task, signal: abortSignal }) => {
 };
 
 testWithoutEmptyMessages('Mastra', root, play);
+
+exampleTrains('mastra', import.meta.dirname, ['@mastra/core']);
 
 const withTools: CellPlay = async ({ task, look }) =>
   lastText(await agentOf('boss', 'Lead', { look: lookingWith(look) }).generate(task.question));
