@@ -22,7 +22,7 @@ export const hardwareOf = ({ name, isa, adapter, threads }: Kernels) => ({
   threads,
 });
 
-/** What the message `ready` says of the kernels beside their description. */
+/** The notice about the kernels and the file of their addon, which the message `ready` tells. */
 type KernelsNews = Pick<Extract<FromWorker, { type: 'ready' }>, 'notice' | 'addon'>;
 
 /**
