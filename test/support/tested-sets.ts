@@ -1,6 +1,6 @@
 import type { Environment } from '../../src/base/platform.js';
 import type { SetRequest } from '../../src/engine/tensor/native/kernel-set.js';
-import { compileSet } from '../../src/engine/tensor/native/load-kernels.js';
+import { compileSets } from '../../src/engine/tensor/native/load-kernels.js';
 
 /** The native kernels that the tests compare, the default set first. */
 const TESTED_SETS: readonly SetRequest[] = [
@@ -21,8 +21,6 @@ export async function compileTestedSets(
   environment: Environment = process.env,
   onProgress?: (message: string) => void,
 ): Promise<void> {
-  for (const request of TESTED_SETS) {
-    const compiled = await compileSet({ ...request, environment, onProgress });
+  for (const compiled of await compileSets(TESTED_SETS, { environment, onProgress }))
     if ('reason' in compiled && compiled.cause !== 'other') console.log(compiled.reason);
-  }
 }

@@ -124,26 +124,31 @@ export async function abilitiesHere(plan: BuildPlan, options: BuildOptions): Pro
 const COMPILERS = 2;
 
 /**
- * Compiles and links the addon of a set. If another process builds in this cache, this one waits and takes its results.
- * @param replace The addon and its parts are made again, because they do not load
+ * Compiles and links the addons of sets. If another process builds in this cache, this one waits and takes its results.
+ * @param replace The addons and their parts are made again, because they do not load
  */
-export function buildSet(
+export function buildSets(
   plan: BuildPlan,
-  set: KernelSet,
+  sets: readonly KernelSet[],
   options: BuildOptions,
   replace: boolean,
 ): Promise<BuildFailure | undefined> {
   return aloneIn(plan.directory, options.onProgress, async () => {
-    if (!replace && (await isBuilt(plan, set))) return undefined;
-    const units = unitsOf(set);
-    const progress = compileProgress(setName(set), units.length, options.onProgress);
+    const different = [...new Map(sets.map((set) => [setName(set), set])).values()];
+    const built = replace ? [] : await Promise.all(different.map((set) => isBuilt(plan, set)));
+    const wanted = different.filter((_, index) => !built[index]);
+    if (wanted.length === 0) return undefined;
+    const units = new Map(wanted.flatMap((set) => unitsOf(set).map((unit) => [unit.object, unit])));
+    const progress = compileProgress(wanted.map(setName).join(', '), units.size, options.onProgress);
     try {
       return await inStaging(plan, async (staging) => {
         const build = new Build(plan, staging, options, { replace, progress });
         const limit = pLimit(COMPILERS);
-        const failures = await Promise.all(units.map((unit) => limit(() => build.compile(unit))));
-        const failed = failures.find((failure) => failure !== undefined);
-        return failed ?? build.link(units, addonName(set));
+        const compiled = await Promise.all([...units.values()].map((unit) => limit(() => build.compile(unit))));
+        const failed = compiled.find((failure) => failure !== undefined);
+        if (failed !== undefined) return failed;
+        const linked = wanted.map((set) => limit(() => build.link(unitsOf(set), addonName(set))));
+        return (await Promise.all(linked)).find((failure) => failure !== undefined);
       });
     } finally {
       progress.end();

@@ -11,7 +11,7 @@ import {
   abilitiesHere,
   addonPath,
   type BuildFailure,
-  buildSet,
+  buildSets,
   isBuilt,
   isIntact,
   knownAbilities,
@@ -20,7 +20,7 @@ import {
 } from './build.js';
 import { writableBuilds } from './build-cache.js';
 import { findCompiler } from './compiler.js';
-import { cannotRun, chooseSet, type SetRequest } from './kernel-set.js';
+import { cannotRun, chooseSet, type KernelSet, type SetRequest } from './kernel-set.js';
 import { loadPrebuilt } from './prebuilt.js';
 
 export interface NativeOptions extends SetRequest {
@@ -109,34 +109,42 @@ interface CompiledSet {
 }
 
 /**
- * Compiles the set that a request needs on this processor, unless the cache holds it. It does not load the set.
+ * Compiles the sets that requests need on this processor, unless the cache holds them. It does not load them.
  * @throws if the cache cannot be written to
  */
-export async function compileSet(options: Omit<NativeOptions, 'threads'>): Promise<CompiledSet | NoKernels> {
+export async function compileSets(
+  requests: readonly SetRequest[],
+  options: Omit<NativeOptions, 'threads' | keyof SetRequest>,
+): Promise<(CompiledSet | NoKernels)[]> {
   const { environment = process.env, onProgress, processorSeconds, sourceDirectory = shippedSources() } = options;
+  const all = (reason: NoKernels) => requests.map(() => reason);
   const search = await findCompiler(environment);
-  if ('reason' in search) return none('no-compiler', search.reason);
+  if ('reason' in search) return all(none('no-compiler', search.reason));
   const { compiler } = search;
   const failure = ({ problem, limited }: BuildFailure) =>
     none(limited ? 'out-of-time' : 'compiler-failed', `${compiler.command.join(' ')} failed: ${problem}`);
   const plan = await planBuild(await writableBuilds(environment), compiler, sourceDirectory);
   const building = { environment, onProgress, processorSeconds };
   const abilities = await abilitiesHere(plan, building);
-  if ('problem' in abilities) return failure(abilities);
-  const choice = chooseSet(abilities, options);
-  if ('reason' in choice) return none('other', choice.reason);
-  const build = async (replace: boolean) => {
-    const failed = await buildSet(plan, choice.set, building, replace);
+  if ('problem' in abilities) return all(failure(abilities));
+  const choices = requests.map((request) => chooseSet(abilities, request));
+  const build = async (sets: readonly KernelSet[], replace: boolean) => {
+    const failed = await buildSets(plan, sets, building, replace);
     return failed && failure(failed);
   };
-  const path = addonPath(plan, choice.set);
-  const failed = (await isBuilt(plan, choice.set)) ? undefined : await build(false);
-  return failed ?? { path, again: () => build(true) };
+  const sets = choices.flatMap((choice) => ('set' in choice ? choice.set : []));
+  const built = await Promise.all(sets.map((set) => isBuilt(plan, set)));
+  const failed = built.every((is) => is) ? undefined : await build(sets, false);
+  return choices.map((choice) => {
+    if ('reason' in choice) return none('other', choice.reason);
+    const { set } = choice;
+    return failed ?? { path: addonPath(plan, set), again: () => build([set], true) };
+  });
 }
 
 async function loadCompiled(options: NativeOptions): Promise<LoadedAddon> {
   try {
-    const compiled = await compileSet(options);
+    const [compiled = none('other', 'no set is requested')] = await compileSets([options], options);
     if ('reason' in compiled) return compiled;
     const { path, again } = compiled;
     try {

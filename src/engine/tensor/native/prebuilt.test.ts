@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { kernelsEqual } from '../../../../test/contracts/kernels.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
 import { checksum, shippedSources, sourceHash } from './build.js';
-import { compileSet, inspectNative, loadNativeKernels } from './load-kernels.js';
+import { compileSets, inspectNative, loadNativeKernels } from './load-kernels.js';
 import { loadPrebuilt, PREBUILT_MANIFEST, prebuiltDirectory } from './prebuilt.js';
 
 const root = temporaryRoot();
@@ -14,8 +14,8 @@ const name = `${process.platform}-${process.arch}${process.platform === 'linux' 
 
 /** A directory of addons that holds the one which was compiled here. */
 async function shipped(directory: string, sources?: string): Promise<string> {
-  const set = await compileSet({});
-  if ('reason' in set) throw new Error(set.reason);
+  const [set] = await compileSets([{}], {});
+  if (set === undefined || 'reason' in set) throw new Error(set?.reason);
   const place = join(root, directory);
   await mkdir(place);
   await copyFile(set.path, join(place, name));
