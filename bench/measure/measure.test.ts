@@ -42,7 +42,8 @@ describe('interleave', () => {
     };
     const schedule = { repetitions: 1, budgetSeconds: 60, patienceSeconds: 0.05 };
     const [first, second] = await interleave([quick, stuck], schedule);
-    expect(first?.repetitions).toHaveLength(1);
+    expect(first?.problem).toBeUndefined();
+    expect(first?.repetitions.length).toBeGreaterThan(0); // a busy machine repeats what was not clean
     expect(second).toMatchObject({ problem: expect.stringMatching(/^given up after/), repetitions: [] });
   });
 

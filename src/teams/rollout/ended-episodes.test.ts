@@ -29,12 +29,17 @@ const rounds = async (count: number) => {
   for (let i = 0; i < count; i++) await new Promise(setImmediate);
 };
 
-async function played(play: Play, script: Script = () => '1', reward: () => number | Promise<number> = () => 1) {
+async function played(
+  play: Play,
+  script: Script = () => '1',
+  reward: () => number | Promise<number> = () => 1,
+  cleanupMs = 10_000,
+) {
   const team = defineTeam({ task: z.unknown(), agents, play, reward });
   const warnings: string[] = [];
   const context = {
     ...scriptedContext(team, scriptedSampler(script)),
-    cleanupMs: 20,
+    cleanupMs,
     warn: (message: string) => warnings.push(message),
   };
   const request = { team, task: { id: 'seven', data: {} }, sample: 2, phase: 'training', step: 5 } as const;
@@ -105,13 +110,14 @@ describe('an episode that is over', () => {
   });
 
   it('is waited for up to a limit if it never releases its resources', async () => {
-    const { episode, warnings } = await played(async ({ agents: { talker } }) => {
+    const play: Play = async ({ agents: { talker } }) => {
       try {
         await talker('1');
       } finally {
         await new Promise(() => {});
       }
-    }, failsAt('talker'));
+    };
+    const { episode, warnings } = await played(play, failsAt('talker'), undefined, 20);
     expect(episode.failure?.reason).toBe('backend');
     expect(warnings).toEqual([
       "the team 'team' on seven/2 has not returned 20 ms after its episode was over; nothing waits for it any more",
