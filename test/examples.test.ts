@@ -132,7 +132,7 @@ describe('what they show', () => {
     }
   });
 
-  it('a source without weight, which is tested and not trained on', async () => {
+  it('a source without weight, which is tested and not trained on', { tags: 'verify' }, async () => {
     const heads = ['solver', 'verifier'].map((policy) => `policies.${policy}.model.heads=3`);
     const { events } = await trainAnew(mixture, [...heads, 'tasks.train.weights=[0,1]']);
     for (const event of events) if (event.type === 'step') expect(Object.keys(event.levels ?? {})).toEqual(['long']);
@@ -143,7 +143,7 @@ describe('what they show', () => {
     ]);
   });
 
-  it('a judge on a server, whose grades are the rewards', async () => {
+  it('a judge on a server, whose grades are the rewards', { tags: 'verify' }, async () => {
     const { requests, url } = await chatServer((_, response, i) => say(response, i % 2 === 0 ? '9' : 'I say 3'));
     vi.stubEnv('JUDGE_URL', url).stubEnv('JUDGE_MODEL', 'some-model').stubEnv('OPENAI_API_KEY', 'none');
     // The query makes it a module of its own, which reads the environment again.
@@ -167,7 +167,7 @@ describe('what they show', () => {
     expect(scores.at(-1)).toBeGreaterThan((scores[0] ?? 1) + 0.3);
   });
 
-  it('a run that keeps its best checkpoint and ends early', async () => {
+  it('a run that keeps its best checkpoint and ends early', { tags: 'verify' }, async () => {
     const heads = ['policies.coder.model.heads=3', 'policies.fixer.model.heads=3'];
     const early = ['training.steps=9', 'training.stopWhen.patience=1', 'evaluation.every=2'];
     const { events } = await trainAnew(keepBest, [...heads, ...early]);
@@ -177,7 +177,7 @@ describe('what they show', () => {
     expect(keepBest.input.training?.stopWhen).toEqual({ score: 0.9, patience: 3, minutes: 5 });
   });
 
-  it('a sandbox that takes its time', async () => {
+  it('a sandbox that takes its time', { tags: 'verify' }, async () => {
     const heads = ['policies.coder.model.heads=3', 'policies.fixer.model.heads=3'];
     const { episodes } = await trainAnew(slowTools, heads);
     expect(episodes.length).toBe(8);
@@ -235,7 +235,7 @@ describe('the commands for any recipe', () => {
     return [...words, ...sets.flatMap((set) => ['--set', set])];
   };
 
-  it('train adapters on a model that Ollama has on disk', async () => {
+  it('train adapters on a model that Ollama has on disk', { tags: 'verify' }, async () => {
     const { model, tokenizer, tensors } = await openModelDirectory(nodeFiles, goldenPath('models/qwen2-mini'));
     const models = join(root, 'ollama');
     const digest = `sha256:${'1'.repeat(64)}`;
@@ -254,7 +254,7 @@ describe('the commands for any recipe', () => {
     expect(trained).toMatchObject({ code: 0, out: expect.stringContaining('Taking smollm2:135m as Ollama has it') });
   });
 
-  it('begin a run on one machine and finish it on another', async () => {
+  it('begin a run on one machine and finish it on another', { tags: 'verify' }, async () => {
     const s3 = await s3Fake(['bucket']);
     const restore = withEnvironment({
       ...{ AWS_ACCESS_KEY_ID: 'AKIDALL', AWS_SECRET_ACCESS_KEY: 'secret', AWS_PROFILE: undefined },
@@ -310,7 +310,7 @@ describe('a run in Weights & Biases', () => {
 
   const tracked = tinyDefinition({ use: [wandb] });
 
-  it('sends its events', async () => {
+  it('sends its events', { tags: 'verify' }, async () => {
     const output = join(root, 'sent.jsonl');
     await standIn('python', `echo "$3 $4" > '${output}'; echo ready; cat >> '${output}'`);
     const { events } = await train(tracked, { run: join(root, 'tracked'), threads: 1 });

@@ -42,6 +42,7 @@ describe('a support desk', () => {
 
   it.each([2, 3, 4, 5, 6, 7, 8])(
     'has a specialist for each of %i lines, and plays every ticket of theirs',
+    { tags: 'verify' },
     async (lines) => {
       const team = supportDesk({ lines });
       expect(Object.keys(team.agents)).toEqual([...ticketLines.slice(0, lines), 'triage', 'generalist']);

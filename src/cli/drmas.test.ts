@@ -52,7 +52,9 @@ describe('the command drmas', () => {
     parse(create, { ecmaVersion: 2015, sourceType: 'script', allowHashBang: true });
   });
 
-  it('names the version that it needs instead of a SyntaxError, also as npm create drmas', async () => {
+  it('names the version that it needs instead of a SyntaxError, also as npm create drmas', {
+    tags: 'verify',
+  }, async () => {
     const { drmas, create } = await packages('old');
     for (const version of ['18.20.8', '20.19.9', '8.0.0'])
       for (const program of [drmas, create]) {

@@ -14,10 +14,16 @@ import { RunDirectory } from '../../src/method/store/run-directory.js';
 
 /**
  * @param open returns an empty store at each call
- * @param crashes the options of the two tests that stop a writer after each of its calls
+ * @param crashes the options of the test that stops a writer after each of its calls
+ * @param lives the options of the test that stops one writer of three after each of its calls
  */
-export function objectStoreContract(name: string, open: () => Promise<ObjectStore>, crashes: TestOptions = {}): void {
-  const patient = { timeout: 120_000, ...crashes };
+export function objectStoreContract(
+  name: string,
+  open: () => Promise<ObjectStore>,
+  crashes: TestOptions = {},
+  lives: TestOptions = {},
+): void {
+  const timeout = 120_000;
   describe(`${name} as an object store`, () => {
     let root: string;
     beforeAll(async () => {
@@ -87,7 +93,10 @@ export function objectStoreContract(name: string, open: () => Promise<ObjectStor
       expect(await readFile(join(into, 'inner', 'weights'), 'utf8')).toBe('bytes');
     });
 
-    it('has the last whole checkpoint of a run, whenever its writer dies, and never loses one', patient, async () => {
+    it('has the last whole checkpoint of a run, whenever its writer dies, and never loses one', {
+      timeout,
+      ...crashes,
+    }, async () => {
       const objects = await open();
       let died = true;
       for (let after = 0; died; after++) {
@@ -133,31 +142,30 @@ export function objectStoreContract(name: string, open: () => Promise<ObjectStor
       expect(await taken.rewind(await taken.latestCheckpoint())).toEqual([]);
       await taken.close();
     });
-    it(
-      'has the checkpoints that the run has and no older ones, whenever a writer dies, and never loses one',
-      patient,
-      async () => {
-        const objects = await open();
-        const random = new RandomStream('lives');
-        let died = true;
-        for (let after = 0; died; after += random.integer(1, 6)) {
-          const name = `lives-${after}`;
-          const life = async (directory: string, store: ObjectStore, steps: readonly number[]) => {
-            const path = join(root, directory, name);
-            expect(await takeCopy(objects, path)).toBe(true);
-            return { path, died: await goOnUntilDeath(path, store, steps) };
-          };
-          await trainUntilDeath(join(root, 'life-1', name), objects);
-          const dying = mortal(objects, after);
-          ({ died } = await life('life-2', dying, [4]));
-          const newest = Math.max(3, ...dying.seals);
-          const { path } = await life('life-3', objects, [newest + 1, newest + 2]);
-          const run = await RunDirectory.open(path);
-          const steps = (await run.checkpoints()).map(({ step }) => step);
-          expect(await storedSteps(objects, name)).toEqual(steps);
-        }
-      },
-    );
+    it('has the checkpoints that the run has and no older ones, whenever a writer dies, and never loses one', {
+      timeout,
+      ...lives,
+    }, async () => {
+      const objects = await open();
+      const random = new RandomStream('lives');
+      let died = true;
+      for (let after = 0; died; after += random.integer(1, 6)) {
+        const name = `lives-${after}`;
+        const life = async (directory: string, store: ObjectStore, steps: readonly number[]) => {
+          const path = join(root, directory, name);
+          expect(await takeCopy(objects, path)).toBe(true);
+          return { path, died: await goOnUntilDeath(path, store, steps) };
+        };
+        await trainUntilDeath(join(root, 'life-1', name), objects);
+        const dying = mortal(objects, after);
+        ({ died } = await life('life-2', dying, [4]));
+        const newest = Math.max(3, ...dying.seals);
+        const { path } = await life('life-3', objects, [newest + 1, newest + 2]);
+        const run = await RunDirectory.open(path);
+        const steps = (await run.checkpoints()).map(({ step }) => step);
+        expect(await storedSteps(objects, name)).toEqual(steps);
+      }
+    });
 
     it('leaves a writer that was taken for dead all that it needs to come furthest', async () => {
       const objects = await open();

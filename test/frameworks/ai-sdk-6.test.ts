@@ -53,7 +53,7 @@ describe('a team of AI SDK 6', () => {
 });
 
 describe('a program that asks for a sampling of its own', () => {
-  it("gets the recipe's, and the events count its own settings", async () => {
+  it("gets the recipe's, and the events count its own settings", { tags: 'verify' }, async () => {
     vi.stubGlobal('AI_SDK_LOG_WARNINGS', false);
     const asks = { temperature: 0, seed: 1 };
     const team = defineTeam({
@@ -78,7 +78,7 @@ describe('a program that asks for a sampling of its own', () => {
 });
 
 describe('a program whose history outgrows the context', () => {
-  it('may begin anew, and the events count refused calls', async () => {
+  it('may begin anew, and the events count refused calls', { tags: 'verify' }, async () => {
     const team = defineTeam({
       task: z.object({ question: z.string() }),
       agents: { solver: agent({ sampling: { maxTokens: 3 } }) },

@@ -77,7 +77,7 @@ it('computes the results of the command line, bit for bit', async () => {
   expect(episodes.size).toBeGreaterThan(0);
 });
 
-it('computes nothing while it is paused, and the same afterwards', async () => {
+it('computes nothing while it is paused, and the same afterwards', { tags: 'verify' }, async () => {
   const gate = new Gate();
   gate.close();
   const { done, events } = await inTab(gate);
@@ -90,7 +90,9 @@ it('computes nothing while it is paused, and the same afterwards', async () => {
   expect(numbersOf(events)).toEqual(numbersOf(undisturbed.events));
 });
 
-it('goes on from the weights of a warm start as if it had trained them, under any names', async () => {
+it('goes on from the weights of a warm start as if it had trained them, under any names', {
+  tags: 'verify',
+}, async () => {
   const run = join(root, 'warm');
   await train(repair, { run, set: [...repairOverrides(settings), 'training.steps=0'], threads: 1 });
   const weights = new Map<string, Uint8Array>();

@@ -42,7 +42,7 @@ describe('init', () => {
     });
   });
 
-  it('trains at once', async () => {
+  it('trains at once', { tags: 'verify' }, async () => {
     const settings = ['warmStart.steps=2', 'training.steps=1', 'training.tasksPerStep=2', 'evaluation.samples=1'];
     const sets = settings.flatMap((setting) => ['--set', setting]);
     const run = join(root, 'run');
@@ -233,7 +233,7 @@ describe('init --example', () => {
     );
   });
 
-  it('trains, and overwrites nothing', async () => {
+  it('trains, and overwrites nothing', { tags: 'verify' }, async () => {
     const sets = ['warmStart.steps=2', 'training.steps=1', 'evaluation.samples=1'].flatMap((one) => ['--set', one]);
     const there = join(root, 'esm-own-team');
     const trained = await drmas(['train', join(there, 'own-team.ts'), '--run', join(there, 'run'), ...sets]);

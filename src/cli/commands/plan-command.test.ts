@@ -37,7 +37,7 @@ describe('plan --measure', () => {
     expect(machine).toMatchObject({ recipe: 'mine', shared: true, sampling: { engines: 1 } });
   });
 
-  it('forecasts for a machine that a file describes, with its price', async () => {
+  it('forecasts for a machine that a file describes, with its price', { tags: 'verify' }, async () => {
     const rented = join(root, 'rented.json');
     const slow = { iterationSeconds: 1, sequenceSeconds: 0, promptTokenSeconds: 0 };
     const machine = {
@@ -100,7 +100,9 @@ describe('plan --play', () => {
     expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
   });
 
-  it('counts on a terminal the episodes that are over, and leaves nothing of it behind', async () => {
+  it('counts on a terminal the episodes that are over, and leaves nothing of it behind', {
+    tags: 'verify',
+  }, async () => {
     const words = ['plan', file, '--play', '--tasks', '40', '--set', 'training.groupSize=4'];
     const { out, err } = await drmas(words, { terminal: true });
     expect(err).toMatch(/^\rplayed \d+ of 160 episodes/);

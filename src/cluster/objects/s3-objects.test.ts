@@ -37,7 +37,7 @@ const open = (options: { retries?: number } = {}) =>
     { environment: here(), retryDelayMs: 1, partBytes: 5 << 20, ...options },
   );
 
-objectStoreContract('S3', () => open(), { tags: 'verify' });
+objectStoreContract('S3', () => open(), { tags: 'verify' }, { tags: 'verify' });
 
 describe('storage that fails', () => {
   it('is asked again, at most so often, and what came in part is fetched anew', async () => {

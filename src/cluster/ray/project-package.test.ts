@@ -48,7 +48,7 @@ describe('node packages', () => {
     return { code, err };
   }
 
-  it('installs once for a content, also where jobs come at once and share a folder', async () => {
+  it('installs once for a content, also where jobs come at once and share a folder', { tags: 'verify' }, async () => {
     const npm = await withNpm(installs);
     const [one, other] = [await project('{"a":1}'), await project('{"a":1}')];
     const ended = await Promise.all([install(one, npm), install(one, npm), install(other, npm)]);

@@ -23,7 +23,7 @@ async function readAll(tail: LogTail): Promise<{ lines: string[]; rewound: boole
   }
 }
 
-it('gives every whole line once, however a file grows', async () => {
+it('gives every whole line once, however a file grows', { tags: 'verify' }, async () => {
   let file = 0;
   await fc.assert(
     fc.asyncProperty(

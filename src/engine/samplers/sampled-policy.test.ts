@@ -87,7 +87,9 @@ describe('sampled policy', () => {
   }
 
   describe.each(['vllm', 'sglang'] as const)('adapters on %s', (type) => {
-    it('are given under a name for each version, and given back when nobody plays them any more', async () => {
+    it('are given under a name for each version, and given back when nobody plays them any more', {
+      tags: 'verify',
+    }, async () => {
       const { fake, backend, folder } = await sampled(type);
       const policy = await backend.open(adapterOn(directory), 'policy', 'solver');
       await policy.publish(2);

@@ -73,7 +73,7 @@ describe('begin run', () => {
       expect(messages).toContain(notice);
     });
 
-    it('has no message if nothing had to be prepared', async () => {
+    it('has no message if nothing had to be prepared', { tags: 'verify' }, async () => {
       const run = await trainTiny(root, tinyRecipe({}, ['training.steps=1', 'evaluation.every=1']));
       const [first] = await run.events();
       expect(first).toMatchObject({ type: 'run.started', hardware: { kernels: expect.any(String) } });

@@ -236,7 +236,7 @@ describe('traces', () => {
     expect(new Set(drawn.map((each) => each?.response))).toEqual(new Set(['', '5']));
   });
 
-  it("of drmas's own tracker become what the run played, with its tasks and rewards", async () => {
+  it("of drmas's own tracker become what the run played, with its tasks and rewards", { tags: 'verify' }, async () => {
     const exporter = registeredExporter();
     vi.stubEnv('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', 'true');
     const run = join(folder, 'run');

@@ -79,7 +79,7 @@ describe('--track trackio=URL', () => {
     expect(new Set([...server.kept.values()].map(({ run_id }) => run_id)).size).toBe(1);
   });
 
-  it('asks a busy server again', async () => {
+  it('asks a busy server again', { tags: 'verify' }, async () => {
     const server = await trackioServer({ busy: 2 });
     const sink = await trackio.open(tracked(), `${server.url}?write_token=a-token-for-writing`);
     for (const event of events) await sink.event(event);

@@ -336,7 +336,10 @@ describe('a server that follows a run', () => {
     return answers;
   }
 
-  it('answers with the newest whole checkpoint, and skips broken and unfinished ones with a notice', async () => {
+  it('answers with the newest whole checkpoint, and skips broken and unfinished ones with a notice', {
+    tags: 'verify',
+    timeout: 30_000,
+  }, async () => {
     const run = await trainTiny(root, tinyRecipe({}, everyStep));
     const answers = await answersOf(run);
     const copy = `${run.path}-copy`;
@@ -389,7 +392,7 @@ describe('a server that follows a run', () => {
     expect(await ask()).toBe(answers.get('step-000003'));
     await followed.dispose();
     await expect(ask()).rejects.toThrow();
-  }, 30_000);
+  });
 
   it('refuses what it cannot follow, by name', async () => {
     const run = await createRun(root, tinyRecipe());

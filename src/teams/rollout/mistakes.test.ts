@@ -148,7 +148,7 @@ describe('a reward', () => {
     expect(tries).toBe(1);
   });
 
-  it('that does not come in time leaves only the score missing', async () => {
+  it('that does not come in time leaves only the score missing', { tags: 'verify' }, async () => {
     const { failure } = await played(counts, () => new Promise(() => {}), { timeoutMs: 30 });
     expect(failure).toEqual({ reason: 'timeout', message: 'not over after 30 ms', scoring: true });
   });

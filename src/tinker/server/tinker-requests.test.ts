@@ -292,7 +292,9 @@ describe('results that are fetched later', () => {
     expect(futures.pending).toBe(0);
   });
 
-  it('takes a request in without a look at all the others, which may be ten thousands', async () => {
+  it('takes a request in without a look at all the others, which may be ten thousands', {
+    tags: 'verify',
+  }, async () => {
     const futures = new Futures(Number.POSITIVE_INFINITY);
     const took = (count: number) => {
       const before = process.cpuUsage();
@@ -305,7 +307,7 @@ describe('results that are fetched later', () => {
     expect(futures.pending).toBe(0);
   });
 
-  it('keeps a bounded number of results that nobody fetches, the newest ones', async () => {
+  it('keeps a bounded number of results that nobody fetches, the newest ones', { tags: 'verify' }, async () => {
     const futures = new Futures(1);
     const ids: string[] = [];
     for (let i = 0; i < 20_000; i++) {

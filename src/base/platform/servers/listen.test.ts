@@ -38,7 +38,7 @@ describe('deadlines', () => {
   const HEAD = 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n';
   const read = async (request: Request) => new Response(`${(await request.text()).length}`);
 
-  it('ends a body that stands still, with 408, and lets one that moves come slowly', async () => {
+  it('ends a body that stands still, with 408, and lets one that moves come slowly', { tags: 'verify' }, async () => {
     const server = await served(read, { bodyMs: 600, bodyMsPerKilobyte: 10_000 });
     const silent = connected(server, `${HEAD}\r\n{`);
     const [part] = (await once(silent, 'data')) as [Buffer];

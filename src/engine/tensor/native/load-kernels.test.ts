@@ -257,7 +257,7 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     expect(reason).toBe('this processor cannot run avx2 with amx');
   });
 
-  it('shares one build among those that start at once', async () => {
+  it('shares one build among those that start at once', { tags: 'verify' }, async () => {
     const { CXX, ended } = await notingCompiler('sleep 0.1');
     const DRMAS_CACHE = emptyCache();
     await load({ CXX, DRMAS_CACHE }, { isa: 'portable' }); // the processor's program and addon.o are there
@@ -306,7 +306,9 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     expect((await ended()).filter((name) => name === 'avx512.o')).toHaveLength(1);
   });
 
-  it('builds with a compiler that does not know the newest flags, without what needs them', async () => {
+  it('builds with a compiler that does not know the newest flags, without what needs them', {
+    tags: 'verify',
+  }, async () => {
     const old = join(root, 'old-compiler');
     await writeFile(old, '#!/bin/sh\ncase "$*" in *-mavx512bf16*|*-mamx*) exit 1;; esac\nexec c++ "$@"\n');
     await chmod(old, 0o755);

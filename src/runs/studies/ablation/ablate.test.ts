@@ -206,7 +206,7 @@ describe('ablate refuses before anything is created', () => {
     expect(existsSync(run)).toBe(false);
   });
 
-  it('a directory with other content, or of another comparison', async () => {
+  it('a directory with other content, or of another comparison', { tags: 'verify' }, async () => {
     await expect(quickly({ run: root })).rejects.toThrow(/exists and is no ablation/);
     const run = directory();
     await quickly({ run, seeds: 1 });

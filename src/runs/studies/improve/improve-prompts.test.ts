@@ -218,7 +218,9 @@ describe('improving prompts', () => {
     expect([rounds.length, rounds[0]?.score, answered()]).toEqual([1, 1, 0]);
   });
 
-  it('keeps in a pool prompts that are good at different tasks, and changes others than the best too', async () => {
+  it('keeps in a pool prompts that are good at different tasks, and changes others than the best too', {
+    tags: 'verify',
+  }, async () => {
     const [first, last, wrong, both] = ['Add one below 5.', 'Add one above 2.', 'Add one to no number.', better];
     const { url, read } = await servers([first, last, wrong, both].map(proposal), (system, input) => {
       const digit = Number(input) % 10;

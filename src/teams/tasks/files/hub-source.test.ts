@@ -198,7 +198,7 @@ describe('a run on a data set of a hub', () => {
     expect(tinyRecipe({ tasks: source() }).tasks.train.settings).toMatchObject({ revision: 'main' });
   });
 
-  it('is not resumed if the files have changed, even if they fit the hub', async () => {
+  it('is not resumed if the files have changed, even if they fit the hub', { tags: 'verify' }, async () => {
     const { run, definition } = await begin('changed');
     await rm(home, { recursive: true });
     server.files.set('socratic/train.jsonl', Buffer.from(lines(...rows.toReversed())));

@@ -121,7 +121,7 @@ describe('tools of a program', () => {
     await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
   });
 
-  it('have a process for each episode if they are isolated', async () => {
+  it('have a process for each episode if they are isolated', { tags: 'verify' }, async () => {
     const tools = mcpTools(counter('isolated'), { isolated: true });
     const [first, second] = [new AbortController(), new AbortController()];
     const counts = await Promise.all([first, second].map(async (one) => pidAndCount((await tools.open(one)).call)));
@@ -132,7 +132,9 @@ describe('tools of a program', () => {
     await expect.poll(() => counts.some(([pid]) => isAlive(pid)), { timeout: 10_000 }).toBe(false);
   });
 
-  it('fail with `closed` if it ends during a call, and start again for the next episode', async () => {
+  it('fail with `closed` if it ends during a call, and start again for the next episode', {
+    tags: 'verify',
+  }, async () => {
     const tools = mcpTools(counter('ending'), { idleMs: 0 });
     const controller = new AbortController();
     const { call } = await tools.open(controller);

@@ -46,6 +46,7 @@ describe('the referee', () => {
   });
 
   it('passes our own server in all cases, bit for bit, also beside the engine on the same files', {
+    tags: 'verify',
     timeout: 60_000,
   }, async () => {
     const words = [
