@@ -116,13 +116,18 @@ export function compare(gains: readonly number[]): Comparison {
 }
 
 /**
- * The variant whose runs end highest on average; undefined unless all seeds of all variants are present. If several are
- * equal, the earliest.
+ * The variant whose runs score highest on average; undefined unless all seeds of all variants are present. If several
+ * are equal, the earliest.
  */
-export function highest(results: PartResults, regime: Regime, variants: readonly Variant[]): Variant | undefined {
+export function highest(
+  results: PartResults,
+  regime: Regime,
+  variants: readonly Variant[],
+  score = lastScore,
+): Variant | undefined {
   const scored = variants.map((variant) => ({ variant, runs: results.runs(regime, variant) }));
   if (scored.some(({ runs }) => runs.length < results.part.seeds.length)) return undefined;
-  const scores = scored.map(({ runs }) => mean(runs.map((run) => lastScore(regime, run))));
+  const scores = scored.map(({ runs }) => mean(runs.map((run) => score(regime, run))));
   return variants[scores.indexOf(Math.max(...scores))];
 }
 

@@ -1,5 +1,5 @@
 /** The questions, in the order in which they are worked through: each is usable alone. */
-import { highest, PartResults } from '../harness/analysis.js';
+import { curveScore, highest, lastScore, PartResults } from '../harness/analysis.js';
 import {
   FRESH_PAIRS,
   PAIRS,
@@ -10,7 +10,7 @@ import {
   type Variant,
 } from '../harness/declaration.js';
 import type { Results } from '../harness/stored-result.js';
-import { escalation, LEMMA_SEEDS, RATES, repair, SWEEP_SEEDS, shipped, words } from './regimes.js';
+import { escalation, LEAGUE_SEEDS, LEMMA_SEEDS, RATES, repair, SWEEP_SEEDS, shipped, words } from './regimes.js';
 import {
   at,
   atGrpo,
@@ -344,15 +344,49 @@ const leagueVariants: readonly Variant[] = [
   ],
 ].map(withDefaultSingleton);
 
+/** The rate of each variant: its highest in the sweep. */
+const LEAGUE_CHOSEN: Readonly<Record<string, number>> = {
+  grpo: 1e-3,
+  'grpo-refilled': 2e-3,
+  'grpo-entropy': 1e-3,
+  'grpo-kl': 2e-3,
+  'grpo-turn': 2e-3,
+  'dr-grpo': 4e-3,
+  rloo: 4e-3,
+  'reinforce++': 2e-3,
+  'reinforce++-baseline': 1e-3,
+  maxrl: 2e-3,
+  rejection: 4e-3,
+  drmas: 4e-3,
+  'drmas-no-spread': 4e-3,
+  'drmas-batch': 4e-3,
+  shrinkage: 2e-3,
+  'at-grpo': 4e-3,
+  magrpo: 2e-3,
+  'rloo-by-agent': 2e-3,
+  'reinforce++-baseline-by-agent': 2e-3,
+  'maxrl-by-agent': 4e-3,
+  ema: 4e-3,
+  gae: 4e-3,
+};
+const leagueRates = (variant: Variant) => LEAGUE_RATES.map((rate) => at(variant, rate));
+const atChosenRate = (variant: Variant) => at(variant, LEAGUE_CHOSEN[variant.id] ?? Number.NaN);
+
 const league: Question = {
   id: 'league',
   asks: 'Which estimator ends highest, each at its own best rate?',
   parts: [
     part('league-sweep', 'Five learning rates of each estimator, on seeds that choose rates alone', {
       regimes: [leagueTeam],
-      variants: leagueVariants.flatMap((variant) => LEAGUE_RATES.map((rate) => at(variant, rate))),
+      variants: leagueVariants.flatMap(leagueRates),
       baseline: at(grpo, 1e-3).id,
       seeds: SWEEP_SEEDS,
+    }),
+    part('league-pairs', 'Twenty pairs of each estimator, at its own best rate', {
+      regimes: [leagueTeam],
+      variants: leagueVariants.map(atChosenRate),
+      baseline: atChosenRate(drmas).id,
+      seeds: LEAGUE_SEEDS,
     }),
   ],
 };
@@ -402,17 +436,35 @@ const CHOSEN = [
 /** Errors in the learning rates in use, as far as their sweeps are present. */
 export function wrongRates(results: Results): string[] {
   const parts = questions.flatMap((question) => question.parts);
-  return CHOSEN.flatMap(({ rate, sweep, type, optimiser }) => {
-    const part = parts.find(({ id }) => id === sweep);
-    if (part === undefined) throw new Error(`there is no part ${sweep}`);
-    const side = part.variants.filter(
-      ({ id, set }) => set.includes(`advantage.type=${type}`) && id.includes(optimiser),
-    );
-    const [best] = part.regimes.map((regime) => highest(new PartResults(part, results), regime, side));
+  const find = (sweep: string) => {
+    const found = parts.find(({ id }) => id === sweep);
+    if (found === undefined) throw new Error(`there is no part ${sweep}`);
+    return found;
+  };
+  const wrong = (
+    sweep: string,
+    name: string,
+    rate: number | undefined,
+    side: readonly Variant[],
+    score = lastScore,
+  ) => {
+    const swept = find(sweep);
+    const [best] = swept.regimes.map((regime) => highest(new PartResults(swept, results), regime, side, score));
     return best?.learningRate === undefined || best.learningRate === rate
       ? []
-      : [`${sweep}: ${rate} is in use, but ${type} ends highest at ${best.learningRate}`];
-  });
+      : [`${sweep}: ${rate} is in use, but ${name} is highest at ${best.learningRate}`];
+  };
+  return [
+    ...CHOSEN.flatMap(({ rate, sweep, type, optimiser }) => {
+      const side = find(sweep).variants.filter(
+        ({ id, set }) => set.includes(`advantage.type=${type}`) && id.includes(optimiser),
+      );
+      return wrong(sweep, type, rate, side);
+    }),
+    ...leagueVariants.flatMap((variant) =>
+      wrong('league-sweep', variant.id, LEAGUE_CHOSEN[variant.id], leagueRates(variant), curveScore),
+    ),
+  ];
 }
 
 export const questions: readonly Question[] = [

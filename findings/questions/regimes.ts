@@ -80,6 +80,9 @@ export const SWEEP_SEEDS: readonly number[] = [901, 902, 903];
 /** Seeds of the runs that measure the lemma's factor. */
 export const LEMMA_SEEDS: readonly number[] = [41, 42, 43];
 
+/** The twenty pairs of the league, which nothing else uses. */
+export const LEAGUE_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 51 + index);
+
 /** The recipe `repair` with another share of episodes in which the commands have been renamed. */
 export const repair = (drift: number): Regime => ({
   id: `repair-${String(drift).slice(2)}`,
