@@ -235,7 +235,7 @@ describe('init --example', () => {
 
   it('trains, and overwrites nothing', { tags: 'verify' }, async () => {
     const sets = ['warmStart.steps=2', 'training.steps=1', 'evaluation.samples=1'].flatMap((one) => ['--set', one]);
-    const there = join(root, 'esm-own-team');
+    const { there } = await copied('own-team', { type: 'module' });
     const trained = await drmas(['train', join(there, 'own-team.ts'), '--run', join(there, 'run'), ...sets]);
     expect(trained).toMatchObject({ code: 0, err: '' });
     expect(await drmas(['init', there, '--example', 'own-team'])).toMatchObject({
