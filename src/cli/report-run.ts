@@ -26,7 +26,11 @@ export async function reportRun(
   };
   const forPeople: Reporting = {
     sinks: [{ write: (event) => reporter?.write(event) }],
-    onNotice: (message) => reporter?.notify(message),
+    // Before the request is checked there is no reporter: a data set may be downloading.
+    onNotice: (message) => {
+      if (reporter !== undefined) reporter.notify(message);
+      else context.stdout.write(`${message}\n`);
+    },
     onProgress: (progress) => reporter?.progress(progress),
     onStart: (start) => {
       const screen = screenOf(context.stdout, context.environment);
