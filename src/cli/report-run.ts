@@ -48,7 +48,8 @@ export async function reportRun(
     return 0;
   } catch (error) {
     if (signal.aborted) {
-      reporter?.interrupted();
+      if (reporter !== undefined) reporter.interrupted();
+      else if (!json) context.stdout.write('\ninterrupted before the run began; start the same command again\n');
       return INTERRUPTED;
     }
     reporter?.failed();

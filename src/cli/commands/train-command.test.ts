@@ -103,7 +103,10 @@ describe('train --watch', () => {
     expect(existsSync(run)).toBe(false);
   });
 
-  it('serves a page of the run that is being prepared, until Ctrl-C', { tags: 'verify', timeout: 120_000 }, async () => {
+  it('serves a page of the run that is being prepared, until Ctrl-C', {
+    tags: 'verify',
+    timeout: 120_000,
+  }, async () => {
     const slow = join(root, 'slow.mts');
     await writeFile(slow, `await new Promise((resolve) => setTimeout(resolve, 600_000));\n${plainRecipe}`);
     const main = fileURLToPath(new URL('../main.ts', import.meta.url));
