@@ -56,14 +56,20 @@ function headingsOf(text: string): { readonly level: number; readonly title: str
   const anchors = new Set<string>();
   const withoutBlocks = text.replaceAll(/^```[\s\S]*?^```$/gm, '');
   return [...withoutBlocks.matchAll(/^(#{1,6}) +(.+?) *$/gm)].map(([, marks = '', title = '']) => {
-    const plain = title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
-    const slug = plain.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(/\s/g, '-');
+    const slug = slugOf(title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1'));
     let anchor = slug;
     for (let again = 1; anchors.has(anchor); again++) anchor = `${slug}-${again}`;
     anchors.add(anchor);
     return { level: marks.length, title, anchor };
   });
 }
+
+/** GitHub's anchor of a heading without links, before a number is appended to a repeated one. */
+export const slugOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(/\s/g, '-');
 
 /** The paths of the files that `npm pack` takes. */
 function packedFiles(): ReadonlySet<string> {
