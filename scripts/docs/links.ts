@@ -24,6 +24,7 @@ export function deadLinks(): string[] {
 function problemOf(page: string, link: string, shipped: ReadonlySet<string>): string | undefined {
   if (/^[a-z]+:/.test(link)) return undefined;
   const [file = '', anchor] = link.split('#');
+  if (link === '') return 'it has no target';
   const path = file === '' ? page : posix.normalize(posix.join(posix.dirname(page), file));
   if (!existsSync(join(root, path))) return 'there is no such file';
   const isShipped = (name: string) => shipped.has(name) || [...shipped].some((other) => other.startsWith(`${name}/`));
@@ -34,7 +35,7 @@ function problemOf(page: string, link: string, shipped: ReadonlySet<string>): st
 
 /** The targets of all links outside code. */
 function* linksOf(text: string): Generator<string> {
-  for (const [, target = ''] of withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)) yield target;
+  for (const [, target = ''] of withoutCode(text).matchAll(/\]\(([^)\s]*)\)/g)) yield target;
 }
 
 /** The paths in code within a line that begin with a folder of the repository. */
