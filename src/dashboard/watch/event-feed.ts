@@ -9,7 +9,7 @@ import { changeEvents } from '../report/run-data.js';
 import { LogTail } from './log-tail.js';
 import { eventOf, type RunCatalog } from './run-catalog.js';
 
-/** Milliseconds between two reads of the files of a run (also of one that is being prepared), and of a folder of runs. */
+/** Milliseconds between two reads of the files of a run, also while it is being prepared, and of a folder of runs. */
 const RUN_MS = 500;
 const FOLDER_MS = 1500;
 
