@@ -50,7 +50,7 @@ export function sitePages(files?: string): SitePage[] {
     const plain = readPage(source);
     const path = placeInSite(source) as string;
     const page = { path, title: titleOf(plain), text: pageText(source, plain, sources, files), plain };
-    return source === API ? [page, ...subpaths(page)] : [page];
+    return source === API ? [page, ...subpaths(page.text, frontmatter(source, files))] : [page];
   });
 }
 
@@ -66,7 +66,7 @@ function pageText(source: string, plain: string, sources: ReadonlySet<string>, f
     if (page !== undefined) return `${mark}(${relative(here, placeInSite(page) as string)}${anchor})`;
     return files === undefined ? mark.replace(/^\[([\s\S]*)\]$/, '$1') : `${mark}(${files}/${full})`;
   });
-  return `---\nsource: ${source}\n---\n\n${text}`;
+  return `${frontmatter(source, files)}${text}`;
 }
 
 /** A link or a picture: its text in brackets, its target, its anchor. */
@@ -81,15 +81,19 @@ const relative = (from: string, to: string): string => {
 const withoutMarks = (text: string): string =>
   text.replaceAll(/^<!-- .*? -->\n/gm, '').replaceAll(/<!-- [\s\S]*? -->/g, '');
 
+/** The head of a page: the address to edit it, if it is known. */
+const frontmatter = (source: string, files: string | undefined): string =>
+  `---\n${files === undefined ? 'editLink: false' : `edit: ${files}/${source}`}\n---\n\n`;
+
 /** A page for each import path. */
-function subpaths({ text }: SitePage): SitePage[] {
+function subpaths(text: string, head: string): SitePage[] {
   return text
     .split(/^(?=## `drmas)/m)
     .slice(1)
     .map((section) => {
       const name = /^## `([^`]+)`/.exec(section)?.[1] ?? '';
       const plain = section.replace(/^## /, '# ').replaceAll(/^### /gm, '## ');
-      return { path: `reference/api/${name.replaceAll('/', '-')}.md`, title: name, text: plain, plain };
+      return { path: `reference/api/${name.replaceAll('/', '-')}.md`, title: name, text: `${head}${plain}`, plain };
     });
 }
 

@@ -2,10 +2,10 @@
  * `npm run site`: builds the documentation site in dist/site from README.md and docs/, with the page that trains as
  * its demo. VitePress is installed into site/docs by its own lockfile, so that `npm ci` of the project stays small.
  * DRMAS_SITE_BASE is the path of the site at its host, DRMAS_SITE_FILES the address of the repository's files: links
- * to sources, and the link to edit a page, need it.
+ * to sources, and the link to edit a page, need it. DRMAS_SITE_OUT is another folder than dist/site.
  */
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { build } from 'vite';
 import { readPage, root } from './docs/pages.js';
 import { groupsOf, type SiteData, sitePages, writeWarmStart } from './site-pages.js';
@@ -14,7 +14,7 @@ import { installLocked, runOrExit } from './support/separate-packages.js';
 
 const SITE = join(root, 'site/docs');
 const PAGES = join(SITE, 'pages');
-const OUT = join(root, 'dist/site');
+const OUT = resolve(process.env.DRMAS_SITE_OUT ?? join(root, 'dist/site'));
 
 async function main(): Promise<number> {
   const files = process.env.DRMAS_SITE_FILES;
@@ -41,7 +41,7 @@ async function main(): Promise<number> {
   await writeWarmStart(join(OUT, 'demo'));
   for (const { path, plain } of pages) write(join(OUT, path), plain); // every page as text, for programs that read
   write(join(OUT, 'llms.txt'), pages.map(({ path, title }) => `- [${title}](${path})`).join('\n'));
-  console.log(`dist/site has ${pages.length} pages and ${readdirSync(join(OUT, 'demo')).length} files of the demo`);
+  console.log(`${OUT} has ${pages.length} pages and ${readdirSync(join(OUT, 'demo')).length} files of the demo`);
   return 0;
 }
 

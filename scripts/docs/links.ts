@@ -24,6 +24,7 @@ export function deadLinks(): string[] {
 function problemOf(page: string, link: string, shipped: ReadonlySet<string>): string | undefined {
   if (/^[a-z]+:/.test(link)) return undefined;
   const [file = '', anchor] = link.split('#');
+  if (link === '') return 'it has no target';
   const path = file === '' ? page : posix.normalize(posix.join(posix.dirname(page), file));
   if (!existsSync(join(root, path))) return 'there is no such file';
   const isShipped = (name: string) => shipped.has(name) || [...shipped].some((other) => other.startsWith(`${name}/`));
@@ -34,7 +35,7 @@ function problemOf(page: string, link: string, shipped: ReadonlySet<string>): st
 
 /** The targets of all links outside code. */
 function* linksOf(text: string): Generator<string> {
-  for (const [, target = ''] of withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)) yield target;
+  for (const [, target = ''] of withoutCode(text).matchAll(/\]\(([^)\s]*)\)/g)) yield target;
 }
 
 /** The paths in code within a line that begin with a folder of the repository. */
@@ -56,14 +57,20 @@ function headingsOf(text: string): { readonly level: number; readonly title: str
   const anchors = new Set<string>();
   const withoutBlocks = text.replaceAll(/^```[\s\S]*?^```$/gm, '');
   return [...withoutBlocks.matchAll(/^(#{1,6}) +(.+?) *$/gm)].map(([, marks = '', title = '']) => {
-    const plain = title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
-    const slug = plain.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(/\s/g, '-');
+    const slug = slugOf(title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1'));
     let anchor = slug;
     for (let again = 1; anchors.has(anchor); again++) anchor = `${slug}-${again}`;
     anchors.add(anchor);
     return { level: marks.length, title, anchor };
   });
 }
+
+/** GitHub's anchor of a heading without links, before a number is appended to a repeated one. */
+export const slugOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(/\s/g, '-');
 
 /** The paths of the files that `npm pack` takes. */
 function packedFiles(): ReadonlySet<string> {

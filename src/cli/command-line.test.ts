@@ -70,7 +70,7 @@ async function drmas(words: readonly string[], place: Partial<RunPlace> = {}, si
     place: { ...short, ...place },
     forecastRun: () => Promise.reject(new Error('nothing to forecast')),
     improvePrompts: () => Promise.reject(new Error('nothing to improve')),
-    openDashboard: () => () => {},
+    openDashboard: () => ({ show: () => {}, close: () => {} }),
   };
   return { code: await runCommandLine(context, words), out, err };
 }

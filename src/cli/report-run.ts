@@ -26,7 +26,11 @@ export async function reportRun(
   };
   const forPeople: Reporting = {
     sinks: [{ write: (event) => reporter?.write(event) }],
-    onNotice: (message) => reporter?.notify(message),
+    // Before the request is checked there is no reporter: a data set may be downloading.
+    onNotice: (message) => {
+      if (reporter !== undefined) reporter.notify(message);
+      else context.stdout.write(`${message}\n`);
+    },
     onProgress: (progress) => reporter?.progress(progress),
     onStart: (start) => {
       const screen = screenOf(context.stdout, context.environment);
@@ -44,7 +48,8 @@ export async function reportRun(
     return 0;
   } catch (error) {
     if (signal.aborted) {
-      reporter?.interrupted();
+      if (reporter !== undefined) reporter.interrupted();
+      else if (!json) context.stdout.write('\ninterrupted before the run began; start the same command again\n');
       return INTERRUPTED;
     }
     reporter?.failed();

@@ -1,16 +1,23 @@
-/** The documentation site in headless Chromium. Skipped without Chromium, and if `npm run site` has not built it. */
-import { existsSync, readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+// @module-tag verify
+/**
+ * The documentation site in headless Chromium, built with a base path and the address of a repository. Skipped without
+ * Chromium, and without the packages that `npm run site` installs.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { extname, join, normalize } from 'node:path';
+import { tmpdir } from 'node:os';
+import { extname, join, normalize, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sitePages } from '../../scripts/site-pages.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
-const built = at('dist/site');
 const axe = at('site/docs/node_modules/axe-core/axe.min.js');
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html',
@@ -20,6 +27,9 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 /** The home page may fetch this many bytes, compressed, before the demo is asked for. */
 const MOST_BYTES = 300_000;
+/** The site lies below its host's root. */
+const BASE = '/deep/';
+const FILES = 'https://example.org/files';
 
 interface Finding {
   readonly id: string;
@@ -27,9 +37,12 @@ interface Finding {
   readonly nodes: readonly { readonly html: string }[];
 }
 
-const isThere = chromium !== undefined && existsSync(built) && existsSync(axe);
+const isThere = chromium !== undefined && existsSync(axe);
 
-describe.skipIf(!isThere)('the documentation site (skipped without Chromium or `npm run site`)', () => {
+describe.skipIf(!isThere)('the documentation site (skipped without Chromium or the packages of `npm run site`)', () => {
+  let folder: string;
+  /** The built site. */
+  let built: string;
   let server: Server;
   let page: BrowserPage;
   let sent = 0;
@@ -37,14 +50,22 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or `
   const go = async (path: string) => {
     const { port } = server.address() as AddressInfo;
     await page.go('about:blank');
-    await page.go(`http://127.0.0.1:${port}/${path}`);
+    await page.go(`http://127.0.0.1:${port}${BASE}${path}`);
     await page.until("document.querySelector('main h1')");
   };
+  const htmlFiles = () =>
+    readdirSync(built, { recursive: true, encoding: 'utf8' }).filter(
+      (path) => path.endsWith('.html') && !path.startsWith('demo') && path !== '404.html',
+    );
 
   beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'drmas-site-'));
+    built = join(folder, BASE);
+    const env = { ...process.env, DRMAS_SITE_OUT: built, DRMAS_SITE_BASE: BASE, DRMAS_SITE_FILES: FILES };
+    await promisify(execFile)(process.execPath, ['--import', 'tsx', at('scripts/site.ts')], { cwd: at('.'), env });
     server = createServer(async ({ url = '' }, response) => {
       const path = normalize(new URL(url, 'http://localhost').pathname);
-      const content = await readFile(join(built, path)).catch(() => undefined);
+      const content = await readFile(join(folder, path)).catch(() => undefined);
       paths.push(path);
       sent += content === undefined ? 0 : gzipSync(content).length;
       response.writeHead(content === undefined ? 404 : 200, { 'content-type': TYPES[extname(path)] ?? 'text/plain' });
@@ -52,11 +73,12 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or `
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     page = await BrowserPage.open('about:blank', { width: 390, height: 844 });
-  }, 60_000);
+  }, 600_000);
   afterAll(async () => {
     await page?.close();
     server?.closeAllConnections();
     server?.close();
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   });
 
   it('fetches little before the demo is asked for, and the demo when its button is pressed', async () => {
@@ -64,16 +86,47 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or `
     await page.until("document.querySelector('button.demo')");
     await page.until("document.querySelector('main img').complete");
     expect(sent).toBeLessThan(MOST_BYTES);
-    expect(paths.filter((path) => path.startsWith('/demo/'))).toEqual([]);
-    await page.evaluate("document.querySelector('button.demo').focus()");
-    await page.click('button.demo');
+    console.info(`the home page fetches ${sent} bytes, compressed, in ${paths.length} requests`);
+    expect(paths.filter((path) => path.startsWith(`${BASE}demo/`))).toEqual([]);
+    // By the keyboard alone.
+    const isReached = "document.activeElement?.matches('button.demo')";
+    for (let keys = 0; keys < 60 && (await page.evaluate(isReached)) !== true; keys++) await page.press('Tab');
+    expect(await page.evaluate(isReached)).toBe(true);
+    await page.press('Enter');
     await page.until("document.querySelector('iframe.demo')?.contentDocument?.querySelector('.run')");
-    expect(paths).toContain('/demo/index.html');
+    expect(paths).toContain(`${BASE}demo/index.html`);
   }, 60_000);
+
+  it('has no dead link: each leads to a file of the site, and each anchor to an element', () => {
+    const idsOf = (path: string) =>
+      new Set([...readFileSync(join(built, path), 'utf8').matchAll(/\sid="([^"]+)"/g)].map(([, id]) => id));
+    const ids = new Map(htmlFiles().map((path) => [path, idsOf(path)]));
+    let links = 0;
+    const dead = [...ids.keys()].flatMap((from) =>
+      [...readFileSync(join(built, from), 'utf8').matchAll(/\s(?:href|src)="([^"]*)"/g)].flatMap(([, link = '']) => {
+        if (/^(https?|data|mailto):/.test(link)) return [];
+        links++;
+        const [file = '', anchor = ''] = decodeURI(link.replaceAll('&amp;', '&')).split('#');
+        const full = file === '' ? BASE + from : posix.resolve(BASE, posix.dirname(from), file);
+        const path = posix.relative(BASE, file.endsWith('/') ? `${full}/index.html` : full);
+        const isDead = !existsSync(join(built, path)) || (anchor !== '' && ids.get(path)?.has(anchor) === false);
+        return isDead ? [`${from}: ${link}`] : [];
+      }),
+    );
+    expect(dead).toEqual([]);
+    expect(links).toBeGreaterThan(3000);
+  });
+
+  it('gives each page a link to edit its source', () => {
+    for (const path of htmlFiles())
+      expect(readFileSync(join(built, path), 'utf8'), path).toMatch(
+        new RegExp(`edit-link-button" href="${FILES}/[\\w./-]+\\.md"`),
+      );
+  });
 
   // VitePress gives headings of its menu the role of a button, with a heading inside: axe's rule nested-interactive.
   it.each(['index.html', 'getting-started.html', 'concepts.html', 'questions.html'])(
-    'has no serious barrier on %s, and does not scroll sideways on a phone',
+    'has no serious barrier on %s',
     async (path) => {
       await go(path);
       await page.evaluate(readFileSync(axe, 'utf8'));
@@ -82,7 +135,6 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or `
       )) as Finding[];
       const serious = findings.filter(({ impact }) => ['serious', 'critical'].includes(impact));
       expect(serious.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
-      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
       expect(page.problems).toEqual([]);
     },
     60_000,
@@ -90,9 +142,21 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or `
 
   it('lists every page for programs, each as text beside its page', () => {
     const list = readFileSync(join(built, 'llms.txt'), 'utf8');
-    const paths = [...list.matchAll(/\]\(([^)]+)\)/g)].map(([, path = '']) => path);
-    expect(paths).toContain('getting-started.md');
-    expect(paths.filter((path) => !existsSync(join(built, path)))).toEqual([]);
-    expect(readFileSync(join(built, 'getting-started.md'), 'utf8')).toMatch(/^# Getting started/);
+    const listed = [...list.matchAll(/\]\(([^)]+)\)/g)].map(([, path = '']) => path);
+    expect(listed.toSorted()).toEqual(
+      htmlFiles()
+        .map((path) => path.replace(/html$/, 'md'))
+        .toSorted(),
+    );
+    for (const { path, plain } of sitePages()) expect(readFileSync(join(built, path), 'utf8'), path).toBe(plain);
+  });
+
+  it('does not scroll sideways on a phone, on any page', { timeout: 300_000 }, async () => {
+    const wide: string[] = [];
+    for (const path of htmlFiles()) {
+      await go(path);
+      if ((await page.evaluate('document.documentElement.scrollWidth <= innerWidth')) !== true) wide.push(path);
+    }
+    expect(wide).toEqual([]);
   });
 });

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Step } from '../../src/base/core/events.js';
 import { startWatching, type WatchServer } from '../../src/dashboard/watch/watch-server.js';
 import { writeAblation } from '../../src/method/store/ablation-record.js';
-import { evaluation, stamped, step } from '../fixtures/run-events.js';
+import { evaluation, stamped, started, step } from '../fixtures/run-events.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
-import { hostile, madeUpEpisode, recordRun } from '../support/recorded-run.js';
+import { hostile, madeUpEpisode, prepareRun, recordRun } from '../support/recorded-run.js';
 
 describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped where no Chromium is installed)', () => {
   let root: string;
@@ -145,5 +145,25 @@ describe.skipIf(chromium === undefined)('the dashboard in a browser (skipped whe
     expect(await page.evaluate('document.title')).toBe('first - drmas');
     expect(await page.evaluate("document.querySelectorAll('main img, main script').length")).toBe(0);
     expect(page.problems).toEqual([]);
+  }, 60_000);
+
+  it('says that a run is being prepared, and what is being done, until it starts', async () => {
+    const awaiting = await startWatching({ folder: undefined, port: 0 });
+    try {
+      await page.go('about:blank');
+      await page.go(awaiting.url);
+      await page.says(/drmas is preparing the run: it reads the recipe/);
+      const path = join(root, 'prepared');
+      const run = await prepareRun(path);
+      run.emit({ type: 'preparing', message: 'compiling the kernels: 1 of 3 files' });
+      awaiting.show(path);
+      await page.says(/prepared[\s\S]*drmas is preparing the run: compiling the kernels: 1 of 3 files/);
+      run.emit(started);
+      await page.until("!document.body.innerText.includes('drmas is preparing')");
+      await run.close();
+      expect(page.problems).toEqual([]);
+    } finally {
+      await awaiting.close();
+    }
   }, 60_000);
 });

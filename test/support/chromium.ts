@@ -118,9 +118,10 @@ export class BrowserPage {
     await this.evaluate(`${element}.click()`);
   }
 
-  /** Presses Enter on the element that has the focus. */
-  async press(key: 'Enter'): Promise<void> {
-    const event = { key, code: key, windowsVirtualKeyCode: 13, text: '\r' };
+  /** Presses Enter on the element that has the focus, or Tab to move the focus on. */
+  async press(key: 'Enter' | 'Tab'): Promise<void> {
+    const keyed = key === 'Enter' ? { windowsVirtualKeyCode: 13, text: '\r' } : { windowsVirtualKeyCode: 9 };
+    const event = { key, code: key, ...keyed };
     await this.#send('Input.dispatchKeyEvent', { type: 'keyDown', ...event });
     await this.#send('Input.dispatchKeyEvent', { type: 'keyUp', ...event });
   }

@@ -33,18 +33,25 @@ export function madeUpEpisode(task: string, sample: number, reward: number, text
   };
 }
 
-/** Two steps of two tasks, with a spike at the second step and evaluations around them. `text` gives the texts. */
-export async function recordRun(
+/** A run without events. */
+export const prepareRun = (
   path: string,
-  options: { readonly text?: string; readonly seed?: number; readonly overrides?: readonly string[] } = {},
-) {
-  const { text = 'an answer', seed = 1, overrides = [] } = options;
-  const run = await RunDirectory.create(path, {
+  { seed = 1, overrides = [] }: { readonly seed?: number; readonly overrides?: readonly string[] } = {},
+) =>
+  RunDirectory.create(path, {
     version: 1,
     recipe: { source: 'math', overrides: [...overrides, `seed=${seed}`], codeHash: 'abc' },
     resolved: { name: 'math', team: 'solver-verifier', seed, advantage: { type: 'drmas' }, loss: { type: 'ppo-clip' } },
     acceptedChanges: [],
   });
+
+/** Two steps of two tasks, with a spike at the second step and evaluations around them. `text` gives the texts. */
+export async function recordRun(
+  path: string,
+  options: { readonly text?: string } & Parameters<typeof prepareRun>[1] = {},
+) {
+  const { text = 'an answer', seed = 1, overrides = [] } = options;
+  const run = await prepareRun(path, { seed, overrides });
   const tasks = [`one ${text}`, 'two'];
   const group = () =>
     tasks.flatMap((task) => [1, 0].map((reward, i) => madeUpEpisode(task, i, reward, `${text} ${i}`)));

@@ -40,6 +40,12 @@ export function RunsPage({ onLink }: { readonly onLink: (answers: boolean) => vo
 
   if (problem !== undefined) return <p class="notice bad">{clean(problem)}</p>;
   if (list === undefined) return <p class="empty">reading the folder …</p>;
+  if (list.preparing === true)
+    return (
+      <p class="empty" role="status">
+        drmas is preparing the run: it reads the recipe and the tasks. The run shows up by itself.
+      </p>
+    );
   const toggle = (name: string) => {
     const next = new Set(chosen);
     if (!next.delete(name)) next.add(name);

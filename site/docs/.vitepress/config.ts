@@ -1,6 +1,7 @@
 /** The documentation site. `npm run site` writes its pages and the file `site.json` first (scripts/site.ts). */
 import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitepress';
+import { slugOf } from '../../../scripts/docs/links.js';
 import type { SiteData } from '../../../scripts/site-pages.js';
 
 const data = JSON.parse(readFileSync(new URL('../pages/site.json', import.meta.url), 'utf8')) as SiteData;
@@ -10,10 +11,11 @@ export default defineConfig({
   description: 'Train teams of LLM agents with reinforcement learning, in TypeScript.',
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   srcDir: 'pages',
-  outDir: '../../dist/site',
+  outDir: process.env.DRMAS_SITE_OUT ?? '../../dist/site',
   base: process.env.DRMAS_SITE_BASE ?? '/',
   markdown: {
     html: false, // `<run>` in a sentence is no element
+    anchor: { slugify: slugOf }, // links between pages are written for GitHub
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   themeConfig: {
@@ -31,6 +33,7 @@ export default defineConfig({
     })),
     ...(data.files === undefined
       ? {}
-      : { editLink: { pattern: ({ frontmatter }) => `${data.files}/${frontmatter.source}`, text: 'Edit this page' } }),
+      : // The browser gets the function as text, so it can use nothing but its argument.
+        { editLink: { pattern: ({ frontmatter }) => frontmatter.edit, text: 'Edit this page' } }),
   },
 });

@@ -1,7 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { started } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
@@ -57,27 +61,66 @@ describe('plan', () => {
 });
 
 describe('train --watch', () => {
-  it('opens a dashboard when the run has started, prints its address, and closes it when the run ends or fails', async () => {
-    const opened: string[] = [];
-    const openDashboard = (run: string, say: (message: string) => void) => {
+  /** Records the life of a dashboard, with what else is appended. */
+  function recorded() {
+    const life: string[] = [];
+    const openDashboard = (say: (message: string) => void) => {
+      life.push('opened');
       say('dashboard: http://127.0.0.1:7373/');
-      opened.push(`opened ${run}`);
-      return () => void opened.push('closed');
+      return { show: (run: string) => void life.push(`shows ${run}`), close: () => void life.push('closed') };
     };
+    return { life, openDashboard };
+  }
+
+  it('opens a dashboard, prints its address, shows the run when it starts, and closes when the run ends or fails', async () => {
+    const { life, openDashboard } = recorded();
     const executeRun: RunPlace['executeRun'] = async (_recipe, log) => {
+      life.push('executed');
       log.emit(started);
       throw new RunError('it broke');
     };
     const run = join(root, 'watched');
     const request = ['train', file, '--run', run, '--watch', '--json'];
-    const failed = await drmas(request, { place: { executeRun }, openDashboard });
-    expect(failed).toMatchObject({
+    expect(await drmas(request, { place: { executeRun }, openDashboard })).toMatchObject({
       code: 2,
       out: expect.stringMatching(/^\{"type":"run.started".*\n$/),
       err: expect.stringContaining('dashboard: http://127.0.0.1:7373/'),
     });
-    expect(opened).toEqual([`opened ${run}`, 'closed']);
-    expect((await drmas(['train', file, '--run', run, '--watch'], { openDashboard })).code).toBe(2);
-    expect(opened).toHaveLength(2); // that run is there already: nothing began
+    expect(life).toEqual(['opened', `shows ${run}`, 'executed', 'closed']);
+  });
+
+  it('opens the dashboard before it reads the recipe, and closes it when the request is refused', async () => {
+    const { life, openDashboard } = recorded();
+    const global = globalThis as { readRecipe?: () => void };
+    global.readRecipe = () => void life.push('recipe read');
+    const wrong = join(root, 'wrong.ts');
+    await writeFile(wrong, `globalThis.readRecipe();\n${plainRecipe.replace('steps: 3', 'steps: -3')}`);
+    const run = join(root, 'refused');
+    const refused = await drmas(['train', wrong, '--run', run, '--watch'], { openDashboard });
+    expect(refused).toMatchObject({ code: 2, out: 'dashboard: http://127.0.0.1:7373/\n' });
+    expect(refused.err).toContain('training.steps');
+    expect(life).toEqual(['opened', 'recipe read', 'closed']);
+    expect(existsSync(run)).toBe(false);
+  });
+
+  it('serves a page of the run that is being prepared, until Ctrl-C', {
+    tags: 'verify',
+    timeout: 120_000,
+  }, async () => {
+    const slow = join(root, 'slow.mts');
+    await writeFile(slow, `await new Promise((resolve) => setTimeout(resolve, 600_000));\n${plainRecipe}`);
+    const main = fileURLToPath(new URL('../main.ts', import.meta.url));
+    const words = ['train', slow, '--run', join(root, 'prepared'), '--watch'];
+    const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), main, ...words], { cwd: root });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [line] = await once(createInterface(child.stdout), 'line');
+    const url = /^dashboard: (http:\S+)$/.exec(String(line))?.[1] ?? '';
+    expect((await fetch(url)).status).toBe(200);
+    const stream = await fetch(`${url}api/stream`);
+    const first = await stream.body?.getReader().read();
+    expect(new TextDecoder().decode(first?.value)).toContain('"preparing":true');
+    child.kill('SIGINT');
+    expect(await once(child, 'close')).toEqual([130, null]);
+    await vi.waitFor(() => expect(fetch(url)).rejects.toThrow('fetch failed'), { timeout: 20_000 });
   });
 });

@@ -66,7 +66,7 @@ export const train = defineCommand({
     const cluster = { ray, store: there, rayCommand, cpus: options.threads };
     const kept = here === undefined ? options : { ...options, store: here };
     return withRay(context, cluster, (working) =>
-      resumes ? resumeRun(working, source, kept, asJson) : begin(working, source, kept, asJson, watch),
+      (resumes ? resumeRun : begin)(working, source, { ...kept, watch }, asJson),
     );
   },
 });
@@ -74,14 +74,12 @@ export const train = defineCommand({
 function begin(
   context: CommandContext,
   source: string,
-  options: TypedRun,
+  { watch, ...options }: TypedRun,
   asJson: boolean,
-  watch: boolean,
 ): Promise<number> {
   const request = () => typedRequest(source, options.set);
   const perform = (reporting: Reporting) => trainIn(context.place, source, { ...options, ...reporting });
-  const start = (reporting: Reporting) => (watch ? watched(context, reporting, perform) : perform(reporting));
-  return reportRun(context, asJson, request, start, options);
+  return reportRun(context, asJson, request, watch ? watched(context, perform) : perform, options);
 }
 
 interface TypedRun {
@@ -91,6 +89,7 @@ interface TypedRun {
   readonly threads?: number;
   readonly track: readonly string[];
   readonly store?: string;
+  readonly watch: boolean;
 }
 
 /** Whether a path has a run. If only a store has a copy of it, the copy is fetched. */
@@ -99,7 +98,7 @@ const isRun = async (path: string, store: string | undefined): Promise<boolean> 
 
 /** Resumes the run at the path of --run. With --json it prints the run's earlier events first. */
 async function resumeRun(there: CommandContext, source: string, options: TypedRun, asJson: boolean): Promise<number> {
-  const { run: path = '', threads, track, store } = options;
+  const { run: path = '', threads, track, store, watch } = options;
   const print = jsonSink(there);
   const before = await (await RunDirectory.open(path)).events();
   if (before.some((event) => event.type === 'run.finished' && event.reason === 'completed')) {
@@ -118,23 +117,25 @@ async function resumeRun(there: CommandContext, source: string, options: TypedRu
         onStart?.(start);
       },
     });
-  return reportRun(there, asJson, () => typedRequest(source, options.set), perform, options);
+  const request = () => typedRequest(source, options.set);
+  return reportRun(there, asJson, request, watch ? watched(there, perform) : perform, options);
 }
 
-/** Trains and serves a dashboard from the start of the run to its end. */
-async function watched<Result>(
-  { openDashboard }: CommandContext,
-  reporting: Reporting,
-  perform: (reporting: Reporting) => Promise<Result>,
-): Promise<Result> {
-  let close = () => {};
-  const onStart: Reporting['onStart'] = (start) => {
-    reporting.onStart?.(start);
-    close = openDashboard(start.run, (message) => reporting.onNotice?.(message));
+/**
+ * Trains, and serves a dashboard until the training ends. The dashboard opens before the recipe is read, because
+ * reading it, its tasks and its models may take minutes.
+ */
+const watched =
+  <Result>({ openDashboard }: CommandContext, perform: (reporting: Reporting) => Promise<Result>) =>
+  async (reporting: Reporting): Promise<Result> => {
+    const dashboard = openDashboard((message) => reporting.onNotice?.(message));
+    const onStart: Reporting['onStart'] = (start) => {
+      reporting.onStart?.(start);
+      dashboard.show(start.run);
+    };
+    try {
+      return await perform({ ...reporting, onStart });
+    } finally {
+      dashboard.close();
+    }
   };
-  try {
-    return await perform({ ...reporting, onStart });
-  } finally {
-    close();
-  }
-}

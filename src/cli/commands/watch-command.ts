@@ -3,6 +3,7 @@ import { RUNS } from '../../dashboard/report.js';
 import { startWatching } from '../../dashboard/watch.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { allowHost, integer, text } from '../flags.js';
+import { AWAITED, awaitRun } from '../open-dashboard.js';
 import { whenOrphaned } from '../process-guard.js';
 
 export const watch = defineCommand({
@@ -25,7 +26,11 @@ export const watch = defineCommand({
   ],
   async run({ stdout, signal, environment }, [folder = RUNS], { allowHost, ...options }) {
     giveWay();
-    const { url, runs, close } = await startWatching({ folder, environment, allowedHosts: allowHost, ...options });
+    const isAwaited = folder === AWAITED && process.connected;
+    const watched = isAwaited ? undefined : folder;
+    const server = await startWatching({ folder: watched, environment, allowedHosts: allowHost, ...options });
+    const { url, runs, close } = server;
+    if (isAwaited) awaitRun(process, server.show);
     stdout.write(`${url}\n${runs} ${runs === 1 ? 'run' : 'runs'} in ${folder}; press Ctrl-C to stop\n`);
     await new Promise<void>((ended) => {
       if (signal.aborted) ended();

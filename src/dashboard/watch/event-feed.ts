@@ -9,7 +9,7 @@ import { changeEvents } from '../report/run-data.js';
 import { LogTail } from './log-tail.js';
 import { eventOf, type RunCatalog } from './run-catalog.js';
 
-/** Milliseconds between two reads of the files of a run, and of a folder of runs. */
+/** Milliseconds between two reads of the files of a run, also while it is being prepared, and of a folder of runs. */
 const RUN_MS = 500;
 const FOLDER_MS = 1500;
 
@@ -18,11 +18,11 @@ export async function* followFolder(catalog: RunCatalog, signal: AbortSignal): A
   let before = '';
   while (!signal.aborted) {
     const runs = await catalog.refresh();
-    const ablations = await catalog.ablations();
-    const now = JSON.stringify([runs, ablations]);
-    if (now !== before) yield { type: 'list', data: { folder: catalog.title, ablations, runs } };
+    const data = { folder: catalog.title, ablations: await catalog.ablations(), runs, preparing: catalog.isAwaiting };
+    const now = JSON.stringify(data);
+    if (now !== before) yield { type: 'list', data };
     before = now;
-    await pause(FOLDER_MS, signal);
+    await pause(catalog.isAwaiting ? RUN_MS : FOLDER_MS, signal);
   }
 }
 

@@ -27,20 +27,31 @@ interface KnownRun {
  * one, and keeps only the facts of a run in memory.
  */
 export class RunCatalog {
-  readonly folder: string;
+  #folder: string | undefined;
   #found: ReadonlyMap<string, FoundRun> = new Map();
   #ablations: ReadonlyMap<string, string> = new Map();
   readonly #known = new Map<string, KnownRun>();
   readonly #reading = new Map<string, Promise<ListedRun>>();
   #refreshing: Promise<readonly ListedRun[]> | undefined;
 
-  constructor(folder: string) {
-    this.folder = folder;
+  /** @param folder Undefined: there are no runs until `show` names the folder */
+  constructor(folder: string | undefined) {
+    this.#folder = folder;
   }
 
-  /** The name of the folder. */
+  /** Reads another folder from the next refresh on. */
+  show(folder: string): void {
+    this.#folder = folder;
+  }
+
+  /** Whether the catalog has no folder yet. */
+  get isAwaiting(): boolean {
+    return this.#folder === undefined;
+  }
+
+  /** The name of the folder; empty if there is none yet. */
   get title(): string {
-    return basename(resolve(this.folder));
+    return this.#folder === undefined ? '' : basename(resolve(this.#folder));
   }
 
   /** The path of a run of the folder. Other paths cannot be requested. */
@@ -76,8 +87,10 @@ export class RunCatalog {
   }
 
   async #look(): Promise<readonly ListedRun[]> {
-    const { runs, ablations } = await findRuns(this.folder).catch((error: unknown) => {
-      throw new RunError(`cannot read ${this.folder}: ${messageOf(error)}`);
+    const folder = this.#folder;
+    if (folder === undefined) return [];
+    const { runs, ablations } = await findRuns(folder).catch((error: unknown) => {
+      throw new RunError(`cannot read ${folder}: ${messageOf(error)}`);
     });
     this.#found = new Map(runs.map((run) => [run.name, run]));
     this.#ablations = ablations;

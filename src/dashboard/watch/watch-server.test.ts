@@ -12,7 +12,7 @@ import { nodeFiles } from '../../base/platform/node-files.js';
 import { writeAblation } from '../../method/store/ablation-record.js';
 import { readEvents, readRows } from '../../method/store/event-log.js';
 import { EpisodeIndexes } from './episodes/episode-index.js';
-import { followRuns } from './event-feed.js';
+import { followFolder, followRuns } from './event-feed.js';
 import { LogTail } from './log-tail.js';
 import { RunCatalog } from './run-catalog.js';
 import { TalkService } from './talk/talk-service.js';
@@ -193,6 +193,22 @@ describe('watch app', () => {
         before.map(async (name) => (await stat(join(root, 'runs', 'first', name))).mtimeMs),
       );
       expect(after).toEqual(times);
+    });
+
+    it('says that a run is being prepared until it has a folder', async () => {
+      const catalog = new RunCatalog(undefined);
+      const gone = new AbortController();
+      const lists: unknown[] = [];
+      for await (const { type, data } of followFolder(catalog, gone.signal)) {
+        if (type !== 'list') continue;
+        lists.push([data.preparing, data.folder, data.runs.map(({ name }) => name)]);
+        catalog.show(join(root, 'runs', 'first'));
+        if (lists.length === 2) gone.abort();
+      }
+      expect(lists).toEqual([
+        [true, '', []],
+        [false, 'first', ['first']],
+      ]);
     });
 
     it('says so when the folder has gone', async () => {

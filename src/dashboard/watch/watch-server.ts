@@ -17,8 +17,8 @@ const PORT = 7373;
 
 /** The options of the dashboard's server. */
 interface WatchOptions {
-  /** A run, an ablation or a folder of runs. */
-  readonly folder: string;
+  /** A run, an ablation or a folder of runs. Undefined: a run that is being prepared; `show` names it. */
+  readonly folder: string | undefined;
   /** Default: this machine only. */
   readonly host?: string | undefined;
   readonly port?: number | undefined;
@@ -37,6 +37,8 @@ export interface WatchServer {
   readonly url: string;
   /** The number of runs in the folder. */
   readonly runs: number;
+  /** Shows another run, ablation or folder of runs from now on. */
+  readonly show: (folder: string) => void;
   close(): Promise<void>;
 }
 
@@ -66,6 +68,7 @@ export async function startWatching(options: WatchOptions): Promise<WatchServer>
   return {
     url: `${listening.url}/${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`,
     runs,
+    show: (path) => catalog.show(path),
     async close() {
       ending.abort();
       await talk.close();

@@ -104,6 +104,15 @@ describe('a checkpoint that cannot be read to its end', () => {
   });
 });
 
+it('stops its start when the signal fires', async () => {
+  const controller = new AbortController();
+  const starting = startEmbedded({ threads: 1, files: nodeFiles, signal: controller.signal });
+  controller.abort(new Error('interrupted'));
+  await expect(starting).rejects.toThrow('interrupted');
+  const { signal } = controller;
+  await expect(startEmbedded({ threads: 1, files: nodeFiles, signal })).rejects.toThrow('interrupted');
+});
+
 type Kind = 'coarse' | 'fine';
 
 describe('a base whose matrices are stored in bfloat16 or in blocks', () => {

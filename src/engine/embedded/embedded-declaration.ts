@@ -14,10 +14,10 @@ export const embedded: BackendDeclaration<typeof embeddedSchema> = {
   schema: embeddedSchema,
   capabilities: EMBEDDED_CAPABILITIES,
   open: ({ device, recompute }, { host, models }) => {
-    const { threads, files, notify: onProgress } = host;
+    const { threads, files, signal, notify: onProgress } = host;
     const precisions = precisionsOf(models);
     const settings = { threads, device: host.device ?? device, recompute, precisions };
-    return startEmbedded({ ...settings, files, onProgress });
+    return startEmbedded({ ...settings, files, signal, onProgress });
   },
   plan: {
     async readModel(files, directory, chatTemplate) {

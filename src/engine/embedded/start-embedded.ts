@@ -20,8 +20,10 @@ export interface EmbeddedOptions {
   readonly precisions?: readonly Precision[] | undefined;
   /** Keep only the layers' inputs for the backward pass. Default false. */
   readonly recompute?: boolean | undefined;
+  /** Ends the start of the engine. A started engine is not concerned. */
+  readonly signal?: AbortSignal | undefined;
   /** Receives messages about slow work at the start, such as compiling the kernels. */
-  readonly onProgress?: (message: string) => void;
+  readonly onProgress?: ((message: string) => void) | undefined;
 }
 
 /**
@@ -36,19 +38,33 @@ function addonKey({ kernels, precisions, device }: WorkerSettings): string {
   return JSON.stringify([kernels ?? DRMAS_KERNELS, precisions, device, CXX, PATH, cacheDirectory()]);
 }
 
-/** @throws BackendError or ArgumentError if the engine cannot start */
-export async function startEmbedded({ files, onProgress, ...options }: EmbeddedOptions): Promise<EmbeddedBackend> {
-  return new EmbeddedBackend(await startThread(options, onProgress), files, options.precisions);
+/** @throws BackendError or ArgumentError if the engine cannot start; the signal's reason when it fires */
+export async function startEmbedded({
+  files,
+  signal,
+  onProgress,
+  ...options
+}: EmbeddedOptions): Promise<EmbeddedBackend> {
+  return new EmbeddedBackend(await startThread(options, { signal, onProgress }), files, options.precisions);
 }
 
 /**
  * Starts the worker and waits until its kernels are ready (the first time on a machine they are compiled).
- * @throws BackendError or ArgumentError when it cannot start
+ * @throws BackendError or ArgumentError when it cannot start; the signal's reason when it fires
  */
-function startThread(settings: WorkerSettings, onProgress?: (message: string) => void): Promise<EngineThread> {
+function startThread(
+  settings: WorkerSettings,
+  { signal, onProgress }: Pick<EmbeddedOptions, 'signal' | 'onProgress'>,
+): Promise<EngineThread> {
+  signal?.throwIfAborted();
   const key = addonKey(settings);
   const worker = startWorker('./thread/engine-worker', import.meta.url, { ...settings, loaded: addons.get(key) });
-  return new Promise((resolve, reject) => {
+  return new Promise<EngineThread>((resolve, reject) => {
+    const onAbort = () => {
+      reject(signal?.reason);
+      void worker.terminate();
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
     const onMessage = (message: FromWorker) => {
       if (message.type === 'progress') onProgress?.(message.message);
       else if (message.type === 'failed') reject(errorOf(message.error));
@@ -56,6 +72,7 @@ function startThread(settings: WorkerSettings, onProgress?: (message: string) =>
         worker.off('message', onMessage);
         worker.off('error', reject);
         worker.off('exit', onExit);
+        signal?.removeEventListener('abort', onAbort);
         const { kernels, isa, threads: used, notice, addon } = message;
         if (addon !== undefined) addons.set(key, addon);
         resolve(new EngineThread(linkTo(worker), { kernels, isa, threads: used, notice }));

@@ -76,6 +76,17 @@ const normalised = (rewards: readonly number[]) =>
   rewards.map((reward) => (reward - mean(rewards)) / (standardDeviation(rewards) + 1e-6));
 
 describe('the tokens of a step', () => {
+  it('cost the price of an endpoint too, whose agent no policy trains', async () => {
+    const { run, progress, log } = await fakeRun(root, exampleRecipe({}), script);
+    const prices = { verifier: { read: 1, write: 2, train: 0 } };
+    await trainTeam({ ...run, prices }, progress, log);
+    const recorded = (await log.events()).find((event): event is RunEvent & Step => event.type === 'step');
+    const { read = 0, written = 0 } = recorded?.agents.verifier?.tokens ?? {};
+    expect(read).toBeGreaterThan(0);
+    expect(recorded?.agents.verifier?.cost).toBe((read + 2 * written) / 1e6);
+    expect(recorded?.cost).toBe((read + 2 * written) / 1e6);
+  });
+
   it('count all played episodes, training tokens once an epoch, and cost the price of the policy', async () => {
     const price = { read: 2, write: 10, train: 5 };
     const recipe = exampleRecipe({ policies: { solver: { price, epochs: 2 } } });

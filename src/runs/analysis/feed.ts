@@ -55,6 +55,8 @@ export interface FeedMessages {
     readonly folder: string;
     readonly ablations: readonly ListedAblation[];
     readonly runs: readonly ListedRun[];
+    /** Whether a run is being prepared that has no files yet. Absent in reports. */
+    readonly preparing?: boolean;
   };
   /** A run in the list. It comes before the run's first events. */
   readonly run: { readonly name: string; readonly listed: ListedRun; readonly record: ShownRecord | null };

@@ -5,6 +5,8 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { readonly type: Type
 
 /** The events of a run by kind, each in order. */
 export interface EventsByKind {
+  /** The latest message about the work before the run's start, such as compiling the kernels. */
+  readonly preparing: Of<'preparing'> | undefined;
   readonly started: Of<'run.started'> | undefined;
   readonly finished: Of<'run.finished'> | undefined;
   readonly warmups: readonly Of<'warmup'>[];
@@ -23,6 +25,7 @@ export interface EventsByKind {
 }
 
 export const emptyLog: EventsByKind = {
+  preparing: undefined,
   started: undefined,
   finished: undefined,
   warmups: [],
@@ -42,6 +45,7 @@ export function extendLog(log: EventsByKind, events: readonly RunEvent[]): Event
     events.filter((event): event is Of<Type> => event.type === type);
   const steps = of('step');
   return {
+    preparing: of('preparing').at(-1) ?? log.preparing,
     started: of('run.started').at(-1) ?? log.started,
     finished: of('run.finished').at(-1) ?? log.finished,
     warmups: [...log.warmups, ...of('warmup')],

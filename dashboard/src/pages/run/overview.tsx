@@ -38,8 +38,14 @@ export function Overview({ run, listed }: OverviewProps) {
   const { log } = run;
   const crossings = useMemo(() => firstCrossings(log.steps), [log.steps]);
   const incidents = useMemo(() => incidentsOf(log, crossings), [log, crossings]);
+  const isPreparing = listed.state === 'running' && log.started === undefined;
   return (
     <>
+      {isPreparing && (
+        <p class="empty" role="status">
+          drmas is preparing the run{log.preparing === undefined ? ' …' : `: ${clean(log.preparing.message)}`}
+        </p>
+      )}
       <Tiles run={run} listed={listed} crossings={crossings} />
       <TimeLine run={run} incidents={incidents} zero={patientZero(crossings)} />
       <div class="grid">

@@ -19,7 +19,7 @@ import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import { rewardRecord } from '../advantages/advantages.js';
 import type { Played } from '../play/played.js';
-import type { Learner } from '../run/learner.js';
+import type { TrainingRun } from '../run/run-state.js';
 import { countChains } from '../samples/chains.js';
 import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
 import type { Learnt } from '../update/update-policies.js';
@@ -35,7 +35,7 @@ import {
 } from './recorder.js';
 
 /** The event of a step, joined from the parts of all recorders. */
-export function stepEvent(learners: readonly Learner[], played: Played, learnt: Learnt): Step {
+export function stepEvent(run: Pick<TrainingRun, 'learners' | 'prices'>, played: Played, learnt: Learnt): Step {
   const { advantages, updates } = learnt;
   const episodes = played.scored.flatMap((group) => group.episodes);
   const turns = episodes.flatMap((episode) =>
@@ -49,7 +49,7 @@ export function stepEvent(learners: readonly Learner[], played: Played, learnt: 
     batch,
     turns.map(({ advantage }) => advantage),
   );
-  const spending = stepSpending(learners, played, learnt);
+  const spending = stepSpending(run, played, learnt);
   const shared = { played, learnt, episodes, spending, chains: countChains(episodes) };
   const agents = batch.agentNames.sort().map((agent) => {
     const subject = {
@@ -253,7 +253,7 @@ const failuresOf = (episodes: readonly Episode[]) => episodes.filter(({ failure 
 
 /** The spending of each agent that was called, including failed episodes and episodes that only a signal needs. */
 function stepSpending(
-  learners: readonly Learner[],
+  { learners, prices }: Pick<TrainingRun, 'learners' | 'prices'>,
   { all, extra }: Pick<Played, 'all' | 'extra'>,
   { turns: learnt, updates }: Pick<Learnt, 'turns' | 'updates'>,
 ): Record<string, Spending> {
@@ -270,7 +270,7 @@ function stepSpending(
         0,
       );
       const trained = (learner?.settings.epochs ?? 0) * tokens;
-      return [agent, priced({ ...playedTokens(turns), trained }, learner?.settings.price)];
+      return [agent, priced({ ...playedTokens(turns), trained }, prices[agent])];
     }),
   );
 }

@@ -39,7 +39,7 @@ export function advance(run: Pick<TrainingRun, 'training'>, progress: Progress, 
  * @throws TrainingError if the run must end: its gradients are not numbers, or the recipe stops at a spike
  */
 export async function recordStep(
-  run: Pick<TrainingRun, 'training' | 'estimator' | 'learners'>,
+  run: Pick<TrainingRun, 'training' | 'estimator' | 'learners' | 'prices'>,
   progress: Progress,
   log: RunLog,
   played: Played,
@@ -82,10 +82,10 @@ function judgeStep(
 
 /** The events that record a step: one for each episode that failed, then the step itself. */
 export function stepEvents(
-  { training, learners }: Pick<TrainingRun, 'training' | 'learners'>,
+  run: Pick<TrainingRun, 'training' | 'learners' | 'prices'>,
   played: Played,
   learnt: Learnt,
 ): readonly [...failures: EpisodeFailed[], step: Step] {
-  const failures = failureEvents(played.all, played.step, training.failedEpisodes);
-  return [...failures, stepEvent(learners, played, learnt)];
+  const failures = failureEvents(played.all, played.step, run.training.failedEpisodes);
+  return [...failures, stepEvent(run, played, learnt)];
 }
