@@ -190,8 +190,14 @@ describe('drmas as a program', { tags: 'verify', timeout: 240_000 }, () => {
     expect(await ask('start_run', { recipe: 'team.ts', run: 'runs/long' })).toEqual({
       error: expect.stringMatching(/exists already/),
     });
+    const log = join(project, 'runs', 'long', 'events.jsonl');
+    const begun = () => existsSync(log) && readFileSync(log, 'utf8').includes('"run.started"');
+    await expect.poll(begun, { timeout: 60_000 }).toBe(true);
     expect(await ask('stop_run', { run: 'runs/long' })).toMatchObject({ state: 'stopped' });
     expect(isAlive(pid)).toBe(false);
+    expect(existsSync(log)).toBe(true);
+    await ask('start_run', { recipe: 'team.ts', run: 'runs/early', set });
+    expect(await ask('stop_run', { run: 'runs/early' })).toMatchObject({ state: 'stopped' }); // it may not have begun
     expect(await ask('start_run', { recipe: 'team.ts', run: 'runs/bad', set: ['training.steps=-1'] })).toEqual({
       error: expect.stringMatching(/training\.steps: expected a number >= 0/),
     });

@@ -1,5 +1,5 @@
 /** Runs as tools of a coding agent. All paths lie in one folder; training and stopping need permission. */
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { ArgumentError, RunError } from '../../base/errors.js';
@@ -176,10 +176,11 @@ export function runTools({ folder, started, allowStart }: RunToolsOptions): RunT
     ),
     tool(
       'stop_run',
-      'Stops a run that this server started, after a checkpoint; `npx drmas resume` continues it.',
+      'Stops a run that this server started, after a checkpoint; `npx drmas resume` continues it. A run that has not begun leaves nothing.',
       z.object({ run }),
       async (given) => {
         await started.stop(place(given.run));
+        if (!existsSync(place(given.run))) return { state: 'stopped', note: 'the run had not begun and left nothing' };
         return briefly(await stateOf(given.run));
       },
       true,
