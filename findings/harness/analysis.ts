@@ -84,7 +84,7 @@ export const fall = (regime: Regime, run: TrainResult): number =>
   Math.max(...run.curve.map((point) => scoreAt(regime, point))) - lastScore(regime, run);
 
 /** The largest exact p value at which a difference is claimed. */
-const LARGEST_P = 0.05;
+export const LARGEST_P = 0.05;
 
 export interface Comparison extends PairedInterval {
   readonly pairs: number;

@@ -62,6 +62,11 @@ export interface Part {
   readonly probe?: true;
   /** Whether the reward of the regime's agent is compared beside the score. */
   readonly ownReward?: true;
+  /**
+   * A table in the order of the mean of all evaluations after the first. Each variant is compared with the baseline,
+   * with Holm's adjustment over all of them. A difference is claimed once the part has this many pairs.
+   */
+  readonly ranked?: { readonly pairs: number };
 }
 
 export interface Question {

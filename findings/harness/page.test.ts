@@ -52,6 +52,28 @@ describe('the page', () => {
     expect(text.match(/^\| dose \d \| .* \|$/gm)).toHaveLength(2);
   });
 
+  it('ranks the variants of a part, and claims a difference once all its pairs are there', () => {
+    const seeds = Array.from({ length: 12 }, (_, i) => i + 1);
+    const ranked = {
+      ...fakePart({ variants: ['drmas', 'grpo', 'rloo', 'same'], seeds }),
+      ranked: { pairs: 12 },
+    };
+    const level: Record<string, number> = { drmas: 0.5, grpo: 0.4, rloo: 0.6, same: 0.5 };
+    const rowsAt = (pairs: number) => {
+      const results = fakeResults(ranked, ({ variant, seed }) =>
+        seed > pairs ? undefined : (level[variant.id] ?? 0) + (variant.id === 'same' ? (seed % 2) / 50 : seed / 1000),
+      );
+      const text = fillPage('{{part:made-up}}', [{ id: 'made-up', asks: 'Which?', parts: [ranked] }], results);
+      return text.split('\n').filter((line) => line.startsWith('| `'));
+    };
+    const rows = rowsAt(12);
+    expect(rows.map((row) => row.split('`')[1])).toEqual(['rloo', 'same', 'drmas', 'grpo']);
+    expect(rows[0]).toMatch(/^\| `rloo` \| 60\.6 \| 60\.6 \| \+10\.0 \[.*\] \| 12 of 12 \| \.0015 \| higher \|$/);
+    expect(rows[1]).toMatch(/no difference shown \|$/);
+    expect(rows[3]).toMatch(/\| -10\.0 \[.*\] \| 0 of 12 \| \.0015 \| lower \|$/);
+    for (const row of rowsAt(11).filter((row) => !row.includes('`drmas`'))) expect(row).toMatch(/so far \|$/);
+  });
+
   it('refuses a token that means nothing', () => {
     for (const token of [
       '{{mean:x}}',

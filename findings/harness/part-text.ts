@@ -1,7 +1,18 @@
 /** A part of the page: its figure, its table and the command that makes both. */
 import { percent } from '../../src/base/core/format.js';
 import { mean } from '../../src/base/core/statistics.js';
-import { type Comparison, curveScore, dosesOf, fall, lastReward, lastScore, PartResults, scoreAt } from './analysis.js';
+import { holm } from '../../src/runs/analysis/paired-interval.js';
+import {
+  type Comparison,
+  curveScore,
+  dosesOf,
+  fall,
+  LARGEST_P,
+  lastReward,
+  lastScore,
+  PartResults,
+  scoreAt,
+} from './analysis.js';
 import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
@@ -140,6 +151,38 @@ function variantTable(results: PartResults, regime: Regime): string {
   );
 }
 
+/** One row a variant, the highest first: its score over the whole curve, and its difference to the baseline. */
+function rankedTable(results: PartResults, regime: Regime, pairs: number): string {
+  const { part, baseline } = results;
+  const compared = part.variants.map((variant) => {
+    const runs = results.runs(regime, variant);
+    const comparison = results.comparison(regime, variant, curveScore);
+    return { variant, comparison, score: average(runs.map((run) => curveScore(regime, run))), runs };
+  });
+  const others = compared.filter(({ variant }) => variant !== baseline);
+  const adjusted = new Map(
+    holm(others.map(({ comparison }) => comparison.p)).map((p, i) => [others[i]?.variant, p] as const),
+  );
+  const rows = compared
+    .toSorted((a, b) => b.score - a.score)
+    .map(({ variant, comparison, score, runs }) => {
+      const head = [`\`${variant.id}\``, level(score), level(average(scoresOf(regime, runs)))];
+      const p = adjusted.get(variant);
+      if (p === undefined) return [...head, '', '', '', ''];
+      const { interval, mean: centre, better } = comparison;
+      const range = interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`;
+      const claimed = p > LARGEST_P ? 'no difference shown' : differs(comparison);
+      const verdict = comparison.pairs < pairs ? 'so far' : claimed;
+      return [...head, `${points(centre)}${range}`, `${better} of ${comparison.pairs}`, exactText(p), verdict];
+    });
+  const difference = `minus \`${baseline.id}\`, points`;
+  return table(['variant', 'score', 'last evaluation', difference, 'better in', 'p after Holm', 'shown'], rows);
+}
+
+/** Whether the interval of a comparison leaves out 0, and on which side it lies. */
+const differs = ({ interval }: Comparison) =>
+  (interval?.low ?? 0) > 0 ? 'higher' : (interval?.high ?? 0) < 0 ? 'lower' : 'no difference shown';
+
 function doseFigure(results: PartResults): Figure {
   const { part, baseline } = results;
   const series = part.variants
@@ -216,19 +259,22 @@ export function partText(part: Part, results: Results): string {
   const jobs = distinct(jobsOf(part));
   const there = jobs.filter((job) => results.of(job) !== undefined).length;
   if (there === 0) return `*${part.title}: not run yet; \`npm run findings -- ${part.id}\` does.*`;
-  const tables =
-    part.figure === 'dose' || (part.regimes.length > 1 && part.variants.length <= 3)
-      ? [doseTable(of)]
-      : part.regimes.flatMap((regime) => [
-          ...(part.regimes.length > 1 ? [`${regime.dose?.label ?? regime.id}:`] : []),
-          variantTable(of, regime),
-          ...(part.figure === 'curves' ? [fallTable(of, regime)] : []),
-        ]);
   const [example] = jobs;
   return [
     ...(part.figure === undefined ? [] : [`![${part.title}](findings/figures/${figureName(part)})`]),
     `*${part.title}. ${there} of ${jobs.length} runs. \`npm run findings -- ${part.id}\` makes them; one alone, the first:*`,
     `\`\`\`sh\n${example === undefined ? '' : repeatableCommand(example)}\n\`\`\``,
-    ...tables,
+    ...tablesOf(of),
   ].join('\n\n');
+}
+
+function tablesOf(results: PartResults): string[] {
+  const { figure, ranked, regimes, variants } = results.part;
+  if (ranked !== undefined) return regimes.map((regime) => rankedTable(results, regime, ranked.pairs));
+  if (figure === 'dose' || (regimes.length > 1 && variants.length <= 3)) return [doseTable(results)];
+  return regimes.flatMap((regime) => [
+    ...(regimes.length > 1 ? [`${regime.dose?.label ?? regime.id}:`] : []),
+    variantTable(results, regime),
+    ...(figure === 'curves' ? [fallTable(results, regime)] : []),
+  ]);
 }

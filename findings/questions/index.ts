@@ -387,6 +387,7 @@ const league: Question = {
       variants: leagueVariants.map(atChosenRate),
       baseline: atChosenRate(drmas).id,
       seeds: LEAGUE_SEEDS,
+      ranked: { pairs: LEAGUE_SEEDS.length },
     }),
   ],
 };
