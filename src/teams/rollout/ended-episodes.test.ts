@@ -187,7 +187,7 @@ describe('an error that nothing awaits', () => {
       },
     ],
   ])('is the failure of its episode, with its place: %s', async (_, play) => {
-    const { episode } = await played(play);
+    const { episode } = await played(play, undefined, undefined, 20); // none of them ever returns
     expect(episode.failure).toMatchObject({
       reason: 'error',
       message: 'no code awaited the failed promise: no awaits',
