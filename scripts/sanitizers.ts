@@ -39,7 +39,7 @@ async function main(): Promise<number> {
     CXX: fileURLToPath(new URL('sanitized-c++', import.meta.url)),
   };
   // Here and not by the suite: the compiler has no need of the sanitizer's library in its own process.
-  await compileTestedSets(environment, (message) => console.log(`with sanitizers: ${message}`));
+  await compileTestedSets(environment, { onProgress: (message) => console.log(`with sanitizers: ${message}`) });
   const { status, signal } = spawnSync(
     'npx',
     ['vitest', 'run', '--mode', 'all', PATIENCE, ...SUITES, ...process.argv.slice(2)],

@@ -1,3 +1,4 @@
+// @module-tag verify
 /** The page that trains a team in the tab, in headless Chromium. Skipped without Chromium. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltSite, serveBuiltSite } from '../support/built-site.js';
@@ -32,7 +33,6 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
   });
 
   it('trains until Dr. MAS is ahead, shows an episode of each run, and stops while it is paused', {
-    tags: 'verify',
     timeout: 500_000,
   }, async () => {
     await open(QUICK);
@@ -54,7 +54,6 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
   });
 
   it('shows two teams learning soon after one press, on a phone and by the keyboard alone', {
-    tags: 'verify',
     timeout: 600_000,
   }, async () => {
     const phone = await BrowserPage.open('about:blank', { width: 390, height: 844 });

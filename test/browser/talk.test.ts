@@ -1,3 +1,4 @@
+// @module-tag verify
 /** Talking to an agent in headless Chromium, and the tokens of a trained run. Skipped without Chromium. */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// @module-tag verify
 /** The dashboard in headless Chromium, on a run that grows. Skipped, and reported as skipped, without Chromium. */
 import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -2,12 +2,13 @@ import type { Environment } from '../../src/base/platform.js';
 import type { SetRequest } from '../../src/engine/tensor/native/kernel-set.js';
 import { compileSets } from '../../src/engine/tensor/native/load-kernels.js';
 
-/** The native kernels that the tests compare, the default set first. */
+/** The native kernels that the daily tests compare, the default set first. */
+const DAILY_SETS: readonly SetRequest[] = [{}, { bfloat16Products: 'widened' }, { isa: 'avx2' }];
+
+/** The native kernels that all tests compare. */
 const TESTED_SETS: readonly SetRequest[] = [
-  {},
-  { bfloat16Products: 'widened' },
+  ...DAILY_SETS,
   { isa: 'avx512', bfloat16Products: 'avx512-bf16' },
-  { isa: 'avx2' },
   { isa: 'portable' },
   { isa: 'portable', bfloat16Products: 'amx-emulated' },
   { bfloat16Products: 'amx-emulated' },
@@ -19,8 +20,9 @@ const TESTED_SETS: readonly SetRequest[] = [
  */
 export async function compileTestedSets(
   environment: Environment = process.env,
-  onProgress?: (message: string) => void,
+  { daily = false, onProgress }: { daily?: boolean; onProgress?: (message: string) => void } = {},
 ): Promise<void> {
-  for (const compiled of await compileSets(TESTED_SETS, { environment, onProgress }))
+  const sets = daily ? DAILY_SETS : TESTED_SETS;
+  for (const compiled of await compileSets(sets, { environment, onProgress }))
     if ('reason' in compiled && compiled.cause !== 'other') console.log(compiled.reason);
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { adapterContract } from '../../../../test/contracts/adapters.js';
 import { baseContract } from '../../../../test/contracts/bases.js';
 import { decoderContract, plain, randomSequence, shake } from '../../../../test/contracts/decoder.js';
@@ -19,6 +19,12 @@ if (kernels.name === 'native') {
   adapterContract('native', () => kernels);
   baseContract('native', () => kernels);
   precisionContract('native', () => kernels);
+  if (inject('slowTests')) await inTiles();
+} else
+  describe.skip(`decoder on native kernels: ${notice ?? 'not available'}`, () => it('needs a C++ compiler', () => {}));
+
+/** Products in tiles of AMX, and emulated ones. Only slow tests compare these, so the daily tests compile no such set. */
+async function inTiles(): Promise<void> {
   const tiles = await loadNativeKernels({ threads: 2, bfloat16Products: 'amx-emulated' });
   if ('reason' in tiles) throw new Error(tiles.reason);
   describe('slow', { tags: 'verify' }, () => precisionContract('native, in emulated tiles,', () => tiles.kernels));
@@ -46,8 +52,7 @@ if (kernels.name === 'native') {
       }
     },
   );
-} else
-  describe.skip(`decoder on native kernels: ${notice ?? 'not available'}`, () => it('needs a C++ compiler', () => {}));
+}
 
 /** The weights after a few steps on batches so large that threads share every product. */
 async function trained(kernels: Kernels): Promise<Float32Array> {

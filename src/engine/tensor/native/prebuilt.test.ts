@@ -57,7 +57,9 @@ describe.skipIf('reason' in compiled)('addons that ship', () => {
 
 const here = await loadPrebuilt();
 describe.skipIf('reason' in here || 'reason' in compiled)('the addon of npm run generate -- prebuilt', () => {
-  it.each(['avx512', 'avx2', 'portable'] as const)('computes the bits of the one compiled here: %s', async (isa) => {
+  it.each(['avx512', 'avx2', 'portable'] as const)('computes the bits of the one compiled here: %s', {
+    tags: 'verify',
+  }, async (isa) => {
     const open = async (prebuilt: string) => {
       const loaded = await loadNativeKernels({ threads: 2, isa, prebuilt });
       return 'kernels' in loaded ? loaded.kernels : undefined;

@@ -74,8 +74,10 @@ describe('the referee', () => {
   });
 
   const keeps = { loadsFirst: false, tellsNorm: true, namesSnapshots: false } as const;
-  it.each<[Partial<FakeBehaviour>, string, RegExp]>([
+  const broken: readonly [Partial<FakeBehaviour>, string, RegExp][] = [
     [{ reduction: 'sequence-mean' }, 'weights-scale', /norm 1, expected 2/],
+    [{ snapshots: 'live' }, 'snapshots-stay', /of the snapshot \S+, expected 0/],
+    [{ seqIdIdempotent: false }, 'repeated-number', /norm 2, expected 1/],
     [{ reduction: 'token-mean' }, 'datums-add', /norm \S+, expected 3/],
     [{ forward: false }, 'forward', /404/],
     [{ losses: ['cross_entropy'] }, 'importance-sampling', /importance_sampling not supported/],
@@ -84,8 +86,6 @@ describe('the referee', () => {
     [{ promptLogprobs: 'none' }, 'prompt-log-probs', /no log-probs of a prompt/],
     [{ loggedTemperature: 'sampling' }, 'sampled-log-probs-tempered', /forward pass \S+, expected 0/],
     [{ snapshots: 'rolled-back' }, 'sampling-leaves-training', /after sampling \S+, expected 0/],
-    [{ snapshots: 'live' }, 'snapshots-stay', /of the snapshot \S+, expected 0/],
-    [{ seqIdIdempotent: false }, 'repeated-number', /norm 2, expected 1/],
     [{ emptyBatch: 'hang' }, 'empty-batch', /no answer/],
     [{ loadsFirst: true }, 'load-into-trained', /LoadWeights is not permitted/],
     [{ tellsNorm: false }, 'norm-predicts-the-fall', /norm of the gradient is not reported/],
@@ -94,13 +94,19 @@ describe('the referee', () => {
     [{ namesSnapshots: true }, 'snapshot-without-a-name', /a path/],
     [{ stops: false }, 'stop-tokens', /not so: the tokens up to the stop token/],
     [{ unloads: false }, 'unloaded-models-are-gone', /404/],
-  ])('finds %j by the case %s, with the numbers', async (changes, name, message) => {
-    const [good, changed] = [await fakeOf('hosted', keeps), await fakeOf('hosted', { ...keeps, ...changes })];
-    const only = { cases: [name], profile: 'drmas' } as const;
-    const [{ findings: before }, { findings: after }] = [await judged(good, only), await judged(changed, only)];
-    expect(before[0]?.outcome).toBe(name === 'empty-batch' ? 'differs' : 'pass');
-    expect(after[0]).toMatchObject({ name, outcome: expect.stringMatching(/^(differs|refused|not offered)$/) });
-    expect(after[0]?.detail).toMatch(message);
+  ];
+  describe.each([
+    ['daily', {}, broken.slice(0, 3)],
+    ['slow', { tags: 'verify' }, broken.slice(3)],
+  ] as const)('%s', (_, options, some) => {
+    it.each(some)('finds %j by the case %s, with the numbers', options, async (changes, name, message) => {
+      const [good, changed] = [await fakeOf('hosted', keeps), await fakeOf('hosted', { ...keeps, ...changes })];
+      const only = { cases: [name], profile: 'drmas' } as const;
+      const [{ findings: before }, { findings: after }] = [await judged(good, only), await judged(changed, only)];
+      expect(before[0]?.outcome).toBe(name === 'empty-batch' ? 'differs' : 'pass');
+      expect(after[0]).toMatchObject({ name, outcome: expect.stringMatching(/^(differs|refused|not offered)$/) });
+      expect(after[0]?.detail).toMatch(message);
+    });
   });
 
   /** A difference that a profile declares, and the words in which cases name it. */
