@@ -82,6 +82,15 @@ describe('deadlines', () => {
     expect(await answer.text()).toBe('late');
   });
 
+  it('ends the body of an answer to HEAD, which nobody reads', async () => {
+    const ended = resolvers();
+    const endless = new ReadableStream({ cancel: () => ended.resolve() });
+    const server = await served(({ method }) => new Response(endless, { headers: { 'x-method': method } }));
+    const answer = await fetch(server.url, { method: 'HEAD' });
+    expect([answer.status, answer.headers.get('x-method'), await answer.text()]).toEqual([200, 'GET', '']);
+    await ended.promise;
+  });
+
   it('drains without connections that have sent no whole request, and finishes the others', async () => {
     const reached = resolvers();
     const finish = resolvers();

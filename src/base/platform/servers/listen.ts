@@ -36,7 +36,7 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
   const { host, port } = options;
   const deadlines = { ...defaultDeadlines, ...options.deadlines };
   const server = createAdaptorServer({
-    fetch: (request, env) => guard(request) ?? app.fetch(request, env),
+    fetch: (request, env) => guard(request) ?? answerOf(app, request, env),
     hostname: host,
     overrideGlobalObjects: false,
     serverOptions: {
@@ -65,6 +65,15 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
       return done;
     },
   };
+}
+
+/** The app's answer. To HEAD it is the head of the answer to GET, whose body ends at once: nobody would read it. */
+async function answerOf(app: GuardedApp['app'], request: Request, env: unknown): Promise<Response> {
+  if (request.method !== 'HEAD') return app.fetch(request, env as object);
+  const { url, headers, signal } = request;
+  const answer = await app.fetch(new Request(url, { headers, signal }), env as object);
+  await answer.body?.cancel();
+  return new Response(null, answer);
 }
 
 // Deadlines of connections: a client that sends or reads too slowly keeps neither memory nor a place.
