@@ -71,7 +71,7 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
   };
 }
 
-/** The app's answer. To HEAD it is the head of the answer to GET, whose body ends at once: nobody would read it. */
+/** The app's response. HEAD gets the head of the response to GET, whose body is cancelled: no client reads it. */
 async function answerOf(app: GuardedApp['app'], request: Request, env: unknown): Promise<Response> {
   if (request.method !== 'HEAD') return app.fetch(request, env as object);
   const { url, headers, signal } = request;
