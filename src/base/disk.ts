@@ -1,5 +1,5 @@
 /** Door of `base`: sealed directories, content hashes and caches on disk. */
-export { ChainedFile, type LogCursor, linesOf } from './files/chained-file.js';
+export { ChainedFile, type LogCursor, linesOf, UnfinishedLine } from './files/chained-file.js';
 export {
   contentHash,
   damageOf,

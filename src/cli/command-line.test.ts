@@ -136,7 +136,7 @@ describe('the commands', () => {
   it('have a worker of a queue below serve, whose former name still works', async () => {
     const words = ['--url', 'nonsense'];
     const [now, before] = [await drmas(['serve', 'worker', ...words]), await drmas(['worker', ...words])];
-    expect(now).toMatchObject({ code: 1, out: '', err: expect.stringContaining('Invalid URL') });
+    expect(now).toMatchObject({ code: 2, out: '', err: expect.stringContaining('expected an address such as redis:') });
     const notice = 'drmas worker is now drmas serve worker; the old name works in this version only\n';
     expect(before).toEqual({ ...now, err: notice + now.err });
   });

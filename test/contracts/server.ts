@@ -110,6 +110,7 @@ export function serverContract(name: string, open: () => Promise<TestedServer>):
         await passes({ method, headers: { 'sec-fetch-site': 'none' } });
       }
       await passes({ headers: { 'content-type': 'Application/JSON; charset=utf-8' } });
+      await passes({ method: 'HEAD' });
       await passes({ method: 'GET', headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' } });
     });
 

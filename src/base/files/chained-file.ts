@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer';
 import { createHash, type Hash } from 'node:crypto';
 import { RunError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
@@ -95,16 +96,42 @@ async function hashOfPast(files: Files, path: string, { bytes, lines, sha256 }: 
   return hash;
 }
 
-/** The complete lines of a file, in order, one in memory at a time. Text after the last newline is left out. */
+/** The pieces of a line that spans pieces of a file. It holds no more than fits into a text. */
+export class UnfinishedLine {
+  readonly #pieces: Uint8Array[] = [];
+  #length = 0;
+
+  /** @param tooLong The error for a line that no text can hold, before all of it is in memory */
+  push(piece: Uint8Array, tooLong: (problem: string) => Error): void {
+    this.#length += piece.length;
+    if (this.#length > constants.MAX_STRING_LENGTH)
+      throw tooLong(`a line is longer than ${Math.floor(constants.MAX_STRING_LENGTH / 1e6)} MB`);
+    this.#pieces.push(piece);
+  }
+
+  /** Returns the whole line; the next one begins. */
+  take(): Buffer {
+    this.#length = 0;
+    return Buffer.concat(this.#pieces.splice(0));
+  }
+}
+
+/**
+ * The complete lines of a file, in order, one in memory at a time. Text after the last newline is left out.
+ * @throws RunError for a line that is longer than the longest text
+ */
 export async function* linesOf(files: Files, path: string): AsyncGenerator<string> {
-  const unfinished: Uint8Array[] = []; // the pieces of a line that spans pieces of the file
+  const unfinished = new UnfinishedLine();
+  let line = 1;
+  const tooLong = (problem: string) => new RunError(`${path}:${line}: ${problem}`);
   for await (const piece of piecesOf(files, path, await files.size(path))) {
     let start = 0;
     for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, start)) {
-      unfinished.push(piece.subarray(start, end));
-      yield Buffer.concat(unfinished.splice(0)).toString('utf8');
+      unfinished.push(piece.subarray(start, end), tooLong);
+      yield unfinished.take().toString('utf8');
+      line++;
       start = end + 1;
     }
-    if (start < piece.length) unfinished.push(piece.subarray(start));
+    if (start < piece.length) unfinished.push(piece.subarray(start), tooLong);
   }
 }

@@ -64,7 +64,8 @@ export const nodeFiles: Files = {
 /** @throws Error if it is no file: opening a pipe would block one of Node's few threads, a device may have no end */
 async function sizeOf(path: string): Promise<number> {
   const status = await stat(path);
-  if (!status.isFile()) throw new Error(status.isDirectory() ? 'it is a directory' : 'it is not a regular file');
+  if (!status.isFile())
+    throw new Error(`it is ${status.isDirectory() ? 'a directory' : 'not a regular file'} '${path}'`);
   return status.size;
 }
 

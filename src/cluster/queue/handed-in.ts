@@ -13,6 +13,7 @@ import {
   type SpeakerRequest,
   withoutStop,
 } from '../../teams/rollout.js';
+import { ids, listOf, listOfNumbers, MOST_MESSAGES, MOST_TOOLS } from './wire.js';
 
 /** An answer that the run gave to a worker, with its request. */
 interface GivenAnswer {
@@ -41,7 +42,6 @@ const seedName = (seed: number) => `seed ${seed}`;
 
 const text = z.string();
 const count = z.int().min(0);
-const ids = z.array(count);
 const tally = z.object({ promptTokens: count.optional(), responseTokens: count.optional() });
 const reasons = ['error', 'overlong', 'timeout', 'too-many-turns', 'invalid-output', 'reward', 'backend'] as const;
 
@@ -52,22 +52,22 @@ const turnSchema = z.object({
   policyVersion: count,
   turn: count,
   call: count,
-  messages: z.array(z.object({ content: text })),
+  messages: listOf(z.object({ content: text }), MOST_MESSAGES),
   observation: text.optional(),
   envStep: count.optional(),
   prompt: ids,
   response: ids,
-  logprobs: z.array(z.number()),
+  logprobs: listOfNumbers(Number.isFinite, 'a log-prob'),
   temperature: z.number(),
   finishReason: z.enum(['stop', 'length']),
   text,
   history: z.object({ exact: count, byText: count, byCalls: count, foreign: count }).optional(),
-  ignored: z.array(text).optional(),
-  tools: z.array(z.object({ name: text })).optional(),
+  ignored: listOf(text, MOST_TOOLS).optional(),
+  tools: listOf(z.object({ name: text }), MOST_TOOLS).optional(),
   prefilled: count.optional(),
   content: text.optional(),
   reasoning: text.optional(),
-  toolCalls: z.array(z.object({ id: text, name: text, arguments: text })).optional(),
+  toolCalls: listOf(z.object({ id: text, name: text, arguments: text }), MOST_MESSAGES).optional(),
   valid: z.boolean(),
   penalty: z.number(),
   frozen: z.literal(true).optional(),
@@ -90,10 +90,7 @@ const episodeSchema = z.object({
     success: z.number().min(0).max(1).optional(),
     metrics: z.custom(isObject, 'expected numbers by name').optional(),
   }),
-  log: z
-    .array(z.object({ name: text }))
-    .max(1000)
-    .optional(),
+  log: listOf(z.object({ name: text }), 1000).optional(),
   refused: z.custom(isObject, 'expected counts by agent').optional(),
   failure: z.object({ reason: z.enum(reasons), message: text, stack: text.optional() }).optional(),
 });
@@ -115,6 +112,7 @@ class Fault extends Error {}
  */
 export function faultOf(handedIn: unknown, awaited: AwaitedEpisode): string | undefined {
   try {
+    checkTurns(handedIn, awaited.context);
     parseAt(episodeSchema, handedIn);
     checkEpisode(handedIn as Episode, awaited);
     return undefined;
@@ -123,11 +121,16 @@ export function faultOf(handedIn: unknown, awaited: AwaitedEpisode): string | un
   }
 }
 
+/** Checks the number of turns, before each of them is read. */
+function checkTurns(handedIn: unknown, { maxTurns }: RolloutContext): void {
+  const turns = isObject(handedIn) && Array.isArray(handedIn.turns) ? handedIn.turns : [];
+  if (turns.length > maxTurns) throw new Fault(`${turns.length} turns, expected at most ${maxTurns}`);
+}
+
 function checkEpisode(episode: Episode, { context, request, answered }: AwaitedEpisode): void {
   const { agents, maxTurns, maxOutcomeBytes = Number.POSITIVE_INFINITY } = context;
   expectEqual('task.id', episode.task.id, request.task.id);
   expectEqual('sample', episode.sample, request.sample);
-  if (episode.turns.length > maxTurns) throw new Fault(`${episode.turns.length} turns, expected at most ${maxTurns}`);
   const names = new Set<string | undefined>();
   const last = new Map<string, number>();
   let before = -1;

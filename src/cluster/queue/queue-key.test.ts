@@ -1,9 +1,14 @@
+import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { RecipeError } from '../../base/core/errors.js';
 import { AnnouncementError, QueueKey, queueKey } from './queue-key.js';
+import { connectRedis, queueModules } from './redis.js';
 
 const root = mkdtempSync(join(tmpdir(), 'drmas-queue-key-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -68,5 +73,78 @@ describe('the key of a queue', () => {
     chmodSync(file, 0o644);
     await expect(queueKey({}, file)).rejects.toThrow(`other users can read the key in ${file}`);
     await expect(queueKey({}, join(file, 'below'))).rejects.toThrow('set DRMAS_QUEUE_KEY');
+  });
+});
+
+/** A certificate that nobody signed, for 127.0.0.1 until 2126, and its key: the test's alone. */
+const SELF_SIGNED = {
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBkDCCATagAwIBAgIUHzqomResJSCtyxFx1r6XIGj/9lwwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTEyMzE4NDQzNFoYDzIxMjYxMDMw
+MTg0NDM0WjAUMRIwEAYDVQQDDAkxMjcuMC4wLjEwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAScYR9v9h5ZSRSVjefROBu2wO2ubGkAGr3+Od5tAeEp1dj/ANfJ80zZ
+Fl4tJGbs2iEXsmRGLlfVhUWkQ/eXa4eXo2QwYjAdBgNVHQ4EFgQUt6DFz01O3s02
+zpD/PF2L10MoYAIwHwYDVR0jBBgwFoAUt6DFz01O3s02zpD/PF2L10MoYAIwDwYD
+VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0gAMEUC
+IQDz/26Nr3REtFoIS0Rj0RTajWEjvJzvpTyGBMr0otP2OgIgZhEQnKhJ656XZIn4
+eVmIvma+L60jUKWKDj6kWoZRpHY=
+-----END CERTIFICATE-----`,
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgecxx2O755JwxxGIR
+x71pnlwDYDb5fjU0mPpgkd4j/Z2hRANCAAScYR9v9h5ZSRSVjefROBu2wO2ubGkA
+Gr3+Od5tAeEp1dj/ANfJ80zZFl4tJGbs2iEXsmRGLlfVhUWkQ/eXa4eX
+-----END PRIVATE KEY-----`,
+};
+
+describe('a connection to Redis', () => {
+  const disposals: (() => void)[] = [];
+  afterEach(() => {
+    for (const dispose of disposals.splice(0)) dispose();
+  });
+
+  /** Connects to a server, which does this with each connection. Returns the error. */
+  async function refused(server: Server, protocol = 'redis'): Promise<unknown> {
+    server.listen(0, '127.0.0.1');
+    disposals.push(() => server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    return connectRedis(await queueModules(), `${protocol}://127.0.0.1:${port}`).catch((error: unknown) => error);
+  }
+  const serving = (act: (socket: Socket) => void) => createServer((socket) => act(socket.on('error', () => {})));
+
+  it.each<[string, (socket: Socket) => void, RegExp]>([
+    ['speaks HTTP', (socket) => void socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'), /Unknown RESP type/],
+    ['closes', (socket) => void socket.destroy(), /there is no Redis at/],
+    ['closes within an answer', (socket) => void socket.end('$100\r\nabc'), /there is no Redis at/],
+    ['nests without end', (socket) => void socket.write('*1\r\n'.repeat(1e5)), /there is no Redis at/],
+  ])('is refused if the server %s', async (_, act, message) => {
+    const error = await refused(serving(act));
+    expect(error).toBeInstanceOf(RecipeError);
+    expect(error).toMatchObject({ message: expect.stringMatching(message) });
+  });
+
+  it('is given up if the server does not answer', { tags: 'verify', timeout: 20_000 }, async () => {
+    for (const bytes of ['', '*1000000000\r\n'])
+      expect(await refused(serving((socket) => void socket.write(bytes)))).toMatchObject({
+        message: expect.stringMatching(/there is no Redis at .*: no answer in 5 s$/),
+      });
+  });
+
+  it('is refused with a password in the address, which is not repeated, and for what is no address', async () => {
+    const modules = await queueModules();
+    const withPassword = connectRedis(modules, 'redis://:hunter22@127.0.0.1:1');
+    await expect(withPassword).rejects.toThrow(/^rollout.url: a password belongs into REDIS_PASSWORD/);
+    await expect(withPassword).rejects.not.toThrow('hunter22');
+    for (const url of ['nowhere', 'http://127.0.0.1:1', ''])
+      await expect(connectRedis(modules, url)).rejects.toThrow(/^rollout.url: expected an address such as redis:/);
+  });
+
+  it('over TLS needs a certificate that this machine trusts, and says so', async () => {
+    let heard = 0;
+    const server = createTlsServer(SELF_SIGNED, (socket) => socket.on('data', () => heard++)).on('error', () => {});
+    expect(await refused(server, 'rediss')).toMatchObject({
+      message: expect.stringMatching(/there is no Redis at rediss:.*: self-signed certificate$/),
+    });
+    expect(heard).toBe(0);
   });
 });

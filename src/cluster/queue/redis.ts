@@ -34,19 +34,42 @@ export function redisOptions(url: string) {
   };
 }
 
+/** @throws RecipeError, without the address: it may have a password */
+function checkAddress(url: string): void {
+  const { protocol, password } = URL.canParse(url) ? new URL(url) : { protocol: '', password: '' };
+  if (protocol !== 'redis:' && protocol !== 'rediss:')
+    throw new RecipeError('expected an address such as redis://127.0.0.1:6379', 'rollout.url');
+  if (password !== '')
+    throw new RecipeError('a password belongs into REDIS_PASSWORD of the environment', 'rollout.url');
+}
+
+/** Time for a connection, and for the first answers on it, in milliseconds. */
 const CONNECT_MS = 5000;
 
-/** Opens a connection. @throws RecipeError when no server answers, or the server is not Redis */
+/**
+ * Opens a connection. @throws RecipeError when no server answers, the server is not Redis, or its certificate is not
+ * one that this machine trusts
+ */
 export async function connectRedis({ Redis }: QueueModules, url: string): Promise<Redis> {
+  checkAddress(url);
   const options = redisOptions(url);
   const redis = new Redis({ ...options, lazyConnect: true, connectTimeout: CONNECT_MS, retryStrategy: () => null });
-  redis.on('error', () => {}); // the commands report it
+  let cause: unknown; // the commands say only that the connection is closed
+  redis.on('error', (error) => {
+    cause = error;
+  });
+  const giveUp = setTimeout(() => {
+    cause ??= new Error(`no answer in ${CONNECT_MS / 1000} s`);
+    redis.disconnect();
+  }, CONNECT_MS);
   try {
     await redis.connect();
     await redis.ping();
   } catch (error) {
     redis.disconnect();
-    throw new RecipeError(`there is no Redis at ${url}: ${messageOf(error)}`, 'rollout.url');
+    throw new RecipeError(`there is no Redis at ${url}: ${messageOf(cause ?? error)}`, 'rollout.url');
+  } finally {
+    clearTimeout(giveUp);
   }
   redis.options.retryStrategy = (times: number) => Math.min(100 * times, 2000);
   return redis;

@@ -247,6 +247,30 @@ describe('the rollout server', () => {
     expect(warnings).toEqual(['a stray error']);
   });
 
+  it('refuses at once what is far larger than its bytes, or has a million faults', async () => {
+    const { ask, register } = opened();
+    const secret = await register();
+    const holes: number[] = [];
+    holes.length = 1e6; // two seconds and half a gigabyte of faults; 2 ** 32 - 1 take as few bytes
+    const long = Array.from({ length: 1e4 }, () => 1);
+    const longer = Array.from({ length: 1e4 }, () => long);
+    const call = (more: object) => ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, ...more } }];
+    const text = { prompt: undefined, key: undefined, seed: 1 };
+    const began = performance.now();
+    for (const [path, body] of [
+      call({ prompt: holes }),
+      call({ prompt: Array.from({ length: 1e6 }, () => -1) }),
+      call({ ...text, messages: Array.from({ length: 1e6 }, () => 1) }),
+      call({ ...text, messages: [{ role: 'user', content: 'x', more: Array.from({ length: 1e4 }, () => longer) }] }),
+      ['take', { job: 'e0', more: holes }],
+    ] as [string, unknown][])
+      expect(await ask(path, body, secret)).toMatchObject({ status: 400, answer: { code: 'malformed' } });
+    expect(performance.now() - began).toBeLessThan(5000);
+    const loop: { job: string; self?: object } = { job: 'e0' };
+    loop.self = loop;
+    expect((await ask('take', loop, secret)).status).toBe(410);
+  });
+
   it('gives workers the settings of their gateways, and says once what all of these ignore', async () => {
     const ignored: string[] = [];
     const gateway = { host: '127.0.0.1', port: 0, maxCalls: 3 };

@@ -68,21 +68,43 @@ export interface WorkerRequests {
 export type WorkerRequestPath = keyof WorkerRequests;
 
 const job = z.string();
-const ids = z.array(z.int().min(0));
+
+/** A list of numbers. Only its first fault is named: a worker may send millions. */
+export const listOfNumbers = (isValid: (value: unknown) => boolean, expected: string) =>
+  z.array(z.unknown()).transform((list, context) => {
+    const at = list.findIndex((value) => !isValid(value));
+    if (at < 0) return list as number[];
+    context.addIssue({ code: 'custom', path: [at], message: `expected ${expected}`, input: list });
+    return z.NEVER;
+  });
+
+/** Ids of tokens. */
+export const ids = listOfNumbers((id) => Number.isSafeInteger(id) && (id as number) >= 0, 'an id');
+
+/** A list whose elements are read only if it has the right length. */
+export const listOf = <Element extends z.ZodType>(element: Element, most: number) =>
+  z
+    .custom<unknown[]>((list) => Array.isArray(list) && list.length <= most, `expected a list of at most ${most}`)
+    .pipe(z.array(element));
+
+/** The most messages and tools of a call: far more than any context holds. */
+export const MOST_MESSAGES = 1e5;
+export const MOST_TOOLS = 1e4;
+
 const sampling = { temperature: z.number(), topP: z.number(), topK: z.int(), maxTokens: z.int().min(1) };
 const speakerRequest = z.union([
   z.looseObject({
     ...sampling,
-    prompt: ids.min(1),
+    prompt: ids.refine(({ length }) => length > 0, 'expected at least one id'),
     stopTokens: ids,
     key: z.tuple([z.int(), z.int()]),
     version: z.int().optional(),
   }),
   z.looseObject({
     ...sampling,
-    messages: z.array(z.looseObject({ role: z.string(), content: z.string() })),
+    messages: listOf(z.looseObject({ role: z.string(), content: z.string() }), MOST_MESSAGES),
     seed: z.int(),
-    tools: z.array(z.looseObject({ name: z.string() })).optional(),
+    tools: listOf(z.looseObject({ name: z.string() }), MOST_TOOLS).optional(),
   }),
 ]);
 
@@ -99,11 +121,37 @@ export const requestSchemas: { readonly [P in WorkerRequestPath]: z.ZodType } = 
 /** Values in the binary format of this version of Node: numbers keep their bits, and undefined stays undefined. */
 export const packed = (value: unknown): Uint8Array<ArrayBuffer> => Uint8Array.from(serialize(value));
 
-/** @throws DialectError for bytes that are not a packed value */
+/** The most values in a message, each counted as often as the message refers to it. */
+const MOST_VALUES = 64e6;
+
+/** @throws DialectError for bytes that are not a packed value, or for values far larger than their bytes */
 export function unpacked(bytes: Uint8Array): unknown {
   try {
-    return deserialize(bytes);
+    const value: unknown = deserialize(bytes);
+    if (countOf(value, bytes.length, new Map()) <= MOST_VALUES) return value;
   } catch {
-    throw new DialectError(400, 'malformed', 'the body is not a packed value of this version');
+    // Not a value, or nested too deep.
   }
+  throw new DialectError(400, 'malformed', 'the body is not a packed value of this version');
+}
+
+/**
+ * The number of values in a value. A few bytes may hold a list of four billion holes, or a million references to one
+ * long list.
+ */
+function countOf(value: unknown, bytes: number, counted: Map<object, number>): number {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return 1;
+  const before = counted.get(value);
+  if (before !== undefined) return before;
+  counted.set(value, 1); // a value that contains itself
+  if (Array.isArray(value) && value.length > bytes) return Number.POSITIVE_INFINITY;
+  let count = 1;
+  for (const inner of partsOf(value)) count += countOf(inner, bytes, counted);
+  counted.set(value, count);
+  return count;
+}
+
+function partsOf(value: object): Iterable<unknown> {
+  if (Array.isArray(value) || value instanceof Set) return value;
+  return value instanceof Map ? [...value.keys(), ...value.values()] : Object.values(value);
 }

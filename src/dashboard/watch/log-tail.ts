@@ -1,4 +1,6 @@
+import { constants } from 'node:buffer';
 import { type FileHandle, open, stat } from 'node:fs/promises';
+import { LogError } from '../../base/errors.js';
 import { codeOf } from '../../base/platform.js';
 
 /** The most bytes of one read. */
@@ -82,6 +84,7 @@ export class LogTail {
         const lines = whole.toString('utf8').split('\n').slice(0, -1);
         return { rewound: false, lines, more: this.#offset < size };
       }
+      if (length > constants.MAX_STRING_LENGTH) throw new LogError('a line is too long', { file: this.#path });
       if (bytesRead < length || length === size - this.#offset) return NOTHING;
       length = Math.min(2 * length, size - this.#offset);
     }

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { appendFile, mkdir, mkdtemp, readdir, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import type { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stamped, step } from '../../../test/fixtures/run-events.js';
@@ -17,6 +18,28 @@ import { LogTail } from './log-tail.js';
 import { RunCatalog } from './run-catalog.js';
 import { TalkService } from './talk/talk-service.js';
 import { watchApp } from './watch-server.js';
+
+describe('a line that no text can hold', () => {
+  it('is refused by file and line before it is in memory', { tags: 'verify', timeout: 120_000 }, async () => {
+    const root = await mkdtemp(join(tmpdir(), 'drmas-line-'));
+    const [plain, packed] = [join(root, 'events.jsonl'), join(root, 'events.jsonl.gz')];
+    await writeFile(plain, '{"type":"run.started"}\n');
+    await truncate(plain, 3e9); // zeros, which take no room
+    const ten = gzipSync(Buffer.alloc(1e7));
+    await writeFile(packed, Buffer.concat([gzipSync('{}\n'), ...Array.from({ length: 300 }, () => ten)]));
+    const tail = new LogTail(plain);
+    expect((await tail.read()).lines).toHaveLength(1);
+    const tooLong = /events\.jsonl(\.gz)?(:2|, line 2)?: a line is (too long|longer than 536 MB)/;
+    const read: (() => Promise<unknown>)[] = [
+      () => readEvents(nodeFiles, plain),
+      () => readRows(plain, () => {}),
+      () => readRows(packed, () => {}),
+      () => tail.read(),
+    ];
+    for (const reads of read) await expect(reads()).rejects.toThrow(tooLong);
+    await rm(root, { recursive: true });
+  });
+});
 
 describe('watch app', () => {
   let root: string;

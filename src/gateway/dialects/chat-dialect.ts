@@ -15,6 +15,8 @@ import {
   optionalContent,
   positive,
   presentFields,
+  STOPS_EXPECTED,
+  stopTexts,
   toolList,
   toolsOf,
 } from './request-fields.js';
@@ -100,7 +102,7 @@ const body = z.object({
   top_p: z.number().nullish(),
   top_k: z.number().nullish(),
   seed: z.number().nullish(),
-  stop: z.union([z.string().transform((text) => [text]), z.array(z.string())]).nullish(),
+  stop: z.union([z.string().transform((text) => [text]), stopTexts], STOPS_EXPECTED).nullish(),
   n: z.int().min(1).max(MOST_ANSWERS).nullish(),
   logit_bias: only(isEmpty, 'logit_bias would make other log-probs than the policy has'),
   functions: only(isEmpty, 'functions are an older form of tools; send tools'),

@@ -15,6 +15,7 @@ import {
   optionalContent,
   positive,
   presentFields,
+  stopTexts,
   toolList,
   toolsOf,
 } from './request-fields.js';
@@ -83,7 +84,7 @@ const body = counted.extend({
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
   top_k: z.number().nullish(),
-  stop_sequences: z.array(z.string()).nullish(),
+  stop_sequences: stopTexts.nullish(),
 });
 
 function read(value: unknown): ModelRequest {

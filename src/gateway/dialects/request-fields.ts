@@ -6,6 +6,8 @@ import type { JsonSchema, Tool, ToolChoice } from '../../base/nouns.js';
 /** The most messages: no model could read a longer conversation. */
 export const MOST_MESSAGES = 10_000;
 const MOST_TOOLS = 1_000;
+/** Each token of an answer is compared with every stop text. */
+const MOST_STOPS = 256;
 const LONGEST_NAME = 1_000;
 
 /** The most faults of one request that the error message lists. */
@@ -63,6 +65,10 @@ function textOf(value: unknown): string | { readonly fault: string } {
 const shown = (value: unknown) => (typeof value === 'string' ? `'${value.slice(0, 50)}'` : typeof value);
 
 /** A list of tools; an empty one is as good as none. */
+export const STOPS_EXPECTED = `expected at most ${MOST_STOPS} stop texts`;
+
+export const stopTexts = z.array(z.string()).max(MOST_STOPS, STOPS_EXPECTED);
+
 export const toolList = <Schema extends z.ZodType<Tool>>(schema: Schema) => z.array(schema).max(MOST_TOOLS).nullish();
 
 /** A field that has no effect with this value, and is refused with any other. */

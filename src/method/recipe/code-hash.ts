@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { dirname, extname, relative, resolve } from 'node:path';
-import { codeOf } from '../../base/platform.js';
+import { codeOf, nodeFiles } from '../../base/platform.js';
 
 /**
  * The specifiers of static imports, re-exports, `import('...')` and `lossFrom(import.meta.resolve('...'))`. A match
@@ -46,7 +45,7 @@ export async function localFiles(entry: string): Promise<Map<string, string>> {
 
 async function readIfThere(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, 'utf8');
+    return await nodeFiles.readText(path);
   } catch (error) {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'EISDIR') return undefined;
     throw error;

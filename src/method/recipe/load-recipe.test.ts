@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -33,6 +34,13 @@ describe('loadRecipe', () => {
     await expect(loadRecipe(join(root, 'throws.ts'))).rejects.toThrow(
       /throws\.ts cannot be loaded: oh no \(at \S*throws\.ts:1:\d+\)$/,
     );
+  });
+
+  it.skipIf(process.platform === 'win32')('does not wait for a pipe, also if a recipe imports it', async () => {
+    execFileSync('mkfifo', [join(root, 'pipe.ts')]);
+    await writeFile(join(root, 'imports.ts'), "import './pipe.js';");
+    for (const name of ['pipe.ts', 'imports.ts'])
+      await expect(loadRecipe(join(root, name))).rejects.toThrow(/not a regular file '\S*pipe\.ts'/);
   });
 
   it('explains a module inside a CommonJS package', async () => {

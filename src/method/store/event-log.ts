@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
-import { type ChainedFile, type LogCursor, linesOf } from '../../base/disk.js';
+import { type ChainedFile, type LogCursor, linesOf, UnfinishedLine } from '../../base/disk.js';
 import { isObject, LogError, messageOf, RunError } from '../../base/errors.js';
 import { EVENT_VERSION, type EventBody, type RunEvent } from '../../base/events.js';
 import { type Clock, excerpt, type Files, type RunListener, systemClock } from '../../base/host.js';
@@ -128,7 +128,8 @@ async function readLines(file: string, onRow: (row: LogRow, place: LogPlace) => 
   const stream = file.endsWith('.gz') ? bytes.pipe(createGunzip({ chunkSize: CHUNK_BYTES })) : bytes;
   bytes.once('error', (error) => stream.destroy(error));
   let line = 0;
-  const unfinished: Buffer[] = []; // the pieces of a line that spans chunks
+  const unfinished = new UnfinishedLine();
+  const tooLong = (problem: string) => new LogError(problem, { file, line: line + 1 });
   const pass = (text: string) => {
     line++;
     if (text.trim() !== '') onRow(parseRow(text, { file, line }), { file, line });
@@ -136,16 +137,13 @@ async function readLines(file: string, onRow: (row: LogRow, place: LogPlace) => 
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      if (unfinished.length === 0) pass(chunk.toString('utf8', start, end));
-      else {
-        unfinished.push(chunk.subarray(start, end));
-        pass(Buffer.concat(unfinished.splice(0)).toString('utf8'));
-      }
+      unfinished.push(chunk.subarray(start, end), tooLong);
+      pass(unfinished.take().toString('utf8'));
       start = end + 1;
     }
-    if (start < chunk.length) unfinished.push(chunk.subarray(start));
+    if (start < chunk.length) unfinished.push(chunk.subarray(start), tooLong);
   }
-  const rest = Buffer.concat(unfinished).toString('utf8');
+  const rest = unfinished.take().toString('utf8');
   if (line > 0 && isTorn(rest)) return true;
   pass(rest);
   return false;

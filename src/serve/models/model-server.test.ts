@@ -235,6 +235,9 @@ describe('a served agent', () => {
     });
     await refused({ messages: [{ role: 'user', content: 'x'.repeat(1e5) }] }).toMatchObject({ status: 400 });
     await refused({ messages: [] }).toMatchObject({ status: 400 });
+    await refused({ stop: Array.from({ length: 5e5 }, () => '~') }).toMatchObject({
+      ...{ status: 400, message: expect.stringContaining('stop: expected at most 256 stop texts') },
+    });
     await refused({ model: 'toolless', tools: [add] }).toMatchObject({ status: 400, code: 'no_tools' });
     const other = new OpenAI({ baseURL: `${port.url}/v1`, apiKey: 'guess', maxRetries: 0 });
     await expect(other.models.list()).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' });

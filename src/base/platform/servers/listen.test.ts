@@ -82,6 +82,35 @@ describe('deadlines', () => {
     expect(await answer.text()).toBe('late');
   });
 
+  it('closes a connection that sends hundreds of requests at once, and answers a few, and others', async () => {
+    let reached = 0;
+    const server = await served(async () => {
+      reached++;
+      await pause(50);
+      return new Response('late');
+    });
+    const request = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    const few = connected(server, request.repeat(8));
+    let answers = '';
+    few.on('data', (bytes) => {
+      answers += bytes;
+    });
+    await expect.poll(() => answers.split('HTTP/1.1 200').length - 1).toBe(8);
+    const greedy = connected(server, request.repeat(500)).resume();
+    await once(greedy, 'close');
+    expect(await (await fetch(server.url)).text()).toBe('late');
+    expect(reached).toBeLessThan(64);
+  });
+
+  it('ends the body of an answer to HEAD, which nobody reads', async () => {
+    const ended = resolvers();
+    const endless = new ReadableStream({ cancel: () => ended.resolve() });
+    const server = await served(({ method }) => new Response(endless, { headers: { 'x-method': method } }));
+    const answer = await fetch(server.url, { method: 'HEAD' });
+    expect([answer.status, answer.headers.get('x-method'), await answer.text()]).toEqual([200, 'GET', '']);
+    await ended.promise;
+  });
+
   it('drains without connections that have sent no whole request, and finishes the others', async () => {
     const reached = resolvers();
     const finish = resolvers();

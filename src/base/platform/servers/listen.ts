@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, isIP, type Socket } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { Guard } from './guards.js';
 
@@ -36,7 +36,11 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
   const { host, port } = options;
   const deadlines = { ...defaultDeadlines, ...options.deadlines };
   const server = createAdaptorServer({
-    fetch: (request, env) => guard(request) ?? app.fetch(request, env),
+    fetch: (request, env) => {
+      // A connection with too many requests is closed, but Node has read others with them.
+      if ((env as HttpBindings).incoming.socket.destroyed) return new Response(null, { status: 503 });
+      return guard(request) ?? answerOf(app, request, env);
+    },
     hostname: host,
     overrideGlobalObjects: false,
     serverOptions: {
@@ -67,6 +71,15 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
   };
 }
 
+/** The app's response. HEAD gets the head of the response to GET, whose body is cancelled: no client reads it. */
+async function answerOf(app: GuardedApp['app'], request: Request, env: unknown): Promise<Response> {
+  if (request.method !== 'HEAD') return app.fetch(request, env as object);
+  const { url, headers, signal } = request;
+  const answer = await app.fetch(new Request(url, { headers, signal }), env as object);
+  await answer.body?.cancel();
+  return new Response(null, answer);
+}
+
 // Deadlines of connections: a client that sends or reads too slowly keeps neither memory nor a place.
 
 export interface Deadlines {
@@ -90,6 +103,12 @@ const defaultDeadlines: Deadlines = {
   checkMs: 1000,
 };
 
+/**
+ * The most requests of a connection that wait for their answers. Clients send one after another; Node would hand over
+ * thousands that come in one piece, each with its files and memory.
+ */
+const MOST_AT_ONCE = 32;
+
 const REQUEST_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
 /** A request from its head to the end of its answer. */
@@ -104,21 +123,24 @@ interface Exchange {
 /** The connections of a server, with their deadlines. */
 class Connections {
   readonly #deadlines: Deadlines;
-  readonly #sockets = new Set<Socket>();
+  /** The requests of each connection that have no whole answer yet. */
+  readonly #sockets = new Map<Socket, number>();
   readonly #exchanges = new Set<Exchange>();
   #draining = false;
 
   constructor(server: Server, deadlines: Deadlines) {
     this.#deadlines = deadlines;
     server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
+      this.#sockets.set(socket, 0);
       socket.once('close', () => this.#sockets.delete(socket));
     });
     server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
       const { socket } = request;
       const exchange = { request, response, began: performance.now(), bytesBefore: socket.bytesRead };
       this.#exchanges.add(exchange);
+      if (this.#count(socket, 1) > MOST_AT_ONCE) socket.destroy();
       response.once('close', () => {
+        this.#count(socket, -1);
         if (request.complete) this.#exchanges.delete(exchange);
         if (this.#draining && !this.#isAnswering(socket)) socket.destroySoon();
       });
@@ -135,7 +157,14 @@ class Connections {
   /** Closes all connections without a whole request, and each other one after its answer. */
   drain(): void {
     this.#draining = true;
-    for (const socket of this.#sockets) if (!this.#isAnswering(socket)) socket.destroySoon();
+    for (const socket of this.#sockets.keys()) if (!this.#isAnswering(socket)) socket.destroySoon();
+  }
+
+  /** Adds to the requests of a connection that wait for their answers; returns their number. */
+  #count(socket: Socket, change: 1 | -1): number {
+    const count = (this.#sockets.get(socket) ?? 0) + change;
+    if (!socket.destroyed) this.#sockets.set(socket, count);
+    return count;
   }
 
   #isAnswering(socket: Socket): boolean {

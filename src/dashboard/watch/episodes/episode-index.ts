@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
+import { UnfinishedLine } from '../../../base/disk.js';
 import { isObject, LogError } from '../../../base/errors.js';
 import type { StoredEpisode } from '../../../method/store.js';
 import { type EpisodeFacts, type FactsGroup, taskTitle } from '../../../runs/analysis.js';
@@ -110,19 +111,20 @@ interface PlacedLine {
 
 /** The complete lines of a file, each with its position. A text after the last line feed is still being written. */
 async function* linesOf(file: string): AsyncGenerator<PlacedLine> {
-  const unfinished: Buffer[] = []; // the pieces of a line that spans several reads
+  const unfinished = new UnfinishedLine();
+  const tooLong = (problem: string) => new LogError(problem, { file, line: line + 1 });
   let at = 0;
   let line = 0;
   for await (const piece of createReadStream(file, { highWaterMark: PIECE }) as AsyncIterable<Buffer>) {
     let start = 0;
     for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, start)) {
-      unfinished.push(piece.subarray(start, end));
-      const whole = Buffer.concat(unfinished.splice(0));
+      unfinished.push(piece.subarray(start, end), tooLong);
+      const whole = unfinished.take();
       line++;
       if (whole.length > 0) yield { text: whole.toString('utf8'), at, bytes: whole.length, line };
       at += whole.length + 1;
       start = end + 1;
     }
-    if (start < piece.length) unfinished.push(piece.subarray(start));
+    if (start < piece.length) unfinished.push(piece.subarray(start), tooLong);
   }
 }
