@@ -13,7 +13,6 @@ import { type Script, scriptedSampler } from '../../runs/testing/scripted-sample
 import { agent } from '../team/agent.js';
 import { integer } from '../team/parsers.js';
 import { type Ask, defineTeam, type PlayContext, type Reward, type Team } from '../team/team.js';
-import { EpisodeFailure } from './episode-failure.js';
 import { playEpisode } from './play-episode.js';
 import type { RolloutContext } from './rollout-context.js';
 
@@ -413,14 +412,6 @@ describe('a failed episode', () => {
     const { failure } = (await played(team, () => '1')).episode;
     expect(failure).toMatchObject({ reason: 'error', message: 'counter: no such mark' });
     expect(failure?.stack).toMatch(/^ +at .*play-episode\.test\.ts:\d+:\d+\)?$/);
-  });
-
-  it("shows where a package threw, and then the team's own lines alone", () => {
-    const error = new Error('no object');
-    const frames = ['/app/node_modules/ai/output.ts:132:15', '/app/node_modules/ai/text.ts:9:1', '/app/desk.ts:22:22'];
-    error.stack = ['Error: no object', ...frames.map((place) => `    at async of (${place})`)].join('\n');
-    const shown = (thrown: Error) => EpisodeFailure.of('error', thrown).record.stack?.split('\n').map((at) => at.trim());
-    expect(shown(error)).toEqual([`at async of (${frames[0]})`, `at async of (${frames[2]})`]);
   });
 
   it('is of the backend when the sampler fails, in the order of the calls', async () => {

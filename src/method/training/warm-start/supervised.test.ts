@@ -89,14 +89,14 @@ describe('the warm start', () => {
   it.each([
     ['after 3 s without an event, and then at times', 4, 12, [1, 5]],
     ['not before 3 s', 0.5, 4, []],
-  ])('says how far it is and how long it takes %s', async (_, pause, steps, told) => {
+  ])('says how far it is and how long it takes %s', async (_, pause, steps, reported) => {
     const recipe = tinyRecipe({}, [`warmStart.steps=${steps}`]);
     const { run, notices } = await fakeRunOf(recipe);
     let seconds = 0;
     const clock = { ...run.host.clock, seconds: () => (seconds += pause) }; // each look at the clock is a pause later
     await trainWarmStart({ ...run, host: { ...run.host, clock } }, settingsOf(recipe), () => {});
-    const said = /^Warm start of base: step (\d+) of 12, about (?:[\d.]+ s|[\d:]+ min) left\.$/;
-    expect(notices.map((notice) => Number(said.exec(notice)?.[1]))).toEqual(told);
+    const sentence = /^Warm start of base: step (\d+) of 12, about (?:[\d.]+ s|[\d:]+ min) left\.$/;
+    expect(notices.map((notice) => Number(sentence.exec(notice)?.[1]))).toEqual(reported);
   });
 
   it('raises the learning rate, then lets it fall along a cosine', async () => {
