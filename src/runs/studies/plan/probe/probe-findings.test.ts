@@ -151,6 +151,6 @@ describe('advise', () => {
   it('has a remedy for outputs that do not fit, whose page shows how', () => {
     const [, page = ''] = /recordDemonstrations.*(docs\/[\w-]+\.md)/.exec(remedyOfFailure('invalid-output')) ?? [];
     const text = readFileSync(new URL(`../../../../../${page}`, import.meta.url), 'utf8');
-    expect(text).toMatch(/playScripted[^]*recordDemonstrations\('/);
+    expect(text).toMatch(/playScripted.*recordDemonstrations\('/s);
   });
 });
