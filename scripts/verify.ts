@@ -58,6 +58,11 @@ export const checks: Readonly<Record<string, Check>> = {
   evals: { does: 'Inspect and promptfoo evaluate a served agent', words: suite('evals') },
   exports: { does: 'exported models in transformers and llama.cpp', words: suite('exports') },
   real: { does: 'a real model in GGUF beside transformers and llama.cpp', words: suite('real') },
+  site: {
+    does: 'the documentation site: its build, links and pages (npm, Chromium)',
+    words: ['vitest', 'run', '--mode', 'verify', 'test/browser/documents.test.ts'],
+    environment: { DRMAS_TEST_SITE: '1' },
+  },
   servers: {
     does: 'a server whose clients disappear (DRMAS_TEST_MINUTES=10: 3,000 of them)',
     words: suite('servers'),

@@ -13,6 +13,7 @@ export default defineConfig({
   srcDir: 'pages',
   outDir: process.env.DRMAS_SITE_OUT ?? '../../dist/site',
   base: process.env.DRMAS_SITE_BASE ?? '/',
+  router: { prefetchLinks: false }, // the home page alone would fetch 83 kB of other pages
   markdown: {
     html: false, // `<run>` in a sentence is no element
     anchor: { slugify: slugOf }, // links between pages are written for GitHub

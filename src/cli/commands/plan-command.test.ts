@@ -37,6 +37,12 @@ describe('plan --measure', () => {
     expect(machine).toMatchObject({ recipe: 'mine', shared: true, sampling: { engines: 1 } });
   });
 
+  it('counts on a terminal the episodes that it measures, and leaves nothing of it behind', async () => {
+    const { err } = await drmas(['plan', file, '--measure', '--seconds', '1'], { terminal: true });
+    expect(err).toMatch(/^\rmeasuring: played \d+ episodes/);
+    expect(err).toMatch(/\r +\r$/);
+  });
+
   it('forecasts for a machine that a file describes, with its price', { tags: 'verify' }, async () => {
     const rented = join(root, 'rented.json');
     const slow = { iterationSeconds: 1, sequenceSeconds: 0, promptTokenSeconds: 0 };

@@ -109,8 +109,9 @@ export async function showPlan(
   const { play, measure } = await requestOf(typed);
   const { width } = screenOf(stdout, environment);
   const status = new StatusLines(screenOf(stderr, environment));
-  const isCounting = play !== undefined && typed.json !== true;
-  const listener = isCounting ? countingListener(status, play.tasks * recipe.training.groupSize) : undefined;
+  const isCounting = (play ?? measure) !== undefined && typed.json !== true;
+  const wanted = play === undefined ? undefined : play.tasks * recipe.training.groupSize;
+  const listener = isCounting ? countingListener(status, wanted) : undefined;
   try {
     const notify = (message: string) => status.say(...wrap(message, width));
     const host = nodeHost({ threads: typed.threads, signal, notify, listener });
@@ -156,10 +157,16 @@ async function requestOf({ play, tasks, from, measure, seconds, concurrency, mac
   return request;
 }
 
-/** Counts finished episodes on a status line. `--play` may play more episodes than it was asked for. */
-function countingListener(status: StatusLines, wanted: number): RunListener {
+/**
+ * Counts finished episodes on a status line. `--play` may play more episodes than it was asked for; `--measure` alone
+ * plays as many as its seconds allow.
+ */
+function countingListener(status: StatusLines, wanted: number | undefined): RunListener {
   let played = 0;
-  const line = () => `played ${played} of ${Math.max(played, wanted)} episodes`;
+  const line = () =>
+    wanted === undefined
+      ? `measuring: played ${played} episodes`
+      : `played ${played} of ${Math.max(played, wanted)} episodes`;
   return {
     episode: ({ round: { phase } }) => ({
       ended() {

@@ -8,6 +8,8 @@ const MOST_FRAMES = 12;
 const LONGEST_FRAME = 500;
 /** Frames of Node, and of the watchdog's question. */
 const OUTSIDE = /[( ]node:|eval \(eval at|[\\/]watchdog\.[jt]s:/;
+/** Frames of packages. Only the one that threw is shown: the others stand between it and the team's own lines. */
+const PACKAGE = /[\\/]node_modules[\\/]/;
 /** Stack frames in which the engine calls a team and its parsers. */
 const ENGINE = /[\\/](play-episode|async-scopes|read-answer)\.[jt]s:/;
 
@@ -76,14 +78,16 @@ function isOverlong(thrown: unknown): boolean {
   }
 }
 
-/** The lines of an error's stack outside Node and the engine; undefined if there is no stack. */
+/** The lines of an error's stack outside Node, packages and the engine; undefined if there is no stack. */
 export function placeOf(thrown: unknown): string | undefined {
   try {
     if (!(thrown instanceof Error) || typeof thrown.stack !== 'string') return undefined;
     const frames = thrown.stack.split('\n').filter((line) => /^\s+at /.test(line) && !OUTSIDE.test(line));
     const engine = frames.findIndex((line) => ENGINE.test(line));
     const lines = frames
-      .slice(0, engine > 0 ? Math.min(engine, MOST_FRAMES) : MOST_FRAMES)
+      .slice(0, engine > 0 ? engine : undefined)
+      .filter((line, i) => i === 0 || !PACKAGE.test(line))
+      .slice(0, MOST_FRAMES)
       .map((line) => line.slice(0, LONGEST_FRAME));
     return lines.length === 0 ? undefined : lines.join('\n');
   } catch {

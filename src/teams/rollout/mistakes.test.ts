@@ -6,6 +6,7 @@ import { type Script, scriptedSampler } from '../../runs/testing/scripted-sample
 import { agent } from '../team/agent.js';
 import { integer } from '../team/parsers.js';
 import { defineTeam, type PlayContext, type Reward, type Team } from '../team/team.js';
+import { EpisodeFailure } from './episode-failure.js';
 import { playEpisode } from './play-episode.js';
 import type { RolloutContext } from './rollout-context.js';
 
@@ -210,5 +211,18 @@ describe('an output that does not fit', () => {
         )
       ).failure?.reason,
     ).toBe('error');
+  });
+});
+
+describe('an error that a package threw', () => {
+  it("is shown where it was thrown, and then by the team's own lines alone", () => {
+    const error = new Error('no object');
+    const frames = ['/app/node_modules/ai/output.ts:132:15', '/app/node_modules/ai/text.ts:9:1', '/app/desk.ts:22:22'];
+    error.stack = ['Error: no object', ...frames.map((place) => `    at async of (${place})`)].join('\n');
+    const shown = (thrown: Error) =>
+      EpisodeFailure.of('error', thrown)
+        .record.stack?.split('\n')
+        .map((at) => at.trim());
+    expect(shown(error)).toEqual([`at async of (${frames[0]})`, `at async of (${frames[2]})`]);
   });
 });

@@ -1,5 +1,8 @@
-import { ArgumentError, isObject } from '../../base/errors.js';
+import { ArgumentError, isObject, jsonObject } from '../../base/errors.js';
 import { type JsonSchema, type Message, system, user } from '../../base/nouns.js';
+import { endOfJson } from '../../engine/tokens.js';
+
+const DEMAND = 'Answer with JSON of this schema alone: ';
 
 /**
  * The messages that an agent reads: its system prompt, if any, and the input. A string is one user message. The schema
@@ -19,9 +22,16 @@ export function promptMessages(
   const replaced = foreign && prompt !== undefined && copies[0]?.role === 'system' ? copies.slice(1) : copies;
   const read = prompt === undefined ? copies : [system(prompt), ...replaced];
   if (responseSchema === undefined) return read;
-  const demand = `Answer with JSON of this schema alone: ${JSON.stringify(responseSchema)}`;
+  const demand = DEMAND + JSON.stringify(responseSchema);
   const [first, ...rest] = read;
   return first?.role === 'system' ? [system(`${first.content}\n${demand}`), ...rest] : [system(demand), ...read];
+}
+
+/** The schema that a rendered prompt demands of the response; undefined if there is none. */
+export function demandedSchema(prompt: string): JsonSchema | undefined {
+  const place = prompt.indexOf(DEMAND);
+  const start = place + DEMAND.length;
+  return place < 0 ? undefined : jsonObject(prompt.slice(start, endOfJson(prompt, start)));
 }
 
 function requireTexts(messages: unknown): void {

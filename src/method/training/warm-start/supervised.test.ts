@@ -86,14 +86,17 @@ describe('the warm start', () => {
     expect(submitted).toEqual([]);
   });
 
-  it('says how far it is after half a minute without an event', async () => {
-    const recipe = tinyRecipe({}, ['warmStart.steps=12']);
+  it.each([
+    ['after 3 s without an event, and then at times', 4, 12, [1, 5]],
+    ['not before 3 s', 0.5, 4, []],
+  ])('says how far it is and how long it takes %s', async (_, pause, steps, reported) => {
+    const recipe = tinyRecipe({}, [`warmStart.steps=${steps}`]);
     const { run, notices } = await fakeRunOf(recipe);
     let seconds = 0;
-    const clock = { ...run.host.clock, seconds: () => (seconds += 8) }; // each look at the clock is 8 seconds later
+    const clock = { ...run.host.clock, seconds: () => (seconds += pause) }; // each look at the clock is a pause later
     await trainWarmStart({ ...run, host: { ...run.host, clock } }, settingsOf(recipe), () => {});
-    expect(notices.length).toBeGreaterThanOrEqual(1);
-    expect(notices[0]).toMatch(/^Warm start of base: step \d+ of 12\.$/);
+    const sentence = /^Warm start of base: step (\d+) of 12, about (?:[\d.]+ s|[\d:]+ min) left\.$/;
+    expect(notices.map((notice) => Number(sentence.exec(notice)?.[1]))).toEqual(reported);
   });
 
   it('raises the learning rate, then lets it fall along a cosine', async () => {

@@ -2,6 +2,7 @@
 
 import { TaskError } from '../../../base/errors.js';
 import type { Warmup } from '../../../base/events.js';
+import { duration } from '../../../base/host.js';
 import { mean, RandomStream } from '../../../base/math.js';
 import type { Split, Tokenizer, Trace, TrainingSample } from '../../../base/nouns.js';
 import type { ModelHandle, PolicyHandle } from '../../../engine/contract.js';
@@ -24,8 +25,9 @@ const HELD_OUT = 128;
  * computation.
  */
 const IN_FLIGHT = 4;
-/** Seconds of a warm start without an event, after which it says how far it is. */
-const SILENCE_SECONDS = 30;
+/** Seconds of a warm start without an event, after which it says how far it is: first, and then again. */
+const FIRST_NOTICE = 3;
+const NEXT_NOTICE = 15;
 
 export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
 
@@ -76,8 +78,10 @@ async function learn(
   const losses: number[] = [];
   const flying: Promise<void>[] = [];
   let tokens = 0;
-  let started = clock.seconds();
-  let spoke = started;
+  const began = clock.seconds();
+  let started = began;
+  let spoke = began;
+  let silence = FIRST_NOTICE;
   for (let step = 1; step <= steps; step++) {
     signal.throwIfAborted();
     const samples = traceBatch(demonstrations, source, batch, 'train', step, settings.seed);
@@ -95,9 +99,12 @@ async function learn(
     tokens += samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
     if (step % REPORT_EVERY !== 0 && step !== steps) {
       if (flying.length >= IN_FLIGHT) await flying.shift();
-      if (clock.seconds() - spoke < SILENCE_SECONDS) continue;
-      spoke = clock.seconds();
-      notify(`Warm start of ${name}: step ${step - flying.length} of ${steps}.`);
+      const [done, now] = [step - flying.length, clock.seconds()];
+      if (done === 0 || now - spoke < silence) continue;
+      spoke = now;
+      silence = NEXT_NOTICE;
+      const left = duration(((now - began) / done) * (steps - done));
+      notify(`Warm start of ${name}: step ${done} of ${steps}, about ${left} left.`);
       continue;
     }
     await Promise.all(flying.splice(0));

@@ -131,7 +131,7 @@ describe('an agent that calls tools', () => {
     refusal('plain', bytesTokenizer()).not.toThrow();
     refusal('hermes', miniTokenizer()).not.toThrow();
     const path = "agents.solver: calls tools in the format 'hermes', but its model's chat template writes";
-    refusal('hermes', bytesTokenizer()).toThrow(`${path} them as 'plain'`);
+    refusal('hermes', bytesTokenizer()).toThrow(`${path} them as 'plain': write agent({ tools: 'plain' })`);
     const unknown = miniTokenizer("{% if tools %}{{ '<tool_call>' + name + '<arg_key>' }}{% endif %}");
     refusal('hermes', unknown).toThrow(`${path} calls in none of the formats that drmas reads (hermes, qwen-coder, `);
     refusal('hermes', unknown).toThrow(RecipeError);

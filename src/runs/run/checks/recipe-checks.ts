@@ -75,7 +75,7 @@ export function checkToolFormats(
     const reason =
       format === undefined
         ? `writes calls in none of the formats that drmas reads (${toolFormatNames.join(', ')})`
-        : `writes them as '${format}'`;
+        : `writes them as '${format}': write agent({ tools: '${format}' })`;
     throw new RecipeError(
       `calls tools in the format '${tools}', but its model's chat template ${reason}`,
       `agents.${agent}`,

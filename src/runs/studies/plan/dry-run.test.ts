@@ -1,11 +1,14 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { remoteRecipe } from '../../../../test/support/tinker-fake/open.js';
 import { digitTeam, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
-import { checkpoint, lora } from '../../../engine/model/model-spec.js';
+import { checkpoint, lora, tinyDecoder } from '../../../engine/model/model-spec.js';
+import { agent } from '../../../teams/team/agent.js';
 import { defineTeam } from '../../../teams/team/team.js';
 import { prepareTasks } from '../../run/open-run.js';
+import { tinySizes } from '../../testing/train-tiny.js';
 import { planRun } from './dry-run.js';
 
 const root = temporaryRoot();
@@ -68,6 +71,34 @@ describe('planRun', () => {
     expect(notes.join()).toMatch(/never reached verifier.*Their tokens are missing/);
     expect([agents.verifier?.calls, tokens.agents.verifier?.run.read]).toEqual([0, 0]);
     expect((await plan()).notes.join()).not.toContain('never reached');
+  });
+
+  it('answers a demanded schema with JSON that fits, each option in its turn', async () => {
+    const lengths: number[] = [];
+    const eighty = agent({ sampling: { maxTokens: 80 } });
+    const item = z.object({ n: z.int().min(3) });
+    const routes = z.object({ queue: z.enum(['order', 'refund']), note: z.string().min(2), items: z.array(item) });
+    const verdicts = z.object({ answer: z.union([z.literal('yes'), z.boolean()]), more: z.number().optional() });
+    const of = (schema: z.ZodType) => ({ responseSchema: { ...z.toJSONSchema(schema) } });
+    const team = defineTeam({
+      task: digitTeam.task,
+      agents: { router: eighty, order: eighty, refund: eighty },
+      async play({ agents: { router, order, refund } }) {
+        const { text } = await router('"{', of(routes));
+        const { queue } = routes.parse(JSON.parse(text));
+        await (queue === 'order' ? order : refund)('1', of(verdicts));
+        lengths.push(text.length);
+      },
+      reward: () => 0,
+    });
+    const at = (index: number) => ({ id: String(index), data: { question: '1+1', answer: '2' } });
+    const tasks = { name: 'sums', load: async () => ({ name: 'sums', size: 4, at }) };
+    const model = tinyDecoder({ ...tinySizes, context: 2048, tokenizer: { type: 'bytes' } });
+    const { notes, agents } = await plan(tinyRecipe({ team, model, tasks }));
+    expect(notes.join()).not.toMatch(/failed|never reached/);
+    expect([agents.order?.calls, agents.refund?.calls]).toEqual([0.5, 0.5]);
+    expect(agents.refund?.responseTokens).toBe(80);
+    expect(lengths).toEqual([79, 79]);
   });
 
   it('counts longer answers of evaluations separately', async () => {

@@ -1,6 +1,6 @@
 /** Counts a run's tokens and memory before it starts: writes no file, starts no backend, calls no model. */
 
-import { HubError } from '../../../base/errors.js';
+import { fitsJsonSchema, HubError, isObject } from '../../../base/errors.js';
 import type { Phase } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
 import type { Episode, Turn } from '../../../base/nouns.js';
@@ -38,7 +38,7 @@ import {
   evaluationSampling,
   type Recipe,
 } from '../../../method/recipe.js';
-import { inProcessExecutor } from '../../../teams/rollout.js';
+import { demandedSchema, inProcessExecutor } from '../../../teams/rollout.js';
 import { judgesOf } from '../../../teams/tasks.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { modelPlaces, modelsByBackend } from '../../run/open-backends.js';
@@ -188,18 +188,62 @@ async function rehearse(
   }
 }
 
-/** A model whose answers repeat tokens of the prompt, so that its tokenizer can decode them. */
+/**
+ * A model whose answers repeat tokens of the prompt, so that its tokenizer can decode them. If the prompt demands JSON
+ * of a schema, its answer fits: the program reads it, and calls the agents that come next.
+ */
 function rehearsed({ tokenizer, context }: KnownModel): PlayableHandle {
+  let turn = 0;
+  const jsonFor = (prompt: readonly number[]) => {
+    const schema = demandedSchema(tokenizer.decode(prompt));
+    const json = schema === undefined ? undefined : JSON.stringify(exampleOf(schema, turn++));
+    return json !== undefined && schema !== undefined && fitsJsonSchema(json, schema) ? json : undefined;
+  };
   return {
     tokenizer,
     context,
     async generate({ prompt, stopTokens, maxTokens }): Promise<Generation> {
       const words = prompt.filter((token) => !stopTokens.includes(token));
-      const repeated = words.length > 0 ? words : prompt;
-      const tokens = Array.from({ length: maxTokens }, (_, i) => repeated[i % repeated.length] as number);
-      return { tokens, logprobs: tokens.map(() => 0), finishReason: 'length', policyVersion: 0 };
+      const filled = (first: readonly number[], rest: readonly number[], count: number) =>
+        Array.from({ length: count }, (_, i) => first[i] ?? (rest[(i - first.length) % rest.length] as number));
+      const json = jsonFor(prompt);
+      const answer = json === undefined ? [] : tokenizer.encode(json);
+      const [stop] = stopTokens;
+      const isWhole = json !== undefined && stop !== undefined && answer.length < maxTokens;
+      const tokens = isWhole
+        ? [...filled(answer, tokenizer.encode('\n'), maxTokens - 1), stop]
+        : filled(answer, words.length > 0 ? words : prompt, maxTokens);
+      const finishReason = isWhole ? 'stop' : 'length';
+      return { tokens, logprobs: tokens.map(() => 0), finishReason, policyVersion: 0 };
     },
   };
+}
+
+/** A value for a JSON schema: short texts and lists, and of several options the one whose turn it is. */
+function exampleOf(schema: unknown, turn: number): unknown {
+  if (!isObject(schema)) return null;
+  const { properties = {}, items, minItems = 1, maxItems = 1000, minLength = 1, exclusiveMinimum = -1 } = schema;
+  const options = schema.enum ?? schema.anyOf ?? schema.oneOf;
+  if (Array.isArray(options)) {
+    const option: unknown = options[turn % options.length];
+    return options === schema.enum ? option : exampleOf(option, turn);
+  }
+  if ('const' in schema) return schema.const;
+  switch (schema.type) {
+    case 'object':
+      return Object.fromEntries(Object.entries(properties as object).map(([name, of]) => [name, exampleOf(of, turn)]));
+    case 'array':
+      return Array.from({ length: Math.min(Number(minItems), Number(maxItems)) }, () => exampleOf(items, turn));
+    case 'string':
+      return 'x'.repeat(Math.min(1000, Number(minLength)));
+    case 'number':
+    case 'integer':
+      return Math.max(0, Number(schema.minimum ?? 0), Number(exclusiveMinimum) + 1);
+    case 'boolean':
+      return turn % 2 === 0;
+    default:
+      return null;
+  }
 }
 
 function policyPlan(

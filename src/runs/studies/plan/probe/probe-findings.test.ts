@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { tinyRecipe } from '../../../../../test/support/tiny-run.js';
 import type { Episode, EpisodeGroup, Turn } from '../../../../base/core/episode.js';
+import { remedyOfFailure } from '../../../../base/core/play/health-signs.js';
 import { openEstimator } from '../../../../method/advantage/estimators/index.js';
 import { stepAdvantages } from '../../../../method/training/advantages/advantages.js';
 import { advise } from './probe-advice.js';
@@ -144,5 +146,11 @@ describe('advise', () => {
       remedy([...groups(4, same, same, same), ...groups(4, { ...same, reward: 0 }, { ...same, reward: 0 })]),
     ).toMatch(/repeat a sibling/);
     expect(remedy(groups(4, { reward: 0, failed: true }))).toMatch(/longer context/);
+  });
+
+  it('has a remedy for outputs that do not fit, whose page shows how', () => {
+    const [, page = ''] = /recordDemonstrations.*(docs\/[\w-]+\.md)/.exec(remedyOfFailure('invalid-output')) ?? [];
+    const text = readFileSync(new URL(`../../../../../${page}`, import.meta.url), 'utf8');
+    expect(text).toMatch(/playScripted.*recordDemonstrations\('/s);
   });
 });
