@@ -1,6 +1,6 @@
 """Writes the golden numbers of a random miniature as transformers and PyTorch compute them, in one JSON file.
 
-    python pack_model.py smollm3-mini > smollm3-mini.json
+    python pack_model.py smollm3-mini > smollm3-mini.json    # or gemma3-mini
 
 The file holds the files of a model's directory: JSON as it is, safetensors in base64. The tokenizer is llama-mini's.
 Needs torch 2.13.0 (CPU) and transformers 5.23.0.
@@ -16,7 +16,7 @@ import tokenizers
 import torch
 import transformers
 from safetensors.torch import save
-from transformers import AutoModelForCausalLM, SmolLM3Config
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, SmolLM3Config
 
 VOCABULARY = 395
 MINIATURES = {
@@ -34,6 +34,27 @@ MINIATURES = {
         eos_token_id=391,
         pad_token_id=None,
     ),
+    # A window shorter than the texts, a scale of scores that is not the heads', and stretched positions.
+    "gemma3-mini": Gemma3TextConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=20,
+        intermediate_size=24,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        query_pre_attn_scalar=12,
+        max_position_embeddings=512,
+        sliding_window=5,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1_000_000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+        },
+        bos_token_id=None,
+        eos_token_id=391,
+        pad_token_id=None,
+    ),
 }
 LEARNING = {"lr": 0.002, "beta1": 0.9, "beta2": 0.95, "eps": 1e-08, "weightDecay": 0.1, "clipGradNorm": 1.0}
 TEMPERATURE = 0.6
@@ -46,7 +67,8 @@ def random_model(config, seed):
     with torch.no_grad():
         for parameter in model.parameters():
             gain = parameter.dim() == 1
-            parameter.copy_(torch.randn_like(parameter) * (0.2 if gain else 0.4) + (1 if gain else 0))
+            mean = 1 if gain and config.model_type != "gemma3_text" else 0  # Gemma stores gains minus 1
+            parameter.copy_(torch.randn_like(parameter) * (0.2 if gain else 0.4) + mean)
             parameter.copy_(parameter.bfloat16().float())
     return model
 
