@@ -15,8 +15,9 @@ function dot(a: Float32Array, at: number, b: Float32Array, bt: number, length: n
 }
 
 /**
- * One query of one head attends to the positions of its lanes from `first` to `length` - 1: writes out[to..to + headDim) and
- * returns the log-sum-exp of its scaled scores. Both kinds of attention come here, so they give the same bits.
+ * One query of one head attends to the positions of its lanes from `first` to `length` - 1: writes
+ * out[to..to + headDim) and returns the log-sum-exp of its scaled scores. Both kinds of attention come here, so they
+ * give the same bits.
  */
 function attendRow(
   scores: Float64Array, // scratch, [>= length]
@@ -93,8 +94,9 @@ function longest(starts: Int32Array, sequences: number): number {
 const kvHeadOf = (head: number, { heads, kvHeads }: Heads) => Math.floor((head * kvHeads) / heads);
 
 /**
- * Per query q at row t and key j <= t that it sees, with P = exp(score − logSumExp): dV_j += P dO; dS = P (dO·V_j − dO·O) scale;
- * dQ += dS K_j; dK_j += dS Q. Gradients of keys and values gather over heads and rows in double precision.
+ * Per query q at row t and key j <= t that it sees, with P = exp(score − logSumExp): dV_j += P dO;
+ * dS = P (dO·V_j − dO·O) scale; dQ += dS K_j; dK_j += dS Q. Gradients of keys and values gather over heads and rows in
+ * double precision.
  */
 export const attentionBackward: HostKernels['attentionBackward'] = ({
   dQkv,

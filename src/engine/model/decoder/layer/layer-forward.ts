@@ -2,8 +2,8 @@
  * One layer of the decoder's stack, forward:
  *   middle = input + attention(rope(norm(input) Wqkv)) Wo
  *   output = middle + gate(norm(middle) Wgu) Wdown
- * where Wqkv and Wo may add a bias, queries and keys may be normalised head by head before the rotation, what is added
- * to the input and to the middle may be normalised before, the gate is SwiGLU or GEGLU, and any of the matrices may be
+ * where Wqkv and Wo may add a bias, queries and keys may be normalised head by head before the rotation, the results of
+ * Wo and Wdown may be normalised before they are added, the gate is SwiGLU or GEGLU, and any of the matrices may be
  * adapted (see adapter-tensors.ts). One forward pass serves training, prefill and decoding, which
  * differ only in where attention reads keys and values; so their numbers cannot differ. The R rows are the tokens of
  * all sequences of a batch, one after another. The part behind attention is computed for K rows: all of them, but in

@@ -286,8 +286,8 @@ export async function flatCopy(kernels: Kernels, tensors: DecoderTensors | FlatT
   return flat;
 }
 
-/** The features of Gemma 3 that every model of it has. */
-const GEMMA = ['gate', 'offsetNorms', 'resultNorms', 'scaledEmbedding', 'slidingWindow'] as const;
+/** The features that all models of Gemma 3 have. */
+const GEMMA = ['gate', 'offsetNorms', 'resultNorms', 'scaledEmbedding'] as const;
 
 /** Checks a decoder's sizes. @throws ArgumentError when no decoder can have them */
 export function checkConfig(config: DecoderConfig): void {
@@ -306,19 +306,19 @@ export function checkConfig(config: DecoderConfig): void {
     throw new ArgumentError(
       'a decoder with unrotatedLayers has no queryKeyNorm, and biases on all of attention or none: no family is otherwise',
     );
-  if (gemma.length > 0 && (gemma.length < GEMMA.length || !queryKeyNorm || attentionBias === 'qkv' || unrotatedLayers))
+  const isGemma = gemma.length === GEMMA.length && queryKeyNorm && attentionBias !== 'qkv' && !unrotatedLayers;
+  if ((gemma.length > 0 || config.slidingWindow || config.scoreDivisor) && !isGemma)
     throw new ArgumentError(
-      `a decoder with one of ${GEMMA.join(', ')} has all of them and queryKeyNorm, no unrotatedLayers, and biases on all of attention or none: no family is otherwise`,
+      `a decoder with slidingWindow, scoreDivisor or one of ${GEMMA.join(', ')} has all of these four and ` +
+        'queryKeyNorm, no unrotatedLayers, and biases on all of attention or none: no family is otherwise',
     );
-  if (config.scoreDivisor !== undefined && gemma.length === 0)
-    throw new ArgumentError('only a decoder with slidingWindow has a scoreDivisor: no family is otherwise');
 }
 
 /**
  * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0,
  * 1/width), matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth,
- * gains of norms 1, biases 0. Where the embedding has another deviation and is the output head too, the final norm makes up for
- * it: first logits have variance 1 in any case.
+ * gains of norms 1, biases 0. Where the embedding has another deviation and is the output head too, the final norm makes
+ * up for it: first logits have variance 1 in any case.
  */
 export function initialise(
   config: DecoderConfig,
