@@ -129,7 +129,9 @@ class Arguments {
     if (ok() && (heads < 1 || kvHeads < 1 || headDim < 1 || std::fmod(heads, kvHeads) != 0))
       fail(name, "heads must be a multiple of kvHeads, all at least 1");
     if (!((heads + 2 * kvHeads) * headDim <= kMostInt)) fail(name, "too large");
-    return ok() ? Heads{int(heads), int(kvHeads), int(headDim)} : Heads{0, 0, 0};
+    const double window = size(i + 3, name);
+    if (!(window <= kMostInt)) fail(name, "the window is too large");
+    return ok() ? Heads{int(heads), int(kvHeads), int(headDim), int(window)} : Heads{0, 0, 0, 0};
   }
   /// Seven numbers from place `i` on.
   AdamW adamw(size_t i, const char* name) {

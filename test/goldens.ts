@@ -8,21 +8,26 @@ const directory = fileURLToPath(new URL('./goldens/', import.meta.url));
 /** The checkpoints of test/goldens/models that are directories. */
 export const goldenModels = ['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'] as const;
 /** Those that are packed into one JSON file each. */
-export const packedModels = ['smollm3-mini'] as const;
+export const packedModels = ['smollm3-mini', 'gemma3-mini'] as const;
+
+/** Those that a GGUF file can hold. */
+export const ggufModels = [...goldenModels, 'smollm3-mini'] as const;
 
 type GoldenModel = (typeof goldenModels | typeof packedModels)[number];
 
 const isPacked = (name: GoldenModel): boolean => (packedModels as readonly string[]).includes(name);
 
-/** The files of a checkpoint, by their paths below `m`. One that is packed has the tokenizer of llama-mini. */
+/** The files of a checkpoint, by their paths below `m`. A packed one without a tokenizer has that of llama-mini. */
 export function goldenModelFiles(name: GoldenModel): Map<string, Uint8Array> {
   const folder = `models/${isPacked(name) ? 'llama-mini' : name}`;
   const files = new Map(
     goldenFiles(folder).map((file) => [`m/${file}`, readFileSync(goldenPath(`${folder}/${file}`))]),
   );
   if (!isPacked(name)) return files;
-  for (const file of files.keys()) if (!file.startsWith('m/tokenizer')) files.delete(file);
-  for (const [file, content] of Object.entries(golden<Record<string, unknown>>(`models/${name}.json`))) {
+  const packed = golden<Record<string, unknown>>(`models/${name}.json`);
+  for (const file of files.keys())
+    if (!file.startsWith('m/tokenizer') || 'tokenizer.json' in packed) files.delete(file);
+  for (const [file, content] of Object.entries(packed)) {
     const bytes = typeof content === 'string' ? Buffer.from(content, 'base64') : Buffer.from(JSON.stringify(content));
     files.set(`m/${file}`, bytes);
   }

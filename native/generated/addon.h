@@ -179,7 +179,7 @@ inline void rmsNormBackward(Arguments& a) {
 inline void headNorm(Arguments& a) {
   const double rows = a.size(5, "headNorm(rows)");
   const Heads heads = a.heads(6, "headNorm(heads)");
-  const float epsilon = float(a.number(9, "headNorm(epsilon)"));
+  const float epsilon = float(a.number(10, "headNorm(epsilon)"));
   float* qkv = a.floats(0, "headNorm(qkv)", rows * qkvWidth(heads));
   float* queryInverse = a.floats(1, "headNorm(queryInverse)", rows * heads.heads);
   float* keyInverse = a.floats(2, "headNorm(keyInverse)", rows * heads.kvHeads);
@@ -208,7 +208,7 @@ inline void headNormBackward(Arguments& a) {
 inline void rope(Arguments& a) {
   const double rows = a.size(3, "rope(rows)");
   const Heads heads = a.heads(4, "rope(heads)");
-  const bool inverse = a.flag(7, "rope(inverse)");
+  const bool inverse = a.flag(8, "rope(inverse)");
   const int32_t* positions = a.indices(2, "rope(positions)", rows);
   float* qkv = a.floats(0, "rope(qkv)", rows * qkvWidth(heads));
   const float* table = a.floats(1, "rope(table)", a.indexed(positions, rows) * heads.headDim);
@@ -292,6 +292,25 @@ inline void swigluBackward(Arguments& a) {
   const float* gateUp = a.floats(2, "swigluBackward(gateUp)", rows * 2 * feedForward);
   if (!a.fit()) return;
   a.table().swigluBackward(a.pool(), dGateUp, dOut, gateUp, long(rows), long(feedForward));
+}
+
+inline void geglu(Arguments& a) {
+  const double rows = a.size(2, "geglu(rows)");
+  const double feedForward = a.size(3, "geglu(feedForward)");
+  float* out = a.floats(0, "geglu(out)", rows * feedForward);
+  const float* gateUp = a.floats(1, "geglu(gateUp)", rows * 2 * feedForward);
+  if (!a.fit()) return;
+  a.table().geglu(a.pool(), out, gateUp, long(rows), long(feedForward));
+}
+
+inline void gegluBackward(Arguments& a) {
+  const double rows = a.size(3, "gegluBackward(rows)");
+  const double feedForward = a.size(4, "gegluBackward(feedForward)");
+  float* dGateUp = a.floats(0, "gegluBackward(dGateUp)", rows * 2 * feedForward);
+  const float* dOut = a.floats(1, "gegluBackward(dOut)", rows * feedForward);
+  const float* gateUp = a.floats(2, "gegluBackward(gateUp)", rows * 2 * feedForward);
+  if (!a.fit()) return;
+  a.table().gegluBackward(a.pool(), dGateUp, dOut, gateUp, long(rows), long(feedForward));
 }
 
 inline void embed(Arguments& a) {
@@ -433,6 +452,8 @@ constexpr Method kKernelMethods[] = {
     {"cacheCopy", method<methods::cacheCopy>},
     {"swiglu", method<methods::swiglu>},
     {"swigluBackward", method<methods::swigluBackward>},
+    {"geglu", method<methods::geglu>},
+    {"gegluBackward", method<methods::gegluBackward>},
     {"embed", method<methods::embed>},
     {"embedBackward", method<methods::embedBackward>},
     {"tokenLogprobs", method<methods::tokenLogprobs>},

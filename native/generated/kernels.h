@@ -49,6 +49,8 @@ constexpr KernelTable tableNamed(const char* isa) {
       cacheCopy,
       swiglu,
       swigluBackward,
+      geglu,
+      gegluBackward,
       embed<float>,
       embed<Bfloat16>,
       embedBackward,

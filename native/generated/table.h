@@ -55,6 +55,8 @@ struct KernelTable {
   void (*cacheCopy)(Pool&, float* keys, float* values, long from, long to, long length, long capacity, Heads heads);
   void (*swiglu)(Pool&, float* out, const float* gateUp, long rows, long feedForward);
   void (*swigluBackward)(Pool&, float* dGateUp, const float* dOut, const float* gateUp, long rows, long feedForward);
+  void (*geglu)(Pool&, float* out, const float* gateUp, long rows, long feedForward);
+  void (*gegluBackward)(Pool&, float* dGateUp, const float* dOut, const float* gateUp, long rows, long feedForward);
   void (*embed)(Pool&, float* out, const float* table, const int32_t* tokens, long rows, long width);
   void (*embedBfloat16)(Pool&, float* out, const Bfloat16* table, const int32_t* tokens, long rows, long width);
   void (*embedBackward)(Pool&, float* dTable, const float* dOut, const int32_t* tokens, long rows, long width);

@@ -95,51 +95,55 @@ void rmsNormBackward(float* dx, float* dGain, const float* dOut, const float* x,
 
 DRMAS_EXPORT(headNorm)
 void headNorm(float* qkv, float* queryInverse, float* keyInverse, const float* queryGain, const float* keyGain,
-              long rows, int heads, int kvHeads, int headDim, float epsilon) {
-  kernels::headNorm(pool, qkv, queryInverse, keyInverse, queryGain, keyGain, rows, {heads, kvHeads, headDim}, epsilon);
+              long rows, int heads, int kvHeads, int headDim, int window, float epsilon) {
+  kernels::headNorm(pool, qkv, queryInverse, keyInverse, queryGain, keyGain, rows, {heads, kvHeads, headDim, window},
+                    epsilon);
 }
 
 DRMAS_EXPORT(headNormBackward)
 void headNormBackward(float* dQkv, float* dQueryGain, float* dKeyGain, const float* qkv, const float* queryGain,
                       const float* keyGain, const float* queryInverse, const float* keyInverse, long rows, int heads,
-                      int kvHeads, int headDim) {
+                      int kvHeads, int headDim, int window) {
   kernels::headNormBackward(pool, dQkv, dQueryGain, dKeyGain, qkv, queryGain, keyGain, queryInverse, keyInverse, rows,
-                            {heads, kvHeads, headDim});
+                            {heads, kvHeads, headDim, window});
 }
 
 DRMAS_EXPORT(rope)
 void rope(float* qkv, const float* table, const int32_t* positions, long rows, int heads, int kvHeads, int headDim,
-          bool inverse) {
-  kernels::rope(pool, qkv, table, positions, rows, {heads, kvHeads, headDim}, inverse);
+          int window, bool inverse) {
+  kernels::rope(pool, qkv, table, positions, rows, {heads, kvHeads, headDim, window}, inverse);
 }
 
 DRMAS_EXPORT(attention)
 void attention(float* out, float* logSumExp, const float* qkv, const int32_t* starts, long sequences, int heads,
-               int kvHeads, int headDim) {
-  kernels::attention(pool, out, logSumExp, qkv, starts, sequences, {heads, kvHeads, headDim});
+               int kvHeads, int headDim, int window) {
+  kernels::attention(pool, out, logSumExp, qkv, starts, sequences, {heads, kvHeads, headDim, window});
 }
 
 DRMAS_EXPORT(attentionBackward)
 void attentionBackward(float* dQkv, const float* dOut, const float* out, const float* logSumExp, const float* qkv,
-                       const int32_t* starts, long sequences, int heads, int kvHeads, int headDim) {
-  kernels::attentionBackward(pool, dQkv, dOut, out, logSumExp, qkv, starts, sequences, {heads, kvHeads, headDim});
+                       const int32_t* starts, long sequences, int heads, int kvHeads, int headDim, int window) {
+  kernels::attentionBackward(pool, dQkv, dOut, out, logSumExp, qkv, starts, sequences,
+                             {heads, kvHeads, headDim, window});
 }
 
 DRMAS_EXPORT(cacheSlotSize)
-size_t cacheSlotSize(long capacity, int heads, int kvHeads, int headDim) {
-  return kernels::cacheSlotSize(capacity, {heads, kvHeads, headDim});
+size_t cacheSlotSize(long capacity, int heads, int kvHeads, int headDim, int window) {
+  return kernels::cacheSlotSize(capacity, {heads, kvHeads, headDim, window});
 }
 
 DRMAS_EXPORT(attentionCached)
 void attentionCached(float* out, float* keys, float* values, const float* qkv, const int32_t* slots,
-                     const int32_t* positions, long rows, long capacity, int heads, int kvHeads, int headDim) {
-  kernels::attentionCached(pool, out, keys, values, qkv, slots, positions, rows, capacity, {heads, kvHeads, headDim});
+                     const int32_t* positions, long rows, long capacity, int heads, int kvHeads, int headDim,
+                     int window) {
+  kernels::attentionCached(pool, out, keys, values, qkv, slots, positions, rows, capacity,
+                           {heads, kvHeads, headDim, window});
 }
 
 DRMAS_EXPORT(cacheCopy)
 void cacheCopy(float* keys, float* values, long from, long to, long length, long capacity, int heads, int kvHeads,
-               int headDim) {
-  kernels::cacheCopy(pool, keys, values, from, to, length, capacity, {heads, kvHeads, headDim});
+               int headDim, int window) {
+  kernels::cacheCopy(pool, keys, values, from, to, length, capacity, {heads, kvHeads, headDim, window});
 }
 
 DRMAS_EXPORT(swiglu)
@@ -150,6 +154,16 @@ void swiglu(float* out, const float* gateUp, long rows, long feedForward) {
 DRMAS_EXPORT(swigluBackward)
 void swigluBackward(float* dGateUp, const float* dOut, const float* gateUp, long rows, long feedForward) {
   kernels::swigluBackward(pool, dGateUp, dOut, gateUp, rows, feedForward);
+}
+
+DRMAS_EXPORT(geglu)
+void geglu(float* out, const float* gateUp, long rows, long feedForward) {
+  kernels::geglu(pool, out, gateUp, rows, feedForward);
+}
+
+DRMAS_EXPORT(gegluBackward)
+void gegluBackward(float* dGateUp, const float* dOut, const float* gateUp, long rows, long feedForward) {
+  kernels::gegluBackward(pool, dGateUp, dOut, gateUp, rows, feedForward);
 }
 
 DRMAS_EXPORT(embed)

@@ -14,6 +14,7 @@ struct BackwardHead {
   static constexpr long kBlock = 48;  // queries whose p and ds exist at a time: a block reads its keys' gradients once
   static_assert(kBlock % kTileRows == 0, "a block is whole tiles");
 
+  Heads shape;
   int headDim;
   float scale;
   long length, stride, outStride, heads;
@@ -31,29 +32,37 @@ struct BackwardHead {
   };
 
   void add(const Block& b) const {
+    // Keys before `from` are outside of the windows of all queries; `firstTile` is a whole number of tiles.
+    const long from = shape.firstSeen(b.begin) / kPanel * kPanel, firstTile = from / kTileRows * kTileRows;
     packRows(queryRows, b.queries, stride, b.count, headDim);
     packRows(upstreamRows, b.upstream, outStride, b.count, headDim);
     for (long q = 0; q < b.count; q += kTileRows) {
       const int count = static_cast<int>(std::min<long>(kTileRows, b.count - q));
-      scores(b, q, count);
-      panelProduct<Steps::AlongRows>(b.dQueries + q * stride, stride, count, headDim, ds + q * pitch, pitch, keyRows,
-                                     length * kPanel, b.begin + q + count, Write::Overwrite);
+      scores(b, q, count, from);
+      for (int r = 0; r < count; r++) {
+        const long hidden = shape.firstSeen(b.begin + q + r) - firstTile;
+        std::fill_n(p + (q + r) * pitch + firstTile, hidden, 0.f);
+        std::fill_n(ds + (q + r) * pitch + firstTile, hidden, 0.f);
+      }
+      panelProduct<Steps::AlongRows>(b.dQueries + q * stride, stride, count, headDim, ds + q * pitch + from, pitch,
+                                     keyRows + from * kPanel, length * kPanel, b.begin + q + count - from,
+                                     Write::Overwrite);
     }
-    for (long j = 0; j < b.begin + b.count; j += kTileRows) {
+    for (long j = firstTile; j < b.begin + b.count; j += kTileRows) {
       addToKeys(b, dKeys, j, ds, queryRows);
       addToKeys(b, dValues, j, p, upstreamRows);
     }
   }
 
  private:
-  /// p and ds of a tile of queries, 0 for the keys that a query does not see.
-  void scores(const Block& b, long q, int count) const {
+  /// p and ds of a tile of queries and the keys from `from` on, 0 for the keys after a query.
+  void scores(const Block& b, long q, int count, long from) const {
     const long end = b.begin + q + count, panelSize = static_cast<long>(headDim) * kPanel;
     const float *upstream = b.upstream + q * outStride, *result = b.result + q * outStride;
-    panelProduct<Steps::AlongRows>(p + q * pitch, pitch, count, end, b.queries + q * stride, stride, keyColumns,
-                                   panelSize, headDim, Write::Overwrite);
-    panelProduct<Steps::AlongRows>(ds + q * pitch, pitch, count, end, upstream, outStride, valueColumns, panelSize,
-                                   headDim, Write::Overwrite);
+    panelProduct<Steps::AlongRows>(p + q * pitch + from, pitch, count, end - from, b.queries + q * stride, stride,
+                                   keyColumns + from * headDim, panelSize, headDim, Write::Overwrite);
+    panelProduct<Steps::AlongRows>(ds + q * pitch + from, pitch, count, end - from, upstream, outStride,
+                                   valueColumns + from * headDim, panelSize, headDim, Write::Overwrite);
     const F16 factor = broadcast(scale);
     F16 d[kTileRows], lse[kTileRows];
     for (int r = 0; r < kTileRows; r++) {
@@ -66,13 +75,13 @@ struct BackwardHead {
       lse[r] = broadcast(b.logSumExp[(q + row) * heads]);
     }
     const auto both = [&](long j, int r, auto keep) {
-      float *pAt = p + (q + r) * pitch + j, *dsAt = ds + (q + r) * pitch + j;
+      float *pAt = p + (q + r) * pitch + from + j, *dsAt = ds + (q + r) * pitch + from + j;
       const F16 probability = keep(exp(load(pAt) * factor - lse[r]));
       store(pAt, probability);
       store(dsAt, keep(probability * (load(dsAt) - d[r]) * factor));
     };
     forKeyBlocks(
-        end, b.begin + q + 1, [&](long j, int r) { both(j, r, [](F16 a) { return a; }); },
+        end - from, b.begin + q + 1 - from, [&](long j, int r) { both(j, r, [](F16 a) { return a; }); },
         [&](long j, int r, int seen) { both(j, r, [=](F16 a) { return keepLanes(a, seen, 0.f); }); });
   }
 
@@ -110,7 +119,7 @@ inline void attentionBackward(Pool& pool, float* dQkv, const float* dOut, const 
     packRows(keyRows, base + keyOffset, stride, length, h.headDim);
     std::fill_n(dKeys, 2 * gradients, 0.f);
     const float scale = 1.f / std::sqrt(static_cast<float>(h.headDim));
-    const BackwardHead backward{h.headDim, scale, length, stride, outStride, h.heads, pitch,
+    const BackwardHead backward{h, h.headDim, scale, length, stride, outStride, h.heads, pitch,
                                 keyColumns, valueColumns, keyRows, queryRows, queryRows + blockRows,
                                 p, p + kBlock * pitch, dKeys, dKeys + gradients};
     for (long head = static_cast<long>(kvHead) * h.group(); head < (kvHead + 1L) * h.group(); head++)

@@ -1,6 +1,6 @@
 // Causal attention over packed sequences, with grouped heads.
 //
-// For a query at position t, with n = t + 1 keys:
+// For a query at position t, with n = t + 1 keys (of a window of w: the last w of them, the others have e = 0):
 //   score[j] = scale · (Σ over d = 0..headDim-1 of q[d] k[j][d])       one lane a key, d in order
 //   e[j] = exp(score[j] − max), sum in 16 lanes over blocks of 16 keys in order, then the lane tree
 //   out[d] = (Σ over j = 0..n-1 of e[j] v[j][d]) / sum                 one lane a column, j in order
@@ -32,6 +32,11 @@ inline void forKeyBlocks(long end, long first, const Full& full, const Partial& 
   for (; j < end; j += kLanes)
     for (int r = 0; r < kTileRows; r++)
       partial(j, r, static_cast<int>(std::min<long>(kLanes, std::max<long>(0, first + r - j))));
+}
+
+/// The first `count` scores are of keys before a query's window: their e is 0.
+inline void hideScores(float* row, long count) {
+  std::fill_n(row, count, -std::numeric_limits<float>::infinity());
 }
 
 /// The softmax of `count` products, which become e: returns the largest score and the sum of e.
@@ -168,17 +173,19 @@ inline void attention(Pool& pool, float* out, float* logSumExp, const float* qkv
     for (int head = kvHead * h.group(); head < (kvHead + 1) * h.group(); head++)
       for (long t = 0; t < length; t += kTileRows) {
         const int count = static_cast<int>(std::min<long>(kTileRows, length - t));
-        const long end = t + count;
+        const long begin = h.firstSeen(t) / kPanel * kPanel, end = t + count;
         const float* queries = base + t * stride + static_cast<long>(head) * h.headDim;
         float* to = out + (first + t) * outStride + static_cast<long>(head) * h.headDim;
-        panelProduct<Steps::AlongRows>(scores, pitch, count, end, queries, stride, keyColumns, h.headDim * kPanel,
-                                       h.headDim, Write::Overwrite);
+        panelProduct<Steps::AlongRows>(scores + begin, pitch, count, end - begin, queries, stride,
+                                       keyColumns + begin * h.headDim, h.headDim * kPanel, h.headDim,
+                                       Write::Overwrite);
+        for (int r = 0; r < count; r++) hideScores(scores + r * pitch + begin, h.firstSeen(t + r) - begin);
         Softmax softmax[kTileRows];
-        softmaxTile(softmax, scores, pitch, t + 1, end, scale);
+        softmaxTile(softmax, scores + begin, pitch, t + 1 - begin, end - begin, scale);
         for (int r = 0; r < count; r++)
           logSumExp[(first + t + r) * h.heads + head] = softmax[r].largest + std::log(softmax[r].total);
-        panelProduct<Steps::AlongRows>(to, outStride, count, h.headDim, scores, pitch, valueRows, length * kPanel, end,
-                                       Write::Overwrite);
+        panelProduct<Steps::AlongRows>(to, outStride, count, h.headDim, scores + begin, pitch,
+                                       valueRows + begin * kPanel, length * kPanel, end - begin, Write::Overwrite);
         for (int r = 0; r < count; r++) {
           float* row = to + r * outStride;
           const F16 factor = broadcast(1.f / softmax[r].total);

@@ -108,12 +108,13 @@ inline void weighValues(float* const* out, const float* scores, long scoreStride
 }
 
 /// kRows queries with counts[r] keys each, of one head (kShared: all rows have the keys and values of row 0) or of
-/// several. `scores` has room for kRows rows of scoreStride floats. While a block of 16 positions is computed, the same
+/// several. The first hidden[r] of the keys are before the query's window. `scores` has room for kRows rows of
+/// scoreStride floats. While a block of 16 positions is computed, the same
 /// block of the next operand is prefetched: first of the values, then of nextKeys (kRows of them, or null).
 template <int kRows, bool kShared>
-inline void attendRows(float* const* out, const float* const* q, const long* counts, const float* const* keyBlocks,
-                       const float* const* values, const float* const* nextKeys, int headDim, float scale,
-                       float* scores, long scoreStride) {
+inline void attendRows(float* const* out, const float* const* q, const long* counts, const long* hidden,
+                       const float* const* keyBlocks, const float* const* values, const float* const* nextKeys,
+                       int headDim, float scale, float* scores, long scoreStride) {
   long longest = 0, shortest = std::numeric_limits<long>::max();
   for (int r = 0; r < kRows; r++) {
     longest = std::max(longest, counts[r]);
@@ -131,7 +132,11 @@ inline void attendRows(float* const* out, const float* const* q, const long* cou
     if (nextKeys) callFor(nextKeys, block);
   };
   float inverse[kRows];
-  for (int r = 0; r < kRows; r++) inverse[r] = 1.f / softmaxScores(scores + r * scoreStride, counts[r], scale).total;
+  for (int r = 0; r < kRows; r++) {
+    float* row = scores + r * scoreStride;
+    hideScores(row, hidden[r]);
+    inverse[r] = 1.f / softmaxScores(row, counts[r], scale).total;
+  }
 
   for (int c = 0; c < headDim; c += 2 * kLanes) {
     const auto weigh = headDim - c > kLanes ? weighValues<kRows, kShared, 2, decltype(callForKeys)>
@@ -182,21 +187,25 @@ inline void attentionCached(Pool& pool, float* out, float* keys, float* values, 
         together++;
       const float *q[kQueries], *keyBlocks[kQueries], *slotValues[kQueries];
       float* to[kQueries];
-      long counts[kQueries];
+      long counts[kQueries], hidden[kQueries];
+      // The whole blocks of keys before the first row's window are left out.
+      const auto skipped = [&](long row) { return h.firstSeen(positions[row]) / kLanes * kLanes; };
+      const long begin = skipped(r);
       const auto place = [&](int i, long row, int head) {
         const long at = slots[row] * slotSize + head / h.group() * headSize;
         q[i] = qkv + row * stride + static_cast<long>(head) * h.headDim;
-        keyBlocks[i] = keys + at;
-        slotValues[i] = values + at;
+        keyBlocks[i] = keys + at + begin * h.headDim;
+        slotValues[i] = values + at + begin * h.headDim;
         to[i] = out + row * outStride + static_cast<long>(head) * h.headDim;
-        counts[i] = positions[row] + 1;
+        counts[i] = positions[row] + 1 - begin;
+        hidden[i] = h.firstSeen(positions[row]) - begin;
       };
-      const long scoreStride = blocksOf(positions[r] + kQueries) * kLanes;
+      const long scoreStride = blocksOf(positions[r] + kQueries - begin) * kLanes;
       float* scores = scoreScratch.floats(static_cast<size_t>(scoreStride) * kQueries);
       const float* nextKeys[kQueries];
       const auto attend = [&](auto* rowsTogether, bool more) {
-        rowsTogether(to, q, counts, keyBlocks, slotValues, more ? nextKeys : nullptr, h.headDim, scale, scores,
-                     scoreStride);
+        rowsTogether(to, q, counts, hidden, keyBlocks, slotValues, more ? nextKeys : nullptr, h.headDim, scale,
+                     scores, scoreStride);
       };
       if (together == kQueries) {
         for (int head = 0; head < h.heads; head++) {
@@ -214,7 +223,8 @@ inline void attentionCached(Pool& pool, float* out, float* keys, float* values, 
         const long nextRow = next > 0 ? r : r + 1;
         const bool more = nextRow < rows;
         for (int i = 0; more && i < handled; i++)
-          nextKeys[i] = keys + slots[nextRow] * slotSize + std::min(next + i, h.heads - 1) / h.group() * headSize;
+          nextKeys[i] = keys + slots[nextRow] * slotSize + std::min(next + i, h.heads - 1) / h.group() * headSize +
+                        skipped(nextRow) * h.headDim;
         const bool shared = h.group() > 1 || handled == 1;
         if (handled == 1) attend(attendRows<1, true>, more);
         else if (handled == 2) attend(attendRows<2, true>, more);

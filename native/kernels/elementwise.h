@@ -1,4 +1,4 @@
-// Operations without sums over a row: rotary embedding, SwiGLU, token embedding, vector addition.
+// Operations without sums over a row: rotary embedding, SwiGLU, GEGLU, token embedding, vector addition.
 #pragma once
 #include <algorithm>
 
@@ -75,6 +75,60 @@ inline void swigluBackward(Pool& pool, float* dGateUp, const float* dOut, const 
     const auto both = [&](F16 g, F16 u, F16 grad, F16& toGate, F16& toUp) {
       const F16 s = one / (one + exp(zero() - g));
       toGate = grad * u * s * fma(g, one - s, one);
+      toUp = grad * g * s;
+    };
+    F16 toGate, toUp;
+    forVectors(
+        feedForward,
+        [&](long i) {
+          both(load(gate + i), load(up + i), load(d + i), toGate, toUp);
+          store(dGate + i, toGate);
+          store(dUp + i, toUp);
+        },
+        [&](long i, int rest) {
+          both(loadPartial(gate + i, rest), loadPartial(up + i, rest), loadPartial(d + i, rest), toGate, toUp);
+          storePartial(dGate + i, toGate, rest);
+          storePartial(dUp + i, toUp, rest);
+        });
+  });
+}
+
+/// 2 sqrt(2 / π) and the factor of g³ in GELU's approximation by tanh: gelu(g) = g / (1 + e^-z) with
+/// z = a (g + b g³), the same as g (1 + tanh(z / 2)) / 2.
+constexpr float kGeluScale = 1.5957691216057308f, kGeluCube = 0.044715f;
+
+/// 1 / (1 + e^-z).
+inline F16 geluGate(F16 g) {
+  const F16 one = broadcast(1.f);
+  const F16 z = g * broadcast(kGeluScale) * fma(g * g, broadcast(kGeluCube), one);
+  return one / (one + exp(zero() - z));
+}
+
+/// out = gelu(gate) · up.
+inline void geglu(Pool& pool, float* out, const float* gateUp, long rows, long feedForward) {
+  forRows(pool, rows, [&](long r) {
+    const float *gate = gateUp + r * 2 * feedForward, *up = gate + feedForward;
+    float* to = out + r * feedForward;
+    const auto value = [&](F16 g, F16 u) { return g * geluGate(g) * u; };
+    forVectors(
+        feedForward, [&](long i) { store(to + i, value(load(gate + i), load(up + i))); },
+        [&](long i, int rest) {
+          storePartial(to + i, value(loadPartial(gate + i, rest), loadPartial(up + i, rest)), rest);
+        });
+  });
+}
+
+/// With s = 1 / (1 + e^-z): dGate = dOut · up · s (1 + g (1 − s) z'), dUp = dOut · g s.
+inline void gegluBackward(Pool& pool, float* dGateUp, const float* dOut, const float* gateUp, long rows,
+                          long feedForward) {
+  const F16 one = broadcast(1.f);
+  forRows(pool, rows, [&](long r) {
+    const float *gate = gateUp + r * 2 * feedForward, *up = gate + feedForward, *d = dOut + r * feedForward;
+    float *dGate = dGateUp + r * 2 * feedForward, *dUp = dGate + feedForward;
+    const auto both = [&](F16 g, F16 u, F16 grad, F16& toGate, F16& toUp) {
+      const F16 s = geluGate(g);
+      const F16 slope = broadcast(kGeluScale) * fma(g * g, broadcast(3.f * kGeluCube), one);
+      toGate = grad * u * s * fma(g * slope, one - s, one);
       toUp = grad * g * s;
     };
     F16 toGate, toUp;

@@ -23,7 +23,7 @@ export const attentionKernels = {
     reference: 'attention.ts',
     computes: 'causal softmax attention over packed sequences, grouped heads',
     details:
-      'The scale of scores is 1/sqrt(headDim). Rows of `qkv` hold queries, keys and values side by side. Sequence s is rows starts[s] to starts[s + 1] − 1. `logSumExp` of the scaled scores is for the backward pass. No rows × rows matrix is kept.',
+      'The scale of scores is 1/sqrt(headDim). With `heads.window` a query sees only the last `window` positions up to its own. Rows of `qkv` hold queries, keys and values side by side. Sequence s is rows starts[s] to starts[s + 1] − 1. `logSumExp` of the scaled scores is for the backward pass. No rows × rows matrix is kept.',
     sums: 'scores: one lane a key, over headDim in order; exponentials: 16 lanes over blocks of 16 keys, which begin at absolute positions, then the tree; values: one lane a column, over the keys in order',
     parameters: [
       'out: f32[last(starts) * heads.heads * heads.headDim]',
@@ -65,7 +65,7 @@ export const attentionKernels = {
     reference: 'attention.ts',
     computes: 'stores the keys and values of rows in the cache, then `attention` of each row to its slot',
     details:
-      'First every row’s key and value is stored at (slots[r], positions[r]). Then row r attends to positions 0 to positions[r] of its slot. Serves prefill (many rows of one slot) and decoding (one row a slot). The layout of `keys` and `values` is private.',
+      'First every row’s key and value is stored at (slots[r], positions[r]). Then row r attends to positions 0 to positions[r] of its slot, or to the last `heads.window` of them. Serves prefill (many rows of one slot) and decoding (one row a slot). The layout of `keys` and `values` is private.',
     sums: 'as `attention`, with the same bits',
     parameters: [
       'out: f32[rows * heads.heads * heads.headDim]',

@@ -41,7 +41,7 @@ const elementType = ({ element }: BufferParameter, version: string) =>
       : 'int32_t';
 
 const AdamWFields = ['learningRate', 'beta1', 'beta2', 'epsilon', 'weightDecay', 'step', 'gradientScale'];
-const HeadsFields = ['heads', 'kvHeads', 'headDim'];
+const HeadsFields = ['heads', 'kvHeads', 'headDim', 'window'];
 
 /** A parameter of the C++ function `version`. */
 function cppParameter(parameter: Parameter, version: string): string {

@@ -13,7 +13,7 @@ import {
 
 const file = (lines: readonly string[]) => `// ${GENERATED}\n${lines.join('\n')}\n`;
 
-const HEADS = ['heads', 'kvHeads', 'headDim'];
+const HEADS = ['heads', 'kvHeads', 'headDim', 'window ?? 0'];
 const ADAMW = ['learningRate', 'beta1', 'beta2', 'epsilon', 'weightDecay', 'step', 'gradientScale'];
 
 /** An argument as the addon and the module take it: structs number by number. */

@@ -13,7 +13,7 @@ import { plainAdamW } from '../support/adamw.js';
 import { countAllocations } from '../support/count-allocations.js';
 import { expectGradient, expectSameBits } from '../support/expectations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
-import { generate, plain, randomSequence, shake } from './decoder.js';
+import { gemma, generate, plain, randomSequence, shake } from './decoder.js';
 
 const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
 
@@ -23,6 +23,10 @@ const cases: Readonly<Record<string, { config: DecoderConfig; adapter: AdapterSe
   'of keys, up and down on a base with everything': {
     config: rich,
     adapter: { rank: 4, alpha: 2, targets: ['k', 'o', 'up', 'down'] },
+  },
+  'of all projections of Gemma 3': {
+    config: { ...plain, ...gemma, layers: 3 },
+    adapter: { rank: 2, alpha: 4, targets: PROJECTIONS },
   },
 };
 

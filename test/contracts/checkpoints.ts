@@ -58,6 +58,7 @@ async function load(kernels: Kernels, name: Parameters<typeof goldenModelFiles>[
   for (const [key, tensor] of golds.tensors) numbers.set(key, await readTensor(tensor));
   return {
     policy,
+    stored: tensors,
     config: model.config,
     expected: goldenModelNumbers<GoldenModel>(name),
     tensor: (key: string) => numbers.get(key) ?? new Float32Array(),
@@ -72,6 +73,16 @@ export function checkpointContract(name: string, create: () => Kernels): void {
   describe.each([...goldenModels, ...packedModels])(`%s on ${name} kernels`, (checkpoint) => {
     const loaded = load(create(), checkpoint);
     const subject = () => loaded;
+
+    it('keeps the numbers of the files, which are those that it gives back', async () => {
+      const { policy, stored, named } = await subject();
+      const kept = named(onHost(policy.trained));
+      expect(kept.map(({ name }) => name).sort()).toEqual([...stored.keys()].sort());
+      for (const { name, data } of kept) {
+        const tensor = stored.get(name);
+        expect(tensor && (await readTensor(tensor)), name).toEqual(data);
+      }
+    });
 
     it('has the logits', async () => {
       const { policy, expected, tensor } = await subject();

@@ -30,6 +30,12 @@ export const plain: DecoderConfig = {
   normEpsilon: 1e-6,
 };
 
+/** The features of Gemma 3: two layers have a window, the last one or the one between them sees all positions. */
+export const gemma = {
+  ...{ headDim: 10, queryKeyNorm: true, gate: 'gelu', offsetNorms: true, resultNorms: true, scaledEmbedding: true },
+  ...{ scoreDivisor: 7, slidingWindow: { positions: 4, layers: [0, 2], ropeBase: 100 } },
+} as const satisfies Partial<DecoderConfig>;
+
 /**
  * One configuration a feature, and one with all that can stand together. Sizes differ so that no two can be mixed up.
  */
@@ -41,6 +47,12 @@ const configs: Readonly<Record<string, DecoderConfig>> = {
   'with a head of its own': { ...plain, untiedOutput: true },
   'with stretched positions': { ...plain, ropeScaling: { type: 'linear', factor: 3 } },
   'with a layer that does not rotate': { ...plain, unrotatedLayers: [0] },
+  'of Gemma 3': {
+    ...plain,
+    ...gemma,
+    layers: 3,
+    ropeScaling: { type: 'linear', factor: 3 },
+  },
   'with everything': {
     ...plain,
     headDim: 18,
@@ -53,9 +65,11 @@ const configs: Readonly<Record<string, DecoderConfig>> = {
 
 /** Moves biases and gains away from 0 and 1, so that leaving one out shows. */
 export function shake(tensors: DecoderTensors, random: RandomStream): void {
-  for (const { qkvBias, attentionOutBias, queryNorm, keyNorm } of tensorsOnHost(tensors).layers)
-    for (const tensor of [qkvBias, attentionOutBias, queryNorm, keyNorm])
+  for (const layer of tensorsOnHost(tensors).layers) {
+    const { qkvBias, attentionOutBias, queryNorm, keyNorm, attentionResultNorm, feedForwardResultNorm } = layer;
+    for (const tensor of [qkvBias, attentionOutBias, queryNorm, keyNorm, attentionResultNorm, feedForwardResultNorm])
       for (let i = 0; i < tensor.length; i++) tensor[i] = (tensor[i] as number) + random.normal() / 2;
+  }
 }
 
 function randomise(model: PolicyModel): void {

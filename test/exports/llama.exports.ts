@@ -15,7 +15,7 @@ import { ggufOf } from '../../src/engine/model/formats/gguf/gguf-model.js';
 import { openModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
 import { lora } from '../../src/engine/model/model-spec.js';
 import { arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
-import { goldenModels, packedModels, writeGoldenModel } from '../goldens.js';
+import { ggufModels, writeGoldenModel } from '../goldens.js';
 import { drmas } from '../support/command-line.js';
 import { temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
@@ -92,7 +92,7 @@ describe.skipIf(llama === undefined)('exported models in llama.cpp', () => {
     await policy.dispose();
   });
 
-  it.each([...goldenModels, ...packedModels])('are models of the four families: %s', async (name) => {
+  it.each(ggufModels)('are models of the four families: %s', async (name) => {
     const directory = writeGoldenModel(join(root, name), name);
     const policy = await loadPolicy(directory, { threads: 1 });
     const { model, tokenizer, tensors } = await openModelDirectory(nodeFiles, directory);

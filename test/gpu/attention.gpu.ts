@@ -68,6 +68,7 @@ describe.each<Heads>([
   { heads: 2, kvHeads: 2, headDim: 128 },
   { heads: 3, kvHeads: 1, headDim: 256 },
   { heads: 4, kvHeads: 2, headDim: 10 }, // vectors of two, five of them
+  { heads: 4, kvHeads: 2, headDim: 10, window: 5 },
 ])('attention of %o', (shape) => {
   const given = {
     qkv: noise(ROWS * widthOf(shape), 'qkv'),

@@ -8,21 +8,24 @@ import { decoderTensors, initialise, parameterCount } from '../../src/engine/mod
 import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { createReferenceKernels } from '../../src/engine/tensor/reference/reference.js';
-import { generate, plain, randomSequence } from '../contracts/decoder.js';
+import { gemma, generate, plain, randomSequence } from '../contracts/decoder.js';
 import { plainAdamW } from '../support/adamw.js';
 import { checkedKernels } from './opened-device.js';
 
 /** Sizes differ, so that no two can be mixed up; rows fill no whole number of tiles. */
-const config: DecoderConfig = { ...plain, queryKeyNorm: true, attentionBias: 'qkvo' };
+const rich: DecoderConfig = { ...plain, queryKeyNorm: true, attentionBias: 'qkvo' };
 const adapter = { rank: 3, alpha: 5, targets: PROJECTIONS };
-const kinds = ['a whole model', 'an adapter, with layers computed again'] as const;
+const configs = {
+  'a whole model': rich,
+  'an adapter, with layers computed again': rich,
+  'a whole model of Gemma 3': { ...plain, ...gemma, layers: 3 },
+} as const satisfies Record<string, DecoderConfig>;
+const kinds = Object.keys(configs) as (keyof typeof configs)[];
 const STEPS = 2;
 
 const random = new RandomStream('decoder on a GPU');
 const sequences = [17, 2, 40, 9].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
 const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
-const drawn = new Float32Array(parameterCount(config));
-initialise(config, decoderTensors(config, drawn), 5);
 const requests = Array.from({ length: 4 }, (_, id) => ({
   id,
   policy: 'policy',
@@ -37,10 +40,13 @@ const requests = Array.from({ length: 4 }, (_, id) => ({
 
 /** Some steps of training, then samples with the log-probs of the trained model. */
 async function train(kernels: Kernels, kind: (typeof kinds)[number]) {
+  const config = configs[kind];
+  const drawn = new Float32Array(parameterCount(config));
+  initialise(config, decoderTensors(config, drawn), 5);
   const base = new DecoderWeights(kernels, config);
   kernels.write(base.tensors.flat, drawn);
   base.changed();
-  const whole = kind === 'a whole model';
+  const whole = kind !== 'an adapter, with layers computed again';
   const model = new PolicyModel(kernels, whole ? config : { base, adapter }, { recompute: !whole });
   if (whole) {
     kernels.write(model.trained, drawn);

@@ -127,8 +127,8 @@ int main(int count, char** words) {
   bfloat16_amx_emulated(tiles);
   for (const Sizes& sizes : {Sizes{5, 1, 3, 1, 3, 2, 3, 2, 5, {1, 1, 2}},
                              Sizes{67, 31, 45, 31, 45, 139, 40, 3, 2077, {4, 2, 6}},
-                             Sizes{130, 64, 172, 64, 172, 77, 96, 2, 40000, {6, 3, 16}},
-                             Sizes{33, 97, 20, 97, 20, 300, 17, 1, 3201, {3, 1, 34}}}) {
+                             Sizes{130, 64, 172, 64, 172, 77, 96, 2, 40000, {6, 3, 16, 50}},
+                             Sizes{33, 97, 20, 97, 20, 300, 17, 1, 3201, {3, 1, 34, 5}}}) {
     products = "";
     runAll(kernels, pool, sizes);
     products = "tiles/";

@@ -338,6 +338,25 @@ void runSwigluBackward(const KernelTable& k, Pool& pool, const Sizes& s) {
   keep(s, "swigluBackward(dGateUp)", dGateUp);
 }
 
+void runGeglu(const KernelTable& k, Pool& pool, const Sizes& s) {
+  const long rows = s.rows;
+  const long feedForward = s.feedForward;
+  Floats out = filled<Floats>(rows * feedForward, [&](long) { return float(noise()); });
+  const Floats gateUp = filled<Floats>(rows * 2 * feedForward, [&](long) { return float(5 * noise()); });
+  k.geglu(pool, out.data(), gateUp.data(), rows, feedForward);
+  keep(s, "geglu(out)", out);
+}
+
+void runGegluBackward(const KernelTable& k, Pool& pool, const Sizes& s) {
+  const long rows = s.rows;
+  const long feedForward = s.feedForward;
+  Floats dGateUp = filled<Floats>(rows * 2 * feedForward, [&](long) { return float(noise()); });
+  const Floats dOut = filled<Floats>(rows * feedForward, [&](long) { return float(noise()); });
+  const Floats gateUp = filled<Floats>(rows * 2 * feedForward, [&](long) { return float(5 * noise()); });
+  k.gegluBackward(pool, dGateUp.data(), dOut.data(), gateUp.data(), rows, feedForward);
+  keep(s, "gegluBackward(dGateUp)", dGateUp);
+}
+
 void runEmbed(const KernelTable& k, Pool& pool, const Sizes& s) {
   const long vocabSize = s.vocabSize;
   const long rows = s.rows;
@@ -487,6 +506,8 @@ void runAll(const KernelTable& k, Pool& pool, const Sizes& s) {
   runCacheCopy(k, pool, s);
   runSwiglu(k, pool, s);
   runSwigluBackward(k, pool, s);
+  runGeglu(k, pool, s);
+  runGegluBackward(k, pool, s);
   runEmbed(k, pool, s);
   runEmbedBfloat16(k, pool, s);
   runEmbedBackward(k, pool, s);

@@ -169,14 +169,14 @@ describe('init --model', () => {
   it.each<[string, string, () => string, string]>([
     ['a file that is missing', 'none', () => './nowhere.gguf', 'expected a directory with config.json or a GGUF file'],
     ['one that looks like a name', 'none', () => 'models/nowhere.gguf', 'models/nowhere.gguf: there is no such file'],
-    ['a family that it cannot compute', 'none', () => join(root, 'gemma'), 'GELU'],
+    ['a family that it cannot compute', 'none', () => join(root, 'gemma'), 'only the text models of Gemma 3'],
     ['a file that is no model', 'none', () => join(repository, 'README.md'), 'is a file that is no GGUF file'],
   ])('refuses %s before it writes anything', async (_, name, path, message) => {
     await mkdir(join(root, 'gemma'), { recursive: true });
     const gemma = { ...JSON.parse(Buffer.from(goldenModelFiles('llama-mini').get('m/config.json') ?? '').toString()) };
     await writeFile(
       join(root, 'gemma', 'config.json'),
-      JSON.stringify({ ...gemma, architectures: ['Gemma3ForCausalLM'] }),
+      JSON.stringify({ ...gemma, architectures: ['Gemma2ForCausalLM'] }),
     );
     const there = join(root, name);
     const { code, err } = await drmas(['init', there, '--model', path()]);

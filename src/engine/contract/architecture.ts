@@ -12,6 +12,16 @@ export type RopeScaling =
       readonly originalContext: number;
     };
 
+/** Layers whose queries see only the last positions, and whose rotation has a base of its own (Gemma 3). */
+export interface SlidingWindow {
+  /** The positions that a query sees at most, its own included. */
+  readonly positions: number;
+  /** From 0 and ascending, at least one. */
+  readonly layers: readonly number[];
+  /** The base of these layers' rotation, which is not stretched (`ropeScaling`). */
+  readonly ropeBase: number;
+}
+
 /**
  * A decoder in the Llama layout: its sizes, and the features that differ between families. Field names follow the
  * transformer literature, not one vendor's file. A feature that a decoder lacks is absent, so that equal decoders
@@ -38,11 +48,22 @@ export interface DecoderConfig {
   readonly attentionBias?: 'qkv' | 'qkvo';
   /** Queries and keys are normalised (RMSNorm) head by head before the rotation. */
   readonly queryKeyNorm?: true;
+  /** The gate of feed-forward layers: GELU, approximated by tanh. Absent: SiLU. */
+  readonly gate?: 'gelu';
+  /** The weights of norms are their gains minus 1. */
+  readonly offsetNorms?: true;
+  /** The results of attention and of the feed-forward layer are normalised (RMSNorm) before they are added. */
+  readonly resultNorms?: true;
+  /** Embedded tokens are multiplied by sqrt(width). The output head reads the embedding as it is. */
+  readonly scaledEmbedding?: true;
+  /** Scores of attention are divided by the square root of this number. Absent: of `headDim`. */
+  readonly scoreDivisor?: number;
+  readonly slidingWindow?: SlidingWindow;
   /** True if the output head is a separate matrix, not the embedding. */
   readonly untiedOutput?: true;
 }
 
-/** The linear layers of a decoder's layer: four of attention, three of the SwiGLU block. */
+/** The linear layers of a decoder's layer: four of attention, three of the gated feed-forward layer. */
 export const PROJECTIONS = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
 export type ProjectionName = (typeof PROJECTIONS)[number];
 

@@ -20,6 +20,7 @@ export type {
   Precision,
   ProjectionName,
   RopeScaling,
+  SlidingWindow,
 } from '../contract/architecture.js';
 export type { ForwardBackwardResult } from '../contract/handles.js';
 export type { OptimStepResult } from '../contract/optimizer-settings.js';

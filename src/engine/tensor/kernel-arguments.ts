@@ -34,6 +34,8 @@ export interface Heads {
   readonly kvHeads: number;
   /** Floats of one query, key or value: even. */
   readonly headDim: number;
+  /** The positions that a query sees at most, its own included. Absent or 0: all positions up to its own. */
+  readonly window?: number | undefined;
 }
 
 /** The settings of one AdamW step. */

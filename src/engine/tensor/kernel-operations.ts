@@ -223,9 +223,9 @@ export interface KernelOperations<M extends MemoryKinds> extends HostOperations<
   }): void;
   /**
    * Causal softmax attention over packed sequences, grouped heads.
-   * The scale of scores is 1/sqrt(headDim). Rows of `qkv` hold queries, keys and values side by side. Sequence s is
-   * rows starts[s] to starts[s + 1] − 1. `logSumExp` of the scaled scores is for the backward pass. No rows × rows
-   * matrix is kept.
+   * The scale of scores is 1/sqrt(headDim). With `heads.window` a query sees only the last `window` positions up to its
+   * own. Rows of `qkv` hold queries, keys and values side by side. Sequence s is rows starts[s] to starts[s + 1] − 1.
+   * `logSumExp` of the scaled scores is for the backward pass. No rows × rows matrix is kept.
    * Order of the sums in C++: scores: one lane a key, over headDim in order; exponentials: 16 lanes over blocks of 16
    * keys, which begin at absolute positions, then the tree; values: one lane a column, over the keys in order.
    */
@@ -268,8 +268,8 @@ export interface KernelOperations<M extends MemoryKinds> extends HostOperations<
   /**
    * Stores the keys and values of rows in the cache, then `attention` of each row to its slot.
    * First every row’s key and value is stored at (slots[r], positions[r]). Then row r attends to positions 0 to
-   * positions[r] of its slot. Serves prefill (many rows of one slot) and decoding (one row a slot). The layout of
-   * `keys` and `values` is private.
+   * positions[r] of its slot, or to the last `heads.window` of them. Serves prefill (many rows of one slot) and
+   * decoding (one row a slot). The layout of `keys` and `values` is private.
    * Order of the sums in C++: as `attention`, with the same bits.
    */
   attentionCached(given: {
@@ -325,6 +325,33 @@ export interface KernelOperations<M extends MemoryKinds> extends HostOperations<
    * `dGateUp` is overwritten.
    */
   swigluBackward(given: {
+    /** [rows * 2 * feedForward]; written */
+    readonly dGateUp: M['floats'];
+    /** [rows * feedForward] */
+    readonly dOut: M['floats'];
+    /** [rows * 2 * feedForward] */
+    readonly gateUp: M['floats'];
+    readonly rows: number;
+    readonly feedForward: number;
+  }): void;
+  /**
+   * gelu(gate) · up.
+   * The gate of Gemma’s feed-forward layer (Shazeer 2020), with GELU’s approximation by tanh (Hendrycks & Gimpel 2016):
+   * gelu(g) = g (1 + tanh(sqrt(2/π) (g + 0.044715 g³))) / 2. Rows of `gateUp` hold the gate, then up.
+   */
+  geglu(given: {
+    /** [rows * feedForward]; written */
+    readonly out: M['floats'];
+    /** [rows * 2 * feedForward] */
+    readonly gateUp: M['floats'];
+    readonly rows: number;
+    readonly feedForward: number;
+  }): void;
+  /**
+   * The gradient of `geglu`.
+   * `dGateUp` is overwritten.
+   */
+  gegluBackward(given: {
     /** [rows * 2 * feedForward]; written */
     readonly dGateUp: M['floats'];
     /** [rows * feedForward] */

@@ -18,9 +18,11 @@ import {
 
 const widthOf = ({ heads, kvHeads, headDim }: Heads) => (heads + 2 * kvHeads) * headDim;
 
-const everyShape: Heads[] = [2, 8, 16, 64, 80].flatMap((headDim) =>
-  [1, 2, 4].map((kvHeads) => ({ heads: 4, kvHeads, headDim })),
-);
+const everyShape: Heads[] = [
+  ...[2, 8, 16, 64, 80].flatMap((headDim) => [1, 2, 4].map((kvHeads) => ({ heads: 4, kvHeads, headDim }))),
+  { heads: 4, kvHeads: 2, headDim: 8, window: 3 },
+  { heads: 4, kvHeads: 1, headDim: 16, window: 20 },
+];
 
 /** Groups of an odd number of heads, and heads that fill no whole number of vectors or panels. */
 const oddShapes: Heads[] = [
@@ -30,6 +32,9 @@ const oddShapes: Heads[] = [
   { heads: 6, kvHeads: 2, headDim: 24 },
   { heads: 3, kvHeads: 1, headDim: 48 },
   { heads: 2, kvHeads: 2, headDim: 128 },
+  // Windows that are shorter than a tile, a block of keys and a block of queries, and longer.
+  ...[1, 7, 16, 33, 60, 96].map((window) => ({ heads: 2, kvHeads: 1, headDim: 4, window })),
+  { heads: 4, kvHeads: 4, headDim: 24, window: 35 },
 ];
 /** Around the tiles of 12 queries, the blocks of 48 and the blocks of 16 keys. */
 const ODD_LENGTHS = [11, 1, 13, 47, 49, 97];
@@ -42,9 +47,9 @@ function startsOf(lengths: readonly number[]): number[] {
 
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
 
-/** Softmax over the keys up to each row's own, head by head, as the textbook has it. */
+/** Softmax over the keys up to each row's own, or the window's last of them, head by head, as the textbook has it. */
 function formula(qkv: ArrayLike<number>, lengths: readonly number[], shape: Heads) {
-  const { heads, kvHeads, headDim } = shape;
+  const { heads, kvHeads, headDim, window = Number.POSITIVE_INFINITY } = shape;
   const width = widthOf(shape);
   const starts = startsOf(lengths);
   const rows = starts.at(-1) ?? 0;
@@ -59,8 +64,9 @@ function formula(qkv: ArrayLike<number>, lengths: readonly number[], shape: Head
         const value = key + kvHeads;
         const query = row * width + head * headDim;
         const keys = row - start + 1;
+        const first = Math.max(0, keys - window);
         let max = -Infinity;
-        for (let j = 0; j < keys; j++) {
+        for (let j = first; j < keys; j++) {
           const at = (start + j) * width + key * headDim;
           let score = 0;
           for (let d = 0; d < headDim; d++) score += (x[query + d] as number) * (x[at + d] as number);
@@ -69,7 +75,7 @@ function formula(qkv: ArrayLike<number>, lengths: readonly number[], shape: Head
         }
         let total = 0;
         const mixed = out.subarray((row * heads + head) * headDim, (row * heads + head + 1) * headDim);
-        for (let j = 0; j < keys; j++) {
+        for (let j = first; j < keys; j++) {
           const weight = Math.exp((scores[j] as number) - max);
           const at = (start + j) * width + value * headDim;
           total += weight;

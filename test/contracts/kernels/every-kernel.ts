@@ -282,6 +282,25 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
   },
   (e) => {
     const { kernels, sizes: s } = e;
+    const rows = s.rows;
+    const feedForward = s.feedForward;
+    const out = e.floats(rows * feedForward, () => e.noise());
+    const gateUp = e.floats(rows * 2 * feedForward, () => 5 * e.noise());
+    kernels.geglu({ out, gateUp, rows, feedForward });
+    e.keep('geglu(out)', out);
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    const rows = s.rows;
+    const feedForward = s.feedForward;
+    const dGateUp = e.floats(rows * 2 * feedForward, () => e.noise());
+    const dOut = e.floats(rows * feedForward, () => e.noise());
+    const gateUp = e.floats(rows * 2 * feedForward, () => 5 * e.noise());
+    kernels.gegluBackward({ dGateUp, dOut, gateUp, rows, feedForward });
+    e.keep('gegluBackward(dGateUp)', dGateUp);
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
     const { vocabSize } = s;
     const rows = s.rows;
     const width = s.width;

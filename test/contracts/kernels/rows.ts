@@ -271,10 +271,19 @@ export function ropeContract(subject: Subject): void {
   });
 }
 
-const silu = (x: number) => x / (1 + Math.exp(-x));
+/** The gates: their kernels, and the function of the gate. */
+const GATES = [
+  { gate: 'swiglu', backward: 'swigluBackward', name: 'silu', act: (x: number) => x / (1 + Math.exp(-x)) },
+  {
+    gate: 'geglu',
+    backward: 'gegluBackward',
+    name: 'gelu',
+    act: (x: number) => (x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)))) / 2,
+  },
+] as const;
 
 export function gateContract(subject: Subject): void {
-  describe('swiglu', () => {
+  describe.each(GATES)('$gate', ({ gate: kernel, backward, name, act }) => {
     const inputs = (rows: number, width: number) => {
       const gateUp = noise(rows * 2 * width, 'gate and up', 4);
       gateUp.set([-100, 100, -20, 20, 0].slice(0, width));
@@ -282,19 +291,19 @@ export function gateContract(subject: Subject): void {
     };
     const gateAt = (width: number, i: number) => Math.floor(i / width) * 2 * width + (i % width);
 
-    it('is silu(gate) times up, also far out', () => {
+    it(`is ${name}(gate) times up, also far out`, () => {
       for (const width of WIDTHS) {
         for (const rows of ROWS) {
           const gateUp = inputs(rows, width);
           const out = blank(subject(), rows * width);
-          subject().swiglu({ out, gateUp: floats(subject(), gateUp), rows, feedForward: width });
+          subject()[kernel]({ out, gateUp: floats(subject(), gateUp), rows, feedForward: width });
           const expected = Float64Array.from(body(out), (_, i) => {
             const gate = gateAt(width, i);
-            return silu(get(gateUp, gate)) * get(gateUp, gate + width);
+            return act(get(gateUp, gate)) * get(gateUp, gate + width);
           });
-          close(out, expected, 2e-6, `swiglu ${rows} x ${width}`);
+          close(out, expected, 2e-6, `${kernel} ${rows} x ${width}`);
           const alone = blank(subject(), width);
-          subject().swiglu({
+          subject()[kernel]({
             out: alone,
             gateUp: floats(subject(), pickRows(gateUp, [rows - 1], 2 * width)),
             rows: 1,
@@ -311,7 +320,7 @@ export function gateContract(subject: Subject): void {
           const gateUp = inputs(rows, width);
           const dOut = noise(rows * width, 'dOut');
           const dGateUp = blank(subject(), gateUp.length);
-          subject().swigluBackward({
+          subject()[backward]({
             dGateUp,
             dOut: floats(subject(), dOut),
             gateUp: floats(subject(), gateUp),
@@ -323,12 +332,12 @@ export function gateContract(subject: Subject): void {
             const gate = gateAt(width, i);
             const [g, u] = [get(gateUp, gate), get(gateUp, gate + width)];
             expected[gate] = get(
-              differences((x) => change * silu(get(x, 0)) * u, [g]),
+              differences((x) => change * act(get(x, 0)) * u, [g]),
               0,
             );
-            expected[gate + width] = change * silu(g);
+            expected[gate + width] = change * act(g);
           });
-          close(dGateUp, expected, 1e-5, `swiglu backward ${rows} x ${width}`);
+          close(dGateUp, expected, 1e-5, `${kernel} backward ${rows} x ${width}`);
         }
       }
     });

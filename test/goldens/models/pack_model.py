@@ -1,8 +1,9 @@
 """Writes the golden numbers of a random miniature as transformers and PyTorch compute them, in one JSON file.
 
-    python pack_model.py smollm3-mini > smollm3-mini.json
+    python pack_model.py smollm3-mini > smollm3-mini.json    # or gemma3-mini
 
-The file holds the files of a model's directory: JSON as it is, safetensors in base64. The tokenizer is llama-mini's.
+The file holds the files of a model's directory: JSON as it is, safetensors in base64. The tokenizer is llama-mini's, but
+gemma3-mini has one of its own, of SentencePiece's kind, with its golden encodings and Gemma's chat template.
 Needs torch 2.13.0 (CPU) and transformers 5.23.0.
 """
 
@@ -16,7 +17,8 @@ import tokenizers
 import torch
 import transformers
 from safetensors.torch import save
-from transformers import AutoModelForCausalLM, SmolLM3Config
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, PreTrainedTokenizerFast, SmolLM3Config
 
 VOCABULARY = 395
 MINIATURES = {
@@ -34,6 +36,27 @@ MINIATURES = {
         eos_token_id=391,
         pad_token_id=None,
     ),
+    # A window shorter than the texts, a scale of scores that is not the heads', and stretched positions.
+    "gemma3-mini": Gemma3TextConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=20,
+        intermediate_size=24,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        query_pre_attn_scalar=12,
+        max_position_embeddings=512,
+        sliding_window=5,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1_000_000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+        },
+        bos_token_id=None,
+        eos_token_id=391,
+        pad_token_id=None,
+    ),
 }
 LEARNING = {"lr": 0.002, "beta1": 0.9, "beta2": 0.95, "eps": 1e-08, "weightDecay": 0.1, "clipGradNorm": 1.0}
 TEMPERATURE = 0.6
@@ -46,7 +69,8 @@ def random_model(config, seed):
     with torch.no_grad():
         for parameter in model.parameters():
             gain = parameter.dim() == 1
-            parameter.copy_(torch.randn_like(parameter) * (0.2 if gain else 0.4) + (1 if gain else 0))
+            mean = 1 if gain and config.model_type != "gemma3_text" else 0  # Gemma stores gains minus 1
+            parameter.copy_(torch.randn_like(parameter) * (0.2 if gain else 0.4) + mean)
             parameter.copy_(parameter.bfloat16().float())
     return model
 
@@ -166,6 +190,122 @@ def packed(config, seed):
     }
 
 
+SPECIAL = ["<pad>", "<end_of_turn>", "<start_of_turn>", "<bos>", "<unk>"]
+CORPUS = [
+    "so it is 4, it is so: the sum of 2 and 2 is 4.",
+    "What is the sum of the numbers? The answer is in the box, and the box is \\boxed{12}.",
+    "Hello there,\n\nwhy is the  sky blue? It is not that blue here.",
+]
+TEXTS = [
+    *CORPUS,
+    *["a", " ", "  leading and trailing  ", "tabs\tand\r\nlines\n\n\n", "▁ as it is written", "naïve café 北京 😀👍🏽"],
+    *["<start_of_turn>user\nHello<end_of_turn>\n", "<bos>the<unk>the", "\u0000\u0007 control", "it's 12345 - x_1^2"],
+]
+CHATS = [
+    [("user", "Hello there")],
+    [("system", "You are the box."), ("user", "  What is the sum of 2 and 2? ")],
+    [("user", "so"), ("assistant", "it is 4"), ("user", "why?")],
+    [("system", "Be\nbrief."), ("user", "so"), ("assistant", "it is"), ("user", "北京?"), ("assistant", "4")],
+]
+# Gemma has no system role: its text goes before the first user turn.
+TEMPLATE = """{{ bos_token }}
+{%- if messages[0]['role'] == 'system' -%}
+    {%- if messages[0]['content'] is string -%}
+        {%- set first_user_prefix = messages[0]['content'] + '\n\n' -%}
+    {%- else -%}
+        {%- set first_user_prefix = messages[0]['content'][0]['text'] + '\n\n' -%}
+    {%- endif -%}
+    {%- set loop_messages = messages[1:] -%}
+{%- else -%}
+    {%- set first_user_prefix = "" -%}
+    {%- set loop_messages = messages -%}
+{%- endif -%}
+{%- for message in loop_messages -%}
+    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}
+        {{ raise_exception("Conversation roles must alternate user/assistant/user/assistant/...") }}
+    {%- endif -%}
+    {%- if (message['role'] == 'assistant') -%}
+        {%- set role = "model" -%}
+    {%- else -%}
+        {%- set role = message['role'] -%}
+    {%- endif -%}
+    {{ '<start_of_turn>' + role + '\n' + (first_user_prefix if loop.first else "") }}
+    {%- if message['content'] is string -%}
+        {{ message['content'] | trim }}
+    {%- elif message['content'] is iterable -%}
+        {%- for item in message['content'] -%}
+            {%- if item['type'] == 'image' -%}
+                {{ '<start_of_image>' }}
+            {%- elif item['type'] == 'text' -%}
+                {{ item['text'] | trim }}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- else -%}
+        {{ raise_exception("Invalid content type") }}
+    {%- endif -%}
+    {{ '<end_of_turn>\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+    {{'<start_of_turn>model\n'}}
+{%- endif -%}
+"""
+
+
+def gemma_tokenizer():
+    """Byte-pair encoding of SentencePiece's kind: spaces become "▁", unknown characters become bytes."""
+    trained = Tokenizer(models.BPE())
+    trained.normalizer = normalizers.Replace(" ", "▁")
+    size = VOCABULARY - 256 - len(SPECIAL)
+    trained.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=size, show_progress=False))
+    learned = json.loads(trained.to_str())["model"]
+    pieces = [f"<0x{byte:02X}>" for byte in range(256)] + sorted(learned["vocab"], key=learned["vocab"].get)
+    vocabulary = {piece: index for index, piece in enumerate(pieces + SPECIAL)}
+    assert len(vocabulary) == VOCABULARY, len(vocabulary)
+    merges = [tuple(pair) for pair in learned["merges"]]
+    tokenizer = Tokenizer(
+        models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True, ignore_merges=False)
+    )
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos> $A", special_tokens=[("<bos>", vocabulary["<bos>"])]
+    )
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in SPECIAL])
+    return tokenizer
+
+
+def golden_tokenizer():
+    tokenizer = gemma_tokenizer()
+    named = {"bos_token": "<bos>", "eos_token": "<end_of_turn>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    chatting = PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=TEMPLATE, **named)
+    encodings = []
+    for text in TEXTS:
+        found = tokenizer.encode(text, add_special_tokens=False).ids
+        decoded = tokenizer.decode(found, skip_special_tokens=False)
+        encodings.append({"text": text, "ids": found, **({} if decoded == text else {"decoded": decoded})})
+    # Of several bytes that are no character this library shows each, others show one.
+    broken = [[0xE5], [0xE5, 300, 0x97], [391, 0x0A, 392]]
+    decodings = [{"ids": some, "decoded": tokenizer.decode(some, skip_special_tokens=False)} for some in broken]
+    chats = []
+    for chat in CHATS:
+        messages = [{"role": role, "content": content} for role, content in chat]
+        text = chatting.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        found = tokenizer.encode(text, add_special_tokens=False).ids
+        chats.append({"messages": messages, "addGenerationPrompt": True, "variables": {}, "ids": found})
+    config = {"tokenizer_class": "GemmaTokenizerFast", "clean_up_tokenization_spaces": False, **named}
+    return {
+        "tokenizer.json": json.loads(tokenizer.to_str()),
+        "tokenizer_config.json": {**config, "chat_template": TEMPLATE},
+        "golden_tokenizer.json": {
+            "vocabSize": VOCABULARY,
+            "encodings": encodings,
+            "decodings": decodings,
+            "chats": chats,
+        },
+    }
+
+
 def main():
     config = MINIATURES[sys.argv[1]]
     # A continuation whose choices are close would depend on rounding.
@@ -173,6 +313,8 @@ def main():
         content = packed(config, seed)
         if content["golden_model.json"]["greedy"]["smallestMargin"] > 0.02:
             break
+    if sys.argv[1] == "gemma3-mini":
+        content.update(golden_tokenizer())
     sys.stdout.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in content.items()) + "\n}\n")
 
 

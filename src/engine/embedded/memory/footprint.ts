@@ -157,7 +157,8 @@ function activationFloats(
   const layer = layerFloats(config, adapter);
   const attended = heads * headDim;
   const backward = 3 * feedForward + 4 * width + 2 * attended + qkvWidth(config);
+  const results = config.resultNorms ? 2 * width : 0;
   const logits = 2 * Math.min(rows, logitBlockRows(vocabSize)) * vocabSize;
   const kept = recompute ? 2 * layer + layers * width : layers * layer; // the last layer's are always kept
-  return rows * (kept + 2 * width + backward + layer) + logits; // the last `layer` is for reading prompts
+  return rows * (kept + 2 * width + backward + results + layer) + logits; // the last `layer` is for reading prompts
 }

@@ -18,7 +18,7 @@ import {
   tensorsInOrder,
 } from '../decoder/weights/decoder-tensors.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
-import { EMBEDDING, FINAL_NORM, type LinearLayer, normNames, OUTPUT, projections } from './tensor-names.js';
+import { EMBEDDING, FINAL_NORM, type LinearLayer, layerNorms, OUTPUT, projections } from './tensor-names.js';
 import type { TensorPlace } from './tensor-place.js';
 
 /**
@@ -48,16 +48,11 @@ export function vectorPlaces<Vectors extends Floats>(
   tensors: DecoderTensors<WeightMemory, Vectors>,
   config: DecoderConfig,
 ): TensorPlace<Vectors>[] {
-  const { width, headDim } = config;
+  const { width } = config;
   const places: TensorPlace<Vectors>[] = [{ name: FINAL_NORM, shape: [width], data: tensors.finalNorm }];
   tensors.layers.forEach((layer, index) => {
-    const names = normNames(index);
-    places.push({ name: names.attention, shape: [width], data: layer.attentionNorm });
-    places.push({ name: names.feedForward, shape: [width], data: layer.feedForwardNorm });
-    if (config.queryKeyNorm) {
-      places.push({ name: names.query, shape: [headDim], data: layer.queryNorm });
-      places.push({ name: names.key, shape: [headDim], data: layer.keyNorm });
-    }
+    for (const { norm, name, length } of layerNorms(config, index))
+      places.push({ name, shape: [length], data: layer[norm] });
     const parts = projections(config, index);
     places.push(...biases(layer.qkvBias, parts.qkv), ...biases(layer.attentionOutBias, parts.attentionOut));
   });

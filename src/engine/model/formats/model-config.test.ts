@@ -22,6 +22,7 @@ const llama3 = {
   high_freq_factor: 3,
   original_max_position_embeddings: 64,
 };
+const gemma3 = { architectures: ['Gemma3ForCausalLM'], model_type: 'gemma3_text' };
 const llama3Scaling = {
   type: 'llama3',
   factor: 4,
@@ -30,6 +31,9 @@ const llama3Scaling = {
   originalContext: 64,
 };
 
+const gemma = {
+  ...{ queryKeyNorm: true, gate: 'gelu', offsetNorms: true, resultNorms: true, scaledEmbedding: true },
+} as const satisfies Partial<DecoderConfig>;
 const count = fc.integer({ min: 1, max: 40 });
 const decoderConfig: fc.Arbitrary<DecoderConfig> = fc
   .record({
@@ -62,6 +66,8 @@ const features: fc.Arbitrary<Partial<DecoderConfig>> = fc
       { queryKeyNorm: true, attentionBias: 'qkvo' },
       { unrotatedLayers: [0] },
       { unrotatedLayers: [0], attentionBias: 'qkvo' },
+      gemma,
+      { ...gemma, attentionBias: 'qkvo', scoreDivisor: 5, slidingWindow: { positions: 7, layers: [0], ropeBase: 9 } },
     ),
     fc.constantFrom<Partial<DecoderConfig>>({}, { untiedOutput: true }),
     fc.oneof(
@@ -91,7 +97,8 @@ describe('readConfig', () => {
         expect(dtype).toBe('float32');
         const family = config.attentionBias === 'qkv' ? 'qwen2' : 'llama';
         const smollm3 = config.unrotatedLayers && 'smollm3';
-        expect(architecture).toBe(smollm3 ?? (config.queryKeyNorm ? 'qwen3' : family));
+        const gemma3 = config.offsetNorms && 'gemma3';
+        expect(architecture).toBe(gemma3 ?? smollm3 ?? (config.queryKeyNorm ? 'qwen3' : family));
       }),
     );
   });
@@ -123,6 +130,27 @@ describe('readConfig', () => {
     expect(of({ no_rope_layer_interval: 3 })).toHaveProperty('unrotatedLayers', [2, 5, 8]);
     expect(of({ no_rope_layers: [0, 1, 1, 1, 1, 0, 1, 1, 1] })).toHaveProperty('unrotatedLayers', [0, 5]);
     expect(of({ no_rope_layers: Array(9).fill(1) })).not.toHaveProperty('unrotatedLayers');
+  });
+
+  it('reads the windows, rotations and scale of Gemma 3 from both generations of files', () => {
+    const of = (changes: object) => readConfig({ ...llama, ...gemma3, num_hidden_layers: 7, ...changes }).config;
+    const features = { gate: 'gelu', offsetNorms: true, resultNorms: true, scaledEmbedding: true, queryKeyNorm: true };
+    expect(of({})).toMatchObject({ ...features, headDim: 256, ropeBase: 1e6 });
+    for (const absent of ['untiedOutput', 'scoreDivisor', 'ropeScaling']) expect(of({})).not.toHaveProperty(absent);
+    expect(of({}).slidingWindow).toEqual({ positions: 4096, layers: [0, 1, 2, 3, 4, 6], ropeBase: 10_000 });
+    expect(of({ head_dim: 8 }).scoreDivisor).toBe(256);
+    expect(of({ head_dim: 8, query_pre_attn_scalar: 8 })).not.toHaveProperty('scoreDivisor');
+    const window = { positions: 512, layers: [0, 2, 4, 6], ropeBase: 5000 };
+    const older = { rope_theta: 2e6, rope_scaling: { rope_type: 'linear', factor: 8 }, rope_local_base_freq: 5000 };
+    const ropes = {
+      full_attention: { rope_type: 'linear', factor: 8, rope_theta: 2e6 },
+      sliding_attention: { rope_type: 'default', rope_theta: 5000 },
+    };
+    const expected = { ropeBase: 2e6, ropeScaling: { type: 'linear', factor: 8 }, slidingWindow: window };
+    const pattern = { sliding_window: 512, sliding_window_pattern: 2 };
+    expect(of({ ...older, ...pattern })).toMatchObject(expected);
+    expect(of({ rope_parameters: ropes, ...pattern })).toMatchObject(expected);
+    expect(of({ layer_types: Array(7).fill('full_attention') })).not.toHaveProperty('slidingWindow');
   });
 
   it.each([
@@ -157,8 +185,21 @@ describe('readConfig', () => {
       '"OlmoForCausalLM" is not supported, expected one of LlamaForCausalLM, Mis',
     ],
     [
-      { architectures: ['Gemma3ForCausalLM'] },
-      '"Gemma3ForCausalLM" is not supported: its feed-forward layers use GELU',
+      { architectures: ['Gemma3ForConditionalGeneration'] },
+      '"Gemma3ForConditionalGeneration" is not supported: of the Gemma models only the text models of Gemma 3 are',
+    ],
+    [{ architectures: ['Gemma2ForCausalLM'] }, 'of the Gemma models only the text models of Gemma 3 are read'],
+    [{ ...gemma3, hidden_activation: 'gelu' }, 'hidden_activation = "gelu" is not supported'],
+    [{ ...gemma3, use_bidirectional_attention: true }, 'use_bidirectional_attention = true is not supported'],
+    [{ ...gemma3, final_logit_softcapping: 30 }, 'final_logit_softcapping = 30 is not supported'],
+    [{ ...gemma3, attn_logit_softcapping: 50 }, 'attn_logit_softcapping = 50 is not supported'],
+    [{ ...gemma3, sliding_window: 0 }, 'sliding_window: '],
+    [{ ...gemma3, sliding_window: null }, 'sliding_window: '],
+    [{ ...gemma3, layer_types: ['full_attention'] }, 'layer_types: expected 2 names, found 1'],
+    [{ ...gemma3, layer_types: ['full_attention', 'linear_attention'] }, 'layer_types.1: '],
+    [
+      { ...gemma3, rope_parameters: { sliding_attention: { rope_type: 'linear', factor: 2 } } },
+      'sliding_attention must be of the default kind',
     ],
     [{ architectures: undefined, model_type: 'lfm2' }, '"lfm2" is not supported: most of its layers are short conv'],
     [{ architectures: ['Qwen3MoeForCausalLM'] }, '"Qwen3MoeForCausalLM" is not supported: mixtures of experts'],

@@ -1,16 +1,16 @@
 /**
- * config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2, Qwen3 and SmolLM3
- * families. Mistral models without sliding windows are Llama models under another name.
+ * config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2, Qwen3, SmolLM3 and
+ * Gemma 3 families. Mistral models without sliding windows are Llama models under another name.
  */
 import { z } from 'zod';
 import { CheckpointError } from '../../../base/errors.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { BlockFormats } from '../decoder/weights/decoder-tensors.js';
-import { readRope, writeRope } from './rope-settings.js';
+import { readGemmaAttention, readRope, writeGemmaAttention, writeRope } from './rope-settings.js';
 import { parseWith } from './validated-json.js';
 
 /** The families, by their names in config.json and in llama.cpp. */
-export const ARCHITECTURES = ['llama', 'qwen2', 'qwen3', 'smollm3'] as const;
+export const ARCHITECTURES = ['llama', 'qwen2', 'qwen3', 'smollm3', 'gemma3'] as const;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
 /** Limits of a description: lists by layer are allocated, and the rotary table has a row for each position. */
@@ -48,11 +48,12 @@ const classes: readonly ModelClass[] = [
   { name: 'Qwen2ForCausalLM', type: 'qwen2', architecture: 'qwen2', ...base },
   { name: 'Qwen3ForCausalLM', type: 'qwen3', architecture: 'qwen3', ...base },
   { name: 'SmolLM3ForCausalLM', type: 'smollm3', architecture: 'smollm3', ropeBase: 2_000_000, tiedOutput: true },
+  { name: 'Gemma3ForCausalLM', type: 'gemma3_text', architecture: 'gemma3', ropeBase: 1_000_000, tiedOutput: true },
 ];
 
 /** The reasons why the engine cannot compute some known families, by the beginnings of their names. */
 const UNREAD: readonly (readonly [name: string, reason: string])[] = [
-  ['gemma', 'its feed-forward layers use GELU, and since Gemma 2 layers attend through sliding windows'],
+  ['gemma', 'of the Gemma models only the text models of Gemma 3 are read, and not as GGUF files'],
   ['lfm2', 'most of its layers are short convolutions'],
   ['mixtral', 'mixtures of experts are not read'],
   ['qwen2moe', 'mixtures of experts are not read'],
@@ -67,6 +68,10 @@ export function unreadReason(architecture: string, expected: readonly string[]):
   return `${reason === undefined ? '' : `: ${reason}`}, expected one of ${expected.join(', ')}`;
 }
 
+/** The name of GELU's approximation by tanh. */
+const GELU = 'gelu_pytorch_tanh';
+/** The values a head if a file names none; in other families the heads share the width. */
+const HEAD_DIMS: Partial<Record<Architecture, number>> = { qwen3: 128, gemma3: 256 };
 /** Mistral's window if a file names none. */
 const MISTRAL_WINDOW = 4096;
 /** The interval of SmolLM3's layers without rotation if a file names none. */
@@ -104,9 +109,11 @@ const stopTokensFile = z.looseObject({ eos_token_id: z.union([id, z.array(id)]).
 export function readConfig(json: unknown, file = 'config.json'): DescribedModel {
   const raw = parseWith(configFile, json, file);
   const { architecture, ropeBase, tiedOutput, type } = readClass(raw, file);
-  refuseVariants(raw, file);
+  refuseVariants(raw, architecture, file);
   if (type === 'mistral') refuseWindow(raw, file);
-  const rope = readRope(raw, file, ropeBase);
+  const isGemma = architecture === 'gemma3';
+  const heads = readHeads(raw, architecture, file);
+  const rope = isGemma ? undefined : readRope(raw, file, ropeBase);
   const unrotatedLayers = architecture === 'smollm3' ? readUnrotated(raw, file) : [];
   return {
     architecture,
@@ -114,15 +121,17 @@ export function readConfig(json: unknown, file = 'config.json'): DescribedModel 
       vocabSize: raw.vocab_size,
       width: raw.hidden_size,
       layers: raw.num_hidden_layers,
-      ...readHeads(raw, architecture, file),
+      ...heads,
       feedForward: raw.intermediate_size,
       context: raw.max_position_embeddings,
-      ropeBase: rope.base,
+      ropeBase: rope?.base ?? ropeBase,
       normEpsilon: raw.rms_norm_eps,
-      ...(rope.scaling && { ropeScaling: rope.scaling }),
+      ...(rope?.scaling && { ropeScaling: rope.scaling }),
       ...(architecture === 'qwen2' && { attentionBias: 'qkv' }),
       ...(architecture !== 'qwen2' && raw.attention_bias && { attentionBias: 'qkvo' }),
-      ...(architecture === 'qwen3' && { queryKeyNorm: true }),
+      ...((architecture === 'qwen3' || isGemma) && { queryKeyNorm: true }),
+      ...(isGemma && { gate: 'gelu', offsetNorms: true, resultNorms: true, scaledEmbedding: true }),
+      ...(isGemma && readGemmaAttention(raw, file, heads.headDim)),
       ...(unrotatedLayers.length > 0 && { unrotatedLayers }),
       ...(!(raw.tie_word_embeddings ?? tiedOutput) && { untiedOutput: true }),
     },
@@ -149,10 +158,10 @@ export const writeStopTokens = (ids: readonly number[]) => (ids.length > 1 ? ids
  */
 export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
   const family = familyOf(config);
-  const name = classes.find(({ architecture }) => architecture === family)?.name;
+  const known = classes.find(({ architecture }) => architecture === family);
   return {
-    architectures: [name],
-    model_type: family,
+    architectures: [known?.name],
+    model_type: known?.type,
     vocab_size: config.vocabSize,
     hidden_size: config.width,
     intermediate_size: config.feedForward,
@@ -161,7 +170,7 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
     num_key_value_heads: config.kvHeads,
     head_dim: config.headDim,
     max_position_embeddings: config.context,
-    hidden_act: 'silu',
+    ...(family === 'gemma3' ? { hidden_activation: GELU, ...writeGemmaAttention(config) } : { hidden_act: 'silu' }),
     rms_norm_eps: config.normEpsilon,
     rope_theta: config.ropeBase,
     rope_scaling: writeRope(config.ropeScaling),
@@ -181,7 +190,8 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
 }
 
 /** The family that has a decoder's features. */
-export function familyOf({ attentionBias, queryKeyNorm, unrotatedLayers }: DecoderConfig): Architecture {
+export function familyOf({ attentionBias, offsetNorms, queryKeyNorm, unrotatedLayers }: DecoderConfig): Architecture {
+  if (offsetNorms) return 'gemma3';
   if (unrotatedLayers !== undefined) return 'smollm3';
   if (queryKeyNorm) return 'qwen3';
   return attentionBias === 'qkv' ? 'qwen2' : 'llama';
@@ -226,12 +236,20 @@ function refuseWindow(raw: ConfigFile, file: string): void {
 }
 
 /** Refuses variants of the families whose arithmetic the engine lacks. @throws CheckpointError */
-function refuseVariants(raw: ConfigFile, file: string): void {
+function refuseVariants(raw: ConfigFile, architecture: Architecture, file: string): void {
+  const ofFamily: Record<string, (value: unknown) => boolean> =
+    architecture === 'gemma3'
+      ? { hidden_activation: (value) => value === GELU, use_bidirectional_attention: (value) => value === false }
+      : {
+          hidden_act: (value) => value === 'silu',
+          layer_types: (value) => Array.isArray(value) && value.every((type) => type === 'full_attention'),
+        };
   const normal: Record<string, (value: unknown) => boolean> = {
-    hidden_act: (value) => value === 'silu',
+    ...ofFamily,
+    attn_logit_softcapping: () => false,
+    final_logit_softcapping: () => false,
     mlp_bias: (value) => value === false,
     use_sliding_window: (value) => value === false,
-    layer_types: (value) => Array.isArray(value) && value.every((type) => type === 'full_attention'),
     partial_rotary_factor: (value) => value === 1,
     quantization_config: () => false,
   };
@@ -245,7 +263,7 @@ function refuseVariants(raw: ConfigFile, file: string): void {
 function readHeads(raw: ConfigFile, architecture: Architecture, file: string) {
   const heads = raw.num_attention_heads;
   const kvHeads = raw.num_key_value_heads ?? heads;
-  const headDim = raw.head_dim ?? (architecture === 'qwen3' ? 128 : raw.hidden_size / heads);
+  const headDim = raw.head_dim ?? HEAD_DIMS[architecture] ?? raw.hidden_size / heads;
   if (!Number.isInteger(headDim) || headDim % 2 !== 0) {
     throw new CheckpointError(`${file}: expected an even number of values a head, found ${headDim}`);
   }

@@ -1,6 +1,7 @@
+/** The settings of attention in config.json: the rotation of positions, and layers with sliding windows. */
 import { z } from 'zod';
 import { CheckpointError } from '../../../base/errors.js';
-import type { RopeScaling } from '../../contract/architecture.js';
+import type { DecoderConfig, RopeScaling, SlidingWindow } from '../../contract/architecture.js';
 import { parseWith } from './validated-json.js';
 
 const positive = z.number().positive();
@@ -68,5 +69,76 @@ export function writeRope(scaling: RopeScaling | undefined): Record<string, unkn
     low_freq_factor: scaling.lowFrequencyFactor,
     high_freq_factor: scaling.highFrequencyFactor,
     original_max_position_embeddings: scaling.originalContext,
+  };
+}
+
+const GEMMA_BASES = { full: 1_000_000, sliding: 10_000 } as const;
+/** The layers of Gemma 3 that see all positions if a file does not list them: the last one of each interval. */
+const GEMMA_INTERVAL = 6;
+/** Values of keys that a file of Gemma 3 may lack, as transformers has them. */
+const GEMMA_WINDOW = 4096;
+const GEMMA_DIVISOR = 256;
+
+const SLIDING = 'sliding_attention';
+const gemmaAttention = z.looseObject({
+  num_hidden_layers: z.int(),
+  rope_parameters: z
+    .looseObject({ full_attention: z.unknown().optional(), sliding_attention: z.unknown().optional() })
+    .nullish(),
+  rope_local_base_freq: positive.nullish(),
+  query_pre_attn_scalar: positive.nullish(),
+  sliding_window: z.int().positive().optional(),
+  sliding_window_pattern: z.int().positive().nullish(),
+  layer_types: z.array(z.enum([SLIDING, 'full_attention'])).nullish(),
+});
+
+type GemmaAttention = Pick<DecoderConfig, 'ropeBase' | 'ropeScaling' | 'slidingWindow' | 'scoreDivisor'>;
+
+/**
+ * Reads the attention of Gemma 3 from either generation of config.json. Layers with a sliding window have a rotation of
+ * their own.
+ * @throws CheckpointError when it is malformed or of an unsupported kind
+ */
+export function readGemmaAttention(json: unknown, file: string, headDim: number): GemmaAttention {
+  const raw = parseWith(gemmaAttention, json, file);
+  const { num_hidden_layers: layers, layer_types: types, sliding_window_pattern: interval } = raw;
+  if (types && types.length !== layers)
+    throw new CheckpointError(`${file}: layer_types: expected ${layers} names, found ${types.length}`);
+  const sliding = Array.from({ length: layers }, (_, layer) => layer).filter((layer) =>
+    types ? types[layer] === SLIDING : (layer + 1) % (interval ?? GEMMA_INTERVAL) !== 0,
+  );
+  const { rope_parameters: ropes, rope_local_base_freq: ofSliding } = raw;
+  const isSplit = ropes?.full_attention !== undefined || ropes?.sliding_attention !== undefined;
+  const full = readRope(isSplit ? { ...raw, rope_parameters: ropes.full_attention } : raw, file, GEMMA_BASES.full);
+  const slidingBase = { rope_theta: ofSliding, rope_parameters: isSplit ? ropes.sliding_attention : undefined };
+  const local = readRope(slidingBase, file, GEMMA_BASES.sliding);
+  if (local.scaling)
+    throw new CheckpointError(`${file}: rope_parameters: sliding_attention must be of the default kind`);
+  const scoreDivisor = raw.query_pre_attn_scalar ?? GEMMA_DIVISOR;
+  return {
+    ropeBase: full.base,
+    ...(full.scaling && { ropeScaling: full.scaling }),
+    ...(sliding.length > 0 && {
+      slidingWindow: {
+        positions: raw.sliding_window ?? GEMMA_WINDOW,
+        layers: sliding,
+        ropeBase: local.base,
+      } satisfies SlidingWindow,
+    }),
+    ...(scoreDivisor !== headDim && { scoreDivisor }),
+  };
+}
+
+/** The keys of the attention of Gemma 3 in a config.json. */
+export function writeGemmaAttention({ layers, headDim, scoreDivisor, slidingWindow }: DecoderConfig) {
+  return {
+    query_pre_attn_scalar: scoreDivisor ?? headDim,
+    sliding_window: slidingWindow?.positions ?? GEMMA_WINDOW,
+    rope_local_base_freq: slidingWindow?.ropeBase ?? GEMMA_BASES.sliding,
+    layer_types: Array.from({ length: layers }, (_, layer) =>
+      slidingWindow?.layers.includes(layer) ? SLIDING : 'full_attention',
+    ),
+    attn_logit_softcapping: null,
+    final_logit_softcapping: null,
   };
 }

@@ -1,6 +1,6 @@
 /** The names and shapes of the tensors in a Hugging Face checkpoint of the families that the engine reads. */
 import type { DecoderConfig, ProjectionName } from '../../contract/architecture.js';
-import { MATRICES, type Matrix, matrixShapes } from '../decoder/weights/decoder-tensors.js';
+import { type LayerTensors, MATRICES, type Matrix, matrixShapes } from '../decoder/weights/decoder-tensors.js';
 import type { TensorShape } from './tensor.js';
 
 export const EMBEDDING = 'model.embed_tokens.weight'; // [V, d]
@@ -44,20 +44,35 @@ export function projections(config: DecoderConfig, index: number): Record<Matrix
   return { qkv: of('qkv'), attentionOut: of('attentionOut'), gateUp: of('gateUp'), down: of('down') };
 }
 
-/** The names of the norms' gains of layer `index`: [d] each, and [headDim] where queries and keys are normalised. */
-export function normNames(index: number): Record<'attention' | 'feedForward' | 'query' | 'key', string> {
-  const layer = `model.layers.${index}`;
-  return {
-    attention: `${layer}.input_layernorm.weight`,
-    feedForward: `${layer}.post_attention_layernorm.weight`,
-    query: `${layer}.self_attn.q_norm.weight`,
-    key: `${layer}.self_attn.k_norm.weight`,
-  };
+type Norm = keyof LayerTensors & `${string}Norm`;
+
+/** The norms of layer `index`: the engine's name, the file's name and the length. */
+export function layerNorms(
+  { width, headDim, queryKeyNorm, resultNorms }: DecoderConfig,
+  index: number,
+): { readonly norm: Norm; readonly name: string; readonly length: number }[] {
+  const at = (norm: Norm, module: string, length = width) => ({
+    norm,
+    name: `model.layers.${index}.${module}.weight`,
+    length,
+  });
+  // Llama names the norm before the feed-forward layer after its place behind attention. Gemma has one there too.
+  return [
+    at('attentionNorm', 'input_layernorm'),
+    at('feedForwardNorm', resultNorms ? 'pre_feedforward_layernorm' : 'post_attention_layernorm'),
+    ...(queryKeyNorm ? [at('queryNorm', 'self_attn.q_norm', headDim), at('keyNorm', 'self_attn.k_norm', headDim)] : []),
+    ...(resultNorms
+      ? [
+          at('attentionResultNorm', 'post_attention_layernorm'),
+          at('feedForwardResultNorm', 'post_feedforward_layernorm'),
+        ]
+      : []),
+  ];
 }
 
 /** Every tensor that a checkpoint of this decoder must hold. */
 export function expectedTensors(config: DecoderConfig): TensorShape[] {
-  const { vocabSize, width, headDim } = config;
+  const { vocabSize, width } = config;
   const tensors: TensorShape[] = [
     { name: EMBEDDING, shape: [vocabSize, width] },
     { name: FINAL_NORM, shape: [width] },
@@ -69,10 +84,7 @@ export function expectedTensors(config: DecoderConfig): TensorShape[] {
       tensors.push({ name: `${name}.weight`, shape: [outputs, inputs] });
     }
     for (const { name, outputs } of biased(config, layer)) tensors.push({ name: `${name}.bias`, shape: [outputs] });
-    const norms = normNames(index);
-    for (const name of [norms.attention, norms.feedForward]) tensors.push({ name, shape: [width] });
-    if (!config.queryKeyNorm) continue;
-    for (const name of [norms.query, norms.key]) tensors.push({ name, shape: [headDim] });
+    for (const { name, length } of layerNorms(config, index)) tensors.push({ name, shape: [length] });
   }
   return tensors;
 }

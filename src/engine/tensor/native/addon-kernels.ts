@@ -27,6 +27,8 @@ type Name =
   | 'cacheCopy'
   | 'swiglu'
   | 'swigluBackward'
+  | 'geglu'
+  | 'gegluBackward'
   | 'embed'
   | 'embedBackward'
   | 'tokenLogprobs'
@@ -85,6 +87,7 @@ export function addonKernels(
         heads.heads,
         heads.kvHeads,
         heads.headDim,
+        heads.window ?? 0,
         epsilon,
       ),
     headNormBackward: ({
@@ -112,11 +115,32 @@ export function addonKernels(
         heads.heads,
         heads.kvHeads,
         heads.headDim,
+        heads.window ?? 0,
       ),
     rope: ({ qkv, table, positions, rows, heads, inverse }) =>
-      void addon.rope(qkv, table, positions, rows, heads.heads, heads.kvHeads, heads.headDim, inverse),
+      void addon.rope(
+        qkv,
+        table,
+        positions,
+        rows,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+        heads.window ?? 0,
+        inverse,
+      ),
     attention: ({ out, logSumExp, qkv, starts, sequences, heads }) =>
-      void addon.attention(out, logSumExp, qkv, starts, sequences, heads.heads, heads.kvHeads, heads.headDim),
+      void addon.attention(
+        out,
+        logSumExp,
+        qkv,
+        starts,
+        sequences,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+        heads.window ?? 0,
+      ),
     attentionBackward: ({ dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads }) =>
       void addon.attentionBackward(
         dQkv,
@@ -129,8 +153,10 @@ export function addonKernels(
         heads.heads,
         heads.kvHeads,
         heads.headDim,
+        heads.window ?? 0,
       ),
-    cacheSlotSize: ({ capacity, heads }) => addon.cacheSlotSize(capacity, heads.heads, heads.kvHeads, heads.headDim),
+    cacheSlotSize: ({ capacity, heads }) =>
+      addon.cacheSlotSize(capacity, heads.heads, heads.kvHeads, heads.headDim, heads.window ?? 0),
     attentionCached: ({ out, keys, values, qkv, slots, positions, rows, capacity, heads }) =>
       void addon.attentionCached(
         out,
@@ -144,12 +170,27 @@ export function addonKernels(
         heads.heads,
         heads.kvHeads,
         heads.headDim,
+        heads.window ?? 0,
       ),
     cacheCopy: ({ keys, values, from, to, length, capacity, heads }) =>
-      void addon.cacheCopy(keys, values, from, to, length, capacity, heads.heads, heads.kvHeads, heads.headDim),
+      void addon.cacheCopy(
+        keys,
+        values,
+        from,
+        to,
+        length,
+        capacity,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+        heads.window ?? 0,
+      ),
     swiglu: ({ out, gateUp, rows, feedForward }) => void addon.swiglu(out, gateUp, rows, feedForward),
     swigluBackward: ({ dGateUp, dOut, gateUp, rows, feedForward }) =>
       void addon.swigluBackward(dGateUp, dOut, gateUp, rows, feedForward),
+    geglu: ({ out, gateUp, rows, feedForward }) => void addon.geglu(out, gateUp, rows, feedForward),
+    gegluBackward: ({ dGateUp, dOut, gateUp, rows, feedForward }) =>
+      void addon.gegluBackward(dGateUp, dOut, gateUp, rows, feedForward),
     embed: ({ out, table, tokens, rows, width }) => void addon.embed(out, table, tokens, rows, width),
     embedBackward: ({ dTable, dOut, tokens, rows, width }) =>
       void addon.embedBackward(dTable, dOut, tokens, rows, width),

@@ -15,8 +15,9 @@ function dot(a: Float32Array, at: number, b: Float32Array, bt: number, length: n
 }
 
 /**
- * One query of one head attends to the first `length` positions of its lanes: writes out[to..to + headDim) and
- * returns the log-sum-exp of its scaled scores. Both kinds of attention come here, so they give the same bits.
+ * One query of one head attends to the positions of its lanes from `first` to `length` - 1: writes
+ * out[to..to + headDim) and returns the log-sum-exp of its scaled scores. Both kinds of attention come here, so they
+ * give the same bits.
  */
 function attendRow(
   scores: Float64Array, // scratch, [>= length]
@@ -26,18 +27,19 @@ function attendRow(
   from: number,
   keys: Lane,
   values: Lane,
+  first: number,
   length: number,
   headDim: number,
 ): number {
   const scale = 1 / Math.sqrt(headDim);
   let max = Number.NEGATIVE_INFINITY;
-  for (let t = 0; t < length; t++) {
+  for (let t = first; t < length; t++) {
     const score = dot(query, from, keys.data, keys.at + t * keys.stride, headDim) * scale;
     scores[t] = score;
     if (score > max) max = score;
   }
   let sum = 0;
-  for (let t = 0; t < length; t++) {
+  for (let t = first; t < length; t++) {
     const weight = Math.exp((scores[t] as number) - max);
     scores[t] = weight;
     sum += weight;
@@ -46,7 +48,7 @@ function attendRow(
   for (let d = 0; d < headDim; d += 2) {
     let a = 0;
     let b = 0;
-    for (let t = 0, at = values.at + d; t < length; t++, at += values.stride) {
+    for (let t = first, at = values.at + d + first * values.stride; t < length; t++, at += values.stride) {
       const weight = scores[t] as number;
       a += weight * (values.data[at] as number);
       b += weight * (values.data[at + 1] as number);
@@ -72,11 +74,15 @@ export const attention: HostKernels['attention'] = ({ out, logSumExp, qkv, start
         const to = row * heads + head;
         const from = row * stride + head * headDim;
         const length = row - start + 1;
-        logSumExp[to] = attendRow(scores, out, to * headDim, qkv, from, keys, values, length, headDim);
+        const first = firstSeen(length - 1, shape);
+        logSumExp[to] = attendRow(scores, out, to * headDim, qkv, from, keys, values, first, length, headDim);
       }
     }
   }
 };
+
+/** The first position that a query sees. */
+const firstSeen = (position: number, { window = 0 }: Heads) => (window > 0 ? Math.max(0, position + 1 - window) : 0);
 
 function longest(starts: Int32Array, sequences: number): number {
   let length = 0;
@@ -88,8 +94,9 @@ function longest(starts: Int32Array, sequences: number): number {
 const kvHeadOf = (head: number, { heads, kvHeads }: Heads) => Math.floor((head * kvHeads) / heads);
 
 /**
- * Per query q at row t and key j <= t, with P = exp(score − logSumExp): dV_j += P dO; dS = P (dO·V_j − dO·O) scale;
- * dQ += dS K_j; dK_j += dS Q. Gradients of keys and values gather over heads and rows in double precision.
+ * Per query q at row t and key j <= t that it sees, with P = exp(score − logSumExp): dV_j += P dO;
+ * dS = P (dO·V_j − dO·O) scale; dQ += dS K_j; dK_j += dS Q. Gradients of keys and values gather over heads and rows in
+ * double precision.
  */
 export const attentionBackward: HostKernels['attentionBackward'] = ({
   dQkv,
@@ -124,7 +131,7 @@ export const attentionBackward: HostKernels['attentionBackward'] = ({
           const change = row * headDim;
           const weighted = dot(dOut, change, out, change, headDim);
           dQuery.fill(0);
-          for (let j = 0; j <= t; j++) {
+          for (let j = firstSeen(t, shape); j <= t; j++) {
             const score = dot(qkv, query, qkv, key + j * stride, headDim) * scale;
             const p = Math.exp(score - (logSumExp[row] as number));
             const dScore = p * (dot(dOut, change, qkv, value + j * stride, headDim) - weighted) * scale;
@@ -189,7 +196,7 @@ export const attentionCached: HostKernels['attentionCached'] = ({
       const valueLane = { data: values, at, stride: keyWidth };
       const from = row * stride + head * headDim;
       const to = row * queryWidth + head * headDim;
-      attendRow(scores, out, to, qkv, from, keyLane, valueLane, length, headDim);
+      attendRow(scores, out, to, qkv, from, keyLane, valueLane, firstSeen(length - 1, shape), length, headDim);
     }
   }
 };

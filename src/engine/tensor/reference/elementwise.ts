@@ -43,3 +43,34 @@ export const swigluBackward: HostKernels['swigluBackward'] = ({ dGateUp, dOut, g
     }
   }
 };
+
+/** gelu(g) = g (1 + tanh(z / 2)) / 2 = g sigmoid(z) with z = 2 sqrt(2/π) (g + 0.044715 g³). */
+const GELU_SCALE = 2 * Math.sqrt(2 / Math.PI);
+const GELU_CUBE = 0.044715;
+const geluGate = (gate: number) => sigmoid(GELU_SCALE * gate * (1 + GELU_CUBE * gate * gate));
+
+export const geglu: HostKernels['geglu'] = ({ out, gateUp, rows, feedForward }) => {
+  for (let row = 0; row < rows; row++) {
+    const at = row * feedForward;
+    for (let i = 0; i < feedForward; i++) {
+      const gate = gateUp[2 * at + i] as number;
+      out[at + i] = gate * geluGate(gate) * (gateUp[2 * at + feedForward + i] as number);
+    }
+  }
+};
+
+/** With s = sigmoid(z): d gelu / d gate = s (1 + gate (1 − s) z'). */
+export const gegluBackward: HostKernels['gegluBackward'] = ({ dGateUp, dOut, gateUp, rows, feedForward }) => {
+  for (let row = 0; row < rows; row++) {
+    const at = row * feedForward;
+    for (let i = 0; i < feedForward; i++) {
+      const gate = gateUp[2 * at + i] as number;
+      const up = gateUp[2 * at + feedForward + i] as number;
+      const change = dOut[at + i] as number;
+      const s = geluGate(gate);
+      const slope = GELU_SCALE * (1 + 3 * GELU_CUBE * gate * gate);
+      dGateUp[2 * at + i] = change * up * s * (1 + gate * (1 - s) * slope);
+      dGateUp[2 * at + feedForward + i] = change * gate * s;
+    }
+  }
+};

@@ -2,7 +2,7 @@
 import { attention, attentionBackward, attentionCached, cacheCopy, cacheSlotSize } from './attention.js';
 import { bfloat16Linear, bfloat16LinearWeightGradient, bfloat16Pack, bfloat16PackedSize } from './bfloat16-products.js';
 import { blockEmbed, blockLinear, blockLinearTransposed, blockWords } from './blocks.js';
-import { embed, embedBackward, swiglu, swigluBackward } from './elementwise.js';
+import { embed, embedBackward, geglu, gegluBackward, swiglu, swigluBackward } from './elementwise.js';
 import { sampleTokens, tokenEntropyBackward, tokenLogprobs, tokenLogprobsBackward } from './head.js';
 import { linear, linearWeightGradient, pack, packedSize } from './linear.js';
 import { headNorm, headNormBackward, rmsNorm, rmsNormBackward } from './norm.js';
@@ -35,6 +35,8 @@ export const referenceKernels = {
   cacheCopy,
   swiglu,
   swigluBackward,
+  geglu,
+  gegluBackward,
   embed,
   embedBackward,
   tokenLogprobs,

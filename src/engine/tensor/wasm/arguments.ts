@@ -72,8 +72,8 @@ export class Arguments {
     return address;
   }
 
-  heads(name: string, { heads, kvHeads, headDim }: Heads): void {
-    for (const value of [heads, kvHeads, headDim]) this.size(name, value);
+  heads(name: string, { heads, kvHeads, headDim, window = 0 }: Heads): void {
+    for (const value of [heads, kvHeads, headDim, window]) this.size(name, value);
     if (heads < 1 || kvHeads < 1 || headDim < 1 || heads % kvHeads !== 0) {
       throw wrong(name, 'heads must be a multiple of kvHeads, all at least 1');
     }

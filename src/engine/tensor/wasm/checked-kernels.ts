@@ -28,6 +28,8 @@ type Name =
   | 'cacheCopy'
   | 'swiglu'
   | 'swigluBackward'
+  | 'geglu'
+  | 'gegluBackward'
   | 'embed'
   | 'embedBackward'
   | 'tokenLogprobs'
@@ -68,6 +70,8 @@ export type ModuleKernels = {
     | 'cacheCopy'
     | 'swiglu'
     | 'swigluBackward'
+    | 'geglu'
+    | 'gegluBackward'
     | 'embed'
     | 'embedBfloat16'
     | 'embedBackward'
@@ -110,7 +114,7 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
     a.size('cacheSlotSize(capacity)', capacity);
     a.heads('cacheSlotSize(heads)', heads);
     a.size('cacheSlotSize', (capacity + 15) * heads.kvHeads * heads.headDim);
-    return wasm.cacheSlotSize(capacity, heads.heads, heads.kvHeads, heads.headDim);
+    return wasm.cacheSlotSize(capacity, heads.heads, heads.kvHeads, heads.headDim, heads.window ?? 0);
   };
 
   return {
@@ -249,6 +253,7 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
         heads.heads,
         heads.kvHeads,
         heads.headDim,
+        heads.window ?? 0,
         epsilon,
       );
     },
@@ -287,6 +292,7 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
         heads.heads,
         heads.kvHeads,
         heads.headDim,
+        heads.window ?? 0,
       );
     },
     rope: ({ qkv, table, positions, rows, heads, inverse }) => {
@@ -296,7 +302,17 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
       const positionsIndexed = indexed(positions, rows);
       const qkvAt = a.floats('rope(qkv)', qkv, rows * qkvWidth(heads));
       const tableAt = a.floats('rope(table)', table, positionsIndexed * heads.headDim);
-      wasm.rope(qkvAt, tableAt, positionsAt, rows, heads.heads, heads.kvHeads, heads.headDim, inverse);
+      wasm.rope(
+        qkvAt,
+        tableAt,
+        positionsAt,
+        rows,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+        heads.window ?? 0,
+        inverse,
+      );
     },
     attention: ({ out, logSumExp, qkv, starts, sequences, heads }) => {
       a.size('attention(sequences)', sequences);
@@ -306,7 +322,17 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
       const outAt = a.floats('attention(out)', out, startsLast * heads.heads * heads.headDim);
       const logSumExpAt = a.floats('attention(logSumExp)', logSumExp, startsLast * heads.heads);
       const qkvAt = a.floats('attention(qkv)', qkv, startsLast * qkvWidth(heads));
-      wasm.attention(outAt, logSumExpAt, qkvAt, startsAt, sequences, heads.heads, heads.kvHeads, heads.headDim);
+      wasm.attention(
+        outAt,
+        logSumExpAt,
+        qkvAt,
+        startsAt,
+        sequences,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+        heads.window ?? 0,
+      );
     },
     attentionBackward: ({ dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads }) => {
       a.size('attentionBackward(sequences)', sequences);
@@ -329,6 +355,7 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
         heads.heads,
         heads.kvHeads,
         heads.headDim,
+        heads.window ?? 0,
       );
     },
     cacheSlotSize,
@@ -355,6 +382,7 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
         heads.heads,
         heads.kvHeads,
         heads.headDim,
+        heads.window ?? 0,
       );
     },
     cacheCopy: ({ keys, values, from, to, length, capacity, heads }) => {
@@ -370,7 +398,18 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
         values,
         (Math.max(from, to) + 1) * cacheSlotSize({ capacity, heads }),
       );
-      wasm.cacheCopy(keysAt, valuesAt, from, to, length, capacity, heads.heads, heads.kvHeads, heads.headDim);
+      wasm.cacheCopy(
+        keysAt,
+        valuesAt,
+        from,
+        to,
+        length,
+        capacity,
+        heads.heads,
+        heads.kvHeads,
+        heads.headDim,
+        heads.window ?? 0,
+      );
     },
     swiglu: ({ out, gateUp, rows, feedForward }) => {
       a.size('swiglu(rows)', rows);
@@ -386,6 +425,21 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
       const dOutAt = a.floats('swigluBackward(dOut)', dOut, rows * feedForward);
       const gateUpAt = a.floats('swigluBackward(gateUp)', gateUp, rows * 2 * feedForward);
       wasm.swigluBackward(dGateUpAt, dOutAt, gateUpAt, rows, feedForward);
+    },
+    geglu: ({ out, gateUp, rows, feedForward }) => {
+      a.size('geglu(rows)', rows);
+      a.size('geglu(feedForward)', feedForward);
+      const outAt = a.floats('geglu(out)', out, rows * feedForward);
+      const gateUpAt = a.floats('geglu(gateUp)', gateUp, rows * 2 * feedForward);
+      wasm.geglu(outAt, gateUpAt, rows, feedForward);
+    },
+    gegluBackward: ({ dGateUp, dOut, gateUp, rows, feedForward }) => {
+      a.size('gegluBackward(rows)', rows);
+      a.size('gegluBackward(feedForward)', feedForward);
+      const dGateUpAt = a.floats('gegluBackward(dGateUp)', dGateUp, rows * 2 * feedForward);
+      const dOutAt = a.floats('gegluBackward(dOut)', dOut, rows * feedForward);
+      const gateUpAt = a.floats('gegluBackward(gateUp)', gateUp, rows * 2 * feedForward);
+      wasm.gegluBackward(dGateUpAt, dOutAt, gateUpAt, rows, feedForward);
     },
     embed: ({ out, table, tokens, rows, width }) => {
       a.size('embed(rows)', rows);

@@ -9,35 +9,36 @@ import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats } from '../../../tensor/memory.js';
 import type { Branches, PackedBatch } from '../packed-batch.js';
-import { qkvWidth } from '../weights/decoder-tensors.js';
+import { layerHeads, qkvWidth } from '../weights/decoder-tensors.js';
 import type { LayerBuffers } from './layer-buffers.js';
 
 type Attended = Pick<LayerBuffers, 'qkv' | 'attended' | 'logSumExp'>;
 
 export interface BatchAttention {
   /** Fills `attended` and `logSumExp` from `qkv`. */
-  forward(buffers: Attended): void;
+  forward(layer: number, buffers: Attended): void;
   /** Computes the gradient of `qkv` from the gradient of `attended`. */
-  backward(saved: Attended, dAttended: Floats, dQkv: Floats): void;
+  backward(layer: number, saved: Attended, dAttended: Floats, dQkv: Floats): void;
 }
 
 /** @param arena Holds the copies of a tree's rows, for one pass through all layers */
 export function batchAttention(
   kernels: Kernels,
   arena: Arena,
-  heads: DecoderConfig,
+  config: DecoderConfig,
   { starts, sequences, branches }: Pick<PackedBatch, 'starts' | 'sequences' | 'branches'>,
 ): BatchAttention {
+  const headsOf = (layer: number) => layerHeads(config, layer);
   if (branches === undefined)
     return {
-      forward: ({ attended: out, logSumExp, qkv }) =>
-        kernels.attention({ out, logSumExp, qkv, starts, sequences, heads }),
-      backward: ({ attended: out, logSumExp, qkv }, dOut, dQkv) =>
-        kernels.attentionBackward({ dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads }),
+      forward: (layer, { attended: out, logSumExp, qkv }) =>
+        kernels.attention({ out, logSumExp, qkv, starts, sequences, heads: headsOf(layer) }),
+      backward: (layer, { attended: out, logSumExp, qkv }, dOut, dQkv) =>
+        kernels.attentionBackward({ dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads: headsOf(layer) }),
     };
-  const [queryWidth, rowWidth] = [heads.heads * heads.headDim, qkvWidth(heads)];
+  const [queryWidth, rowWidth] = [config.heads * config.headDim, qkvWidth(config)];
   const most = Math.max(...branches.map(({ gathered }) => gathered.length));
-  const [qkv, out, logSumExp] = [rowWidth, queryWidth, heads.heads].map((width) => arena.take(most * width)) as [
+  const [qkv, out, logSumExp] = [rowWidth, queryWidth, config.heads].map((width) => arena.take(most * width)) as [
     Floats,
     Floats,
     Floats,
@@ -46,7 +47,8 @@ export function batchAttention(
   const gather = (to: Floats, from: Floats, { gathered }: Branches, width: number) =>
     kernels.embed({ out: to, table: from, tokens: gathered, rows: gathered.length, width });
   return {
-    forward(buffers) {
+    forward(layer, buffers) {
+      const heads = headsOf(layer);
       for (const branch of branches) {
         const { first, places, starts: ofBranch, sequences: count } = branch;
         gather(qkv, buffers.qkv, branch, rowWidth);
@@ -55,10 +57,11 @@ export function batchAttention(
           kernels.embed({ out: to.subarray(first * width), table: from, tokens: places, rows: places.length, width });
         if (places.length === 0) continue;
         put(buffers.attended, out, queryWidth);
-        put(buffers.logSumExp, logSumExp, heads.heads);
+        put(buffers.logSumExp, logSumExp, config.heads);
       }
     },
-    backward(saved, dAttended, dRows) {
+    backward(layer, saved, dAttended, dRows) {
+      const heads = headsOf(layer);
       gradients ??= { dQkv: arena.take(most * rowWidth), dOut: arena.take(most * queryWidth) };
       const { dQkv, dOut } = gradients;
       kernels.fill({ x: dRows, value: 0 });
@@ -66,7 +69,7 @@ export function batchAttention(
         const { first, places, gathered, starts: ofBranch, sequences: count } = branch;
         gather(qkv, saved.qkv, branch, rowWidth);
         gather(out, saved.attended, branch, queryWidth);
-        gather(logSumExp, saved.logSumExp, branch, heads.heads);
+        gather(logSumExp, saved.logSumExp, branch, config.heads);
         kernels.fill({ x: dOut, value: 0 });
         const given = dAttended.subarray(first * queryWidth);
         if (places.length > 0)

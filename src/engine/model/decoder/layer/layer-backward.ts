@@ -1,7 +1,8 @@
 /** One layer of the decoder's stack, backward: the formulas of layer-forward.ts, differentiated by hand. */
 import type { Floats } from '../../../tensor/memory.js';
-import { type DecoderTensors, qkvWidth } from '../weights/decoder-tensors.js';
+import { qkvWidth } from '../weights/decoder-tensors.js';
 import type { Gradient } from '../weights/model-weights.js';
+import type { LayerGains } from '../weights/packed-decoder.js';
 import type { BatchAttention } from './batch-attention.js';
 import { type BackwardBuffers, keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
 import { multiplyBackward, type Stack } from './matrix-products.js';
@@ -32,18 +33,37 @@ export function backwardLayer(
   { layer, rows: { rows, positions, kept }, attention, saved, dOutput, dInput }: LayerBackward,
   buffers: BackwardBuffers,
 ): void {
-  const { kernels, config, ropes, tensors } = stack;
-  const { dActivated, dGateUp, dNormed, dAttended, dKeptAttended, dQkv, ones, dGain, dKeyGain } = buffers;
+  const { kernels, config, ropes } = stack;
+  const { dActivated, dGateUp, dNormed, dResult, dAttended, dKeptAttended, dQkv, ones, dGain, dKeyGain } = buffers;
   const { downProjected } = saved;
   const { width, heads, headDim, feedForward } = config;
-  const weights = tensors.layers[layer] as DecoderTensors['layers'][number];
+  const gains = stack.packed.gains.layers[layer] as LayerGains;
   // An adapter's base is not trained: its gains, matrices and biases have no gradient.
   const grads = gradient.decoder?.layers[layer];
   const count = keptCount({ rows, kept });
 
-  const down = { x: saved.activated, downProjected: downProjected.down, dOut: dOutput, dx: dActivated };
+  /** The gradient of a result that is normalised before it is added, from the gradient of the sum. */
+  const ofResult = (part: 'attention' | 'feedForward'): Floats => {
+    if (!config.resultNorms) return dOutput;
+    kernels.fill({ x: dResult, value: 0 });
+    kernels.rmsNormBackward({
+      dx: dResult,
+      dGain: grads?.[`${part}ResultNorm`] ?? dGain,
+      dOut: dOutput,
+      x: saved[`${part}Result`],
+      gain: gains[`${part}ResultNorm`],
+      inverse: saved[`${part}ResultInverse`],
+      rows: count,
+      width,
+    });
+    return dResult;
+  };
+
+  const dFeedForward = ofResult('feedForward');
+  const down = { x: saved.activated, downProjected: downProjected.down, dOut: dFeedForward, dx: dActivated };
   multiplyBackward(stack, gradient, { layer, matrix: 'down', rows: count, ...down }, buffers);
-  kernels.swigluBackward({ dGateUp, dOut: dActivated, gateUp: saved.gateUp, rows: count, feedForward });
+  const gateBackward = config.gate === 'gelu' ? 'gegluBackward' : 'swigluBackward';
+  kernels[gateBackward]({ dGateUp, dOut: dActivated, gateUp: saved.gateUp, rows: count, feedForward });
   const gateUp = { x: saved.middleNormed, downProjected: downProjected.gateUp, dOut: dGateUp, dx: dNormed };
   multiplyBackward(stack, gradient, { layer, matrix: 'gateUp', rows: count, ...gateUp }, buffers);
   kernels.rmsNormBackward({
@@ -51,17 +71,18 @@ export function backwardLayer(
     dGain: grads?.feedForwardNorm ?? dGain,
     dOut: dNormed,
     x: saved.middle,
-    gain: weights.feedForwardNorm,
+    gain: gains.feedForwardNorm,
     inverse: saved.middleInverse,
     rows: count,
     width,
   });
 
+  const dAttention = ofResult('attention');
   if (config.attentionBias === 'qkvo' && grads !== undefined)
     kernels.linearWeightGradient({
       dWeight: grads.attentionOutBias,
       x: ones,
-      dOut: dOutput,
+      dOut: dAttention,
       rows: count,
       inputs: 1,
       outputs: width,
@@ -69,7 +90,7 @@ export function backwardLayer(
   const attentionOut = {
     x: saved.keptAttended,
     downProjected: downProjected.attentionOut,
-    dOut: dOutput,
+    dOut: dAttention,
     dx: kept === undefined ? dAttended : dKeptAttended,
   };
   multiplyBackward(stack, gradient, { layer, matrix: 'attentionOut', rows: count, ...attentionOut }, buffers);
@@ -87,12 +108,12 @@ export function backwardLayer(
   // Whether weights below this layer, or this layer's norm, need the gradient of the input.
   const needsInputGradient = layer > 0 || grads !== undefined;
   if (!needsInputGradient && stack.adapters[0]?.adapter?.layers[layer]?.qkv === undefined) return;
-  attention.backward(saved, dAttended, dQkv);
+  attention.backward(layer, saved, dAttended, dQkv);
   const table = ropes[layer];
   if (table !== undefined) kernels.rope({ qkv: dQkv, table, positions, rows, heads: config, inverse: true });
   if (config.queryKeyNorm) {
     const { projected, queryInverse, keyInverse } = saved;
-    const { queryNorm, keyNorm } = weights;
+    const { queryNorm, keyNorm } = gains;
     kernels.headNormBackward({
       dQkv,
       dQueryGain: grads?.queryNorm ?? dGain,
@@ -128,7 +149,7 @@ export function backwardLayer(
     dGain: grads?.attentionNorm ?? dGain,
     dOut: dNormed,
     x: saved.input,
-    gain: weights.attentionNorm,
+    gain: gains.attentionNorm,
     inverse: saved.inverse,
     rows,
     width,

@@ -45,6 +45,11 @@ export interface LayerBuffers {
   readonly projected: Floats; // [R, (heads + 2 kvHeads) headDim], qkv before the normalisation
   readonly queryInverse: Floats; // [R, heads]
   readonly keyInverse: Floats; // [R, kvHeads]
+  // For models that normalise the results of attention and of the feed-forward layer: these, and the inverses.
+  readonly attentionResult: Floats; // [K, width]
+  readonly attentionResultInverse: Floats; // [K]
+  readonly feedForwardResult: Floats; // [K, width]
+  readonly feedForwardResultInverse: Floats; // [K]
   /** For adapted matrices: x A, [R or K, n · rank]. */
   readonly downProjected: Readonly<Record<Matrix, Floats>>;
 }
@@ -70,11 +75,12 @@ const KEPT_BYTES = 256 * 2 ** 20;
 
 /** The numbers that one layer keeps of a row for its backward pass. */
 export function layerFloats(config: DecoderConfig, adapter: AdapterSettings | undefined): number {
-  const { width, heads, kvHeads, headDim, feedForward, queryKeyNorm } = config;
+  const { width, heads, kvHeads, headDim, feedForward, queryKeyNorm, resultNorms } = config;
   const lowRank =
     adapter === undefined ? 0 : adaptedMatrices(config, adapter).reduce((sum, each) => sum + each.width, 0);
   const headNorms = queryKeyNorm ? qkvWidth(config) + heads + kvHeads : 0;
-  return 4 * width + qkvWidth(config) + heads * headDim + heads + 3 * feedForward + headNorms + lowRank + 2;
+  const results = resultNorms ? 2 * width + 2 : 0;
+  return 4 * width + qkvWidth(config) + heads * headDim + heads + 3 * feedForward + headNorms + results + lowRank + 2;
 }
 
 /** The most rows of a batch of this model. */
@@ -92,6 +98,7 @@ export function layerBuffers(
   const { width, heads, kvHeads, headDim, feedForward } = config;
   const headRows = config.queryKeyNorm ? rows : 0;
   const count = keptCount({ rows, kept });
+  const results = config.resultNorms ? count : 0;
   const attended = arena.take(rows * heads * headDim);
   const keptInput = kept === undefined ? input : arena.take(count * width);
   const downProjected = (matrix: Matrix) =>
@@ -113,6 +120,10 @@ export function layerBuffers(
     projected: arena.take(inPlace ? 0 : headRows * qkvWidth(config)),
     queryInverse: arena.take(headRows * heads),
     keyInverse: arena.take(headRows * kvHeads),
+    attentionResult: arena.take(results * width),
+    attentionResultInverse: arena.take(results),
+    feedForwardResult: arena.take(results * width),
+    feedForwardResultInverse: arena.take(results),
     downProjected: {
       qkv: downProjected('qkv'),
       attentionOut: downProjected('attentionOut'),
@@ -133,6 +144,7 @@ export interface BackwardBuffers extends AdapterScratch {
   readonly dActivated: Floats; // [R, feedForward]
   readonly dGateUp: Floats; // [R, 2 · feedForward]
   readonly dNormed: Floats; // [R, width]
+  readonly dResult: Floats; // [R, width], for models that normalise results
   readonly dAttended: Floats; // [R, heads · headDim]
   readonly dKeptAttended: Floats; // [R, heads · headDim], for a layer that keeps some of its rows
   readonly dQkv: Floats; // [R, (heads + 2 kvHeads) headDim]
@@ -162,6 +174,7 @@ export function backwardBuffers(
     dActivated: arena.take(rows * config.feedForward),
     dGateUp: arena.take(rows * 2 * config.feedForward),
     dNormed: arena.take(rows * config.width),
+    dResult: arena.take(config.resultNorms ? rows * config.width : 0),
     dAttended: arena.take(rows * config.heads * config.headDim),
     dKeptAttended: arena.take(rows * config.heads * config.headDim),
     dQkv: arena.take(rows * qkvWidth(config)),

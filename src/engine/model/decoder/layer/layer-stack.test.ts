@@ -94,6 +94,7 @@ describe('the layers of a decoder', () => {
       'of the last layer, down': layers[1]?.down ?? new Float32Array(),
     };
     for (const [name, tensor] of Object.entries(named)) {
+      if (tensor.length === 0) continue; // of a feature that the decoder lacks
       const first = (tensor.byteOffset - flat.byteOffset) / 4;
       const before = Float32Array.from(tensor);
       const direction = Array.from(tensor, () => random.normal());

@@ -3,9 +3,10 @@ import type { DecoderConfig, Precision } from '../../../contract/architecture.js
 import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats, Integers } from '../../../tensor/memory.js';
-import { embedTokens, type Products, productsIn } from '../../../tensor/products.js';
+import { type Products, productsIn } from '../../../tensor/products.js';
 import type { PackedBatch } from '../packed-batch.js';
 import type { Gradient, ModelWeights } from '../weights/model-weights.js';
+import { embedRows, scaledRows } from '../weights/packed-decoder.js';
 import { ropeTables } from '../weights/rotary-table.js';
 import { type BatchAttention, batchAttention } from './batch-attention.js';
 import { backwardLayer } from './layer-backward.js';
@@ -54,12 +55,12 @@ export class LayerStack {
     const { layers, final } = this.#layersForward(batch, predicting, keep);
     const count = predicting?.length ?? batch.rows;
     const [normed, inverse] = [arena.take(count * width), arena.take(count)];
-    const { finalNorm } = this.#weights.decoder.tensors;
+    const { gains } = this.#weights.decoder.packed('forward', this.#precision);
     this.#kernels.rmsNorm({
       out: normed,
       inverse,
       x: final,
-      gain: finalNorm,
+      gain: gains.final,
       rows: count,
       width,
       epsilon: normEpsilon,
@@ -78,14 +79,8 @@ export class LayerStack {
     const stack = this.#stack('forward');
     const inPlace = keep === 'nothing';
     const saved: LayerBuffers[] = [];
-    let stream = arena.take(rows * config.width);
-    embedTokens(this.#kernels, {
-      out: stream,
-      table: stack.packed.embedding,
-      tokens: batch.tokens,
-      rows,
-      width: config.width,
-    });
+    const { packed } = stack;
+    let stream = embedRows({ kernels: this.#kernels, arena, config, packed, tokens: batch.tokens, rows });
     const attend = this.#attend(batch, batchAttention(this.#kernels, arena, config, batch));
     let shared: LayerBuffers | undefined; // the buffers of all layers whose inner values are not kept
     for (let layer = 0; layer < config.layers; layer++) {
@@ -131,11 +126,12 @@ export class LayerStack {
       dGain: gradient.decoder?.finalNorm ?? buffers.dGain,
       dOut: dNormed,
       x: pass.final,
-      gain: stack.tensors.finalNorm,
+      gain: stack.packed.gains.final,
       inverse: pass.inverse,
       rows: count,
       width,
     });
+    const unread = recompute && this.#config.resultNorms ? arena.take(batch.rows * width) : undefined;
     const attention = batchAttention(kernels, arena, this.#config, batch);
     const attend = this.#attend(batch, attention);
     for (let layer = layers - 1; layer >= 0; layer--) {
@@ -144,7 +140,7 @@ export class LayerStack {
       const saved = pass.layers[layer] as LayerBuffers;
       // The last layer shares no buffers, so its values are still there.
       if (recompute && rows.kept === undefined) {
-        forwardLayer(this.#stack('forward'), { layer, rows, buffers: saved, output: undefined, attend });
+        forwardLayer(this.#stack('forward'), { layer, rows, buffers: saved, output: unread, attend });
       }
       backwardLayer(stack, gradient, { layer, rows, attention, saved, dOutput: dStream, dInput }, buffers);
       dStream = dInput;
@@ -152,7 +148,7 @@ export class LayerStack {
     if (gradient.decoder !== undefined)
       kernels.embedBackward({
         dTable: gradient.decoder.embedding,
-        dOut: dStream,
+        dOut: scaledRows({ kernels, arena, config: this.#config, rows: batch.rows }, dStream),
         tokens: batch.tokens,
         rows: batch.rows,
         width,
@@ -185,7 +181,7 @@ export class LayerStack {
       const { qkv } = buffers;
       const table = this.#ropes[layer];
       if (table !== undefined) this.#kernels.rope({ qkv, table, positions, rows, heads: this.#config, inverse: false });
-      attention.forward(buffers);
+      attention.forward(layer, buffers);
     };
   }
 }

@@ -9,12 +9,14 @@ import { type Sampling, scaleOfDraws } from '../../../contract/sampling.js';
 import { Arena, type Columns } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats, Integers } from '../../../tensor/memory.js';
-import { embedTokens, type Products, productsIn } from '../../../tensor/products.js';
+import { type Products, productsIn } from '../../../tensor/products.js';
 import { layerBuffers } from '../layer/layer-buffers.js';
 import { forwardLayer } from '../layer/layer-forward.js';
 import type { AdaptedRows } from '../layer/matrix-products.js';
 import { forEachLogitBlock, logitBlockRows } from '../output-head.js';
+import { layerHeads } from '../weights/decoder-tensors.js';
 import type { AdapterWeights, BaseWeights } from '../weights/model-weights.js';
+import { embedRows } from '../weights/packed-decoder.js';
 import { ropeTables } from '../weights/rotary-table.js';
 import { KeyValueCache } from './key-value-cache.js';
 
@@ -108,18 +110,17 @@ export class CachedDecoder {
     const [uniforms, inverse, topP] = columns.floats as readonly [Floats, Floats, Floats];
     const stream = this.#forward(rows, columns, 'decode');
     const normed = arena.take(count * width);
-    const { tensors } = this.weights;
+    const { head: weights, gains } = this.weights.packed('forward', this.#precision);
     kernels.rmsNorm({
       out: normed,
       inverse: arena.take(count),
       x: stream,
-      gain: tensors.finalNorm,
+      gain: gains.final,
       rows: count,
       width,
       epsilon: normEpsilon,
     });
     const [tokens, logprobs] = [arena.takeIntegers(requests.length), arena.take(requests.length)];
-    const { head: weights } = this.weights.packed('forward', this.#precision);
     const head = { kernels, products: this.#products, arena, config: this.config, weights };
     /** Draws for the requests from `first` on, each from its row of the logits. */
     const draw = (logits: Floats, first: number, n: number) => {
@@ -166,16 +167,15 @@ export class CachedDecoder {
   #forward(rows: readonly CachedRow[], { integers }: Columns, purpose: 'prefill' | 'decode'): Floats {
     const kernels = this.#kernels;
     const { config, cache } = this;
-    const { width, layers } = config;
+    const { layers } = config;
     const { capacity } = cache;
     const count = rows.length;
     const [tokens, slots, positions] = integers.map((column) =>
       column.length === count ? column : column.subarray(0, count),
     ) as unknown as readonly [Integers, Integers, Integers];
-    const stream = this.#arena.take(count * width);
     const { tensors } = this.weights;
     const packed = this.weights.packed('forward', this.#precision);
-    embedTokens(kernels, { out: stream, table: packed.embedding, tokens, rows: count, width });
+    const stream = embedRows({ kernels, arena: this.#arena, config, packed, tokens, rows: count });
     const adapters = adaptedRows(rows, this.#precision);
     const stack = { kernels, products: this.#products, config, ropes: this.#ropes, tensors, packed, adapters };
     const shape = { config, rows: { rows: count, kept: undefined }, adapters, inPlace: true };
@@ -183,7 +183,17 @@ export class CachedDecoder {
     const attend = (layer: number, { attended, qkv }: typeof buffers) => {
       const [keys, values] = [cache.keys(layer), cache.values(layer)];
       const table = this.#ropes[layer];
-      const attention = { out: attended, keys, values, qkv, slots, positions, rows: count, capacity, heads: config };
+      const attention = {
+        out: attended,
+        keys,
+        values,
+        qkv,
+        slots,
+        positions,
+        rows: count,
+        capacity,
+        heads: layerHeads(config, layer),
+      };
       if (kernels.fused !== undefined && table !== undefined) {
         kernels.fused.ropeAttentionCached({ ...attention, table });
         return;

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { ArgumentError } from '../../../../base/core/errors.js';
 import { mean } from '../../../../base/core/statistics.js';
 import type { DecoderConfig } from '../../../contract/architecture.js';
-import { decoderTensors, initialise, parameterCount } from './decoder-tensors.js';
+import { checkConfig, decoderTensors, initialise, parameterCount } from './decoder-tensors.js';
 
 const config: DecoderConfig = {
   vocabSize: 200,
@@ -41,5 +42,36 @@ describe('first weights', () => {
     const [usual, other] = [weights(), weights({}, 0.5)];
     expect(other.layers).toEqual(usual.layers);
     expect(weights({}, 0.5)).toEqual(other);
+  });
+});
+
+describe('the sizes and features of a decoder', () => {
+  const gemma = {
+    queryKeyNorm: true,
+    gate: 'gelu',
+    offsetNorms: true,
+    resultNorms: true,
+    scaledEmbedding: true,
+  } as const;
+  const slidingWindow = { positions: 4, layers: [0], ropeBase: 100 };
+
+  it.each<Partial<DecoderConfig>>([gemma, { ...gemma, slidingWindow, scoreDivisor: 5, attentionBias: 'qkvo' }])(
+    'may be %j',
+    (changes) => {
+      expect(() => checkConfig({ ...config, ...changes })).not.toThrow();
+    },
+  );
+
+  it.each<Partial<DecoderConfig>>([
+    { gate: 'gelu' },
+    { slidingWindow },
+    { scoreDivisor: 5 },
+    { ...gemma, resultNorms: undefined },
+    { ...gemma, queryKeyNorm: undefined },
+    { ...gemma, unrotatedLayers: [0] },
+    { ...gemma, attentionBias: 'qkv' },
+    { scoreDivisor: -1 },
+  ] as Partial<DecoderConfig>[])('are refused where no family has them: %j', (changes) => {
+    expect(() => checkConfig({ ...config, ...changes })).toThrow(ArgumentError);
   });
 });

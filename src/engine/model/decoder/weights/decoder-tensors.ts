@@ -3,7 +3,7 @@ import { RandomStream } from '../../../../base/math.js';
 import type { DecoderConfig, ProjectionName } from '../../../contract/architecture.js';
 import { widen } from '../../../tensor/bfloat16.js';
 import { type BlockFormat, type BlockMatrix, blockWords, unpackMatrix } from '../../../tensor/blocks.js';
-import type { MatrixKind } from '../../../tensor/kernel-arguments.js';
+import type { Heads, MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { type Bfloat16s, type Floats, isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
 
@@ -22,6 +22,8 @@ export interface LayerTensors<Matrices extends WeightMemory = WeightMemory, Vect
   readonly attentionOutBias: Vectors; // [width]
   readonly queryNorm: Vectors; // [headDim]
   readonly keyNorm: Vectors; // [headDim]
+  readonly attentionResultNorm: Vectors; // [width]
+  readonly feedForwardResultNorm: Vectors; // [width]
 }
 
 export interface DecoderTensors<Matrices extends WeightMemory = WeightMemory, Vectors extends Floats = Floats> {
@@ -42,6 +44,13 @@ export interface FlatTensors<F extends Floats = Floats> extends DecoderTensors<F
 /** The width of a row of queries, keys and values side by side. */
 export function qkvWidth(config: DecoderConfig): number {
   return (config.heads + 2 * config.kvHeads) * config.headDim;
+}
+
+/** The heads of a layer's attention. */
+export function layerHeads(config: DecoderConfig, layer: number): Heads {
+  const { heads, kvHeads, headDim, slidingWindow } = config;
+  if (!slidingWindow?.layers.includes(layer)) return config;
+  return { heads, kvHeads, headDim, window: slidingWindow.positions };
 }
 
 /** A matrix of a layer. */
@@ -72,7 +81,7 @@ export function matrixShapes(config: DecoderConfig): Readonly<Record<Matrix, Mat
 }
 
 function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly number[]> {
-  const { width, headDim, attentionBias, queryKeyNorm } = config;
+  const { width, headDim, attentionBias, queryKeyNorm, resultNorms } = config;
   const shapes = matrixShapes(config);
   const matrix = (name: Matrix) => [shapes[name].inputs, shapes[name].outputs];
   const present = (feature: boolean, length: number) => [feature ? length : 0];
@@ -87,6 +96,8 @@ function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly
     attentionOutBias: present(attentionBias === 'qkvo', width),
     queryNorm: present(queryKeyNorm === true, headDim),
     keyNorm: present(queryKeyNorm === true, headDim),
+    attentionResultNorm: present(resultNorms === true, width),
+    feedForwardResultNorm: present(resultNorms === true, width),
   };
 }
 
@@ -221,6 +232,8 @@ function layOut<Matrices extends WeightMemory, Vectors extends Floats>(
     attentionOutBias: vector(size(shapes.attentionOutBias)),
     queryNorm: vector(size(shapes.queryNorm)),
     keyNorm: vector(size(shapes.keyNorm)),
+    attentionResultNorm: vector(size(shapes.attentionResultNorm)),
+    feedForwardResultNorm: vector(size(shapes.feedForwardResultNorm)),
   }));
   const finalNorm = vector(config.width);
   return { embedding, layers, finalNorm, output: config.untiedOutput ? matrix(table) : embedding };
@@ -250,6 +263,8 @@ export function* eachTensor<Matrices extends WeightMemory, Vectors extends Float
     yield layer.attentionOutBias;
     yield layer.queryNorm;
     yield layer.keyNorm;
+    yield layer.attentionResultNorm;
+    yield layer.feedForwardResultNorm;
   }
   yield finalNorm;
   if (output !== embedding) yield output;
@@ -271,9 +286,13 @@ export async function flatCopy(kernels: Kernels, tensors: DecoderTensors | FlatT
   return flat;
 }
 
+/** The features that all models of Gemma 3 have. */
+const GEMMA = ['gate', 'offsetNorms', 'resultNorms', 'scaledEmbedding'] as const;
+
 /** Checks a decoder's sizes. @throws ArgumentError when no decoder can have them */
 export function checkConfig(config: DecoderConfig): void {
   const { heads, kvHeads, headDim, attentionBias, queryKeyNorm, unrotatedLayers } = config;
+  const gemma = GEMMA.filter((feature) => config[feature] !== undefined);
   for (const [name, value] of Object.entries(config))
     if (typeof value === 'number' && !(value > 0))
       throw new ArgumentError(`a decoder's ${name} must be positive, got ${value}`);
@@ -287,13 +306,19 @@ export function checkConfig(config: DecoderConfig): void {
     throw new ArgumentError(
       'a decoder with unrotatedLayers has no queryKeyNorm, and biases on all of attention or none: no family is otherwise',
     );
+  const isGemma = gemma.length === GEMMA.length && queryKeyNorm && attentionBias !== 'qkv' && !unrotatedLayers;
+  if ((gemma.length > 0 || config.slidingWindow || config.scoreDivisor) && !isGemma)
+    throw new ArgumentError(
+      `a decoder with slidingWindow, scoreDivisor or one of ${GEMMA.join(', ')} has all of these four and ` +
+        'queryKeyNorm, no unrotatedLayers, and biases on all of attention or none: no family is otherwise',
+    );
 }
 
 /**
  * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0,
  * 1/width), matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth,
- * norms 1, biases 0. Where the embedding has another deviation and is the output head too, the final norm makes up for
- * it: first logits have variance 1 in any case.
+ * gains of norms 1, biases 0. Where the embedding has another deviation and is the output head too, the final norm makes
+ * up for it: first logits have variance 1 in any case.
  */
 export function initialise(
   config: DecoderConfig,
@@ -306,20 +331,23 @@ export function initialise(
     for (let i = 0; i < tensor.length; i++) tensor[i] = random.normal() * deviation;
   };
   const reading = config.width ** -0.5;
+  const offset = config.offsetNorms ? 1 : 0;
   const writing = (inputs: number) => (2 * config.layers * inputs) ** -0.5;
   fill(tensors.embedding, embeddingDeviation);
   for (const layer of tensors.layers) {
-    layer.attentionNorm.fill(1);
-    layer.feedForwardNorm.fill(1);
+    layer.attentionNorm.fill(1 - offset);
+    layer.feedForwardNorm.fill(1 - offset);
     fill(layer.qkv, reading);
     fill(layer.attentionOut, writing(config.heads * config.headDim));
     fill(layer.gateUp, reading);
     fill(layer.down, writing(config.feedForward));
     layer.qkvBias.fill(0);
     layer.attentionOutBias.fill(0);
-    layer.queryNorm.fill(1);
-    layer.keyNorm.fill(1);
+    layer.queryNorm.fill(1 - offset);
+    layer.keyNorm.fill(1 - offset);
+    layer.attentionResultNorm.fill(1 - offset);
+    layer.feedForwardResultNorm.fill(1 - offset);
   }
-  tensors.finalNorm.fill(config.untiedOutput ? 1 : reading / embeddingDeviation);
+  tensors.finalNorm.fill((config.untiedOutput ? 1 : reading / embeddingDeviation) - offset);
   if (config.untiedOutput) fill(tensors.output, reading);
 }

@@ -69,7 +69,7 @@ export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
 
   constructor(kernels: Kernels, config: DecoderConfig) {
     const tensors = decoderTensors(config, kernels.allocate(parameterCount(config)));
-    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, tensors, backward));
+    super(kernels, tensors, (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward));
     this.config = config;
   }
 }
@@ -83,7 +83,7 @@ class Bfloat16Weights extends Weights<DecoderTensors<Bfloat16s>, PackedDecoder> 
 
   constructor(kernels: Kernels, config: DecoderConfig) {
     const tensors = bfloat16Tensors(kernels, config);
-    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, tensors, backward));
+    super(kernels, tensors, (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward));
     this.config = config;
   }
 }
@@ -100,7 +100,7 @@ class FrozenWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
 
   constructor(kernels: Kernels, config: DecoderConfig) {
     const tensors = separateTensors(kernels, config);
-    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, tensors, backward));
+    super(kernels, tensors, (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward));
     this.config = config;
     this.#own = kernels;
   }
@@ -142,7 +142,11 @@ export class BlockWeights extends Weights<DecoderTensors<Floats>, PackedDecoder>
   constructor(kernels: Kernels, config: DecoderConfig, formats: BlockFormats) {
     const matrices = blockMatrices(kernels, config, formats);
     const tensors = tensorsOverBlocks(kernels, config, matrices);
-    super(kernels, tensors, (products, backward) => new PackedDecoder(products, config, tensors, backward, matrices));
+    super(
+      kernels,
+      tensors,
+      (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward, matrices),
+    );
     this.config = config;
     this.matrices = matrices;
   }

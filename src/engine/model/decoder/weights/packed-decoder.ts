@@ -1,8 +1,18 @@
 import type { DecoderConfig } from '../../../contract/architecture.js';
+import type { Arena } from '../../../tensor/arena.js';
 import type { BlockMatrix } from '../../../tensor/blocks.js';
-import { isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
-import type { HeldMatrix, PackedMatrix, Products } from '../../../tensor/products.js';
+import type { Kernels } from '../../../tensor/kernels.js';
+import { type Floats, type Integers, isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
+import { embedTokens, type HeldMatrix, type PackedMatrix, type Products } from '../../../tensor/products.js';
 import { type BlockMatrices, type DecoderTensors, type Matrix, matrixShapes } from './decoder-tensors.js';
+
+const NORMS = [
+  ...(['attentionNorm', 'feedForwardNorm', 'queryNorm', 'keyNorm'] as const),
+  ...(['attentionResultNorm', 'feedForwardResultNorm'] as const),
+] as const;
+
+/** The numbers that a layer's norms multiply by. */
+export type LayerGains = Readonly<Record<(typeof NORMS)[number], Floats>>;
 
 type Shape = readonly [number, number];
 
@@ -15,13 +25,15 @@ export class PackedDecoder {
   readonly embedding: WeightMemory | BlockMatrix;
   /** The widths of each matrix: inputs and outputs in its direction. */
   readonly shapes: Readonly<Record<Matrix | 'head', Shape>>;
-  readonly #held: HeldMatrix[] = [];
+  readonly gains: { readonly layers: readonly LayerGains[]; readonly final: Floats };
+  readonly #held: Pick<HeldMatrix, 'pack'>[] = [];
 
   /**
    * @param backward true holds the transposes, through which gradients flow from outputs to inputs.
    * @param blocks The matrices in blocks, if they are. Products in float32 read them as they are
    */
   constructor(
+    kernels: Kernels,
     products: Products,
     config: DecoderConfig,
     tensors: DecoderTensors<WeightMemory>,
@@ -59,6 +71,19 @@ export class PackedDecoder {
       this.#held.push(held);
       return held.form;
     };
+    const gainOf = (norm: Floats): Floats => {
+      if (!config.offsetNorms) return norm;
+      const gain = kernels.allocate(norm.length);
+      const pack = () => {
+        kernels.fill({ x: gain, value: 1 });
+        kernels.add({ out: gain, x: norm, length: norm.length });
+      };
+      this.#held.push({ pack });
+      return gain;
+    };
+    const gainsOf = (layer: DecoderTensors['layers'][number]) =>
+      Object.fromEntries(NORMS.map((norm) => [norm, gainOf(layer[norm])])) as LayerGains;
+    this.gains = { layers: tensors.layers.map(gainsOf), final: gainOf(tensors.finalNorm) };
     this.layers = tensors.layers.map((layer, l) => {
       const held = (matrix: Matrix) => hold(() => layer[matrix], matrix, backward, blocks?.layers[l]?.[matrix]);
       return {
@@ -75,4 +100,34 @@ export class PackedDecoder {
   pack(): void {
     for (const held of this.#held) held.pack();
   }
+}
+
+interface EmbeddedRows {
+  readonly kernels: Kernels;
+  readonly arena: Arena;
+  readonly config: DecoderConfig;
+  readonly rows: number;
+}
+
+/** Looks up the first residual stream, [rows, width]. */
+export function embedRows({
+  packed,
+  tokens,
+  ...given
+}: EmbeddedRows & { readonly packed: PackedDecoder; readonly tokens: Integers }): Floats {
+  const { kernels, arena, config, rows } = given;
+  const stream = arena.take(rows * config.width);
+  embedTokens(kernels, { out: stream, table: packed.embedding, tokens, rows, width: config.width });
+  return scaledRows(given, stream);
+}
+
+/** Rows of the embedding, or of its gradient, times sqrt(width) in float32 if the decoder scales them. */
+export function scaledRows({ kernels, arena, config, rows }: EmbeddedRows, from: Floats): Floats {
+  if (!config.scaledEmbedding) return from;
+  const { width } = config;
+  const to = arena.take(rows * width);
+  const scale = Math.fround(Math.sqrt(width));
+  const strides = { toStride: width, fromStride: width };
+  kernels.copyBlock({ to, from, ...strides, rows, columns: width, scale, accumulate: false });
+  return to;
 }

@@ -5,29 +5,44 @@ import { type Floats, fillOnHost } from '../../../tensor/memory.js';
 
 const { fround, PI } = Math;
 
-/** The cosines and sines of every position: [context, headDim], cosines first. */
-export function ropeTable(kernels: Kernels, config: DecoderConfig): Floats {
+type Rotation = Pick<DecoderConfig, 'context' | 'headDim' | 'ropeBase' | 'scoreDivisor'> & {
+  readonly ropeScaling?: RopeScaling | undefined;
+};
+
+/**
+ * The cosines and sines of every position: [context, headDim], cosines first. Kernels divide scores by sqrt(headDim):
+ * if `scoreDivisor` is another number, the table holds half of the difference for queries and half for keys.
+ */
+export function ropeTable(kernels: Kernels, config: Rotation): Floats {
   const memory = kernels.allocate(config.context * config.headDim);
   fillOnHost(kernels, memory, (table) => writeTable(table, config));
   return memory;
 }
 
-/** The table for each layer [layers]; undefined for a layer that does not rotate. All layers share one table. */
+/**
+ * The table for each layer [layers]; undefined for a layer that does not rotate. Layers share one table, those with a
+ * sliding window another one.
+ */
 export function ropeTables(kernels: Kernels, config: DecoderConfig): (Floats | undefined)[] {
+  const { slidingWindow, unrotatedLayers } = config;
   const table = ropeTable(kernels, config);
-  return Array.from({ length: config.layers }, (_, layer) =>
-    config.unrotatedLayers?.includes(layer) ? undefined : table,
-  );
+  const local =
+    slidingWindow && ropeTable(kernels, { ...config, ropeBase: slidingWindow.ropeBase, ropeScaling: undefined });
+  return Array.from({ length: config.layers }, (_, layer) => {
+    if (unrotatedLayers?.includes(layer)) return undefined;
+    return slidingWindow?.layers.includes(layer) ? local : table;
+  });
 }
 
-function writeTable(table: Float32Array, config: DecoderConfig): void {
-  const { context, headDim } = config;
+function writeTable(table: Float32Array, config: Rotation): void {
+  const { context, headDim, scoreDivisor = headDim } = config;
+  const scale = (headDim / scoreDivisor) ** 0.25;
   const frequencies = ropeFrequencies(config);
   for (let position = 0; position < context; position++)
     frequencies.forEach((frequency, i) => {
       const angle = fround(position * frequency);
-      table[position * headDim + i] = Math.cos(angle);
-      table[position * headDim + headDim / 2 + i] = Math.sin(angle);
+      table[position * headDim + i] = scale * Math.cos(angle);
+      table[position * headDim + headDim / 2 + i] = scale * Math.sin(angle);
     });
 }
 
@@ -36,7 +51,7 @@ function writeTable(table: Float32Array, config: DecoderConfig): void {
  * step is rounded to float32 as transformers rounds it: at large positions, an angle more exact than the one a model
  * was trained with is a different angle (at position 6000 it moves logits by 3e-3).
  */
-export function ropeFrequencies({ headDim, ropeBase, ropeScaling }: DecoderConfig): Float32Array {
+export function ropeFrequencies({ headDim, ropeBase, ropeScaling }: Rotation): Float32Array {
   return Float32Array.from({ length: headDim / 2 }, (_, i) => {
     const frequency = fround(1 / fround(ropeBase ** fround((2 * i) / headDim)));
     return ropeScaling === undefined ? frequency : scaled(frequency, ropeScaling);

@@ -11,6 +11,9 @@ export interface GgufDecoder {
   readonly config: DecoderConfig;
 }
 
+/** Files of Gemma 3 hold a SentencePiece model with scores instead of merges, which drmas cannot read. */
+const GGUF_ARCHITECTURES = ARCHITECTURES.filter((each) => each !== 'gemma3');
+
 /** Models of the architecture `llama` that need more arithmetic than a Llama decoder's. */
 const VARIANTS: Readonly<Record<string, string>> = {
   expert_count: 'mixtures of experts are not read',
@@ -31,10 +34,10 @@ export function ggufDecoder(
   scalingOf: (config: DecoderConfig) => RopeScaling | undefined,
 ): GgufDecoder {
   const named = metadata.get('general.architecture');
-  const architecture = ARCHITECTURES.find((each) => each === named);
+  const architecture = GGUF_ARCHITECTURES.find((each) => each === named);
   if (architecture === undefined)
     throw new CheckpointError(
-      `${file}: architecture "${shown(named)}" is not supported in GGUF files${unreadReason(shown(named), ARCHITECTURES)}`,
+      `${file}: architecture "${shown(named)}" is not supported in GGUF files${unreadReason(shown(named), GGUF_ARCHITECTURES)}`,
     );
   const keyOf = (name: string) => `${architecture}.${name}`;
   for (const [name, why] of Object.entries(VARIANTS))

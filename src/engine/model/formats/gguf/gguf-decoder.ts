@@ -16,6 +16,10 @@ const real = (value: number): GgufValue => ({ type: 'float32', value });
 export function decoderMetadata(config: DecoderConfig): GgufMetadata {
   const family = familyOf(config);
   const { ropeScaling } = config;
+  if (family === 'gemma3')
+    throw new CheckpointError(
+      'GGUF files of Gemma 3 hold a SentencePiece model with scores, which drmas cannot write; export a Hugging Face directory',
+    );
   if ((family === 'qwen3' || family === 'smollm3') && config.attentionBias !== undefined)
     throw new CheckpointError(`a GGUF file has no place for the biases of attention in a model of ${family}`);
   if (family === 'smollm3' && config.unrotatedLayers?.join() !== unrotatedByDefault(config.layers).join())

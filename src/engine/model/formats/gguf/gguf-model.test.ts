@@ -77,6 +77,7 @@ describe('the header of a GGUF file', () => {
     ['split otherwise', bpe({ pre_tokenizer: { type: 'Whitespace' } }), {}, TokenizerError, 'the pattern by which'],
     ['with biases of Qwen3', spec, { queryKeyNorm: true, attentionBias: 'qkvo' }, CheckpointError, 'qwen3'],
     ['with biases of SmolLM3', spec, { unrotatedLayers: [3], attentionBias: 'qkvo' }, CheckpointError, 'smollm3'],
+    ['of Gemma 3', spec, { offsetNorms: true }, CheckpointError, 'export a Hugging Face directory'],
     ['with other layers that do not rotate', spec, { unrotatedLayers: [0] }, CheckpointError, 'from 0: 0'],
     [
       ...(['stretched as Llama 3', spec] as const),

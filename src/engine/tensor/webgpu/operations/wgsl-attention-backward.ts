@@ -7,6 +7,7 @@ import {
   eachPair,
   eachRun,
   eachVector,
+  inWindow,
   type Lanes,
   linesOfRun,
   PLACE_OF_LINE,
@@ -17,7 +18,7 @@ import {
   sumsOf,
 } from './wgsl-attention-shaders.js';
 
-const NUMBERS = [...BLOCK_NUMBERS, 'scale!'];
+const NUMBERS = [...BLOCK_NUMBERS, 'window', 'scale!'];
 const MEMORIES = ['dQkv', 'dOut', 'logSumExp', 'means', 'qkv', 'starts: i32'];
 
 /** Two vectors of each line of a block and of each of a tile, and as many numbers of each pair as are named. */
@@ -86,7 +87,8 @@ var<workgroup> log_sums: array<f32, ${lines}>; var<workgroup> mean_of: array<f32
       block,
       PRODUCTS,
       `let d_score = exp(score * p.scale - log_sums[l]) * (slope - mean_of[l]) * p.scale;
-      slopes[l * ${tile}u + k] = select(0.0, d_score, k0 + k <= rows.x + l / heads - rows.z);`,
+      let query = rows.x + l / heads - rows.z;
+      slopes[l * ${tile}u + k] = select(0.0, d_score, k0 + k <= query && ${inWindow('k0 + k', 'query')});`,
     )}
     workgroupBarrier();
     ${sums.add}
@@ -137,7 +139,8 @@ var<workgroup> log_sums: array<f32, ${tile}>; var<workgroup> mean_of: array<f32,
         lanes,
         block,
         PRODUCTS,
-        `let weight = select(0.0, exp(score * p.scale - log_sums[k]), k < here && q0 + k >= rows.x + l);
+        `let seen = k < here && q0 + k >= rows.x + l && ${inWindow('rows.x + l', 'q0 + k')};
+        let weight = select(0.0, exp(score * p.scale - log_sums[k]), seen);
         weights[l * ${tile}u + k] = weight; slopes[l * ${tile}u + k] = weight * (slope - mean_of[k]) * p.scale;`,
       )}
       workgroupBarrier();

@@ -115,6 +115,8 @@ export const eachRun = (find: string, body: string) => `
     let rows = workgroupUniformLoad(&run); row = rows.x + rows.y; if (rows.y == 0u) { continue; }
     ${body}
   }`;
+/** Whether a query's window reaches back to a key. A window of 0 reaches back to all. */
+export const inWindow = (key: string, query: string) => `(p.window == 0u || ${query} < ${key} + p.window)`;
 export const RUN = 'var<workgroup> run: vec4u;';
 /** The lines of a run of rows: line `l` is the query of a row and a head. */
 export const linesOfRun = (headDim: number) => `
@@ -232,7 +234,7 @@ export const attend = byDimension((headDim, lanes) => {
     );
   return shader({
     name: `attention ${headDim}`,
-    numbers: [...BLOCK_NUMBERS, 'capacity', 'scale!'],
+    numbers: [...BLOCK_NUMBERS, 'capacity', 'window', 'scale!'],
     memories: ['out', 'logSumExp', 'qkv', 'keys', 'values', 'starts: i32', 'slots: i32', 'positions: i32'],
     threads: `${lanes.threads}`,
     declare: `${RUN} var<workgroup> query_tile: array<${type}, ${lines * count}>;
@@ -263,7 +265,7 @@ fn run_of(row: u32, end: u32) -> vec4u {
       lanes,
       block,
       [{ name: 'score', line: 'query_tile', other: 'key_tile' }],
-      `scores[l * ${tile}u + k] = select(-3.0e38, score * p.scale, k0 + k < seen[l]);`,
+      `scores[l * ${tile}u + k] = select(-3.0e38, score * p.scale, k0 + k < seen[l] && ${inWindow('k0 + k', 'seen[l] - 1u')});`,
     )}
     workgroupBarrier();
     ${fill('values', `p.heads * ${headDim}u + width`)}

@@ -22,20 +22,20 @@ export function attentionKernels(queue: CommandQueue, scratchMemory: ScratchMemo
   /** Attention of rows whose keys and values are in the cache. */
   const attendCached: DeviceKernels['attentionCached'] = (given) => {
     const { out, keys, values, qkv, slots, positions, rows, capacity, heads: shape } = given;
-    const { heads, kvHeads, headDim } = shape;
+    const { heads, kvHeads, headDim, window = 0 } = shape;
     const { rowsOfBlock: most, headsOfBlock, chunks } = blockOf(forwardLines(headDim), shape);
     const rowsOfBlock = Math.min(most, 1 + Math.floor(rows / APART));
     const [sums, starts] = [scratchMemory.take('sums of rows', rows * heads), scratchMemory.take('no starts', 1)];
     queue.run(
       attend(headDim),
-      [rows, heads, kvHeads, 0, rowsOfBlock, headsOfBlock, chunks, capacity, headDim ** -0.5],
+      [rows, heads, kvHeads, 0, rowsOfBlock, headsOfBlock, chunks, capacity, window, headDim ** -0.5],
       [out, sums, qkv, keys, values, starts, slots, positions],
       [Math.ceil(rows / rowsOfBlock), kvHeads * chunks],
     );
   };
   return {
     attention: ({ out, logSumExp, qkv, starts, sequences, heads: shape }) => {
-      const { heads, kvHeads, headDim } = shape;
+      const { heads, kvHeads, headDim, window = 0 } = shape;
       const rows = rowsIn(qkv, out, shape);
       if (sequences === 0) return;
       // The shader also binds the memories of a cache; it does not read them here.
@@ -43,20 +43,20 @@ export function attentionKernels(queue: CommandQueue, scratchMemory: ScratchMemo
       const { rowsOfBlock, headsOfBlock, chunks } = blockOf(forwardLines(headDim), shape);
       queue.run(
         attend(headDim),
-        [rows, heads, kvHeads, sequences, rowsOfBlock, headsOfBlock, chunks, 0, headDim ** -0.5],
+        [rows, heads, kvHeads, sequences, rowsOfBlock, headsOfBlock, chunks, 0, window, headDim ** -0.5],
         [out, logSumExp, qkv, keys, values, starts, slots, positions],
         [Math.ceil(rows / rowsOfBlock), kvHeads * chunks],
       );
     },
     attentionBackward: ({ dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads: shape }) => {
-      const { heads, kvHeads, headDim } = shape;
+      const { heads, kvHeads, headDim, window = 0 } = shape;
       const rows = rowsIn(qkv, out, shape);
       if (sequences === 0) return;
       const memories = [dQkv, dOut, logSumExp, scratchMemory.take('means', rows * heads), qkv, starts];
       const lines = backwardLines(headDim);
       const { rowsOfBlock, headsOfBlock, chunks } = blockOf(lines, shape);
       const numbersOf = (...block: readonly [number, number, number]) => [
-        ...[rows, heads, kvHeads, sequences, ...block, headDim ** -0.5],
+        ...[rows, heads, kvHeads, sequences, ...block, window, headDim ** -0.5],
       ];
       queue.run(
         backwardOfQueries(headDim),

@@ -5,7 +5,10 @@ import type { DeviceMemory } from '../device-memory.js';
 import { inParts } from '../parts.js';
 import { numberShader, perNumber } from '../shader.js';
 
-type StreamKernels = Pick<DeviceKernels, 'rope' | 'swiglu' | 'swigluBackward' | 'embed' | 'embedBackward'>;
+type StreamKernels = Pick<
+  DeviceKernels,
+  'rope' | 'swiglu' | 'swigluBackward' | 'geglu' | 'gegluBackward' | 'embed' | 'embedBackward'
+>;
 
 /** @param binding The most bytes of a binding. A larger table is processed in parts. */
 export function streamKernels(queue: CommandQueue, binding: number): StreamKernels {
@@ -19,6 +22,10 @@ export function streamKernels(queue: CommandQueue, binding: number): StreamKerne
       queue.run(gate, [rows, feedForward], [out, gateUp], perNumber(rows * feedForward)),
     swigluBackward: ({ dGateUp, dOut, gateUp, rows, feedForward }) =>
       queue.run(gateBackward, [rows, feedForward], [dGateUp, dOut, gateUp], perNumber(rows * feedForward)),
+    geglu: ({ out, gateUp, rows, feedForward }) =>
+      queue.run(geluGate, [rows, feedForward], [out, gateUp], perNumber(rows * feedForward)),
+    gegluBackward: ({ dGateUp, dOut, gateUp, rows, feedForward }) =>
+      queue.run(geluGateBackward, [rows, feedForward], [dGateUp, dOut, gateUp], perNumber(rows * feedForward)),
     embed: ({ out, table, tokens, rows, width }) =>
       inParts(binding, entriesOf(table, width), (first, count) => {
         const part = table.subarray(first * width, (first + count) * width);
@@ -71,6 +78,29 @@ const gateBackward = numberShader({
   count: 'p.rows * p.width',
   body: `${GATE} let change = dOut[e]; let s = 1.0 / (1.0 + exp(-gate));
   dx[at] = change * up * s * (1.0 + gate * (1.0 - s)); dx[at + p.width] = change * gate * s;`,
+});
+
+/** GELU's approximation by tanh, as gate · sigmoid(z). The exponent is limited, since exp may not give an infinity. */
+const GELU = `fn gelu_gate(gate: f32) -> f32 {
+  return 1.0 / (1.0 + exp(min(80.0, -1.5957691216057308 * gate * (1.0 + 0.044715 * gate * gate))));
+}`;
+const geluGate = numberShader({
+  name: 'geglu',
+  numbers: ['rows', 'width'],
+  memories: ['out', 'x'],
+  declare: GELU,
+  count: 'p.rows * p.width',
+  body: `${GATE} out[e] = gate * gelu_gate(gate) * up;`,
+});
+const geluGateBackward = numberShader({
+  name: 'geglu backward',
+  numbers: ['rows', 'width'],
+  memories: ['dx', 'dOut', 'x'],
+  declare: GELU,
+  count: 'p.rows * p.width',
+  body: `${GATE} let change = dOut[e]; let s = gelu_gate(gate);
+  let slope = 1.5957691216057308 * (1.0 + 0.134145 * gate * gate);
+  dx[at] = change * up * s * (1.0 + gate * (1.0 - s) * slope); dx[at + p.width] = change * gate * s;`,
 });
 
 /** Each part of a table fills in the rows whose tokens it has. */
