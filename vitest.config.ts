@@ -33,8 +33,8 @@ export const base = defineConfig({
     // Files share their worker's modules: loading them anew for each file takes half of all processor time. If a file
     // changes its process, for example an environment variable, it undoes the change.
     isolate: false,
-    // More workers than cores would fill the time in which one waits for a process, a disk or a deadline. But each loads
-    // all modules, and that takes longer.
+    // A third worker on two cores would fill the time in which another waits for a process or a deadline. But it would
+    // load all modules once more, and that takes longer.
     maxWorkers: availableParallelism(),
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -23,7 +23,7 @@ if (kernels.name === 'native') {
 } else
   describe.skip(`decoder on native kernels: ${notice ?? 'not available'}`, () => it('needs a C++ compiler', () => {}));
 
-/** Products in tiles of AMX, and emulated ones. Only slow tests compare these, so the daily tests compile no such set. */
+/** Products in tiles of AMX, and in emulated ones. Only slow tests compare these, so the daily tests compile none. */
 async function inTiles(): Promise<void> {
   const tiles = await loadNativeKernels({ threads: 2, bfloat16Products: 'amx-emulated' });
   if ('reason' in tiles) throw new Error(tiles.reason);
