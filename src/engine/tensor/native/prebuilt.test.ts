@@ -57,18 +57,22 @@ describe.skipIf('reason' in compiled)('addons that ship', () => {
 
 const here = await loadPrebuilt();
 describe.skipIf('reason' in here || 'reason' in compiled)('the addon of npm run generate -- prebuilt', () => {
-  it.each(['avx512', 'avx2', 'portable'] as const)('computes the bits of the one compiled here: %s', {
-    tags: 'verify',
-  }, async (isa) => {
-    const open = async (prebuilt: string) => {
-      const loaded = await loadNativeKernels({ threads: 2, isa, prebuilt });
-      return 'kernels' in loaded ? loaded.kernels : undefined;
-    };
-    const [shipped, local] = [await open(prebuiltDirectory()), await open(none)];
-    expect(shipped === undefined).toBe(local === undefined);
-    if (shipped === undefined || local === undefined) return; // this processor does not have the instructions
-    kernelsEqual(shipped, local);
-    shipped.dispose();
-    local.dispose();
-  });
+  it.each(['avx512', 'avx2', 'portable'] as const)(
+    'computes the bits of the one compiled here: %s',
+    {
+      tags: 'verify',
+    },
+    async (isa) => {
+      const open = async (prebuilt: string) => {
+        const loaded = await loadNativeKernels({ threads: 2, isa, prebuilt });
+        return 'kernels' in loaded ? loaded.kernels : undefined;
+      };
+      const [shipped, local] = [await open(prebuiltDirectory()), await open(none)];
+      expect(shipped === undefined).toBe(local === undefined);
+      if (shipped === undefined || local === undefined) return; // this processor does not have the instructions
+      kernelsEqual(shipped, local);
+      shipped.dispose();
+      local.dispose();
+    },
+  );
 });
