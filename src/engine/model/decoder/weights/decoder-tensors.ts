@@ -317,8 +317,8 @@ export function checkConfig(config: DecoderConfig): void {
 /**
  * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0,
  * 1/width), matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth,
- * gains of norms 1, biases 0. Where the embedding has another deviation and is the output head too, the final norm makes
- * up for it: first logits have variance 1 in any case.
+ * gains of norms 1, biases 0. Where the embedding has another deviation and is the output head too, the final norm
+ * makes up for it: first logits have variance 1 in any case.
  */
 export function initialise(
   config: DecoderConfig,
