@@ -7,7 +7,7 @@ const directory = fileURLToPath(new URL('./goldens/', import.meta.url));
 
 /** The checkpoints of test/goldens/models that are directories. */
 export const goldenModels = ['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'] as const;
-/** Those that are packed into one JSON file each. */
+/** Those that are packed into one JSON file. */
 export const packedModels = ['smollm3-mini', 'gemma3-mini'] as const;
 
 /** Those that a GGUF file can hold. */
@@ -17,6 +17,10 @@ type GoldenModel = (typeof goldenModels | typeof packedModels)[number];
 
 const isPacked = (name: GoldenModel): boolean => (packedModels as readonly string[]).includes(name);
 
+/** The files of a packed checkpoint: JSON as it is, the others in base64. */
+export const packedModel = (name: GoldenModel) =>
+  golden<Record<string, Record<string, unknown>>>('models/packed.json')[name] ?? {};
+
 /** The files of a checkpoint, by their paths below `m`. A packed one without a tokenizer has that of llama-mini. */
 export function goldenModelFiles(name: GoldenModel): Map<string, Uint8Array> {
   const folder = `models/${isPacked(name) ? 'llama-mini' : name}`;
@@ -24,7 +28,7 @@ export function goldenModelFiles(name: GoldenModel): Map<string, Uint8Array> {
     goldenFiles(folder).map((file) => [`m/${file}`, readFileSync(goldenPath(`${folder}/${file}`))]),
   );
   if (!isPacked(name)) return files;
-  const packed = golden<Record<string, unknown>>(`models/${name}.json`);
+  const packed = packedModel(name);
   for (const file of files.keys())
     if (!file.startsWith('m/tokenizer') || 'tokenizer.json' in packed) files.delete(file);
   for (const [file, content] of Object.entries(packed)) {
@@ -44,7 +48,7 @@ export function writeGoldenModel(to: string, name: GoldenModel): string {
 /** The numbers of a checkpoint. The caller states the shape. */
 export const goldenModelNumbers = <Shape>(name: GoldenModel): Shape =>
   isPacked(name)
-    ? golden<{ 'golden_model.json': Shape }>(`models/${name}.json`)['golden_model.json']
+    ? (packedModel(name)['golden_model.json'] as Shape)
     : golden<Shape>(`models/${name}/golden_model.json`);
 
 /** The absolute path of the file at `path` below the goldens. */

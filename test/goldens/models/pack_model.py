@@ -1,8 +1,8 @@
-"""Writes the golden numbers of a random miniature as transformers and PyTorch compute them, in one JSON file.
+"""Writes the golden numbers of random miniatures as transformers and PyTorch compute them, in one JSON file.
 
-    python pack_model.py smollm3-mini > smollm3-mini.json    # or gemma3-mini
+    python pack_model.py > packed.json
 
-The file holds the files of a model's directory: JSON as it is, safetensors in base64. The tokenizer is llama-mini's, but
+The file holds the files of each model's directory: JSON as it is, safetensors in base64. The tokenizer is llama-mini's, but
 gemma3-mini has one of its own, of SentencePiece's kind, with its golden encodings and Gemma's chat template.
 Needs torch 2.13.0 (CPU) and transformers 5.23.0.
 """
@@ -306,16 +306,27 @@ def golden_tokenizer():
     }
 
 
-def main():
-    config = MINIATURES[sys.argv[1]]
+def contents(name):
+    config = MINIATURES[name]
     # A continuation whose choices are close would depend on rounding.
     for seed in range(1000):
         content = packed(config, seed)
         if content["golden_model.json"]["greedy"]["smallestMargin"] > 0.02:
             break
-    if sys.argv[1] == "gemma3-mini":
+    if name == "gemma3-mini":
         content.update(golden_tokenizer())
-    sys.stdout.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in content.items()) + "\n}\n")
+    return content
+
+
+def lines(entries):
+    """An object with an entry a line."""
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {text}" for key, text in entries) + "\n}"
+
+
+def main():
+    models = {name: contents(name) for name in MINIATURES}
+    packed = ((name, lines((k, json.dumps(v)) for k, v in files.items())) for name, files in models.items())
+    sys.stdout.write(lines(packed) + "\n")
 
 
 main()

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { golden, goldenModels, goldenPath } from '../../../../test/goldens.js';
+import { golden, goldenModels, goldenPath, packedModel } from '../../../../test/goldens.js';
 import { TokenizerError } from '../../../base/core/errors.js';
 import { assistant, type Message, user } from '../../../base/core/message.js';
 import { createTokenizer } from './create-tokenizer.js';
@@ -20,9 +20,9 @@ interface Golden {
 }
 
 /** A tokenizer of SentencePiece's kind, as Gemma has, with Gemma's chat template. */
-const packed = golden<{ 'tokenizer.json': object; 'tokenizer_config.json': object; 'golden_tokenizer.json': Golden }>(
-  'models/gemma3-mini.json',
-);
+const packed = packedModel('gemma3-mini') as Record<'tokenizer.json' | 'tokenizer_config.json', object> & {
+  'golden_tokenizer.json': Golden;
+};
 
 const describeDirectory = (directory: string | undefined, variables?: Record<string, unknown>) => ({
   type: 'huggingface',
