@@ -123,6 +123,7 @@ it('refuses what is not a run, and to overwrite what is not a report', async () 
 
 it.skipIf(chromium === undefined)(
   'works from a file, without a server (skipped without Chromium)',
+  { tags: 'verify', timeout: 60_000 },
   async () => {
     const path = join(root, 'browsed');
     await recordRun(path, { text: hostile });
@@ -142,5 +143,4 @@ it.skipIf(chromium === undefined)(
       await page.close();
     }
   },
-  60_000,
 );

@@ -146,12 +146,11 @@ describe('a base whose matrices are stored in bfloat16 or in blocks', () => {
     return { coarse, fine };
   }
 
-  it.each([
-    ['bfloat16', directories],
-    ['blocks', blockFile],
-  ])(
-    'gives every result the bits that float32 gives: frozen, adapted, trained, sampled, merged, identified: %s',
-    async (kind, write) => {
+  describe.each([
+    ['bfloat16', directories, {}],
+    ['blocks', blockFile, { tags: 'verify' }],
+  ] as const)('gives every result the bits that float32 gives: %s', (kind, write, options) => {
+    it('frozen, adapted, trained, sampled, merged, identified', options, async () => {
       const { coarse, fine } = await write();
       const backend = await startEmbedded({ threads: 2, files: nodeFiles });
       const both = {
@@ -205,8 +204,8 @@ describe('a base whose matrices are stored in bfloat16 or in blocks', () => {
       expect(again.warnings).toEqual([]);
       expect(await again.logits(tokens)).toEqual(await models.adapted.fine.logits(tokens));
       await backend.dispose();
-    },
-  );
+    });
+  });
 
   it('is what a policy of another engine is not like', { tags: 'verify' }, async () => {
     const { coarse } = await directories();

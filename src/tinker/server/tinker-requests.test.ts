@@ -344,7 +344,7 @@ describe('results that are fetched later', () => {
   });
 });
 
-describe('our own client', () => {
+describe('our own client', { tags: 'verify' }, () => {
   const root = temporaryRoot();
   const directory = join(root, 'base-model');
   const store = join(root, 'store');

@@ -239,7 +239,9 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     }
   });
 
-  it('compiles what the request needs, two files at once, and shares the parts of other sets', async () => {
+  it('compiles what the request needs, two files at once, and shares the parts of other sets', {
+    tags: 'verify',
+  }, async () => {
     const { CXX, lines, ended } = await notingCompiler('sleep 0.2');
     const DRMAS_CACHE = emptyCache();
     const wide = { bfloat16Products: 'widened' } as const;
