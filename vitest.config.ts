@@ -29,7 +29,7 @@ export const base = defineConfig({
   test: {
     tags: [{ name: 'verify', description: 'a slow test: `npm run verify` runs it, `npm test` does not' }],
     setupFiles: ['./test/support/setup.ts'],
-    globalSetup: ['./test/global-setup.ts', './test/compile-workers.ts', './test/build-dashboard.ts'],
+    globalSetup: ['./test/global-setup.ts'],
     // Files share their worker's modules: loading them anew for each file takes half of all processor time. If a file
     // changes its process, for example an environment variable, it undoes the change.
     isolate: false,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 
 /** Builds the dashboard's page for tests and the report, if its sources are newer than the page. */
-export default async function setup(): Promise<void> {
+export async function buildDashboard(): Promise<void> {
   const sources = [...filesBelow(path('dashboard')), ...filesBelow(path('src/runs/analysis'))];
   if (Math.max(...sources.map(timeOf)) <= timeOf(path('dist/dashboard/page.js'))) return;
   const { build } = await import('vite');

@@ -27,7 +27,7 @@ const workers = [
  * engine whose sources pass through a loader takes six times the processor time to start, and hundreds of tests start
  * one.
  */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+export async function compileWorkers(project: TestProject): Promise<() => Promise<void>> {
   const outdir = await mkdtemp(join(tmpdir(), 'drmas-workers-'));
   const compile = async () => {
     await build({

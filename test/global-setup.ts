@@ -1,4 +1,6 @@
 import type { TestProject } from 'vitest/node';
+import { buildDashboard } from './build-dashboard.js';
+import { compileWorkers } from './compile-workers.js';
 import { compileTestedSets } from './support/tested-sets.js';
 
 declare module 'vitest' {
@@ -9,10 +11,16 @@ declare module 'vitest' {
 }
 
 /**
- * Builds the native kernels once, so that test files on a fresh machine need not each compile them at the same time.
+ * Compiles, side by side, what test files would otherwise each compile at the same time: the native kernels, the
+ * modules of threads, and the dashboard's page.
  */
-export default async (project: TestProject) => {
+export default async (project: TestProject): Promise<() => Promise<void>> => {
   const daily = project.vitest.config.tagsFilter?.includes('!verify') ?? false;
   project.provide('slowTests', !daily);
-  await compileTestedSets(process.env, { daily });
+  const [close] = await Promise.all([
+    compileWorkers(project),
+    compileTestedSets(process.env, { daily }),
+    buildDashboard(),
+  ]);
+  return close;
 };

@@ -23,7 +23,6 @@ interface Suite {
 }
 
 const SETUP = './test/global-setup.ts';
-const WORKERS = './test/compile-workers.ts';
 /** The most seconds that a test and a hook may take. */
 const limits = (test: number, hook: number) => ({ testTimeout: 1000 * test, hookTimeout: 1000 * hook });
 const thePackage = { find: /^drmas$/, replacement: path('../src/index.ts') };
@@ -91,7 +90,7 @@ const suites: Readonly<Record<string, Suite>> = {
     files: '*.queue.ts',
     alias: [thePackage, compiledWorkers],
     test: {
-      globalSetup: [SETUP, WORKERS],
+      globalSetup: [SETUP],
       fileParallelism: false,
       ...limits(1200, 120),
     },
@@ -100,7 +99,7 @@ const suites: Readonly<Record<string, Suite>> = {
     files: '*.ray.ts',
     base: true,
     // A test takes two minutes if nothing else runs. Packages may have to be installed first.
-    test: { globalSetup: [SETUP, WORKERS], ...limits(600, 900) },
+    test: { globalSetup: [SETUP], ...limits(600, 900) },
   },
   real: {
     files: '*.real.ts',
@@ -120,13 +119,13 @@ const suites: Readonly<Record<string, Suite>> = {
     files: '*.s3.ts',
     base: true,
     // A test takes seconds if nothing else runs. Packages may have to be installed first.
-    test: { globalSetup: [SETUP, WORKERS], ...limits(300, 600) },
+    test: { globalSetup: [SETUP], ...limits(300, 600) },
   },
   samplers: {
     files: '*.sampler.ts',
     base: true,
     // An engine on two cores.
-    test: { globalSetup: [SETUP, WORKERS], ...limits(600, 120) },
+    test: { globalSetup: [SETUP], ...limits(600, 120) },
   },
   servers: {
     files: '*.servers.ts',
@@ -142,7 +141,7 @@ const suites: Readonly<Record<string, Suite>> = {
     files: '*.trackers.ts',
     base: true,
     // Python's imports, while other work may have the cores.
-    test: { globalSetup: [SETUP, WORKERS], ...limits(300, 900) },
+    test: { globalSetup: [SETUP], ...limits(300, 900) },
   },
 };
 

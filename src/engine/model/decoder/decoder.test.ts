@@ -8,10 +8,12 @@ import { createReferenceKernels } from '../../tensor/reference/reference.js';
 import { selectKernels } from '../../tensor/select.js';
 
 decoderContract('reference', createReferenceKernels);
-adapterContract('reference', createReferenceKernels);
-baseContract('reference', createReferenceKernels);
-// Native kernels and WebAssembly have this contract in the daily tests.
-describe('slow', { tags: 'verify' }, () => precisionContract('reference', createReferenceKernels));
+// Native kernels and WebAssembly have these contracts in the daily tests.
+describe('slow', { tags: 'verify' }, () => {
+  adapterContract('reference', createReferenceKernels);
+  baseContract('reference', createReferenceKernels);
+  precisionContract('reference', createReferenceKernels);
+});
 checkpointContract('reference', createReferenceKernels);
 
 const { kernels } = await selectKernels({ threads: 2 });
