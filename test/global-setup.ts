@@ -5,7 +5,7 @@ import { compileTestedSets } from './support/tested-sets.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Whether slow tests run, so that a file may prepare what they need. */
+    /** Whether slow tests run, so that a file may prepare their kernels. */
     slowTests: boolean;
   }
 }
