@@ -100,11 +100,11 @@ export class BrowserPage {
     return (result as { value?: unknown }).value;
   }
 
-  /** Waits until an expression in the page is true. */
+  /** Waits until the page has a body, and an expression in it is true. */
   async until(expression: string, seconds = 20): Promise<void> {
     const end = performance.now() + 1000 * seconds;
     while (performance.now() < end) {
-      if ((await this.evaluate(`Boolean(${expression})`)) === true) return;
+      if ((await this.evaluate(`document.body !== null && Boolean(${expression})`)) === true) return;
       await sleep(50);
     }
     const text = String(await this.evaluate('document.body.innerText')).slice(0, 1500);
