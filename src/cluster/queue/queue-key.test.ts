@@ -76,7 +76,7 @@ describe('the key of a queue', () => {
   });
 });
 
-/** A certificate that nobody signed, for 127.0.0.1 until 2126, and its key: the test's alone. */
+/** A self-signed certificate for 127.0.0.1, valid until 2126, and its key. Only this test uses them. */
 const SELF_SIGNED = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBkDCCATagAwIBAgIUHzqomResJSCtyxFx1r6XIGj/9lwwCgYIKoZIzj0EAwIw
