@@ -50,13 +50,12 @@ inline void rope(Pool& pool, float* qkv, const float* table, const int32_t* posi
   });
 }
 
-/// out = silu(gate) · up, silu(g) = g / (1 + e^-g).
-inline void swiglu(Pool& pool, float* out, const float* gateUp, long rows, long feedForward) {
-  const F16 one = broadcast(1.f);
+/// out = value(gate, up) for every row.
+template <typename Value>
+inline void gated(Pool& pool, float* out, const float* gateUp, long rows, long feedForward, const Value& value) {
   forRows(pool, rows, [&](long r) {
     const float *gate = gateUp + r * 2 * feedForward, *up = gate + feedForward;
     float* to = out + r * feedForward;
-    const auto value = [&](F16 g, F16 u) { return g / (one + exp(zero() - g)) * u; };
     forVectors(
         feedForward, [&](long i) { store(to + i, value(load(gate + i), load(up + i))); },
         [&](long i, int rest) {
@@ -65,18 +64,13 @@ inline void swiglu(Pool& pool, float* out, const float* gateUp, long rows, long 
   });
 }
 
-/// With s = 1 / (1 + e^-g): dGate = dOut · up · s (1 + g (1 − s)), dUp = dOut · g s.
-inline void swigluBackward(Pool& pool, float* dGateUp, const float* dOut, const float* gateUp, long rows,
-                           long feedForward) {
-  const F16 one = broadcast(1.f);
+/// dGate and dUp = both(gate, up, dOut, dGate, dUp) for every row.
+template <typename Both>
+inline void gatedBackward(Pool& pool, float* dGateUp, const float* dOut, const float* gateUp, long rows,
+                          long feedForward, const Both& both) {
   forRows(pool, rows, [&](long r) {
     const float *gate = gateUp + r * 2 * feedForward, *up = gate + feedForward, *d = dOut + r * feedForward;
     float *dGate = dGateUp + r * 2 * feedForward, *dUp = dGate + feedForward;
-    const auto both = [&](F16 g, F16 u, F16 grad, F16& toGate, F16& toUp) {
-      const F16 s = one / (one + exp(zero() - g));
-      toGate = grad * u * s * fma(g, one - s, one);
-      toUp = grad * g * s;
-    };
     F16 toGate, toUp;
     forVectors(
         feedForward,
@@ -90,6 +84,23 @@ inline void swigluBackward(Pool& pool, float* dGateUp, const float* dOut, const 
           storePartial(dGate + i, toGate, rest);
           storePartial(dUp + i, toUp, rest);
         });
+  });
+}
+
+/// out = silu(gate) · up, silu(g) = g / (1 + e^-g).
+inline void swiglu(Pool& pool, float* out, const float* gateUp, long rows, long feedForward) {
+  const F16 one = broadcast(1.f);
+  gated(pool, out, gateUp, rows, feedForward, [&](F16 g, F16 u) { return g / (one + exp(zero() - g)) * u; });
+}
+
+/// With s = 1 / (1 + e^-g): dGate = dOut · up · s (1 + g (1 − s)), dUp = dOut · g s.
+inline void swigluBackward(Pool& pool, float* dGateUp, const float* dOut, const float* gateUp, long rows,
+                           long feedForward) {
+  const F16 one = broadcast(1.f);
+  gatedBackward(pool, dGateUp, dOut, gateUp, rows, feedForward, [&](F16 g, F16 u, F16 grad, F16& toGate, F16& toUp) {
+    const F16 s = one / (one + exp(zero() - g));
+    toGate = grad * u * s * fma(g, one - s, one);
+    toUp = grad * g * s;
   });
 }
 
@@ -106,44 +117,18 @@ inline F16 geluGate(F16 g) {
 
 /// out = gelu(gate) · up.
 inline void geglu(Pool& pool, float* out, const float* gateUp, long rows, long feedForward) {
-  forRows(pool, rows, [&](long r) {
-    const float *gate = gateUp + r * 2 * feedForward, *up = gate + feedForward;
-    float* to = out + r * feedForward;
-    const auto value = [&](F16 g, F16 u) { return g * geluGate(g) * u; };
-    forVectors(
-        feedForward, [&](long i) { store(to + i, value(load(gate + i), load(up + i))); },
-        [&](long i, int rest) {
-          storePartial(to + i, value(loadPartial(gate + i, rest), loadPartial(up + i, rest)), rest);
-        });
-  });
+  gated(pool, out, gateUp, rows, feedForward, [](F16 g, F16 u) { return g * geluGate(g) * u; });
 }
 
 /// With s = 1 / (1 + e^-z): dGate = dOut · up · s (1 + g (1 − s) z'), dUp = dOut · g s.
 inline void gegluBackward(Pool& pool, float* dGateUp, const float* dOut, const float* gateUp, long rows,
                           long feedForward) {
   const F16 one = broadcast(1.f);
-  forRows(pool, rows, [&](long r) {
-    const float *gate = gateUp + r * 2 * feedForward, *up = gate + feedForward, *d = dOut + r * feedForward;
-    float *dGate = dGateUp + r * 2 * feedForward, *dUp = dGate + feedForward;
-    const auto both = [&](F16 g, F16 u, F16 grad, F16& toGate, F16& toUp) {
-      const F16 s = geluGate(g);
-      const F16 slope = broadcast(kGeluScale) * fma(g * g, broadcast(3.f * kGeluCube), one);
-      toGate = grad * u * s * fma(g * slope, one - s, one);
-      toUp = grad * g * s;
-    };
-    F16 toGate, toUp;
-    forVectors(
-        feedForward,
-        [&](long i) {
-          both(load(gate + i), load(up + i), load(d + i), toGate, toUp);
-          store(dGate + i, toGate);
-          store(dUp + i, toUp);
-        },
-        [&](long i, int rest) {
-          both(loadPartial(gate + i, rest), loadPartial(up + i, rest), loadPartial(d + i, rest), toGate, toUp);
-          storePartial(dGate + i, toGate, rest);
-          storePartial(dUp + i, toUp, rest);
-        });
+  gatedBackward(pool, dGateUp, dOut, gateUp, rows, feedForward, [&](F16 g, F16 u, F16 grad, F16& toGate, F16& toUp) {
+    const F16 s = geluGate(g);
+    const F16 slope = broadcast(kGeluScale) * fma(g * g, broadcast(3.f * kGeluCube), one);
+    toGate = grad * u * s * fma(g * slope, one - s, one);
+    toUp = grad * g * s;
   });
 }
 
