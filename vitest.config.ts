@@ -33,6 +33,8 @@ export const base = defineConfig({
     // Files share their worker's modules: loading them anew for each file takes half of all processor time. If a file
     // changes its process, for example an environment variable, it undoes the change.
     isolate: false,
+    // A second run takes compiled modules from node_modules/.experimental-vitest-cache: a twelfth less processor time.
+    experimental: { fsModuleCache: true },
     // A worker waits for a process, a disk or a deadline in a tenth of its time. A third worker on two cores takes a
     // twelfth more processor time, because it loads all modules too, and saves 4 of 98 s by the clock.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),

@@ -8,7 +8,7 @@ const directory = fileURLToPath(new URL('./goldens/', import.meta.url));
 /** The checkpoints of test/goldens/models that are directories. */
 export const goldenModels = ['llama-mini', 'qwen2-mini', 'qwen3-mini-bf16'] as const;
 /** Those that are packed into one JSON file. */
-export const packedModels = ['smollm3-mini', 'gemma3-mini'] as const;
+export const packedModels = ['smollm3-mini', 'gemma3-mini', 'lfm2-mini', 'mistral-mini'] as const;
 
 /** Those that a GGUF file can hold. */
 export const ggufModels = [...goldenModels, 'smollm3-mini'] as const;

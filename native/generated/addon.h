@@ -275,6 +275,61 @@ inline void cacheCopy(Arguments& a) {
   a.table().cacheCopy(a.pool(), keys, values, long(from), long(to), long(length), long(capacity), heads);
 }
 
+inline void convolution(Arguments& a) {
+  const double rows = a.size(4, "convolution(rows)");
+  const double width = a.size(5, "convolution(width)");
+  const double taps = a.size(6, "convolution(taps)");
+  const int32_t* previous = a.indices(3, "convolution(previous)", rows, rows);
+  float* out = a.floats(0, "convolution(out)", rows * width);
+  const float* bcx = a.floats(1, "convolution(bcx)", rows * 3 * width);
+  const float* weight = a.floats(2, "convolution(weight)", taps * width);
+  if (!a.fit()) return;
+  a.table().convolution(a.pool(), out, bcx, weight, previous, long(rows), long(width), long(taps));
+}
+
+inline void convolutionBackward(Arguments& a) {
+  const double rows = a.size(6, "convolutionBackward(rows)");
+  const double width = a.size(7, "convolutionBackward(width)");
+  const double taps = a.size(8, "convolutionBackward(taps)");
+  const int32_t* previous = a.indices(5, "convolutionBackward(previous)", rows, rows);
+  float* dBcx = a.floats(0, "convolutionBackward(dBcx)", rows * 3 * width);
+  float* dWeight = a.floats(1, "convolutionBackward(dWeight)", taps * width);
+  const float* dOut = a.floats(2, "convolutionBackward(dOut)", rows * width);
+  const float* bcx = a.floats(3, "convolutionBackward(bcx)", rows * 3 * width);
+  const float* weight = a.floats(4, "convolutionBackward(weight)", taps * width);
+  if (!a.fit()) return;
+  a.table().convolutionBackward(a.pool(), dBcx, dWeight, dOut, bcx, weight, previous, long(rows), long(width),
+                                long(taps));
+}
+
+inline void convolutionCached(Arguments& a) {
+  const double rows = a.size(6, "convolutionCached(rows)");
+  const double capacity = a.size(7, "convolutionCached(capacity)");
+  const double width = a.size(8, "convolutionCached(width)");
+  const double taps = a.size(9, "convolutionCached(taps)");
+  const int32_t* slots = a.indices(4, "convolutionCached(slots)", rows);
+  const int32_t* positions = a.indices(5, "convolutionCached(positions)", rows, capacity);
+  float* out = a.floats(0, "convolutionCached(out)", rows * width);
+  float* products = a.floats(1, "convolutionCached(products)", a.indexed(slots, rows) * capacity * width);
+  const float* bcx = a.floats(2, "convolutionCached(bcx)", rows * 3 * width);
+  const float* weight = a.floats(3, "convolutionCached(weight)", taps * width);
+  if (!a.fit()) return;
+  a.table().convolutionCached(a.pool(), out, products, bcx, weight, slots, positions, long(rows), long(capacity),
+                              long(width), long(taps));
+}
+
+inline void convolutionCopy(Arguments& a) {
+  const double from = a.size(1, "convolutionCopy(from)");
+  const double to = a.size(2, "convolutionCopy(to)");
+  const double length = a.size(3, "convolutionCopy(length)");
+  const double capacity = a.size(4, "convolutionCopy(capacity)");
+  const double width = a.size(5, "convolutionCopy(width)");
+  a.atMost("convolutionCopy(length)", length, capacity);
+  float* products = a.floats(0, "convolutionCopy(products)", (std::max(from, to) + 1) * capacity * width);
+  if (!a.fit()) return;
+  a.table().convolutionCopy(a.pool(), products, long(from), long(to), long(length), long(capacity), long(width));
+}
+
 inline void swiglu(Arguments& a) {
   const double rows = a.size(2, "swiglu(rows)");
   const double feedForward = a.size(3, "swiglu(feedForward)");
@@ -450,6 +505,10 @@ constexpr Method kKernelMethods[] = {
     {"cacheSlotSize", method<methods::cacheSlotSize>},
     {"attentionCached", method<methods::attentionCached>},
     {"cacheCopy", method<methods::cacheCopy>},
+    {"convolution", method<methods::convolution>},
+    {"convolutionBackward", method<methods::convolutionBackward>},
+    {"convolutionCached", method<methods::convolutionCached>},
+    {"convolutionCopy", method<methods::convolutionCopy>},
     {"swiglu", method<methods::swiglu>},
     {"swigluBackward", method<methods::swigluBackward>},
     {"geglu", method<methods::geglu>},

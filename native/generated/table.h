@@ -53,6 +53,14 @@ struct KernelTable {
   void (*attentionCached)(Pool&, float* out, float* keys, float* values, const float* qkv, const int32_t* slots,
                           const int32_t* positions, long rows, long capacity, Heads heads);
   void (*cacheCopy)(Pool&, float* keys, float* values, long from, long to, long length, long capacity, Heads heads);
+  void (*convolution)(Pool&, float* out, const float* bcx, const float* weight, const int32_t* previous, long rows,
+                      long width, long taps);
+  void (*convolutionBackward)(Pool&, float* dBcx, float* dWeight, const float* dOut, const float* bcx,
+                              const float* weight, const int32_t* previous, long rows, long width, long taps);
+  void (*convolutionCached)(Pool&, float* out, float* products, const float* bcx, const float* weight,
+                            const int32_t* slots, const int32_t* positions, long rows, long capacity, long width,
+                            long taps);
+  void (*convolutionCopy)(Pool&, float* products, long from, long to, long length, long capacity, long width);
   void (*swiglu)(Pool&, float* out, const float* gateUp, long rows, long feedForward);
   void (*swigluBackward)(Pool&, float* dGateUp, const float* dOut, const float* gateUp, long rows, long feedForward);
   void (*geglu)(Pool&, float* out, const float* gateUp, long rows, long feedForward);

@@ -146,6 +146,29 @@ void cacheCopy(float* keys, float* values, long from, long to, long length, long
   kernels::cacheCopy(pool, keys, values, from, to, length, capacity, {heads, kvHeads, headDim, window});
 }
 
+DRMAS_EXPORT(convolution)
+void convolution(float* out, const float* bcx, const float* weight, const int32_t* previous, long rows, long width,
+                 long taps) {
+  kernels::convolution(pool, out, bcx, weight, previous, rows, width, taps);
+}
+
+DRMAS_EXPORT(convolutionBackward)
+void convolutionBackward(float* dBcx, float* dWeight, const float* dOut, const float* bcx, const float* weight,
+                         const int32_t* previous, long rows, long width, long taps) {
+  kernels::convolutionBackward(pool, dBcx, dWeight, dOut, bcx, weight, previous, rows, width, taps);
+}
+
+DRMAS_EXPORT(convolutionCached)
+void convolutionCached(float* out, float* products, const float* bcx, const float* weight, const int32_t* slots,
+                       const int32_t* positions, long rows, long capacity, long width, long taps) {
+  kernels::convolutionCached(pool, out, products, bcx, weight, slots, positions, rows, capacity, width, taps);
+}
+
+DRMAS_EXPORT(convolutionCopy)
+void convolutionCopy(float* products, long from, long to, long length, long capacity, long width) {
+  kernels::convolutionCopy(pool, products, from, to, length, capacity, width);
+}
+
 DRMAS_EXPORT(swiglu)
 void swiglu(float* out, const float* gateUp, long rows, long feedForward) {
   kernels::swiglu(pool, out, gateUp, rows, feedForward);

@@ -1,4 +1,5 @@
-// Operations without sums over a row: rotary embedding, SwiGLU, GEGLU, token embedding, vector addition.
+// Operations without sums over a row: rotary embedding, short convolution, SwiGLU, GEGLU, token embedding, vector
+// addition.
 #pragma once
 #include <algorithm>
 
@@ -48,6 +49,96 @@ inline void rope(Pool& pool, float* qkv, const float* table, const int32_t* posi
       }
     }
   });
+}
+
+/// Calls body(row, tap) for a row and those before it in its sequence, as far as the taps reach.
+template <class Body>
+inline void forWindow(const int32_t* previous, long row, long taps, const Body& body) {
+  for (long tap = taps - 1; tap >= 0; tap--) {
+    body(row, tap);
+    if (previous[row] == row) return;
+    row = previous[row];
+  }
+}
+
+/// Calls body(c, n) for columns in steps of a vector; n columns are left from c on.
+template <class Body>
+inline void forColumns(long first, long last, const Body& body) {
+  for (long c = first; c < last; c += kLanes) body(c, static_cast<int>(last - c));
+}
+
+/// out = C · Σ weight[tap] · (B · x), over the taps from the last one, a token's own, backwards.
+inline void convolution(Pool& pool, float* out, const float* bcx, const float* weight, const int32_t* previous,
+                        long rows, long width, long taps) {
+  forRows(pool, rows, [&](long r) {
+    forColumns(0, width, [&](long c, int n) {
+      F16 sum = zero();
+      forWindow(previous, r, taps, [&](long row, long tap) {
+        const float* at = bcx + row * 3 * width + c;
+        sum = fma(loadUpTo(weight + tap * width + c, n), loadUpTo(at, n) * loadUpTo(at + 2 * width, n), sum);
+      });
+      storeUpTo(out + r * width + c, loadUpTo(bcx + (r * 3 + 1) * width + c, n) * sum, n);
+    });
+  });
+}
+
+/// With u = B · x and g = dOut · C: dC = dOut · Σ weight[tap] · u, dWeight[tap] += g · u and du += g · weight[tap] for
+/// all tokens of a window, then dB = du · x and dx = du · B. Until then du is held in dx.
+inline void convolutionBackward(Pool& pool, float* dBcx, float* dWeight, const float* dOut, const float* bcx,
+                                const float* weight, const int32_t* previous, long rows, long width, long taps) {
+  constexpr long kColumns = 64;
+  pool.run((width + kColumns - 1) / kColumns, [&](long task) {
+    const long first = task * kColumns, last = std::min(width, first + kColumns);
+    for (long r = 0; r < rows; r++) std::fill_n(dBcx + (r * 3 + 2) * width + first, last - first, 0.f);
+    for (long r = 0; r < rows; r++)
+      forColumns(first, last, [&](long c, int n) {
+        const F16 d = loadUpTo(dOut + r * width + c, n), g = d * loadUpTo(bcx + (r * 3 + 1) * width + c, n);
+        F16 sum = zero();
+        forWindow(previous, r, taps, [&](long row, long tap) {
+          const float* at = bcx + row * 3 * width + c;
+          float *dU = dBcx + (row * 3 + 2) * width + c, *dTap = dWeight + tap * width + c;
+          const F16 u = loadUpTo(at, n) * loadUpTo(at + 2 * width, n), w = loadUpTo(weight + tap * width + c, n);
+          sum = fma(w, u, sum);
+          storeUpTo(dTap, fma(g, u, loadUpTo(dTap, n)), n);
+          storeUpTo(dU, fma(g, w, loadUpTo(dU, n)), n);
+        });
+        storeUpTo(dBcx + (r * 3 + 1) * width + c, d * sum, n);
+      });
+    for (long r = 0; r < rows; r++)
+      forColumns(first, last, [&](long c, int n) {
+        const float* at = bcx + r * 3 * width + c;
+        float *dB = dBcx + r * 3 * width + c, *dX = dB + 2 * width;
+        const F16 dU = loadUpTo(dX, n);
+        storeUpTo(dB, dU * loadUpTo(at + 2 * width, n), n);
+        storeUpTo(dX, dU * loadUpTo(at, n), n);
+      });
+  });
+}
+
+inline void convolutionCached(Pool& pool, float* out, float* products, const float* bcx, const float* weight,
+                              const int32_t* slots, const int32_t* positions, long rows, long capacity, long width,
+                              long taps) {
+  const auto productOf = [&](long r) { return products + (slots[r] * capacity + positions[r]) * width; };
+  forRows(pool, rows, [&](long r) {
+    const float* at = bcx + r * 3 * width;
+    float* to = productOf(r);
+    forColumns(0, width,
+               [&](long c, int n) { storeUpTo(to + c, loadUpTo(at + c, n) * loadUpTo(at + 2 * width + c, n), n); });
+  });
+  forRows(pool, rows, [&](long r) {
+    const float* from = productOf(r);
+    const long seen = std::min<long>(taps, positions[r] + 1);
+    forColumns(0, width, [&](long c, int n) {
+      F16 sum = zero();
+      for (long j = 0; j < seen; j++)
+        sum = fma(loadUpTo(weight + (taps - 1 - j) * width + c, n), loadUpTo(from - j * width + c, n), sum);
+      storeUpTo(out + r * width + c, loadUpTo(bcx + (r * 3 + 1) * width + c, n) * sum, n);
+    });
+  });
+}
+
+inline void convolutionCopy(Pool&, float* products, long from, long to, long length, long capacity, long width) {
+  std::copy_n(products + from * capacity * width, length * width, products + to * capacity * width);
 }
 
 /// out = value(gate, up) for every row.

@@ -104,3 +104,74 @@ export const attentionKernels = {
     examples: { from: '0', to: '1', length: 'capacity - 1' },
   },
 } as const satisfies Entries;
+
+const convolution = { header: 'kernels/elementwise.h', reference: 'elementwise.ts' } as const;
+/** The last parameters of the pass over packed sequences and of its gradient. */
+const overRows = [
+  'bcx: const f32[rows * 3 * width]',
+  'weight: const f32[taps * width]',
+  'previous: const i32[rows] < rows',
+  'rows: size',
+  'width: size',
+  'taps: size',
+] as const;
+const overRowsExamples = { previous: 'quotient(r, 2)', taps: '3' } as const;
+
+/** The short convolution of LFM2, which stands in attention's place: over packed sequences and through a cache. */
+export const convolutionKernels = {
+  convolution: {
+    ...convolution,
+    computes: 'C · (a causal convolution of B · x, each column by itself)',
+    details:
+      'Rows of `bcx` hold B, C and x side by side. previous[r] is the row of the token before row r’s in its sequence, or r itself if that is the first one. Several rows may have one predecessor. `weight` is [taps, width]; its last row belongs to a token itself. Tokens before a sequence count as 0.',
+    sums: 'the taps, from the token itself backwards',
+    parameters: ['out: f32[rows * width]', ...overRows],
+    examples: overRowsExamples,
+  },
+  convolutionBackward: {
+    ...convolution,
+    computes: 'the gradient of `convolution`',
+    details: '`dBcx` has the layout of `bcx` and is overwritten, `dWeight` is added to.',
+    sums: 'the rows in order, in each the taps from the token itself backwards; threads share the columns',
+    parameters: [
+      'dBcx: f32[rows * 3 * width]',
+      'dWeight: f32[taps * width]',
+      'dOut: const f32[rows * width]',
+      ...overRows,
+    ],
+    examples: overRowsExamples,
+  },
+  convolutionCached: {
+    ...convolution,
+    computes: 'stores B · x of rows in the cache, then `convolution` of each row over its slot',
+    details:
+      'First every row’s product is stored at (slots[r], positions[r]) of `products`, [slots, capacity, width]. Then row r reads positions[r] and the taps − 1 positions before it.',
+    sums: 'as `convolution`, with the same bits',
+    parameters: [
+      'out: f32[rows * width]',
+      'products: f32[indexed(slots) * capacity * width]',
+      'bcx: const f32[rows * 3 * width]',
+      'weight: const f32[taps * width]',
+      'slots: const i32[rows] >= 0',
+      'positions: const i32[rows] < capacity',
+      'rows: size',
+      'capacity: size',
+      'width: size',
+      'taps: size',
+    ],
+    examples: { products: '0', slots: 'quotient(r, capacity)', positions: 'r % capacity', taps: '3' },
+  },
+  convolutionCopy: {
+    ...convolution,
+    computes: 'the products of the first positions of one slot, copied to another',
+    parameters: [
+      'products: f32[(max(from, to) + 1) * capacity * width]',
+      'from: size',
+      'to: size',
+      'length: size <= capacity',
+      'capacity: size',
+      'width: size',
+    ],
+    examples: { from: '0', to: '1', length: 'capacity - 1' },
+  },
+} as const satisfies Entries;

@@ -28,7 +28,7 @@
  * arguments, `+ - *`, `max(a, b)`, kernels that return a size, `qkvWidth(heads)` (the floats of a row of queries, keys
  * and values), `indexed(integers)` (one more than the largest of them) and `last(offsets)`.
  */
-import { attentionKernels } from './attention.js';
+import { attentionKernels, convolutionKernels } from './attention.js';
 import { embeddingKernels } from './embedding.js';
 import type { Entries } from './entry.js';
 import { feedForwardKernels } from './feed-forward.js';
@@ -45,6 +45,7 @@ export const FAMILIES = {
   'linear layers: weight [inputs, outputs], y = x W': linearKernels,
   normalisation: normKernels,
   attention: attentionKernels,
+  'short convolution': convolutionKernels,
   'feed-forward gate': feedForwardKernels,
   embedding: embeddingKernels,
   'output head: rows of logits [rows, vocabSize]': outputHeadKernels,

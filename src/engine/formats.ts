@@ -4,7 +4,7 @@ export { type Commits, withLocalModels } from './hub/local-models.js';
 export { modelDirectory } from './hub/model-directory.js';
 export { type ModelOnDisk, modelsOnDisk } from './hub/models-on-disk.js';
 export { readConfig } from './model/formats/model-config.js';
-export { readAdapterDescription, writeAdapterConfig } from './model/formats/peft.js';
+export { readAdapterDescription, storedModules, writeAdapterConfig } from './model/formats/peft.js';
 export { describeModel, holdsModel } from './model/formats/stored-model.js';
 export { formatJson, readJson, readTemplate, readTokenizer } from './model/formats/tokenizer-files.js';
 export { parseJson, parseWith, readOrRefuse } from './model/formats/validated-json.js';

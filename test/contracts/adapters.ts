@@ -13,7 +13,7 @@ import { plainAdamW } from '../support/adamw.js';
 import { countAllocations } from '../support/count-allocations.js';
 import { expectGradient, expectSameBits } from '../support/expectations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';
-import { gemma, generate, plain, randomSequence, shake } from './decoder.js';
+import { gemma, generate, lfm2, plain, randomSequence, shake } from './decoder.js';
 
 const rich: DecoderConfig = { ...plain, attentionBias: 'qkvo', queryKeyNorm: true, headDim: 10, untiedOutput: true };
 
@@ -27,6 +27,10 @@ const cases: Readonly<Record<string, { config: DecoderConfig; adapter: AdapterSe
   'of all projections of Gemma 3': {
     config: { ...plain, ...gemma, layers: 3 },
     adapter: { rank: 2, alpha: 4, targets: PROJECTIONS },
+  },
+  'of all projections of LFM2': {
+    config: { ...plain, ...lfm2 },
+    adapter: { rank: 2, alpha: 1, targets: PROJECTIONS },
   },
 };
 
@@ -201,7 +205,8 @@ export function adapterContract(name: string, create: () => Kernels): void {
     });
 
     it('needs no gradient, no moments and no second copy of the base', async () => {
-      const large = { ...config, width: 256, feedForward: 1024, layers: 3, context: 8 };
+      const headDim = config.convolution ? 64 : config.headDim; // as wide as the stream together
+      const large = { ...config, headDim, width: 256, feedForward: 1024, layers: 3, context: 8 };
       const shared = new DecoderWeights(kernels, large); // zeros will do
       const tokens = Int32Array.of(1, 2, 3, 4, 5);
       const short = { tokens, mask: Uint8Array.of(0, 1, 1, 1, 1), temperature: 1 };

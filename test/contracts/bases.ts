@@ -107,10 +107,14 @@ function bytesOf(base: BaseWeights): number {
   return all.reduce((sum, each) => sum + each.byteLength, 0);
 }
 
-/** The contract of bases in bfloat16 and in blocks on every kernel set. */
-export function baseContract(name: string, create: () => Kernels): void {
+/** The contract of bases in bfloat16 and in blocks on every kernel set, for decoders with the given configurations. */
+export function baseContract(
+  name: string,
+  create: () => Kernels,
+  configs: Readonly<Record<string, DecoderConfig>> = { plain, rich },
+): void {
   const kernels = create();
-  const kinds = Object.entries({ plain, rich }).flatMap(([each, config]) =>
+  const kinds = Object.entries(configs).flatMap(([each, config]) =>
     (['bfloat16', 'blocks'] as const).map((kept) => [kept, each, config] as const),
   );
   describe.each(kinds)(`bases in %s on ${name} kernels, %s`, (kept, _, config) => {

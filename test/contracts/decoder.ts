@@ -36,11 +36,26 @@ export const gemma = {
   ...{ scoreDivisor: 7, slidingWindow: { positions: 4, layers: [0, 2], ropeBase: 100 } },
 } as const satisfies Partial<DecoderConfig>;
 
-/**
- * One configuration a feature, and one with all that can stand together. Sizes differ so that no two can be mixed up.
- */
-const configs: Readonly<Record<string, DecoderConfig>> = {
+/** The features of LFM2: the first and the last one of three layers convolve. */
+export const lfm2 = {
+  ...{ layers: 3, queryKeyNorm: true, convolution: { taps: 3, layers: [0, 2] } },
+} as const satisfies Partial<DecoderConfig>;
+
+/** A decoder without further features, and one with all that can stand together. */
+export const extremes: Readonly<Record<string, DecoderConfig>> = {
   plain,
+  'with everything': {
+    ...plain,
+    headDim: 18,
+    attentionBias: 'qkvo',
+    queryKeyNorm: true,
+    untiedOutput: true,
+    ropeScaling: { type: 'llama3', factor: 4, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalContext: 20 },
+  },
+};
+
+/** One configuration a feature. Sizes differ so that no two can be mixed up. */
+export const features: Readonly<Record<string, DecoderConfig>> = {
   'with biases on queries, keys and values': { ...plain, attentionBias: 'qkv' },
   'with biases on all of attention': { ...plain, attentionBias: 'qkvo' },
   'with normalised queries and keys': { ...plain, queryKeyNorm: true, headDim: 10 },
@@ -53,14 +68,12 @@ const configs: Readonly<Record<string, DecoderConfig>> = {
     layers: 3,
     ropeScaling: { type: 'linear', factor: 3 },
   },
-  'with everything': {
-    ...plain,
-    headDim: 18,
-    attentionBias: 'qkvo',
-    queryKeyNorm: true,
-    untiedOutput: true,
-    ropeScaling: { type: 'llama3', factor: 4, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalContext: 20 },
-  },
+  'of LFM2': { ...plain, ...lfm2 },
+};
+
+/** A decoder without attention, which only slow tests try: LFM2 has every kernel of it. */
+export const convolutions = {
+  'of convolutions alone': { ...plain, ...lfm2, layers: 2, convolution: { taps: 4, layers: [0, 1] } },
 };
 
 /** Moves biases and gains away from 0 and 1, so that leaving one out shows. */
@@ -105,7 +118,7 @@ export async function generate(
 }
 
 /** The contract of the decoder on every kernel set: right gradients, and bits that do not depend on batching. */
-export function decoderContract(name: string, create: () => Kernels): void {
+export function decoderContract(name: string, create: () => Kernels, configs = extremes): void {
   const kernels = create();
   describe.each(Object.entries(configs))(`decoder on ${name} kernels, %s`, (_, config) => {
     const model = new PolicyModel(kernels, config);
@@ -114,7 +127,7 @@ export function decoderContract(name: string, create: () => Kernels): void {
     const sequences = [17, 2, 40, 9, 1, 23].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
 
     // Entropies meet the decoder in its head alone, so two configurations show their gradient.
-    const entropies = config === plain || config === configs['with everything'];
+    const entropies = config === plain || config === extremes['with everything'];
     it.each([['log-probs', 0] as const, ...(entropies ? [['log-probs and entropies', -1.5] as const] : [])])(
       'has the gradient that finite differences of %s give, in every tensor',
       async (_what, share) => {

@@ -14,7 +14,14 @@ import { logprobContract } from './kernels/head.js';
 import { blocksContract, linearContract } from './kernels/linear.js';
 import { memoryContract } from './kernels/memory.js';
 import { optimiserContract } from './kernels/optimiser.js';
-import { embeddingContract, gateContract, headNormContract, normContract, ropeContract } from './kernels/rows.js';
+import {
+  convolutionContract,
+  embeddingContract,
+  gateContract,
+  headNormContract,
+  normContract,
+  ropeContract,
+} from './kernels/rows.js';
 import { samplingContract } from './kernels/sampling.js';
 import { close, sameBits } from './kernels/support.js';
 
@@ -40,6 +47,7 @@ export function kernelsContract(name: string, create: () => HostKernels, { wgsl 
     ropeContract(subject);
     attentionContract(subject);
     cacheContract(subject);
+    convolutionContract(subject);
     gateContract(subject);
     embeddingContract(subject);
     logprobContract(subject);

@@ -8,7 +8,7 @@ import { decoderTensors, initialise, parameterCount } from '../../src/engine/mod
 import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
 import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { createReferenceKernels } from '../../src/engine/tensor/reference/reference.js';
-import { gemma, generate, plain, randomSequence } from '../contracts/decoder.js';
+import { gemma, generate, lfm2, plain, randomSequence } from '../contracts/decoder.js';
 import { plainAdamW } from '../support/adamw.js';
 import { checkedKernels } from './opened-device.js';
 
@@ -19,6 +19,8 @@ const configs = {
   'a whole model': rich,
   'an adapter, with layers computed again': rich,
   'a whole model of Gemma 3': { ...plain, ...gemma, layers: 3 },
+  'a whole model of LFM2': { ...plain, ...lfm2 },
+  'an adapter on a model of LFM2': { ...plain, ...lfm2 },
 } as const satisfies Record<string, DecoderConfig>;
 const kinds = Object.keys(configs) as (keyof typeof configs)[];
 const STEPS = 2;
@@ -46,7 +48,7 @@ async function train(kernels: Kernels, kind: (typeof kinds)[number]) {
   const base = new DecoderWeights(kernels, config);
   kernels.write(base.tensors.flat, drawn);
   base.changed();
-  const whole = kind !== 'an adapter, with layers computed again';
+  const whole = !kind.startsWith('an adapter');
   const model = new PolicyModel(kernels, whole ? config : { base, adapter }, { recompute: !whole });
   if (whole) {
     kernels.write(model.trained, drawn);

@@ -319,6 +319,62 @@ void runCacheCopy(const KernelTable& k, Pool& pool, const Sizes& s) {
   keep(s, "cacheCopy(values)", values);
 }
 
+void runConvolution(const KernelTable& k, Pool& pool, const Sizes& s) {
+  const long rows = s.rows;
+  const long width = s.width;
+  const long taps = 3;
+  const Integers previous = filled<Integers>(rows, [&](long r) { return int32_t(quotient(r, 2)); });
+  Floats out = filled<Floats>(rows * width, [&](long) { return float(noise()); });
+  const Floats bcx = filled<Floats>(rows * 3 * width, [&](long) { return float(noise()); });
+  const Floats weight = filled<Floats>(taps * width, [&](long) { return float(noise()); });
+  k.convolution(pool, out.data(), bcx.data(), weight.data(), previous.data(), rows, width, taps);
+  keep(s, "convolution(out)", out);
+}
+
+void runConvolutionBackward(const KernelTable& k, Pool& pool, const Sizes& s) {
+  const long rows = s.rows;
+  const long width = s.width;
+  const long taps = 3;
+  const Integers previous = filled<Integers>(rows, [&](long r) { return int32_t(quotient(r, 2)); });
+  Floats dBcx = filled<Floats>(rows * 3 * width, [&](long) { return float(noise()); });
+  Floats dWeight = filled<Floats>(taps * width, [&](long) { return float(noise()); });
+  const Floats dOut = filled<Floats>(rows * width, [&](long) { return float(noise()); });
+  const Floats bcx = filled<Floats>(rows * 3 * width, [&](long) { return float(noise()); });
+  const Floats weight = filled<Floats>(taps * width, [&](long) { return float(noise()); });
+  k.convolutionBackward(pool, dBcx.data(), dWeight.data(), dOut.data(), bcx.data(), weight.data(), previous.data(),
+                        rows, width, taps);
+  keep(s, "convolutionBackward(dBcx)", dBcx);
+  keep(s, "convolutionBackward(dWeight)", dWeight);
+}
+
+void runConvolutionCached(const KernelTable& k, Pool& pool, const Sizes& s) {
+  const long rows = s.rows;
+  const long capacity = s.capacity;
+  const long width = s.width;
+  const long taps = 3;
+  const Integers slots = filled<Integers>(rows, [&](long r) { return int32_t(quotient(r, capacity)); });
+  const Integers positions = filled<Integers>(rows, [&](long r) { return int32_t(r % capacity); });
+  Floats out = filled<Floats>(rows * width, [&](long) { return float(noise()); });
+  Floats products = filled<Floats>(indexed(slots) * capacity * width, [&](long) { return float(0); });
+  const Floats bcx = filled<Floats>(rows * 3 * width, [&](long) { return float(noise()); });
+  const Floats weight = filled<Floats>(taps * width, [&](long) { return float(noise()); });
+  k.convolutionCached(pool, out.data(), products.data(), bcx.data(), weight.data(), slots.data(), positions.data(),
+                      rows, capacity, width, taps);
+  keep(s, "convolutionCached(out)", out);
+  keep(s, "convolutionCached(products)", products);
+}
+
+void runConvolutionCopy(const KernelTable& k, Pool& pool, const Sizes& s) {
+  const long capacity = s.capacity;
+  const long width = s.width;
+  const long from = 0;
+  const long to = 1;
+  const long length = capacity - 1;
+  Floats products = filled<Floats>((std::max(from, to) + 1) * capacity * width, [&](long) { return float(noise()); });
+  k.convolutionCopy(pool, products.data(), from, to, length, capacity, width);
+  keep(s, "convolutionCopy(products)", products);
+}
+
 void runSwiglu(const KernelTable& k, Pool& pool, const Sizes& s) {
   const long rows = s.rows;
   const long feedForward = s.feedForward;
@@ -504,6 +560,10 @@ void runAll(const KernelTable& k, Pool& pool, const Sizes& s) {
   runCacheSlotSize(k, pool, s);
   runAttentionCached(k, pool, s);
   runCacheCopy(k, pool, s);
+  runConvolution(k, pool, s);
+  runConvolutionBackward(k, pool, s);
+  runConvolutionCached(k, pool, s);
+  runConvolutionCopy(k, pool, s);
   runSwiglu(k, pool, s);
   runSwigluBackward(k, pool, s);
   runGeglu(k, pool, s);

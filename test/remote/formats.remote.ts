@@ -50,13 +50,19 @@ describe.skipIf('unavailable' in remote)('saved files', () => {
     await run(python, ['-c', code.replace(/^ {2}/gm, '')], { env: { ...process.env, HF_HUB_OFFLINE: '1' } });
   });
 
-  it('of an adapter are loaded by peft, written anew by it, and loaded here again', async () => {
-    const [adapter, resaved, copy, merged] = ['adapter', 'resaved', 'copy', 'merged'].map((name) => join(root, name));
-    await ours('save.ts', model, adapter as string, '--adapter');
-    await theirs('peft.py', adapter as string, '--resave', resaved as string);
-    await ours('save.ts', resaved as string, copy as string);
-    await theirs('peft.py', copy as string);
-    await ours('save.ts', adapter as string, merged as string, '--merge');
-    await theirs('transformers.py', merged as string);
-  });
+  it.each(['qwen3', 'lfm2'])(
+    'of an adapter of %s are loaded by peft, written anew, and loaded here again',
+    async (of) => {
+      const base = of === 'qwen3' ? model : writeGoldenModel(join(root, 'base'), 'lfm2-mini');
+      const [adapter, resaved, copy, merged] = ['adapter', 'resaved', 'copy', 'merged'].map((name) =>
+        join(root, `${of}-${name}`),
+      );
+      await ours('save.ts', base, adapter as string, '--adapter');
+      await theirs('peft.py', adapter as string, '--resave', resaved as string);
+      await ours('save.ts', resaved as string, copy as string);
+      await theirs('peft.py', copy as string);
+      await ours('save.ts', adapter as string, merged as string, '--merge');
+      await theirs('transformers.py', merged as string);
+    },
+  );
 });

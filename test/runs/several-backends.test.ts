@@ -116,7 +116,10 @@ describe('a team on the embedded engine and a server', () => {
     for (const agent of ['solver', 'verifier']) {
       const to = join(root, `exported-${agent}`);
       expect(await drmas(['export', run, '--agent', agent, '--format', 'peft', '--to', to])).toMatchObject({ code: 0 });
-      expect(JSON.parse(await readFile(join(to, 'adapter_config.json'), 'utf8'))).toMatchObject({ r: 4 });
+      expect(JSON.parse(await readFile(join(to, 'adapter_config.json'), 'utf8'))).toMatchObject({
+        r: 4,
+        target_modules: expect.arrayContaining(['q_proj', 'down_proj']),
+      });
     }
     const refused = await drmas(['chat', run, '--agent', 'verifier']);
     expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('a server keeps the weights of verifier') });

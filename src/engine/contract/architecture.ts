@@ -22,6 +22,14 @@ export interface SlidingWindow {
   readonly ropeBase: number;
 }
 
+/** Layers that mix a token with the few before it by a short causal convolution in attention's place (LFM2). */
+export interface ShortConvolution {
+  /** The tokens that a convolution reads, the own one included. */
+  readonly taps: number;
+  /** From 0 and ascending, at least one. */
+  readonly layers: readonly number[];
+}
+
 /**
  * A decoder in the Llama layout: its sizes, and the features that differ between families. Field names follow the
  * transformer literature, not one vendor's file. A feature that a decoder lacks is absent, so that equal decoders
@@ -59,11 +67,15 @@ export interface DecoderConfig {
   /** Scores of attention are divided by the square root of this number. Absent: of `headDim`. */
   readonly scoreDivisor?: number;
   readonly slidingWindow?: SlidingWindow;
+  readonly convolution?: ShortConvolution;
   /** True if the output head is a separate matrix, not the embedding. */
   readonly untiedOutput?: true;
 }
 
-/** The linear layers of a decoder's layer: four of attention, three of the gated feed-forward layer. */
+/**
+ * The linear layers of a decoder's layer: four of attention, three of the gated feed-forward layer. In a layer that
+ * convolves one joined projection is in the place of `q`, `k` and `v`, and an adapter of any of them adapts it.
+ */
 export const PROJECTIONS = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
 export type ProjectionName = (typeof PROJECTIONS)[number];
 

@@ -24,9 +24,10 @@ export interface LoadPolicyOptions {
 
 /**
  * Loads a model with its tokenizer. It can be:
- * - a directory in the Hugging Face layout: Llama, Mistral without windows, Qwen2, Qwen3 or SmolLM3, in float32,
+ * - a directory in the Hugging Face layout: Llama, Mistral, Qwen2, Qwen3, SmolLM3, Gemma 3 or LFM2, in float32,
  *   bfloat16 or float16, in one safetensors file or several
- * - a GGUF file of these families, or the name of a model that Ollama or LM Studio has on disk
+ * - a GGUF file of the first five families (Mistral without a window), or the name of a model that Ollama or LM Studio
+ *   has on disk
  * - an adapter in PEFT's format, on the model that it names or on `base`
  * - a policy of a checkpoint of drmas
  *

@@ -20,6 +20,7 @@ export type {
   Precision,
   ProjectionName,
   RopeScaling,
+  ShortConvolution,
   SlidingWindow,
 } from '../contract/architecture.js';
 export type { ForwardBackwardResult } from '../contract/handles.js';

@@ -306,6 +306,87 @@ export interface KernelOperations<M extends MemoryKinds> extends HostOperations<
     readonly heads: Heads;
   }): void;
 
+  // ---- short convolution
+
+  /**
+   * C · (a causal convolution of B · x, each column by itself).
+   * Rows of `bcx` hold B, C and x side by side. previous[r] is the row of the token before row r’s in its sequence, or
+   * r itself if that is the first one. Several rows may have one predecessor. `weight` is [taps, width]; its last row
+   * belongs to a token itself. Tokens before a sequence count as 0.
+   * Order of the sums in C++: the taps, from the token itself backwards.
+   */
+  convolution(given: {
+    /** [rows * width]; written */
+    readonly out: M['floats'];
+    /** [rows * 3 * width] */
+    readonly bcx: M['floats'];
+    /** [taps * width] */
+    readonly weight: M['floats'];
+    /** [rows], each in [0, rows) */
+    readonly previous: M['integers'];
+    readonly rows: number;
+    readonly width: number;
+    readonly taps: number;
+  }): void;
+  /**
+   * The gradient of `convolution`.
+   * `dBcx` has the layout of `bcx` and is overwritten, `dWeight` is added to.
+   * Order of the sums in C++: the rows in order, in each the taps from the token itself backwards; threads share the
+   * columns.
+   */
+  convolutionBackward(given: {
+    /** [rows * 3 * width]; written */
+    readonly dBcx: M['floats'];
+    /** [taps * width]; written */
+    readonly dWeight: M['floats'];
+    /** [rows * width] */
+    readonly dOut: M['floats'];
+    /** [rows * 3 * width] */
+    readonly bcx: M['floats'];
+    /** [taps * width] */
+    readonly weight: M['floats'];
+    /** [rows], each in [0, rows) */
+    readonly previous: M['integers'];
+    readonly rows: number;
+    readonly width: number;
+    readonly taps: number;
+  }): void;
+  /**
+   * stores B · x of rows in the cache, then `convolution` of each row over its slot.
+   * First every row’s product is stored at (slots[r], positions[r]) of `products`, [slots, capacity, width]. Then row r
+   * reads positions[r] and the taps − 1 positions before it.
+   * Order of the sums in C++: as `convolution`, with the same bits.
+   */
+  convolutionCached(given: {
+    /** [rows * width]; written */
+    readonly out: M['floats'];
+    /** [(1 + max slots) * capacity * width]; written */
+    readonly products: M['floats'];
+    /** [rows * 3 * width] */
+    readonly bcx: M['floats'];
+    /** [taps * width] */
+    readonly weight: M['floats'];
+    /** [rows], each at least 0 */
+    readonly slots: M['integers'];
+    /** [rows], each in [0, capacity) */
+    readonly positions: M['integers'];
+    readonly rows: number;
+    readonly capacity: number;
+    readonly width: number;
+    readonly taps: number;
+  }): void;
+  /** The products of the first positions of one slot, copied to another. */
+  convolutionCopy(given: {
+    /** [(max(from, to) + 1) * capacity * width]; written */
+    readonly products: M['floats'];
+    readonly from: number;
+    readonly to: number;
+    /** At most capacity. */
+    readonly length: number;
+    readonly capacity: number;
+    readonly width: number;
+  }): void;
+
   // ---- feed-forward gate
 
   /**

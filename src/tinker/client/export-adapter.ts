@@ -6,7 +6,7 @@ import { Secret } from '../../base/host.js';
 import { nodeFiles } from '../../base/platform.js';
 import type { ExportRequest, PreparedExport } from '../../engine/backends.js';
 import { PROJECTIONS } from '../../engine/contract.js';
-import { readAdapterDescription, writeAdapterConfig } from '../../engine/formats.js';
+import { readAdapterDescription, storedModules, writeAdapterConfig } from '../../engine/formats.js';
 import { chatTemplateWith, settingsOf, templateOf } from '../../engine/tokens.js';
 import { downloadAdapter } from './adapter-download.js';
 import { readSaved, SAVED_POLICY } from './saved-policy.js';
@@ -39,13 +39,13 @@ export async function prepareExport(request: ExportRequest): Promise<PreparedExp
 }
 
 /**
- * Servers do not report which modules an adapter adapts.
+ * Servers do not report which modules an adapter adapts; the names of its tensors do.
  * @throws BackendError with the address of the weights when they cannot be downloaded
  */
 async function writeAdapter(request: ExportRequest, directory: string): Promise<void> {
-  const { policy, from, settings } = request;
-  if (settings === undefined) throw new RunError(`the run's recipe has no adapter '${policy}'`);
-  const { model } = policySettings.parse(settings);
+  const { policy, from, settings: inRecipe } = request;
+  if (inRecipe === undefined) throw new RunError(`the run's recipe has no adapter '${policy}'`);
+  const { model } = policySettings.parse(inRecipe);
   const { apiKey, unread } = await keyOf(request);
   const files = await downloadAdapter(await readSaved(nodeFiles, from), { apiKey, adapter: model }).catch(
     (error: unknown) => {
@@ -56,10 +56,13 @@ async function writeAdapter(request: ExportRequest, directory: string): Promise<
   const weights = files.get('adapter_model.safetensors');
   const config = configFile.parse(JSON.parse(Buffer.from(files.get('adapter_config.json') ?? []).toString()));
   if (weights === undefined) throw new RunError(`the server sent no weights for policy '${policy}'`);
-  const adapter = { rank: config.r, alpha: config.lora_alpha, targets: model.targets };
-  const written = writeAdapterConfig({ settings: adapter, base: model.base.path });
+  const file = join(directory, 'adapter_model.safetensors');
+  await nodeFiles.write(file, weights);
+  const modules = await storedModules(nodeFiles, file);
+  if (modules.length === 0) throw new RunError(`the server sent no tensors of an adapter for policy '${policy}'`);
+  const settings = { rank: config.r, alpha: config.lora_alpha };
+  const written = writeAdapterConfig({ settings, base: model.base.path }, modules);
   await nodeFiles.write(join(directory, 'adapter_config.json'), `${JSON.stringify(written, null, 2)}\n`);
-  await nodeFiles.write(join(directory, 'adapter_model.safetensors'), weights);
   const chatTemplate = chatTemplateWith(model.base);
   // Variables alone belong to the base's own template, which is not here.
   if (chatTemplate !== undefined && settingsOf(chatTemplate).rest !== '')

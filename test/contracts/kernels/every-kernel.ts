@@ -264,6 +264,60 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
   (e) => {
     const { kernels, sizes: s } = e;
     const rows = s.rows;
+    const width = s.width;
+    const taps = 3;
+    const previous = e.integers(rows, (r) => e.quotient(r, 2));
+    const out = e.floats(rows * width, () => e.noise());
+    const bcx = e.floats(rows * 3 * width, () => e.noise());
+    const weight = e.floats(taps * width, () => e.noise());
+    kernels.convolution({ out, bcx, weight, previous, rows, width, taps });
+    e.keep('convolution(out)', out);
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    const rows = s.rows;
+    const width = s.width;
+    const taps = 3;
+    const previous = e.integers(rows, (r) => e.quotient(r, 2));
+    const dBcx = e.floats(rows * 3 * width, () => e.noise());
+    const dWeight = e.floats(taps * width, () => e.noise());
+    const dOut = e.floats(rows * width, () => e.noise());
+    const bcx = e.floats(rows * 3 * width, () => e.noise());
+    const weight = e.floats(taps * width, () => e.noise());
+    kernels.convolutionBackward({ dBcx, dWeight, dOut, bcx, weight, previous, rows, width, taps });
+    e.keep('convolutionBackward(dBcx)', dBcx);
+    e.keep('convolutionBackward(dWeight)', dWeight);
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    const rows = s.rows;
+    const capacity = s.capacity;
+    const width = s.width;
+    const taps = 3;
+    const slots = e.integers(rows, (r) => e.quotient(r, capacity));
+    const positions = e.integers(rows, (r) => r % capacity);
+    const out = e.floats(rows * width, () => e.noise());
+    const products = e.floats(indexed(slots) * capacity * width, () => 0);
+    const bcx = e.floats(rows * 3 * width, () => e.noise());
+    const weight = e.floats(taps * width, () => e.noise());
+    kernels.convolutionCached({ out, products, bcx, weight, slots, positions, rows, capacity, width, taps });
+    e.keep('convolutionCached(out)', out);
+    e.keep('convolutionCached(products)', products);
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    const capacity = s.capacity;
+    const width = s.width;
+    const from = 0;
+    const to = 1;
+    const length = capacity - 1;
+    const products = e.floats((Math.max(from, to) + 1) * capacity * width, () => e.noise());
+    kernels.convolutionCopy({ products, from, to, length, capacity, width });
+    e.keep('convolutionCopy(products)', products);
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    const rows = s.rows;
     const feedForward = s.feedForward;
     const out = e.floats(rows * feedForward, () => e.noise());
     const gateUp = e.floats(rows * 2 * feedForward, () => 5 * e.noise());

@@ -378,3 +378,116 @@ export function embeddingContract(subject: Subject): void {
     });
   });
 }
+
+/** The row before each row in its sequence, for sequences of these lengths; a first row is before itself. */
+const chainOf = (lengths: readonly number[]) =>
+  lengths.flatMap((length, s) => {
+    const first = lengths.slice(0, s).reduce((a, b) => a + b, 0);
+    return Array.from({ length }, (_, t) => first + Math.max(0, t - 1));
+  });
+
+export function convolutionContract(subject: Subject): void {
+  describe('convolution', () => {
+    const shapes = [
+      { width: 1, taps: 1, previous: chainOf([1, 2]) },
+      { width: 5, taps: 3, previous: chainOf([4, 1, 2, 7]) },
+      { width: 64, taps: 4, previous: chainOf([3, 13, 1]) },
+      // A tree: rows 3 and 4 follow row 2, and rows 6 and 7 follow row 1.
+      { width: 97, taps: 3, previous: [0, 0, 1, 2, 2, 4, 1, 1, 7] },
+      { width: 172, taps: 2, previous: chainOf([70, 70]) },
+    ];
+    type Shape = (typeof shapes)[number];
+
+    /** The rows of a window, the token's own first. */
+    const windowOf = ({ previous, taps }: Shape, row: number): number[] => {
+      const rows = [row];
+      while (rows.length < taps && get(previous, get(rows, rows.length - 1)) !== rows.at(-1))
+        rows.push(get(previous, get(rows, rows.length - 1)));
+      return rows;
+    };
+    const formula = (shape: Shape, bcx: ArrayLike<number>, weight: ArrayLike<number>): Float64Array => {
+      const { width, taps, previous } = shape;
+      const part = (row: number, third: number, i: number) => get(bcx, (row * 3 + third) * width + i);
+      return Float64Array.from({ length: previous.length * width }, (_, at) => {
+        const [row, i] = [Math.floor(at / width), at % width];
+        const terms = windowOf(shape, row).map(
+          (q, j) => get(weight, (taps - 1 - j) * width + i) * part(q, 0, i) * part(q, 2, i),
+        );
+        return part(row, 1, i) * terms.reduce((a, b) => a + b, 0);
+      });
+    };
+    const given = ({ width, taps, previous }: Shape) => ({
+      bcx: noise(previous.length * 3 * width, 'bcx'),
+      weight: noise(taps * width, 'taps'),
+    });
+    const run = ({ width, taps, previous }: Shape, bcx: Float32Array, weight: Float32Array) => {
+      const rows = previous.length;
+      const out = blank(subject(), rows * width);
+      const memories = { bcx: floats(subject(), bcx), weight: floats(subject(), weight) };
+      subject().convolution({ out, ...memories, previous: integers(subject(), previous), rows, width, taps });
+      expect(tailIsIntact(out)).toBe(true);
+      return body(out);
+    };
+
+    it('weighs the products of a token and of those before it in its sequence', () => {
+      for (const shape of shapes) {
+        const { bcx, weight } = given(shape);
+        close(run(shape, bcx, weight), formula(shape, bcx, weight), 2e-6, `width ${shape.width}`);
+      }
+    });
+
+    it('has the gradients that finite differences give, added to those of the weight', () => {
+      for (const shape of shapes.slice(0, 4)) {
+        const { width, taps, previous } = shape;
+        const rows = previous.length;
+        const { bcx, weight } = given(shape);
+        const dOut = noise(rows * width, 'dOut');
+        const before = noise(weight.length, 'before');
+        const [dBcx, dWeight] = [blank(subject(), bcx.length), floats(subject(), before)];
+        const memories = { bcx: floats(subject(), bcx), weight: floats(subject(), weight) };
+        const change = { dBcx, dWeight, dOut: floats(subject(), dOut) };
+        const order = integers(subject(), previous);
+        subject().convolutionBackward({ ...change, ...memories, previous: order, rows, width, taps });
+        // Columns do not meet, so one call moves a number of all of them.
+        const column = (x: Float32Array, i: number) => x.filter((_, at) => at % width === i);
+        for (let i = 0; i < width; i += Math.ceil(width / 5)) {
+          const one = { width: 1, taps, previous };
+          const [x, w, d] = [column(bcx, i), column(weight, i), column(dOut, i)];
+          const byInput = differences((moved) => dot(d, formula(one, moved, w)), x);
+          close(column(body(dBcx), i), byInput, 1e-5, `dBcx, column ${i} of ${width}`);
+          const byWeight = differences((moved) => dot(d, formula(one, x, moved)), w);
+          const sum = byWeight.map((value, tap) => value + get(before, tap * width + i));
+          close(column(body(dWeight), i), sum, 1e-5, `dWeight, column ${i} of ${width}`);
+        }
+        expect(tailIsIntact(dBcx) && tailIsIntact(dWeight)).toBe(true);
+      }
+    });
+
+    it('gives the same bits through a cache, token by token, in blocks, and after a copy', () => {
+      const [width, taps, capacity, length] = [37, 3, 20, 19];
+      const shape = { width, taps, previous: chainOf([length]) };
+      const { bcx, weight } = given(shape);
+      const expected = run(shape, bcx, weight);
+      const products = blank(subject(), 3 * capacity * width);
+      const feed = (slot: number, from: number, to: number) => {
+        const at = Array.from({ length: to - from }, (_, t) => from + t);
+        const out = blank(subject(), at.length * width);
+        subject().convolutionCached({
+          ...{ out, products, bcx: floats(subject(), pickRows(bcx, at, 3 * width)), weight: floats(subject(), weight) },
+          slots: integers(subject(), Array(at.length).fill(slot)),
+          positions: integers(subject(), at),
+          ...{ rows: at.length, capacity, width, taps },
+        });
+        sameBits(body(out), expected.subarray(from * width, to * width), `slot ${slot}, ${from} to ${to}`);
+      };
+      for (let t = 0; t < length; t++) feed(2, t, t + 1);
+      feed(0, 0, 7);
+      feed(0, 7, 8);
+      subject().convolutionCopy({ products, from: 0, to: 1, length: 8, capacity, width });
+      feed(1, 8, length);
+      subject().convolutionCopy({ products, from: 2, to: 0, length: 5, capacity, width });
+      feed(0, 5, length);
+      expect(tailIsIntact(products)).toBe(true);
+    });
+  });
+}

@@ -1,7 +1,6 @@
 /** The files of a downloaded model: weights, config.json, tokenizers, chat templates, adapters. */
 import { readFileSync } from 'node:fs';
 import { assistant, user } from '../../../src/base/core/message.js';
-import { PROJECTIONS } from '../../../src/engine/contract/architecture.js';
 import { readAgentProfile } from '../../../src/engine/model/agent-profile.js';
 import { decoderMetadata } from '../../../src/engine/model/formats/gguf/gguf-decoder.js';
 import { encodeGguf, type GgufMetadata } from '../../../src/engine/model/formats/gguf/gguf-file.js';
@@ -194,7 +193,7 @@ const { config: small } = readConfig(JSON.parse(texts('config.json')[0] as strin
 
 const adapters: Target = {
   name: 'adapter',
-  seeds: [JSON.stringify(writeAdapterConfig({ settings: { rank: 2, alpha: 4, targets: PROJECTIONS }, base: 'base' }))],
+  seeds: [JSON.stringify(writeAdapterConfig({ settings: { rank: 2, alpha: 4 }, base: 'base' }, ['q_proj', 'up_proj']))],
   words: 'use_rslora use_dora rank_pattern modules_to_save target_modules all-linear q_proj LORA'.split(' '),
   inputs: 75_000,
   async run(input) {

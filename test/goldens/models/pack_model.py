@@ -3,7 +3,8 @@
     python pack_model.py > packed.json
 
 The file holds the files of each model's directory: JSON as it is, safetensors in base64. The tokenizer is llama-mini's, but
-gemma3-mini has one of its own, of SentencePiece's kind, with its golden encodings and Gemma's chat template.
+gemma3-mini has one of its own, of SentencePiece's kind, with its golden encodings and Gemma's chat template, and
+lfm2-mini one of bytes, with a template of ChatML's kind.
 Needs torch 2.13.0 (CPU) and transformers 5.23.0.
 """
 
@@ -17,8 +18,15 @@ import tokenizers
 import torch
 import transformers
 from safetensors.torch import save
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoModelForCausalLM, Gemma3TextConfig, PreTrainedTokenizerFast, SmolLM3Config
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma3TextConfig,
+    Lfm2Config,
+    MistralConfig,
+    PreTrainedTokenizerFast,
+    SmolLM3Config,
+)
 
 VOCABULARY = 395
 MINIATURES = {
@@ -53,6 +61,38 @@ MINIATURES = {
             "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1_000_000.0},
             "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
         },
+        bos_token_id=None,
+        eos_token_id=391,
+        pad_token_id=None,
+    ),
+    # The first and the last layer convolve, and feed-forward layers are 48 wide: 60 * 2 / 3 * 1.1 in multiples of 8.
+    "lfm2-mini": Lfm2Config(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        intermediate_size=60,
+        block_ffn_dim_multiplier=1.1,
+        block_multiple_of=8,
+        num_hidden_layers=5,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        layer_types=["conv", "full_attention", "conv", "full_attention", "conv"],
+        max_position_embeddings=512,
+        bos_token_id=None,
+        eos_token_id=391,
+        pad_token_id=None,
+    ),
+    # A window shorter than the texts, in all layers, and heads that are wider than the stream together.
+    "mistral-mini": MistralConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=6,
+        max_position_embeddings=512,
+        sliding_window=7,
+        rope_theta=20_000.0,
         bos_token_id=None,
         eos_token_id=391,
         pad_token_id=None,
@@ -275,12 +315,58 @@ def gemma_tokenizer():
     return tokenizer
 
 
-def golden_tokenizer():
-    tokenizer = gemma_tokenizer()
-    named = {"bos_token": "<bos>", "eos_token": "<end_of_turn>", "pad_token": "<pad>", "unk_token": "<unk>"}
-    chatting = PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=TEMPLATE, **named)
+CHATML_SPECIAL = ["<|pad|>", "<|im_end|>", "<|im_start|>", "<|startoftext|>", "<|endoftext|>"]
+CHATML_TEXTS = [
+    *TEXTS[:-3],
+    *["<|im_start|>user\nHello<|im_end|>\n", "<|startoftext|>the", "\u0000\u0007 control", "It's 12345 - x_1^2"],
+]
+# The system text is a turn, and the list of messages is cut where it is there.
+CHATML = """{{- bos_token -}}
+{%- set first = namespace(system="") -%}
+{%- if messages[0]["role"] == "system" -%}
+    {%- set first.system = messages[0]["content"] -%}
+    {%- set messages = messages[1:] -%}
+{%- endif -%}
+{%- if first.system -%}{{- "<|im_start|>system\n" + first.system + "<|im_end|>\n" -}}{%- endif -%}
+{%- for message in messages -%}
+    {%- set content = message["content"] -%}
+    {%- if content is not string -%}{%- set content = content | tojson -%}{%- endif -%}
+    {{- "<|im_start|>" + message["role"] + "\n" + content + "<|im_end|>\n" -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- "<|im_start|>assistant\n" -}}{%- endif -%}
+"""
+
+
+def bytes_tokenizer():
+    """Byte-level byte-pair encoding, with numbers of at most three digits and a first token before every text."""
+    words = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(words), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - len(CHATML_SPECIAL),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    reserved = [f"<|reserved_{n}|>" for n in range(VOCABULARY - len(CHATML_SPECIAL) - tokenizer.get_vocab_size())]
+    special = [AddedToken(token, normalized=False, special=True) for token in reserved + CHATML_SPECIAL]
+    tokenizer.add_special_tokens(special)
+    assert tokenizer.get_vocab_size() == VOCABULARY, tokenizer.get_vocab_size()
+    first = ("<|startoftext|>", tokenizer.token_to_id("<|startoftext|>"))
+    tokenizer.post_processor = processors.TemplateProcessing(single="<|startoftext|> $A", special_tokens=[first])
+    return tokenizer
+
+
+def golden_tokenizer(tokenizer, named, template, texts, kind):
+    chatting = PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=template, **named)
     encodings = []
-    for text in TEXTS:
+    for text in texts:
         found = tokenizer.encode(text, add_special_tokens=False).ids
         decoded = tokenizer.decode(found, skip_special_tokens=False)
         encodings.append({"text": text, "ids": found, **({} if decoded == text else {"decoded": decoded})})
@@ -293,10 +379,10 @@ def golden_tokenizer():
         text = chatting.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         found = tokenizer.encode(text, add_special_tokens=False).ids
         chats.append({"messages": messages, "addGenerationPrompt": True, "variables": {}, "ids": found})
-    config = {"tokenizer_class": "GemmaTokenizerFast", "clean_up_tokenization_spaces": False, **named}
+    config = {"tokenizer_class": kind, "clean_up_tokenization_spaces": False, **named}
     return {
         "tokenizer.json": json.loads(tokenizer.to_str()),
-        "tokenizer_config.json": {**config, "chat_template": TEMPLATE},
+        "tokenizer_config.json": {**config, "chat_template": template},
         "golden_tokenizer.json": {
             "vocabSize": VOCABULARY,
             "encodings": encodings,
@@ -314,7 +400,11 @@ def contents(name):
         if content["golden_model.json"]["greedy"]["smallestMargin"] > 0.02:
             break
     if name == "gemma3-mini":
-        content.update(golden_tokenizer())
+        named = {"bos_token": "<bos>", "eos_token": "<end_of_turn>", "pad_token": "<pad>", "unk_token": "<unk>"}
+        content.update(golden_tokenizer(gemma_tokenizer(), named, TEMPLATE, TEXTS, "GemmaTokenizerFast"))
+    if name == "lfm2-mini":
+        named = {"bos_token": "<|startoftext|>", "eos_token": "<|im_end|>", "pad_token": "<|pad|>"}
+        content.update(golden_tokenizer(bytes_tokenizer(), named, CHATML, CHATML_TEXTS, "PreTrainedTokenizerFast"))
     return content
 
 

@@ -7,15 +7,16 @@ import { packsTrees } from '../../model/decoder/decoder.js';
 import { batchRows, layerFloats } from '../../model/decoder/layer/layer-buffers.js';
 import { logitBlockRows } from '../../model/decoder/output-head.js';
 import { mostTreeRows } from '../../model/decoder/packed-batch.js';
-import { cacheShape } from '../../model/decoder/sampling/key-value-cache.js';
+import { cacheShape, slotFloats } from '../../model/decoder/sampling/key-value-cache.js';
 import { adaptedMatrices, adapterParameterCount } from '../../model/decoder/weights/adapter-tensors.js';
 import {
   type BaseKind,
   type BlockFormats,
+  layersOf,
   MATRICES,
   matrixShapes,
   parameterCount,
-  qkvWidth,
+  projectedWidth,
 } from '../../model/decoder/weights/decoder-tensors.js';
 import { usedBuffers } from '../../model/optimizers/index.js';
 import { type BlockFormat, blockWords } from '../../tensor/blocks.js';
@@ -111,10 +112,12 @@ export function baseFootprint({ config, kept, precisions }: PlannedBase): number
 
 /** Bytes of matrices in blocks. */
 function blockBytes(config: DecoderConfig, { embedding, layers, output }: BlockFormats): number {
-  const shapes = matrixShapes(config);
   const table = { inputs: config.width, outputs: config.vocabSize };
   const bytes = (format: BlockFormat, { inputs, outputs }: typeof table) => 4 * blockWords({ format, inputs, outputs });
-  const ofLayers = layers.flatMap((layer) => MATRICES.map((matrix) => bytes(layer[matrix], shapes[matrix])));
+  const ofLayers = layers.flatMap((layer, l) => {
+    const shapes = matrixShapes(config, l);
+    return MATRICES.map((matrix) => bytes(layer[matrix], shapes[matrix]));
+  });
   const tables = [embedding, ...(config.untiedOutput ? [output] : [])].map((format) => bytes(format, table));
   return [...ofLayers, ...tables].reduce((sum, each) => sum + each, 0);
 }
@@ -125,21 +128,21 @@ function blockBytes(config: DecoderConfig, { embedding, layers, output }: BlockF
  * @param longest Tokens of the longest sequence
  */
 export function cacheFootprint(config: DecoderConfig, longest: number): number {
-  const floatsOf = (capacity: number) => capacity * config.kvHeads * config.headDim;
+  const floatsOf = (capacity: number) => slotFloats(config, capacity, capacity * config.kvHeads * config.headDim);
   const { capacity, slots } = cacheShape(config, longest, floatsOf);
-  return 2 * FLOAT * config.layers * slots * floatsOf(capacity);
+  return FLOAT * slots * floatsOf(capacity);
 }
 
 /** The matrices in the form that products read. */
 function packedFloats(config: DecoderConfig): number {
-  const layer = Object.values(matrixShapes(config)).reduce((sum, { inputs, outputs }) => sum + inputs * outputs, 0);
-  return config.layers * layer + config.vocabSize * config.width;
+  const matrices = layersOf(config).flatMap((layer) => Object.values(matrixShapes(config, layer)));
+  const layers = matrices.reduce((sum, { inputs, outputs }) => sum + inputs * outputs, 0);
+  return layers + config.vocabSize * config.width;
 }
 
 function packedAdapterFloats(config: DecoderConfig, adapter: AdapterSettings): number {
-  const matrices = adaptedMatrices(config, adapter);
-  const layer = matrices.reduce((sum, { inputs, outputs, width }) => sum + width * (inputs + outputs), 0);
-  return config.layers * layer;
+  const matrices = layersOf(config).flatMap((layer) => adaptedMatrices(config, layer, adapter));
+  return matrices.reduce((sum, { inputs, outputs, width }) => sum + width * (inputs + outputs), 0);
 }
 
 /**
@@ -156,7 +159,7 @@ function activationFloats(
   const rows = packsTrees(config) ? mostTreeRows(most, longest) : Math.max(most, longest);
   const layer = layerFloats(config, adapter);
   const attended = heads * headDim;
-  const backward = 3 * feedForward + 4 * width + 2 * attended + qkvWidth(config);
+  const backward = 3 * feedForward + 4 * width + 2 * attended + projectedWidth(config);
   const results = config.resultNorms ? 2 * width : 0;
   const logits = 2 * Math.min(rows, logitBlockRows(vocabSize)) * vocabSize;
   const kept = recompute ? 2 * layer + layers * width : layers * layer; // the last layer's are always kept

@@ -1,7 +1,16 @@
 import { describe, expect, inject, it } from 'vitest';
 import { adapterContract } from '../../../../test/contracts/adapters.js';
 import { baseContract } from '../../../../test/contracts/bases.js';
-import { decoderContract, plain, randomSequence, shake } from '../../../../test/contracts/decoder.js';
+import {
+  convolutions,
+  decoderContract,
+  extremes,
+  features,
+  lfm2,
+  plain,
+  randomSequence,
+  shake,
+} from '../../../../test/contracts/decoder.js';
 import { precisionContract } from '../../../../test/contracts/precision.js';
 import { plainAdamW } from '../../../../test/support/adamw.js';
 import { expectSameBits } from '../../../../test/support/expectations.js';
@@ -15,10 +24,14 @@ import { PolicyModel } from './policy-model.js';
 const { kernels, notice } = await selectKernels({ threads: 2 });
 
 if (kernels.name === 'native') {
-  decoderContract('native', () => kernels);
+  decoderContract('native', () => kernels, { ...extremes, ...features });
   adapterContract('native', () => kernels);
   baseContract('native', () => kernels);
   precisionContract('native', () => kernels);
+  describe('slow', { tags: 'verify' }, () => {
+    decoderContract('native', () => kernels, convolutions);
+    baseContract('native', () => kernels, { 'of LFM2': { ...plain, ...lfm2 } });
+  });
   if (inject('slowTests')) await inTiles();
 } else
   describe.skip(`decoder on native kernels: ${notice ?? 'not available'}`, () => it('needs a C++ compiler', () => {}));

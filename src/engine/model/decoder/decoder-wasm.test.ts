@@ -1,7 +1,7 @@
 import { describe, it } from 'vitest';
 import { adapterContract } from '../../../../test/contracts/adapters.js';
 import { baseContract } from '../../../../test/contracts/bases.js';
-import { decoderContract } from '../../../../test/contracts/decoder.js';
+import { convolutions, decoderContract, features, lfm2, plain } from '../../../../test/contracts/decoder.js';
 import { precisionContract } from '../../../../test/contracts/precision.js';
 import { selectKernels } from '../../tensor/select.js';
 
@@ -12,5 +12,9 @@ if (kernels.name === 'wasm') {
   adapterContract('wasm', () => kernels);
   baseContract('wasm', () => kernels);
   precisionContract('wasm', () => kernels);
+  describe('slow', { tags: 'verify' }, () => {
+    decoderContract('wasm', () => kernels, { ...features, ...convolutions });
+    baseContract('wasm', () => kernels, { 'of LFM2': { ...plain, ...lfm2 } });
+  });
 } else
   describe.skip(`decoder on WebAssembly kernels: ${notice ?? 'not available'}`, () => it('needs the build', () => {}));

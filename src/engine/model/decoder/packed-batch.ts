@@ -21,6 +21,8 @@ export interface PackedBatch {
   readonly sequences: number; // S
   readonly tokens: Integers; // [R]
   readonly positions: Integers; // [R]
+  /** The row of the token before a row's in its sequence; the row itself if that is the first one. */
+  readonly previous: Integers; // [R]
   /** The first row of each sequence, and the number of rows. Attention reads `branches` instead if there are some. */
   readonly starts: Integers; // [S + 1]
   /** How the sequences of a tree attend; undefined if no two sequences share a row. */
@@ -144,7 +146,7 @@ function commonLength(a: Int32Array, b: Int32Array): number {
 }
 
 function packBatch(arena: Arena, sequences: readonly Sequence[], { members, rows }: BatchMembers): PackedBatch {
-  const [tokens, positions] = [new Int32Array(rows), new Int32Array(rows)];
+  const [tokens, positions, previous] = [new Int32Array(rows), new Int32Array(rows), new Int32Array(rows)];
   const starts = new Int32Array(members.length + 1);
   const [predicting, targets, inverse]: [number[], number[], number[]] = [[], [], []];
   const paths: Int32Array[] = []; // each sequence's rows in the batch
@@ -158,6 +160,7 @@ function packBatch(arena: Arena, sequences: readonly Sequence[], { members, rows
       path[t] = row;
       tokens[row] = read[t] as number;
       positions[row] = t;
+      previous[row] = path[Math.max(0, t - 1)] as number;
     }
     paths.push(path);
     path.forEach((at, t) => {
@@ -172,6 +175,7 @@ function packBatch(arena: Arena, sequences: readonly Sequence[], { members, rows
   const written = arena.takeWritten([
     tokens,
     positions,
+    previous,
     starts,
     Int32Array.from(predicting),
     Int32Array.from(targets),
@@ -183,11 +187,12 @@ function packBatch(arena: Arena, sequences: readonly Sequence[], { members, rows
     sequences: members.length,
     tokens: written[0],
     positions: written[1],
-    starts: written[2],
+    previous: written[2],
+    starts: written[3],
     branches: isTree ? branchesOf(arena, members, paths) : undefined,
-    predicting: written[3],
-    targets: written[4],
-    inverseTemperature: written[5],
+    predicting: written[4],
+    targets: written[5],
+    inverseTemperature: written[6],
   };
 }
 

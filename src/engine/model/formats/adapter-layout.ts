@@ -12,10 +12,10 @@ import type { TensorPlace } from './tensor-place.js';
 /** The adapted projections, layer by layer, each with PEFT's name for its adapter. */
 function* adaptedProjections(config: DecoderConfig, settings: AdapterSettings) {
   for (let layer = 0; layer < config.layers; layer++) {
-    for (const adapted of adaptedMatrices(config, settings)) {
+    for (const adapted of adaptedMatrices(config, layer, settings)) {
       let before = 0;
       for (const [n, { projection, outputs }] of adapted.parts.entries()) {
-        const name = `base_model.model.${projectionName(projection, layer)}`;
+        const name = `base_model.model.${projectionName(config, projection, layer)}`;
         yield { name, layer, ...adapted, n, outputs, before };
         before += outputs;
       }

@@ -18,7 +18,15 @@ import {
   tensorsInOrder,
 } from '../decoder/weights/decoder-tensors.js';
 import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
-import { EMBEDDING, FINAL_NORM, type LinearLayer, layerNorms, OUTPUT, projections } from './tensor-names.js';
+import {
+  convolutionShape,
+  EMBEDDING,
+  finalNormName,
+  type LinearLayer,
+  layerNorms,
+  OUTPUT,
+  projections,
+} from './tensor-names.js';
 import type { TensorPlace } from './tensor-place.js';
 
 /**
@@ -43,18 +51,20 @@ export function decoderPlaces<Matrices extends WeightMemory, Vectors extends Flo
   return places;
 }
 
-/** The places of norms and biases. */
+/** The places of norms, biases and the weights of convolutions. */
 export function vectorPlaces<Vectors extends Floats>(
   tensors: DecoderTensors<WeightMemory, Vectors>,
   config: DecoderConfig,
 ): TensorPlace<Vectors>[] {
   const { width } = config;
-  const places: TensorPlace<Vectors>[] = [{ name: FINAL_NORM, shape: [width], data: tensors.finalNorm }];
+  const places: TensorPlace<Vectors>[] = [{ name: finalNormName(config), shape: [width], data: tensors.finalNorm }];
   tensors.layers.forEach((layer, index) => {
     for (const { norm, name, length } of layerNorms(config, index))
       places.push({ name, shape: [length], data: layer[norm] });
     const parts = projections(config, index);
     places.push(...biases(layer.qkvBias, parts.qkv), ...biases(layer.attentionOutBias, parts.attentionOut));
+    const convolution = convolutionShape(config, index);
+    if (convolution !== undefined) places.push({ ...convolution, data: layer.convolution, stride: width });
   });
   return places;
 }

@@ -23,6 +23,13 @@ const llama3 = {
   original_max_position_embeddings: 64,
 };
 const gemma3 = { architectures: ['Gemma3ForCausalLM'], model_type: 'gemma3_text' };
+/** LFM2-350M's config.json, for a smaller vocabulary and context. */
+const lfm2 = {
+  ...{ architectures: ['Lfm2ForCausalLM'], model_type: 'lfm2', rms_norm_eps: undefined, intermediate_size: undefined },
+  ...{ block_auto_adjust_ff_dim: true, block_ff_dim: 6656, block_ffn_dim_multiplier: 1, block_multiple_of: 256 },
+  ...{ conv_L_cache: 3, conv_bias: false, full_attn_idxs: [2, 5, 8, 10, 12, 14], norm_eps: 1e-5, rope_theta: 1e6 },
+  ...{ hidden_size: 1024, num_attention_heads: 16, num_hidden_layers: 16, num_key_value_heads: 8 },
+};
 const llama3Scaling = {
   type: 'llama3',
   factor: 4,
@@ -68,6 +75,7 @@ const features: fc.Arbitrary<Partial<DecoderConfig>> = fc
       { unrotatedLayers: [0], attentionBias: 'qkvo' },
       gemma,
       { ...gemma, attentionBias: 'qkvo', scoreDivisor: 5, slidingWindow: { positions: 7, layers: [0], ropeBase: 9 } },
+      { queryKeyNorm: true, convolution: { taps: 4, layers: [0] } },
     ),
     fc.constantFrom<Partial<DecoderConfig>>({}, { untiedOutput: true }),
     fc.oneof(
@@ -89,7 +97,8 @@ describe('readConfig', () => {
     const stop = fc.array(fc.nat(39), { maxLength: 3 });
     fc.assert(
       fc.property(decoderConfig, features, stop, (sizes, more, stopTokens) => {
-        const config = { ...sizes, ...more };
+        const width = more.convolution ? sizes.heads * sizes.headDim : sizes.width;
+        const config = { ...sizes, ...more, width };
         const { architecture, dtype, ...read } = readConfig(
           JSON.parse(JSON.stringify(writeConfig(config, stopTokens))),
         );
@@ -98,7 +107,8 @@ describe('readConfig', () => {
         const family = config.attentionBias === 'qkv' ? 'qwen2' : 'llama';
         const smollm3 = config.unrotatedLayers && 'smollm3';
         const gemma3 = config.offsetNorms && 'gemma3';
-        expect(architecture).toBe(gemma3 ?? smollm3 ?? (config.queryKeyNorm ? 'qwen3' : family));
+        const lfm2 = config.convolution && 'lfm2';
+        expect(architecture).toBe(gemma3 ?? smollm3 ?? lfm2 ?? (config.queryKeyNorm ? 'qwen3' : family));
       }),
     );
   });
@@ -115,10 +125,21 @@ describe('readConfig', () => {
     expect(readConfig({ ...llama, architectures: undefined, model_type: 'qwen2' }).architecture).toBe('qwen2');
   });
 
+  const mistral = { ...llama, architectures: ['MistralForCausalLM'], model_type: 'mistral' };
+
   it('reads a Mistral model whose window holds the whole context as a Llama model', () => {
-    const mistral = { ...llama, architectures: ['MistralForCausalLM'], model_type: 'mistral' };
     for (const window of [{ sliding_window: null }, { sliding_window: 512 }, {}])
       expect(readConfig({ ...mistral, ...window })).toEqual(readConfig(llama));
+  });
+
+  it('reads and writes the window of Mistral in all layers', () => {
+    const { config } = readConfig({ ...mistral, sliding_window: 64, rope_theta: 500 });
+    expect(config.slidingWindow).toEqual({ positions: 64, layers: [0, 1], ropeBase: 500 });
+    const long = readConfig({ ...mistral, max_position_embeddings: 4097 }).config;
+    expect(long.slidingWindow?.positions).toBe(4096);
+    const written = writeConfig(config, []);
+    expect(written).toMatchObject({ architectures: ['MistralForCausalLM'], sliding_window: 64 });
+    expect(readConfig(written).config).toEqual(config);
   });
 
   it("reads SmolLM3's layers without rotation, its base and its tied output", () => {
@@ -151,6 +172,23 @@ describe('readConfig', () => {
     expect(of({ ...older, ...pattern })).toMatchObject(expected);
     expect(of({ rope_parameters: ropes, ...pattern })).toMatchObject(expected);
     expect(of({ layer_types: Array(7).fill('full_attention') })).not.toHaveProperty('slidingWindow');
+  });
+
+  it('reads the convolutions of LFM2, and the width of its feed-forward layers, from both generations of files', () => {
+    const of = (changes: object) => readConfig({ ...llama, ...lfm2, ...changes }).config;
+    const convolution = { taps: 3, layers: [0, 1, 3, 4, 6, 7, 9, 11, 13, 15] };
+    const sizes = { headDim: 64, kvHeads: 8, feedForward: 4608, normEpsilon: 1e-5, ropeBase: 1e6 };
+    expect(of({})).toMatchObject({ ...sizes, queryKeyNorm: true, convolution });
+    expect(of({})).not.toHaveProperty('untiedOutput');
+    expect(of({ tie_embedding: false })).toHaveProperty('untiedOutput', true);
+    const types = Array.from({ length: 16 }, (_, layer) => (layer < 15 ? 'full_attention' : 'conv'));
+    const rope_parameters = { rope_theta: 5e6, rope_type: 'default' };
+    const newer = { block_ff_dim: undefined, intermediate_size: 9728, layer_types: types, rope_parameters };
+    expect(of(newer)).toMatchObject({ feedForward: 6656, ropeBase: 5e6, convolution: { taps: 3, layers: [15] } });
+    expect(of({ ...newer, block_auto_adjust_ff_dim: false }).feedForward).toBe(9728);
+    expect(of({ block_ffn_dim_multiplier: 1.5, block_multiple_of: 100 }).feedForward).toBe(6700);
+    expect(of({ block_ffn_dim_multiplier: null }).feedForward).toBe(4437);
+    expect(of({ norm_eps: undefined, conv_L_cache: 4 })).toMatchObject({ normEpsilon: 1e-5, convolution: { taps: 4 } });
   });
 
   it.each([
@@ -201,13 +239,18 @@ describe('readConfig', () => {
       { ...gemma3, rope_parameters: { sliding_attention: { rope_type: 'linear', factor: 2 } } },
       'sliding_attention must be of the default kind',
     ],
-    [{ architectures: undefined, model_type: 'lfm2' }, '"lfm2" is not supported: most of its layers are short conv'],
+    [{ architectures: ['Lfm2MoeForCausalLM'] }, 'of the LFM2 models only the dense text models are read'],
+    [{ ...lfm2, conv_bias: true }, 'conv_bias = true is not supported'],
+    [{ ...lfm2, full_attn_idxs: undefined }, 'expected a layer that convolves'],
+    [{ ...lfm2, layer_types: ['conv'] }, 'layer_types: expected 16 names, found 1'],
+    [{ ...lfm2, layer_types: Array(16).fill('mamba') }, 'layer_types.0: '],
+    [{ ...lfm2, block_ff_dim: undefined }, 'intermediate_size: '],
+    [{ ...lfm2, head_dim: 32 }, 'expected 1024 values in all heads, found 512'],
     [{ architectures: ['Qwen3MoeForCausalLM'] }, '"Qwen3MoeForCausalLM" is not supported: mixtures of experts'],
     [
-      { architectures: ['MistralForCausalLM'], max_position_embeddings: 4097 },
-      'sliding_window = 4096 is not supported',
+      { architectures: ['MistralForCausalLM'], sliding_window: 64, rope_scaling: { type: 'linear', factor: 2 } },
+      'sliding_window = 64 is not supported beside stretched positions',
     ],
-    [{ architectures: ['MistralForCausalLM'], sliding_window: 64 }, 'at least max_position_embeddings (512)'],
     [{ architectures: ['SmolLM3ForCausalLM'], no_rope_layers: [1] }, 'no_rope_layers: expected 2 numbers, found 1'],
     [{ architectures: ['toString'] }, 'architecture "toString" is not supported'],
     [{ architectures: null, model_type: null }, 'architecture "none" is not supported'],

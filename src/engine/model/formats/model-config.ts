@@ -1,16 +1,25 @@
 /**
- * config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2, Qwen3, SmolLM3 and
- * Gemma 3 families. Mistral models without sliding windows are Llama models under another name.
+ * config.json of Hugging Face directories, as transformers 4 and 5 write it, for the Llama, Qwen2, Qwen3, SmolLM3,
+ * Gemma 3 and LFM2 families. Mistral models are Llama models, some with sliding windows.
  */
 import { z } from 'zod';
 import { CheckpointError } from '../../../base/errors.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { BlockFormats } from '../decoder/weights/decoder-tensors.js';
-import { readGemmaAttention, readRope, writeGemmaAttention, writeRope } from './rope-settings.js';
+import {
+  layersWhere,
+  readGemmaAttention,
+  readLfm2,
+  readMistralWindow,
+  readRope,
+  writeGemmaAttention,
+  writeLfm2,
+  writeRope,
+} from './attention-settings.js';
 import { parseWith } from './validated-json.js';
 
 /** The families, by their names in config.json and in llama.cpp. */
-export const ARCHITECTURES = ['llama', 'qwen2', 'qwen3', 'smollm3', 'gemma3'] as const;
+export const ARCHITECTURES = ['llama', 'qwen2', 'qwen3', 'smollm3', 'gemma3', 'lfm2'] as const;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
 /** Limits of a description: lists by layer are allocated, and the rotary table has a row for each position. */
@@ -41,20 +50,21 @@ interface ModelClass {
 }
 
 const base = { ropeBase: 10_000, tiedOutput: false } as const;
-/** The first class of a family is the one that exports name. */
+const MISTRAL = 'mistral';
 const classes: readonly ModelClass[] = [
   { name: 'LlamaForCausalLM', type: 'llama', architecture: 'llama', ...base },
-  { name: 'MistralForCausalLM', type: 'mistral', architecture: 'llama', ...base },
+  { name: 'MistralForCausalLM', type: MISTRAL, architecture: 'llama', ...base },
   { name: 'Qwen2ForCausalLM', type: 'qwen2', architecture: 'qwen2', ...base },
   { name: 'Qwen3ForCausalLM', type: 'qwen3', architecture: 'qwen3', ...base },
   { name: 'SmolLM3ForCausalLM', type: 'smollm3', architecture: 'smollm3', ropeBase: 2_000_000, tiedOutput: true },
   { name: 'Gemma3ForCausalLM', type: 'gemma3_text', architecture: 'gemma3', ropeBase: 1_000_000, tiedOutput: true },
+  { name: 'Lfm2ForCausalLM', type: 'lfm2', architecture: 'lfm2', ropeBase: 1_000_000, tiedOutput: true },
 ];
 
 /** The reasons why the engine cannot compute some known families, by the beginnings of their names. */
 const UNREAD: readonly (readonly [name: string, reason: string])[] = [
   ['gemma', 'of the Gemma models only the text models of Gemma 3 are read, and not as GGUF files'],
-  ['lfm2', 'most of its layers are short convolutions'],
+  ['lfm2', 'of the LFM2 models only the dense text models are read, and not as GGUF files'],
   ['mixtral', 'mixtures of experts are not read'],
   ['qwen2moe', 'mixtures of experts are not read'],
   ['qwen3moe', 'mixtures of experts are not read'],
@@ -72,14 +82,14 @@ export function unreadReason(architecture: string, expected: readonly string[]):
 const GELU = 'gelu_pytorch_tanh';
 /** The values a head if a file names none; in other families the heads share the width. */
 const HEAD_DIMS: Partial<Record<Architecture, number>> = { qwen3: 128, gemma3: 256 };
-/** Mistral's window if a file names none. */
-const MISTRAL_WINDOW = 4096;
 /** The interval of SmolLM3's layers without rotation if a file names none. */
 const UNROTATED_INTERVAL = 4;
 
-const configFile = z.looseObject({
+const classFile = z.looseObject({
   architectures: z.array(z.string()).nullish(),
   model_type: z.string().nullish(),
+});
+const configFile = classFile.extend({
   vocab_size: z.int().positive(),
   hidden_size: z.int().positive(),
   num_hidden_layers: z.int().positive().max(CONFIG_LIMITS.layers),
@@ -91,7 +101,6 @@ const configFile = z.looseObject({
   rms_norm_eps: z.number().positive(),
   tie_word_embeddings: z.boolean().nullish(),
   attention_bias: z.boolean().nullish(),
-  sliding_window: z.int().positive().nullish(),
   no_rope_layers: z.array(z.union([z.literal(0), z.literal(1)])).nullish(),
   no_rope_layer_interval: z.int().positive().nullish(),
   dtype: z.string().nullish(),
@@ -107,10 +116,11 @@ const stopTokensFile = z.looseObject({ eos_token_id: z.union([id, z.array(id)]).
  * @throws CheckpointError naming the key and the expected value, or the feature of the model that is not supported
  */
 export function readConfig(json: unknown, file = 'config.json'): DescribedModel {
-  const raw = parseWith(configFile, json, file);
-  const { architecture, ropeBase, tiedOutput, type } = readClass(raw, file);
+  const described = parseWith(classFile, json, file);
+  const { architecture, ropeBase, tiedOutput, type } = readClass(described, file);
+  const lfm2 = architecture === 'lfm2' ? readLfm2(described, file) : undefined;
+  const raw = parseWith(configFile, { ...described, ...lfm2?.common }, file);
   refuseVariants(raw, architecture, file);
-  if (type === 'mistral') refuseWindow(raw, file);
   const isGemma = architecture === 'gemma3';
   const heads = readHeads(raw, architecture, file);
   const rope = isGemma ? undefined : readRope(raw, file, ropeBase);
@@ -129,10 +139,12 @@ export function readConfig(json: unknown, file = 'config.json'): DescribedModel 
       ...(rope?.scaling && { ropeScaling: rope.scaling }),
       ...(architecture === 'qwen2' && { attentionBias: 'qkv' }),
       ...(architecture !== 'qwen2' && raw.attention_bias && { attentionBias: 'qkvo' }),
-      ...((architecture === 'qwen3' || isGemma) && { queryKeyNorm: true }),
+      ...((architecture === 'qwen3' || isGemma || lfm2) && { queryKeyNorm: true }),
       ...(isGemma && { gate: 'gelu', offsetNorms: true, resultNorms: true, scaledEmbedding: true }),
       ...(isGemma && readGemmaAttention(raw, file, heads.headDim)),
+      ...(type === MISTRAL && rope && readMistralWindow(raw, file, rope)),
       ...(unrotatedLayers.length > 0 && { unrotatedLayers }),
+      ...(lfm2 && { convolution: lfm2.convolution }),
       ...(!(raw.tie_word_embeddings ?? tiedOutput) && { untiedOutput: true }),
     },
     stopTokens: readStopTokens(json, file),
@@ -158,7 +170,9 @@ export const writeStopTokens = (ids: readonly number[]) => (ids.length > 1 ? ids
  */
 export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
   const family = familyOf(config);
-  const known = classes.find(({ architecture }) => architecture === family);
+  const isLfm2 = family === 'lfm2';
+  const isMistral = family === 'llama' && config.slidingWindow !== undefined;
+  const known = classes.find(({ architecture, type }) => architecture === family && (type === MISTRAL) === isMistral);
   return {
     architectures: [known?.name],
     model_type: known?.type,
@@ -170,12 +184,14 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
     num_key_value_heads: config.kvHeads,
     head_dim: config.headDim,
     max_position_embeddings: config.context,
-    ...(family === 'gemma3' ? { hidden_activation: GELU, ...writeGemmaAttention(config) } : { hidden_act: 'silu' }),
-    rms_norm_eps: config.normEpsilon,
+    ...(family === 'gemma3' && { hidden_activation: GELU, ...writeGemmaAttention(config) }),
+    ...(family !== 'gemma3' && !isLfm2 && { hidden_act: 'silu' }),
+    ...(isMistral && { sliding_window: config.slidingWindow?.positions }),
+    ...(isLfm2 ? writeLfm2(config) : { rms_norm_eps: config.normEpsilon }),
     rope_theta: config.ropeBase,
     rope_scaling: writeRope(config.ropeScaling),
-    ...(family !== 'qwen2' && { attention_bias: config.attentionBias === 'qkvo' }),
-    ...((family === 'llama' || family === 'smollm3') && { mlp_bias: false }),
+    ...(family !== 'qwen2' && !isLfm2 && !isMistral && { attention_bias: config.attentionBias === 'qkvo' }),
+    ...(((family === 'llama' && !isMistral) || family === 'smollm3') && { mlp_bias: false }),
     ...(family === 'smollm3' && {
       no_rope_layers: rotatedLayers(config).map(Number),
       no_rope_layer_interval: UNROTATED_INTERVAL,
@@ -190,7 +206,9 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
 }
 
 /** The family that has a decoder's features. */
-export function familyOf({ attentionBias, offsetNorms, queryKeyNorm, unrotatedLayers }: DecoderConfig): Architecture {
+export function familyOf(config: DecoderConfig): Architecture {
+  const { attentionBias, offsetNorms, queryKeyNorm, unrotatedLayers } = config;
+  if (config.convolution !== undefined) return 'lfm2';
   if (offsetNorms) return 'gemma3';
   if (unrotatedLayers !== undefined) return 'smollm3';
   if (queryKeyNorm) return 'qwen3';
@@ -203,7 +221,7 @@ const rotatedLayers = ({ layers, unrotatedLayers }: DecoderConfig): boolean[] =>
 
 /** The layers that SmolLM3 does not rotate if a file names none: the last one of each interval. */
 export const unrotatedByDefault = (layers: number, interval = UNROTATED_INTERVAL): number[] =>
-  Array.from({ length: layers }, (_, layer) => layer).filter((layer) => (layer + 1) % interval === 0);
+  layersWhere(layers, (layer) => (layer + 1) % interval === 0);
 
 /** Reads SmolLM3's layers without rotation. In `no_rope_layers` a 1 is a layer that rotates. */
 function readUnrotated(raw: ConfigFile, file: string): number[] {
@@ -214,7 +232,7 @@ function readUnrotated(raw: ConfigFile, file: string): number[] {
   return rotates.slice(0, layers).flatMap((each, layer) => (each === 0 ? [layer] : []));
 }
 
-function readClass(raw: ConfigFile, file: string): ModelClass {
+function readClass(raw: z.infer<typeof classFile>, file: string): ModelClass {
   const name = raw.architectures?.[0];
   const known = classes.find((each) => (name === undefined ? each.type === raw.model_type : each.name === name));
   if (known !== undefined) return known;
@@ -225,25 +243,16 @@ function readClass(raw: ConfigFile, file: string): ModelClass {
   );
 }
 
-/** Refuses a Mistral model that attends through a window narrower than its context. @throws CheckpointError */
-function refuseWindow(raw: ConfigFile, file: string): void {
-  const window = raw.sliding_window === undefined ? MISTRAL_WINDOW : raw.sliding_window;
-  if (window === null || window >= raw.max_position_embeddings) return;
-  throw new CheckpointError(
-    `${file}: sliding_window = ${window} is not supported, expected null or at least max_position_embeddings ` +
-      `(${raw.max_position_embeddings})`,
-  );
-}
-
 /** Refuses variants of the families whose arithmetic the engine lacks. @throws CheckpointError */
 function refuseVariants(raw: ConfigFile, architecture: Architecture, file: string): void {
-  const ofFamily: Record<string, (value: unknown) => boolean> =
-    architecture === 'gemma3'
-      ? { hidden_activation: (value) => value === GELU, use_bidirectional_attention: (value) => value === false }
-      : {
-          hidden_act: (value) => value === 'silu',
-          layer_types: (value) => Array.isArray(value) && value.every((type) => type === 'full_attention'),
-        };
+  const ofFamilies: Partial<Record<Architecture, Record<string, (value: unknown) => boolean>>> = {
+    gemma3: { hidden_activation: (value) => value === GELU, use_bidirectional_attention: (value) => value === false },
+    lfm2: { conv_bias: (value) => value === false },
+  };
+  const ofFamily = ofFamilies[architecture] ?? {
+    hidden_act: (value) => value === 'silu',
+    layer_types: (value) => Array.isArray(value) && value.every((type) => type === 'full_attention'),
+  };
   const normal: Record<string, (value: unknown) => boolean> = {
     ...ofFamily,
     attn_logit_softcapping: () => false,
@@ -269,6 +278,9 @@ function readHeads(raw: ConfigFile, architecture: Architecture, file: string) {
   }
   if (heads % kvHeads !== 0) {
     throw new CheckpointError(`${file}: ${heads} heads cannot share ${kvHeads} key/value heads evenly`);
+  }
+  if (architecture === 'lfm2' && heads * headDim !== raw.hidden_size) {
+    throw new CheckpointError(`${file}: expected ${raw.hidden_size} values in all heads, found ${heads * headDim}`);
   }
   return { heads, kvHeads, headDim };
 }

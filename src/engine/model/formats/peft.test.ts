@@ -3,8 +3,8 @@ import { memoryFiles, safetensorsBytes } from '../../../../test/support/memory-f
 import { CheckpointError } from '../../../base/core/errors.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
 import { adapterParameterCount, adapterTensors } from '../decoder/weights/adapter-tensors.js';
-import { adapterPlaces } from './adapter-layout.js';
-import { openAdapterWeights, readAdapterConfig, writeAdapterConfig } from './peft.js';
+import { adapterPlaces, expectedAdapterTensors } from './adapter-layout.js';
+import { adaptedModules, openAdapterWeights, readAdapterConfig, storedModules, writeAdapterConfig } from './peft.js';
 import { readInto, requireTensor } from './safetensors.js';
 import { takeTensor } from './tensor-place.js';
 
@@ -89,11 +89,54 @@ describe("an adapter's tensors under PEFT's names", () => {
 });
 
 describe('adapter_config.json', () => {
-  const written = writeAdapterConfig({ settings: adapter, base: 'Qwen/Qwen2.5-0.5B' });
+  const written = writeAdapterConfig(
+    { settings: adapter, base: 'Qwen/Qwen2.5-0.5B' },
+    adaptedModules(config, adapter.targets),
+  );
 
   it('is read as it was written', () => {
     expect(readAdapterConfig(written)).toEqual({ settings: adapter, base: 'Qwen/Qwen2.5-0.5B' });
-    expect(readAdapterConfig(writeAdapterConfig({ settings: adapter, base: undefined })).base).toBeUndefined();
+    expect(
+      readAdapterConfig(writeAdapterConfig({ settings: adapter, base: undefined }, ['q_proj'])).base,
+    ).toBeUndefined();
+  });
+
+  it('has the names of LFM2, whose joined projection goes with queries, keys or values', () => {
+    const lfm2 = { ...config, queryKeyNorm: true, convolution: { taps: 3, layers: [0] } } as const;
+    const of = (targets: AdapterSettings['targets']) =>
+      writeAdapterConfig({ settings: adapter, base: undefined }, adaptedModules(lfm2, targets));
+    const all = ['q_proj', 'k_proj', 'v_proj', 'out_proj', 'w1', 'w3', 'w2', 'in_proj'];
+    expect(of(PROJECTIONS).target_modules).toEqual(all);
+    expect(of(['o', 'down']).target_modules).toEqual(['out_proj', 'w2']);
+    for (const targets of [PROJECTIONS, ['v', 'gate'], ['o', 'up']] as const)
+      expect(readAdapterConfig(of(targets)).settings.targets).toEqual(targets);
+    const names = expectedAdapterTensors({ ...lfm2, headDim: 3 }, { ...adapter, targets: ['q', 'o'] });
+    const shapes = names.map(({ name, shape }) => [name.replace('base_model.model.model.layers.', ''), shape]);
+    expect(shapes).toEqual([
+      ['0.conv.in_proj.lora_A.weight', [3, 6]],
+      ['0.conv.in_proj.lora_B.weight', [18, 3]],
+      ['0.conv.out_proj.lora_A.weight', [3, 6]],
+      ['0.conv.out_proj.lora_B.weight', [6, 3]],
+      ['1.self_attn.q_proj.lora_A.weight', [3, 6]],
+      ['1.self_attn.q_proj.lora_B.weight', [6, 3]],
+      ['1.self_attn.out_proj.lora_A.weight', [3, 6]],
+      ['1.self_attn.out_proj.lora_B.weight', [6, 3]],
+    ]);
+  });
+
+  it('has the modules of a file whose base is not known', async () => {
+    const named = (...names: string[]) =>
+      names.map((name) => ({ name, dtype: 'F32' as const, shape: [1], data: Float32Array.of(1) }));
+    const layer = 'base_model.model.model.layers.0';
+    const tensors = named(
+      ...['A', 'B'].flatMap((half) =>
+        ['conv.in_proj', 'feed_forward.w1'].map((of) => `${layer}.${of}.lora_${half}.weight`),
+      ),
+      'base_model.model.model.layers.1.conv.in_proj.lora_A.weight',
+      'something.else',
+    );
+    const files = memoryFiles(new Map([['a/adapter_model.safetensors', safetensorsBytes(tensors)]]));
+    expect(await storedModules(files, 'a/adapter_model.safetensors')).toEqual(['in_proj', 'w1']);
   });
 
   it('is read as PEFT writes it, with the scale of rank-stabilised adapters', () => {
@@ -116,6 +159,7 @@ describe('adapter_config.json', () => {
     [{ r: 0 }, /r: /],
     [{ target_modules: 'all-linear' }, /target_modules/],
     [{ target_modules: ['q_proj', 'lm_head'] }, /"lm_head" is not supported, expected some of q_proj/],
+    [{ target_modules: ['in_proj', 'out_proj'] }, /in_proj is adapted only with q_proj, k_proj or v_proj/],
     [{ use_dora: true }, /use_dora = true is not supported/],
     [{ bias: 'all' }, /bias = "all" is not supported/],
     [{ modules_to_save: ['lm_head'] }, /modules_to_save/],

@@ -6,11 +6,11 @@ import { z } from 'zod';
 import { CheckpointError } from '../../../base/errors.js';
 import type { Files } from '../../../base/host.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
-import type { AdapterTensors } from '../decoder/weights/adapter-tensors.js';
+import { type AdapterTensors, adapts } from '../decoder/weights/adapter-tensors.js';
 import { adapterPlaces, expectedAdapterTensors } from './adapter-layout.js';
 import { finiteWeights } from './finite-weights.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
-import { moduleName } from './tensor-names.js';
+import { namedProjections, projectionsOf } from './tensor-names.js';
 import { formatJson, readJson } from './tokenizer-files.js';
 import { parseWith } from './validated-json.js';
 
@@ -40,20 +40,22 @@ const configFile = z.looseObject({
 export function readAdapterConfig(json: unknown, file = ADAPTER_CONFIG): AdapterDescription {
   const raw = parseWith(configFile, json, file);
   refuseVariants(raw, file);
-  const projectionOf = new Map(PROJECTIONS.map((projection) => [moduleName(projection), projection]));
   const targets = raw.target_modules.map((name) => {
-    const projection = projectionOf.get(name);
+    const projection = namedProjections.get(name);
     if (projection !== undefined) return projection;
     throw new CheckpointError(
-      `${file}: target_modules: "${name}" is not supported, expected some of ${[...projectionOf.keys()].join(', ')}`,
+      `${file}: target_modules: "${name}" is not supported, expected some of ${[...namedProjections.keys()].join(', ')}`,
     );
   });
+  const known = PROJECTIONS.filter((projection) => targets.includes(projection));
+  if (targets.includes('in') && !adapts(known, 'in'))
+    throw new CheckpointError(`${file}: target_modules: in_proj is adapted only with q_proj, k_proj or v_proj`);
   return {
     settings: {
       rank: raw.r,
       // Rank-stabilised adapters (Kalajdzievski 2023) are scaled by alpha / sqrt(rank).
       alpha: raw.use_rslora ? raw.lora_alpha * Math.sqrt(raw.r) : raw.lora_alpha,
-      targets: PROJECTIONS.filter((projection) => targets.includes(projection)),
+      targets: known,
     },
     base: raw.base_model_name_or_path ?? undefined,
   };
@@ -99,8 +101,15 @@ function refuseVariants(raw: Readonly<Record<string, unknown>>, file: string): v
       throw new CheckpointError(`${file}: ${key} = ${JSON.stringify(raw[key])} is not supported`);
 }
 
-/** The contents of an adapter_config.json. `base` is a directory or a hub's id. */
-export function writeAdapterConfig({ settings, base }: AdapterDescription): Record<string, unknown> {
+/**
+ * The contents of an adapter_config.json.
+ * @param description `base` is a directory or a hub's id
+ * @param modules The adapted modules by their names inside their blocks, such as `q_proj`
+ */
+export function writeAdapterConfig(
+  { settings, base }: { readonly settings: Omit<AdapterSettings, 'targets'>; readonly base: string | undefined },
+  modules: readonly string[],
+): Record<string, unknown> {
   return {
     peft_type: 'LORA',
     task_type: 'CAUSAL_LM',
@@ -108,11 +117,22 @@ export function writeAdapterConfig({ settings, base }: AdapterDescription): Reco
     r: settings.rank,
     lora_alpha: settings.alpha,
     lora_dropout: 0,
-    target_modules: settings.targets.map(moduleName),
+    target_modules: modules,
     bias: 'none',
     fan_in_fan_out: false,
     inference_mode: true,
   };
+}
+
+/** The modules that an adapter on this base adapts, as `writeAdapterConfig` takes them. */
+export const adaptedModules = (config: DecoderConfig, targets: AdapterSettings['targets']): string[] =>
+  projectionsOf(config).flatMap(([name, each]) => (adapts(targets, each) ? name : []));
+
+/** The modules that the tensors of an adapter_model.safetensors adapt, whatever their base. */
+export async function storedModules(files: Files, path: string): Promise<string[]> {
+  const { tensors } = await openSafetensors(files, path);
+  const modules = [...tensors.keys()].map((name) => /([^.]+)\.lora_A\.weight$/.exec(name)?.[1]);
+  return [...new Set(modules.filter((name) => name !== undefined))];
 }
 
 /** Writes an adapter into an existing directory so that `peft` and `openAdapterWeights` load it. */
@@ -122,7 +142,8 @@ export async function writeAdapterDirectory(
   content: AdapterDescription & { readonly config: DecoderConfig; readonly tensors: AdapterTensors<Float32Array> },
 ): Promise<void> {
   const tensors = adapterPlaces(content.tensors, content.config, content.settings);
-  await files.write(`${directory}/${ADAPTER_CONFIG}`, formatJson(writeAdapterConfig(content)));
+  const modules = adaptedModules(content.config, content.settings.targets);
+  await files.write(`${directory}/${ADAPTER_CONFIG}`, formatJson(writeAdapterConfig(content, modules)));
   await files.write(`${directory}/${ADAPTER_WEIGHTS}`, encodeSafetensors(tensors, { format: 'pt' }));
 }
 

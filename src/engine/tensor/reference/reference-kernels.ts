@@ -2,7 +2,18 @@
 import { attention, attentionBackward, attentionCached, cacheCopy, cacheSlotSize } from './attention.js';
 import { bfloat16Linear, bfloat16LinearWeightGradient, bfloat16Pack, bfloat16PackedSize } from './bfloat16-products.js';
 import { blockEmbed, blockLinear, blockLinearTransposed, blockWords } from './blocks.js';
-import { embed, embedBackward, geglu, gegluBackward, swiglu, swigluBackward } from './elementwise.js';
+import {
+  convolution,
+  convolutionBackward,
+  convolutionCached,
+  convolutionCopy,
+  embed,
+  embedBackward,
+  geglu,
+  gegluBackward,
+  swiglu,
+  swigluBackward,
+} from './elementwise.js';
 import { sampleTokens, tokenEntropyBackward, tokenLogprobs, tokenLogprobsBackward } from './head.js';
 import { linear, linearWeightGradient, pack, packedSize } from './linear.js';
 import { headNorm, headNormBackward, rmsNorm, rmsNormBackward } from './norm.js';
@@ -33,6 +44,10 @@ export const referenceKernels = {
   cacheSlotSize,
   attentionCached,
   cacheCopy,
+  convolution,
+  convolutionBackward,
+  convolutionCached,
+  convolutionCopy,
   swiglu,
   swigluBackward,
   geglu,

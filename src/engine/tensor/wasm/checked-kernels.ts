@@ -26,6 +26,10 @@ type Name =
   | 'cacheSlotSize'
   | 'attentionCached'
   | 'cacheCopy'
+  | 'convolution'
+  | 'convolutionBackward'
+  | 'convolutionCached'
+  | 'convolutionCopy'
   | 'swiglu'
   | 'swigluBackward'
   | 'geglu'
@@ -68,6 +72,10 @@ export type ModuleKernels = {
     | 'cacheSlotSize'
     | 'attentionCached'
     | 'cacheCopy'
+    | 'convolution'
+    | 'convolutionBackward'
+    | 'convolutionCached'
+    | 'convolutionCopy'
     | 'swiglu'
     | 'swigluBackward'
     | 'geglu'
@@ -410,6 +418,52 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
         heads.headDim,
         heads.window ?? 0,
       );
+    },
+    convolution: ({ out, bcx, weight, previous, rows, width, taps }) => {
+      a.size('convolution(rows)', rows);
+      a.size('convolution(width)', width);
+      a.size('convolution(taps)', taps);
+      const previousAt = a.indices('convolution(previous)', previous, rows, rows);
+      const outAt = a.floats('convolution(out)', out, rows * width);
+      const bcxAt = a.floats('convolution(bcx)', bcx, rows * 3 * width);
+      const weightAt = a.floats('convolution(weight)', weight, taps * width);
+      wasm.convolution(outAt, bcxAt, weightAt, previousAt, rows, width, taps);
+    },
+    convolutionBackward: ({ dBcx, dWeight, dOut, bcx, weight, previous, rows, width, taps }) => {
+      a.size('convolutionBackward(rows)', rows);
+      a.size('convolutionBackward(width)', width);
+      a.size('convolutionBackward(taps)', taps);
+      const previousAt = a.indices('convolutionBackward(previous)', previous, rows, rows);
+      const dBcxAt = a.floats('convolutionBackward(dBcx)', dBcx, rows * 3 * width);
+      const dWeightAt = a.floats('convolutionBackward(dWeight)', dWeight, taps * width);
+      const dOutAt = a.floats('convolutionBackward(dOut)', dOut, rows * width);
+      const bcxAt = a.floats('convolutionBackward(bcx)', bcx, rows * 3 * width);
+      const weightAt = a.floats('convolutionBackward(weight)', weight, taps * width);
+      wasm.convolutionBackward(dBcxAt, dWeightAt, dOutAt, bcxAt, weightAt, previousAt, rows, width, taps);
+    },
+    convolutionCached: ({ out, products, bcx, weight, slots, positions, rows, capacity, width, taps }) => {
+      a.size('convolutionCached(rows)', rows);
+      a.size('convolutionCached(capacity)', capacity);
+      a.size('convolutionCached(width)', width);
+      a.size('convolutionCached(taps)', taps);
+      const slotsAt = a.indices('convolutionCached(slots)', slots, rows);
+      const positionsAt = a.indices('convolutionCached(positions)', positions, rows, capacity);
+      const slotsIndexed = indexed(slots, rows);
+      const outAt = a.floats('convolutionCached(out)', out, rows * width);
+      const productsAt = a.floats('convolutionCached(products)', products, slotsIndexed * capacity * width);
+      const bcxAt = a.floats('convolutionCached(bcx)', bcx, rows * 3 * width);
+      const weightAt = a.floats('convolutionCached(weight)', weight, taps * width);
+      wasm.convolutionCached(outAt, productsAt, bcxAt, weightAt, slotsAt, positionsAt, rows, capacity, width, taps);
+    },
+    convolutionCopy: ({ products, from, to, length, capacity, width }) => {
+      a.size('convolutionCopy(from)', from);
+      a.size('convolutionCopy(to)', to);
+      a.size('convolutionCopy(length)', length);
+      a.size('convolutionCopy(capacity)', capacity);
+      a.size('convolutionCopy(width)', width);
+      a.atMost('convolutionCopy(length)', length, capacity);
+      const productsAt = a.floats('convolutionCopy(products)', products, (Math.max(from, to) + 1) * capacity * width);
+      wasm.convolutionCopy(productsAt, from, to, length, capacity, width);
     },
     swiglu: ({ out, gateUp, rows, feedForward }) => {
       a.size('swiglu(rows)', rows);

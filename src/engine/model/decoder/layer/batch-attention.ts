@@ -2,14 +2,15 @@
  * Attention over the sequences of a batch, in a tree by way of copies: the rows of each branch are gathered as if its
  * sequences stood alone, so every output has the bits that it has without sharing. The gradient of a shared row's
  * output belongs to the first sequence that has the row; the gradients of its queries, keys and values are the sums
- * over all sequences.
+ * over all sequences. A layer's short convolution, in attention's place, needs no copies: it finds the tokens before a
+ * row by `previous`.
  */
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats } from '../../../tensor/memory.js';
 import type { Branches, PackedBatch } from '../packed-batch.js';
-import { layerHeads, qkvWidth } from '../weights/decoder-tensors.js';
+import { convolves, type DecoderTensors, layerHeads, qkvWidth } from '../weights/decoder-tensors.js';
 import type { LayerBuffers } from './layer-buffers.js';
 
 type Attended = Pick<LayerBuffers, 'qkv' | 'attended' | 'logSumExp'>;
@@ -17,23 +18,57 @@ type Attended = Pick<LayerBuffers, 'qkv' | 'attended' | 'logSumExp'>;
 export interface BatchAttention {
   /** Fills `attended` and `logSumExp` from `qkv`. */
   forward(layer: number, buffers: Attended): void;
-  /** Computes the gradient of `qkv` from the gradient of `attended`. */
-  backward(layer: number, saved: Attended, dAttended: Floats, dQkv: Floats): void;
+  /** Computes the gradient of `qkv` from the gradient of `attended`, and adds to a convolution's gradient. */
+  backward(layer: number, saved: Attended, dAttended: Floats, gradients: AttentionGradients): void;
 }
+
+interface AttentionGradients {
+  readonly dQkv: Floats;
+  readonly dTaps: Floats; // [taps, width]
+}
+
+/** The parts of a batch that attention reads. */
+type Attending = Pick<PackedBatch, 'rows' | 'previous' | 'starts' | 'sequences' | 'branches'>;
 
 /** @param arena Holds the copies of a tree's rows, for one pass through all layers */
 export function batchAttention(
   kernels: Kernels,
   arena: Arena,
   config: DecoderConfig,
-  { starts, sequences, branches }: Pick<PackedBatch, 'starts' | 'sequences' | 'branches'>,
+  tensors: DecoderTensors,
+  batch: Attending,
+): BatchAttention {
+  const attention = attentionOf(kernels, arena, config, batch);
+  const { convolution } = config;
+  if (convolution === undefined) return attention;
+  const { rows, previous } = batch;
+  const sizes = { previous, rows, width: config.width, taps: convolution.taps };
+  const weightOf = (layer: number) => (tensors.layers[layer] as DecoderTensors['layers'][number]).convolution;
+  return {
+    forward(layer, buffers) {
+      if (!convolves(config, layer)) return attention.forward(layer, buffers);
+      kernels.convolution({ out: buffers.attended, bcx: buffers.qkv, weight: weightOf(layer), ...sizes });
+    },
+    backward(layer, saved, dOut, gradients) {
+      if (!convolves(config, layer)) return attention.backward(layer, saved, dOut, gradients);
+      const { dQkv: dBcx, dTaps: dWeight } = gradients;
+      kernels.convolutionBackward({ dBcx, dWeight, dOut, bcx: saved.qkv, weight: weightOf(layer), ...sizes });
+    },
+  };
+}
+
+function attentionOf(
+  kernels: Kernels,
+  arena: Arena,
+  config: DecoderConfig,
+  { starts, sequences, branches }: Attending,
 ): BatchAttention {
   const headsOf = (layer: number) => layerHeads(config, layer);
   if (branches === undefined)
     return {
       forward: (layer, { attended: out, logSumExp, qkv }) =>
         kernels.attention({ out, logSumExp, qkv, starts, sequences, heads: headsOf(layer) }),
-      backward: (layer, { attended: out, logSumExp, qkv }, dOut, dQkv) =>
+      backward: (layer, { attended: out, logSumExp, qkv }, dOut, { dQkv }) =>
         kernels.attentionBackward({ dQkv, dOut, out, logSumExp, qkv, starts, sequences, heads: headsOf(layer) }),
     };
   const [queryWidth, rowWidth] = [config.heads * config.headDim, qkvWidth(config)];
@@ -60,7 +95,7 @@ export function batchAttention(
         put(buffers.logSumExp, logSumExp, config.heads);
       }
     },
-    backward(layer, saved, dAttended, dRows) {
+    backward(layer, saved, dAttended, { dQkv: dRows }) {
       const heads = headsOf(layer);
       gradients ??= { dQkv: arena.take(most * rowWidth), dOut: arena.take(most * queryWidth) };
       const { dQkv, dOut } = gradients;

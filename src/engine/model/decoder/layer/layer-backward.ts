@@ -1,6 +1,6 @@
 /** One layer of the decoder's stack, backward: the formulas of layer-forward.ts, differentiated by hand. */
 import type { Floats } from '../../../tensor/memory.js';
-import { qkvWidth } from '../weights/decoder-tensors.js';
+import { convolves, qkvWidth } from '../weights/decoder-tensors.js';
 import type { Gradient } from '../weights/model-weights.js';
 import type { LayerGains } from '../weights/packed-decoder.js';
 import type { BatchAttention } from './batch-attention.js';
@@ -34,7 +34,8 @@ export function backwardLayer(
   buffers: BackwardBuffers,
 ): void {
   const { kernels, config, ropes } = stack;
-  const { dActivated, dGateUp, dNormed, dResult, dAttended, dKeptAttended, dQkv, ones, dGain, dKeyGain } = buffers;
+  const { dActivated, dGateUp, dNormed, dResult, dAttended, dKeptAttended, dQkv, ones, dGain, dKeyGain, dTaps } =
+    buffers;
   const { downProjected } = saved;
   const { width, heads, headDim, feedForward } = config;
   const gains = stack.packed.gains.layers[layer] as LayerGains;
@@ -108,10 +109,10 @@ export function backwardLayer(
   // Whether weights below this layer, or this layer's norm, need the gradient of the input.
   const needsInputGradient = layer > 0 || grads !== undefined;
   if (!needsInputGradient && stack.adapters[0]?.adapter?.layers[layer]?.qkv === undefined) return;
-  attention.backward(layer, saved, dAttended, dQkv);
+  attention.backward(layer, saved, dAttended, { dQkv, dTaps: grads?.convolution ?? dTaps });
   const table = ropes[layer];
   if (table !== undefined) kernels.rope({ qkv: dQkv, table, positions, rows, heads: config, inverse: true });
-  if (config.queryKeyNorm) {
+  if (config.queryKeyNorm && !convolves(config, layer)) {
     const { projected, queryInverse, keyInverse } = saved;
     const { queryNorm, keyNorm } = gains;
     kernels.headNormBackward({

@@ -7,7 +7,7 @@ import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats, Integers } from '../../../tensor/memory.js';
 import { adaptedMatrices } from '../weights/adapter-tensors.js';
-import { type Matrix, qkvWidth } from '../weights/decoder-tensors.js';
+import { layersOf, type Matrix, projectedWidth } from '../weights/decoder-tensors.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
 
@@ -30,7 +30,7 @@ export interface LayerBuffers {
   readonly input: Floats; // [R, width]
   readonly normed: Floats; // [R, width]
   readonly inverse: Floats; // [R]
-  readonly qkv: Floats; // [R, (heads + 2 kvHeads) headDim]
+  readonly qkv: Floats; // [R, (heads + 2 kvHeads) headDim], of a layer that convolves [R, 3 · width]
   readonly attended: Floats; // [R, heads · headDim]
   readonly logSumExp: Floats; // [R, heads]
   /** The kept rows of `input` and `attended`; the same buffers if all are kept. */
@@ -73,14 +73,19 @@ const LEAST_ROWS = 192;
 /** The most bytes that all layers keep of a batch, unless that are too few rows. */
 const KEPT_BYTES = 256 * 2 ** 20;
 
-/** The numbers that one layer keeps of a row for its backward pass. */
+/** The widths of all down-projections of a layer. */
+const adapted = (config: DecoderConfig, layer: number, adapter: AdapterSettings) =>
+  adaptedMatrices(config, layer, adapter).reduce((sum, { width }) => sum + width, 0);
+
+/** The numbers that one layer keeps of a row for its backward pass, at most. */
 export function layerFloats(config: DecoderConfig, adapter: AdapterSettings | undefined): number {
   const { width, heads, kvHeads, headDim, feedForward, queryKeyNorm, resultNorms } = config;
   const lowRank =
-    adapter === undefined ? 0 : adaptedMatrices(config, adapter).reduce((sum, each) => sum + each.width, 0);
-  const headNorms = queryKeyNorm ? qkvWidth(config) + heads + kvHeads : 0;
+    adapter === undefined ? 0 : Math.max(...layersOf(config).map((layer) => adapted(config, layer, adapter)));
+  const projected = projectedWidth(config);
+  const headNorms = queryKeyNorm ? projected + heads + kvHeads : 0;
   const results = resultNorms ? 2 * width + 2 : 0;
-  return 4 * width + qkvWidth(config) + heads * headDim + heads + 3 * feedForward + headNorms + results + lowRank + 2;
+  return 4 * width + projected + heads * headDim + heads + 3 * feedForward + headNorms + results + lowRank + 2;
 }
 
 /** The most rows of a batch of this model. */
@@ -107,7 +112,7 @@ export function layerBuffers(
     input,
     normed: arena.take(rows * width),
     inverse: arena.take(rows),
-    qkv: arena.take(rows * qkvWidth(config)),
+    qkv: arena.take(rows * projectedWidth(config)),
     attended,
     logSumExp: arena.take(rows * heads),
     keptInput,
@@ -117,7 +122,7 @@ export function layerBuffers(
     middleInverse: arena.take(count),
     gateUp: arena.take(count * 2 * feedForward),
     activated: arena.take(count * feedForward),
-    projected: arena.take(inPlace ? 0 : headRows * qkvWidth(config)),
+    projected: arena.take(inPlace ? 0 : headRows * projectedWidth(config)),
     queryInverse: arena.take(headRows * heads),
     keyInverse: arena.take(headRows * kvHeads),
     attentionResult: arena.take(results * width),
@@ -135,8 +140,8 @@ export function layerBuffers(
 
 /** The largest n · rank of the adapters of a matrix. */
 function largestAdapter(adapters: readonly AdaptedRows[], matrix: Matrix): number {
-  const widths = adapters.map(({ adapter }) => adapter?.matrices.find((each) => each.matrix === matrix)?.width ?? 0);
-  return Math.max(0, ...widths);
+  const matrices = adapters.flatMap(({ adapter }) => adapter?.matrices.filter((each) => each.matrix === matrix) ?? []);
+  return Math.max(0, ...matrices.map(({ width }) => width));
 }
 
 /** The buffers that the backward passes of all layers use in turn. */
@@ -147,11 +152,12 @@ export interface BackwardBuffers extends AdapterScratch {
   readonly dResult: Floats; // [R, width], for models that normalise results
   readonly dAttended: Floats; // [R, heads · headDim]
   readonly dKeptAttended: Floats; // [R, heads · headDim], for a layer that keeps some of its rows
-  readonly dQkv: Floats; // [R, (heads + 2 kvHeads) headDim]
+  readonly dQkv: Floats; // as `qkv` of `LayerBuffers`
   readonly ones: Floats; // [R] with biases: a bias's gradient is ones [1, R] times that of the layer's output
-  // Written for gains that are not trained, never read; empty if kernels leave such gradients out:
+  // Written for gains and taps that are not trained, never read; empty if kernels leave such gradients out:
   readonly dGain: Floats; // [width or headDim]
   readonly dKeyGain: Floats; // [headDim]
+  readonly dTaps: Floats; // [taps, width]
 }
 
 /** Takes the buffers of the backward pass from the arena. */
@@ -177,11 +183,12 @@ export function backwardBuffers(
     dResult: arena.take(config.resultNorms ? rows * config.width : 0),
     dAttended: arena.take(rows * config.heads * config.headDim),
     dKeptAttended: arena.take(rows * config.heads * config.headDim),
-    dQkv: arena.take(rows * qkvWidth(config)),
+    dQkv: arena.take(rows * projectedWidth(config)),
     ones: filled(config.attentionBias === undefined ? 0 : rows, 1),
     dDownProjected: arena.take(rows * largest(({ width }) => width)),
     dBlocks: arena.take(largest(({ width, outputs }) => width * outputs)),
     dGain: filled(unread ? Math.max(config.width, config.headDim) : 0, 0),
     dKeyGain: filled(unread ? config.headDim : 0, 0),
+    dTaps: filled(unread ? (config.convolution?.taps ?? 0) * config.width : 0, 0),
   };
 }

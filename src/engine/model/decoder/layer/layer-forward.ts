@@ -4,13 +4,14 @@
  *   output = middle + gate(norm(middle) Wgu) Wdown
  * where Wqkv and Wo may add a bias, queries and keys may be normalised head by head before the rotation, the results of
  * Wo and Wdown may be normalised before they are added, the gate is SwiGLU or GEGLU, and any of the matrices may be
- * adapted (see adapter-tensors.ts). One forward pass serves training, prefill and decoding, which
- * differ only in where attention reads keys and values; so their numbers cannot differ. The R rows are the tokens of
- * all sequences of a batch, one after another. The part behind attention is computed for K rows: all of them, but in
- * the last layer only those that predict a token.
+ * adapted (see adapter-tensors.ts). A layer may convolve in place of attending: Wqkv gives B, C and x, and
+ *   attention(norm(input) Wqkv) = C · convolution(B · x)
+ * One forward pass serves training, prefill and decoding, which differ only in where attention reads keys and values;
+ * so their numbers cannot differ. The R rows are the tokens of all sequences of a batch, one after another. The part
+ * behind attention is computed for K rows: all of them, but in the last layer only those that predict a token.
  */
 import type { Floats } from '../../../tensor/memory.js';
-import type { DecoderTensors } from '../weights/decoder-tensors.js';
+import { convolves, type DecoderTensors } from '../weights/decoder-tensors.js';
 import type { LayerGains } from '../weights/packed-decoder.js';
 import { keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
 import { downProject, multiply, type Product, type Stack } from './matrix-products.js';
@@ -25,7 +26,10 @@ export interface LayerForward {
    * computed. A model that normalises results needs one in any case.
    */
   readonly output: Floats | undefined; // [K, width]
-  /** Turns queries and keys in `buffers.qkv` by their positions, if the layer does, and fills `buffers.attended`. */
+  /**
+   * Turns queries and keys in `buffers.qkv` by their positions, if the layer does, and fills `buffers.attended`. A
+   * layer that convolves fills it from B, C and x.
+   */
   readonly attend: (layer: number, buffers: LayerBuffers) => void;
 }
 
@@ -51,7 +55,7 @@ export function forwardLayer(
     out: qkv,
     before: config.attentionBias === undefined ? undefined : { bias: weights.qkvBias },
   });
-  if (config.queryKeyNorm) {
+  if (config.queryKeyNorm && !convolves(config, layer)) {
     const { projected, queryInverse, keyInverse } = buffers;
     if (projected.length > 0) kernels.copy({ to: projected, from: qkv });
     const { queryNorm, keyNorm } = gains;

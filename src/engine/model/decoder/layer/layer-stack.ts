@@ -81,7 +81,7 @@ export class LayerStack {
     const saved: LayerBuffers[] = [];
     const { packed } = stack;
     let stream = embedRows({ kernels: this.#kernels, arena, config, packed, tokens: batch.tokens, rows });
-    const attend = this.#attend(batch, batchAttention(this.#kernels, arena, config, batch));
+    const attend = this.#attend(batch, batchAttention(this.#kernels, arena, config, stack.tensors, batch));
     let shared: LayerBuffers | undefined; // the buffers of all layers whose inner values are not kept
     for (let layer = 0; layer < config.layers; layer++) {
       const layerRows = this.#layerRows(batch, layer, predicting);
@@ -132,7 +132,7 @@ export class LayerStack {
       width,
     });
     const unread = recompute && this.#config.resultNorms ? arena.take(batch.rows * width) : undefined;
-    const attention = batchAttention(kernels, arena, this.#config, batch);
+    const attention = batchAttention(kernels, arena, this.#config, stack.tensors, batch);
     const attend = this.#attend(batch, attention);
     for (let layer = layers - 1; layer >= 0; layer--) {
       const rows = this.#layerRows(batch, layer, batch.predicting);

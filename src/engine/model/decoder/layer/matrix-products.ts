@@ -8,7 +8,7 @@ import { adapterPair, addGradientOfB } from '../weights/adapter-tensors.js';
 import type { DecoderTensors, Matrix } from '../weights/decoder-tensors.js';
 import type { Gradient } from '../weights/model-weights.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
-import type { PackedDecoder } from '../weights/packed-decoder.js';
+import type { LayerMatrixShapes, PackedDecoder } from '../weights/packed-decoder.js';
 
 /**
  * The rows of one adapter: all rows before `end` that belong to no earlier one; without an adapter, rows of the base
@@ -65,6 +65,9 @@ export interface AdapterScratch {
   readonly dBlocks: Floats; // [n · rank, outputs]
 }
 
+const shapeOf = ({ shapes }: PackedDecoder, layer: number, matrix: Matrix) =>
+  (shapes[layer] as LayerMatrixShapes)[matrix];
+
 /**
  * Computes out = before + x M. Where M is adapted, the adapter's share is computed by way of `downProjected` and added
  * with one addition: while B is 0 it changes no bit (but for the sign of a zero).
@@ -72,7 +75,7 @@ export interface AdapterScratch {
 export function multiply(stack: Stack, product: Product): void {
   const { products, packed, adapters } = stack;
   const { layer, matrix, rows, x, downProjected, out, before } = product;
-  const [from, to] = packed.shapes[matrix];
+  const [from, to] = shapeOf(packed, layer, matrix);
   const matrices = packed.layers[layer] as PackedDecoder['layers'][number];
   const [only] = adapters;
   if (only !== undefined && only.end >= rows) {
@@ -124,7 +127,7 @@ export function downProject(
       x,
       packed: pair.down,
       rows,
-      inputs: packed.shapes[matrix][0],
+      inputs: shapeOf(packed, layer, matrix)[0],
       outputs: pair.adapted.width,
       accumulate: false,
     });
@@ -141,7 +144,7 @@ export function multiplyBackward(
   { dDownProjected, dBlocks }: AdapterScratch,
 ): void {
   const { products, packed, adapters } = stack;
-  const [outputs, inputs] = packed.shapes[matrix];
+  const [outputs, inputs] = shapeOf(packed, layer, matrix);
   if (dx === undefined) downProject(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected });
   else multiply(stack, { layer, matrix, rows, x: dOut, downProjected: dDownProjected, out: dx, before: undefined });
   const matrixGradients = gradient.decoder?.layers[layer];

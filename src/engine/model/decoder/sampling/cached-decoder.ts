@@ -14,7 +14,7 @@ import { layerBuffers } from '../layer/layer-buffers.js';
 import { forwardLayer } from '../layer/layer-forward.js';
 import type { AdaptedRows } from '../layer/matrix-products.js';
 import { forEachLogitBlock, logitBlockRows } from '../output-head.js';
-import { layerHeads } from '../weights/decoder-tensors.js';
+import { convolves, type LayerTensors, layerHeads } from '../weights/decoder-tensors.js';
 import type { AdapterWeights, BaseWeights } from '../weights/model-weights.js';
 import { embedRows } from '../weights/packed-decoder.js';
 import { ropeTables } from '../weights/rotary-table.js';
@@ -167,7 +167,7 @@ export class CachedDecoder {
   #forward(rows: readonly CachedRow[], { integers }: Columns, purpose: 'prefill' | 'decode'): Floats {
     const kernels = this.#kernels;
     const { config, cache } = this;
-    const { layers } = config;
+    const { layers, width } = config;
     const { capacity } = cache;
     const count = rows.length;
     const [tokens, slots, positions] = integers.map((column) =>
@@ -181,6 +181,17 @@ export class CachedDecoder {
     const shape = { config, rows: { rows: count, kept: undefined }, adapters, inPlace: true };
     const buffers = layerBuffers(this.#arena, stream, shape);
     const attend = (layer: number, { attended, qkv }: typeof buffers) => {
+      if (convolves(config, layer)) {
+        kernels.convolutionCached({
+          ...{ out: attended, products: cache.products(layer), bcx: qkv, slots, positions, rows: count, capacity },
+          ...{
+            weight: (tensors.layers[layer] as LayerTensors).convolution,
+            width,
+            taps: config.convolution?.taps ?? 0,
+          },
+        });
+        return;
+      }
       const [keys, values] = [cache.keys(layer), cache.values(layer)];
       const table = this.#ropes[layer];
       const attention = {

@@ -156,7 +156,7 @@ describe('admission', () => {
   it('makes a request that is longer than the slots wait for larger ones, and nobody overtakes it', async () => {
     const sampler = samplerOf();
     sampler.submit(request(0, { maxTokens: 5 }));
-    expect(await sampler.step()).toEqual([]); // slots of 128 positions now
+    expect(await sampler.step()).toEqual([]); // slots of 64 positions now
     sampler.submit(request(1, { prompt: new Array<number>(300).fill(2), maxTokens: 2 }));
     sampler.submit(request(2, { maxTokens: 1 }));
     expect(finishedBy(await ticks(sampler))).toEqual([[0], [2], [1]]);

@@ -11,11 +11,19 @@ import type { AdapterSettings, DecoderConfig } from '../../../contract/architect
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats } from '../../../tensor/memory.js';
 import type { Products } from '../../../tensor/products.js';
-import { type DecoderTensors, MATRICES, type Matrix, type MatrixShape, matrixShapes } from './decoder-tensors.js';
+import {
+  type DecoderTensors,
+  type LayerProjection,
+  layersOf,
+  MATRICES,
+  type Matrix,
+  type MatrixShape,
+  matrixShapes,
+} from './decoder-tensors.js';
 
 /** An adapted projection in its matrix. */
 interface AdaptedPart {
-  readonly projection: AdapterSettings['targets'][number];
+  readonly projection: LayerProjection;
   /** The projection's first column in the matrix. */
   readonly column: number;
   readonly outputs: number;
@@ -31,9 +39,13 @@ export interface AdaptedMatrix {
   readonly parts: readonly AdaptedPart[]; // [n]
 }
 
-/** The matrices that an adapter changes, in the order of its parameters; the same in every layer. */
-export function adaptedMatrices(config: DecoderConfig, { rank, targets }: AdapterSettings): AdaptedMatrix[] {
-  const shapes = matrixShapes(config);
+/** The matrices of a layer that an adapter changes, in the order of its parameters. */
+export function adaptedMatrices(
+  config: DecoderConfig,
+  layer: number,
+  { rank, targets }: AdapterSettings,
+): AdaptedMatrix[] {
+  const shapes = matrixShapes(config, layer);
   return MATRICES.flatMap((matrix) => {
     const { inputs, outputs } = shapes[matrix];
     const parts = adaptedParts(shapes[matrix], targets);
@@ -46,9 +58,13 @@ function adaptedParts({ parts }: MatrixShape, targets: AdapterSettings['targets'
   return parts.flatMap(({ projection, outputs }) => {
     const part = { projection, column, outputs };
     column += outputs;
-    return targets.includes(projection) ? part : [];
+    return adapts(targets, projection) ? part : [];
   });
 }
+
+/** Whether an adapter with these targets adapts a projection. The joined one stands for queries, keys and values. */
+export const adapts = (targets: AdapterSettings['targets'], projection: LayerProjection): boolean =>
+  projection === 'in' ? targets.some((target) => 'qkv'.includes(target)) : targets.includes(projection);
 
 /** An adapter's tensors for one matrix. */
 export interface AdapterPair<F extends Floats = Floats> {
@@ -78,8 +94,8 @@ const sizesOf = ({ inputs, width, parts }: AdaptedMatrix, { rank }: AdapterSetti
 
 /** The number of floats in all tensors together. */
 export function adapterParameterCount(config: DecoderConfig, settings: AdapterSettings): number {
-  const sizes = adaptedMatrices(config, settings).map((adapted) => sizesOf(adapted, settings));
-  return config.layers * sizes.reduce((sum, { A, B }) => sum + A + B, 0);
+  const matrices = layersOf(config).flatMap((layer) => adaptedMatrices(config, layer, settings));
+  return matrices.map((adapted) => sizesOf(adapted, settings)).reduce((sum, { A, B }) => sum + A + B, 0);
 }
 
 /**
@@ -99,13 +115,12 @@ export function adapterTensors<F extends Floats>(
     offset += size;
     return flat.subarray(offset - size, offset) as F;
   };
-  const matrices = adaptedMatrices(config, settings);
   const pairOf = (adapted: AdaptedMatrix): AdapterPair<F> => {
     const { A, B } = sizesOf(adapted, settings);
     return { A: next(A), B: next(B) };
   };
-  const layers = Array.from({ length: config.layers }, () =>
-    Object.fromEntries(matrices.map((adapted) => [adapted.matrix, pairOf(adapted)])),
+  const layers = layersOf(config).map((layer) =>
+    Object.fromEntries(adaptedMatrices(config, layer, settings).map((adapted) => [adapted.matrix, pairOf(adapted)])),
   );
   return { flat, layers };
 }
@@ -128,9 +143,8 @@ export function initialiseAdapter(
   seed: number,
 ): void {
   const random = new RandomStream('initialise adapter', seed);
-  const matrices = adaptedMatrices(config, settings);
-  for (const layer of layers) {
-    for (const { matrix, inputs } of matrices) {
+  for (const [l, layer] of layers.entries()) {
+    for (const { matrix, inputs } of adaptedMatrices(config, l, settings)) {
       const { A, B } = layer[matrix] as AdapterPair<Float32Array>;
       for (let i = 0; i < A.length; i++) A[i] = (2 * random.uniform() - 1) * inputs ** -0.5;
       B.fill(0);
@@ -231,9 +245,8 @@ export function mergeAdapter(
   adapter: AdapterTensors<Float32Array>,
 ): void {
   const { rank, alpha } = settings;
-  const matrices = adaptedMatrices(config, settings);
   target.layers.forEach((weights, layer) => {
-    for (const { matrix, inputs, outputs: stride, width, parts } of matrices) {
+    for (const { matrix, inputs, outputs: stride, width, parts } of adaptedMatrices(config, layer, settings)) {
       const { A, B } = adapterPair(adapter, layer, matrix);
       const W = weights[matrix];
       let block = 0;

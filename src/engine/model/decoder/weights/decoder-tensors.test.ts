@@ -54,23 +54,46 @@ describe('the sizes and features of a decoder', () => {
     scaledEmbedding: true,
   } as const;
   const slidingWindow = { positions: 4, layers: [0], ropeBase: 100 };
+  const ofMistral = {
+    positions: 4,
+    layers: Array.from({ length: config.layers }, (_, i) => i),
+    ropeBase: config.ropeBase,
+  };
 
-  it.each<Partial<DecoderConfig>>([gemma, { ...gemma, slidingWindow, scoreDivisor: 5, attentionBias: 'qkvo' }])(
-    'may be %j',
-    (changes) => {
-      expect(() => checkConfig({ ...config, ...changes })).not.toThrow();
-    },
-  );
+  const lfm2 = {
+    queryKeyNorm: true,
+    width: 2 * config.heads,
+    headDim: 2,
+    convolution: { taps: 3, layers: [0] },
+  } as const;
+
+  it.each<Partial<DecoderConfig>>([
+    gemma,
+    { ...gemma, slidingWindow, scoreDivisor: 5, attentionBias: 'qkvo' },
+    { slidingWindow: ofMistral },
+    lfm2,
+    { ...lfm2, untiedOutput: true },
+  ])('may be %j', (changes) => {
+    expect(() => checkConfig({ ...config, ...changes })).not.toThrow();
+  });
 
   it.each<Partial<DecoderConfig>>([
     { gate: 'gelu' },
     { slidingWindow },
+    { slidingWindow: { ...ofMistral, ropeBase: 100 } },
+    { slidingWindow: ofMistral, attentionBias: 'qkv' },
+    { slidingWindow: ofMistral, ropeScaling: { type: 'linear', factor: 2 } },
+    { ...lfm2, slidingWindow: ofMistral },
     { scoreDivisor: 5 },
     { ...gemma, resultNorms: undefined },
     { ...gemma, queryKeyNorm: undefined },
     { ...gemma, unrotatedLayers: [0] },
     { ...gemma, attentionBias: 'qkv' },
     { scoreDivisor: -1 },
+    { ...lfm2, queryKeyNorm: undefined },
+    { ...lfm2, attentionBias: 'qkvo' },
+    { ...lfm2, headDim: 4 },
+    { ...lfm2, ...gemma },
   ] as Partial<DecoderConfig>[])('are refused where no family has them: %j', (changes) => {
     expect(() => checkConfig({ ...config, ...changes })).toThrow(ArgumentError);
   });

@@ -1,6 +1,6 @@
 import { ArgumentError } from '../../../../base/errors.js';
 import { RandomStream } from '../../../../base/math.js';
-import type { DecoderConfig, ProjectionName } from '../../../contract/architecture.js';
+import type { DecoderConfig, ProjectionName, SlidingWindow } from '../../../contract/architecture.js';
 import { widen } from '../../../tensor/bfloat16.js';
 import { type BlockFormat, type BlockMatrix, blockWords, unpackMatrix } from '../../../tensor/blocks.js';
 import type { Heads, MatrixKind } from '../../../tensor/kernel-arguments.js';
@@ -13,8 +13,8 @@ import { type Bfloat16s, type Floats, isInBfloat16, type WeightMemory } from '..
  */
 export interface LayerTensors<Matrices extends WeightMemory = WeightMemory, Vectors extends Floats = Floats> {
   readonly attentionNorm: Vectors; // [width]
-  readonly qkv: Matrices; // [width, (heads + 2 kvHeads) headDim]
-  readonly attentionOut: Matrices; // [heads · headDim, width]
+  readonly qkv: Matrices; // [width, (heads + 2 kvHeads) headDim], of a layer that convolves [width, 3 · width]
+  readonly attentionOut: Matrices; // [heads · headDim, width], likewise [width, width]
   readonly feedForwardNorm: Vectors; // [width]
   readonly gateUp: Matrices; // [width, 2 · feedForward]
   readonly down: Matrices; // [feedForward, width]
@@ -24,6 +24,7 @@ export interface LayerTensors<Matrices extends WeightMemory = WeightMemory, Vect
   readonly keyNorm: Vectors; // [headDim]
   readonly attentionResultNorm: Vectors; // [width]
   readonly feedForwardResultNorm: Vectors; // [width]
+  readonly convolution: Vectors; // [taps, width]
 }
 
 export interface DecoderTensors<Matrices extends WeightMemory = WeightMemory, Vectors extends Floats = Floats> {
@@ -46,6 +47,18 @@ export function qkvWidth(config: DecoderConfig): number {
   return (config.heads + 2 * config.kvHeads) * config.headDim;
 }
 
+/** The width of a row that the first matrix of any layer computes. */
+export function projectedWidth(config: DecoderConfig): number {
+  return config.convolution === undefined ? qkvWidth(config) : Math.max(qkvWidth(config), 3 * config.width);
+}
+
+/** Whether a layer convolves in place of attending. */
+export const convolves = ({ convolution }: DecoderConfig, layer: number): boolean =>
+  convolution?.layers.includes(layer) ?? false;
+
+/** The indices of all layers. */
+export const layersOf = ({ layers }: DecoderConfig): number[] => Array.from({ length: layers }, (_, layer) => layer);
+
 /** The heads of a layer's attention. */
 export function layerHeads(config: DecoderConfig, layer: number): Heads {
   const { heads, kvHeads, headDim, slidingWindow } = config;
@@ -61,28 +74,37 @@ export const MATRICES = ['qkv', 'attentionOut', 'gateUp', 'down'] as const satis
 export interface MatrixShape {
   readonly inputs: number;
   readonly outputs: number;
-  readonly parts: readonly { readonly projection: ProjectionName; readonly outputs: number }[];
+  readonly parts: readonly { readonly projection: LayerProjection; readonly outputs: number }[];
 }
 
-/** The matrices of every layer. */
-export function matrixShapes(config: DecoderConfig): Readonly<Record<Matrix, MatrixShape>> {
+/** A projection of a layer; `in` is the joined one of a layer that convolves: its B, C and x. */
+export type LayerProjection = ProjectionName | 'in';
+
+/** The matrices of a layer. */
+export function matrixShapes(config: DecoderConfig, layer: number): Readonly<Record<Matrix, MatrixShape>> {
   const { width, heads, kvHeads, headDim, feedForward } = config;
-  const shape = (inputs: number, ...parts: (readonly [ProjectionName, number])[]): MatrixShape => ({
+  const shape = (inputs: number, ...parts: (readonly [LayerProjection, number])[]): MatrixShape => ({
     inputs,
     outputs: parts.reduce((sum, [, outputs]) => sum + outputs, 0),
     parts: parts.map(([projection, outputs]) => ({ projection, outputs })),
   });
+  const attention: readonly (readonly [LayerProjection, number])[] = [
+    ['q', heads * headDim],
+    ['k', kvHeads * headDim],
+    ['v', kvHeads * headDim],
+  ];
   return {
-    qkv: shape(width, ['q', heads * headDim], ['k', kvHeads * headDim], ['v', kvHeads * headDim]),
+    qkv: shape(width, ...(convolves(config, layer) ? [['in', 3 * width] as const] : attention)),
     attentionOut: shape(heads * headDim, ['o', width]),
     gateUp: shape(width, ['gate', feedForward], ['up', feedForward]),
     down: shape(feedForward, ['down', width]),
   };
 }
 
-function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly number[]> {
-  const { width, headDim, attentionBias, queryKeyNorm, resultNorms } = config;
-  const shapes = matrixShapes(config);
+function layerShapes(config: DecoderConfig, layer: number): Record<keyof LayerTensors, readonly number[]> {
+  const { width, headDim, attentionBias, queryKeyNorm, resultNorms, convolution } = config;
+  const isConvolution = convolves(config, layer);
+  const shapes = matrixShapes(config, layer);
   const matrix = (name: Matrix) => [shapes[name].inputs, shapes[name].outputs];
   const present = (feature: boolean, length: number) => [feature ? length : 0];
   return {
@@ -94,10 +116,11 @@ function layerShapes(config: DecoderConfig): Record<keyof LayerTensors, readonly
     down: matrix('down'),
     qkvBias: present(attentionBias !== undefined, qkvWidth(config)),
     attentionOutBias: present(attentionBias === 'qkvo', width),
-    queryNorm: present(queryKeyNorm === true, headDim),
-    keyNorm: present(queryKeyNorm === true, headDim),
+    queryNorm: present(queryKeyNorm === true && !isConvolution, headDim),
+    keyNorm: present(queryKeyNorm === true && !isConvolution, headDim),
     attentionResultNorm: present(resultNorms === true, width),
     feedForwardResultNorm: present(resultNorms === true, width),
+    convolution: isConvolution ? [convolution?.taps ?? 0, width] : [0],
   };
 }
 
@@ -121,9 +144,10 @@ interface InBlocks<Each> {
 
 /** The number of floats in all tensors together. */
 export function parameterCount(config: DecoderConfig): number {
-  const layer = Object.values(layerShapes(config)).reduce((sum, shape) => sum + size(shape), 0);
+  const shapes = layersOf(config).flatMap((layer) => Object.values(layerShapes(config, layer)));
+  const layers = shapes.reduce((sum, shape) => sum + size(shape), 0);
   const matrices = config.untiedOutput ? 2 : 1;
-  return matrices * config.vocabSize * config.width + config.layers * layer + config.width;
+  return matrices * config.vocabSize * config.width + layers + config.width;
 }
 
 /**
@@ -165,17 +189,19 @@ export function blockMatrices(kernels: Kernels, config: DecoderConfig, formats: 
     const words = kernels.allocateIntegers(blockWords({ format, inputs, outputs }));
     return { format, words, inputs, outputs };
   };
-  const shapes = matrixShapes(config);
   const table = { inputs: config.width, outputs: config.vocabSize };
   const embedding = allocate(formats.embedding, table);
   return {
     embedding,
-    layers: formats.layers.map((layer) => ({
-      qkv: allocate(layer.qkv, shapes.qkv),
-      attentionOut: allocate(layer.attentionOut, shapes.attentionOut),
-      gateUp: allocate(layer.gateUp, shapes.gateUp),
-      down: allocate(layer.down, shapes.down),
-    })),
+    layers: formats.layers.map((layer, l) => {
+      const shapes = matrixShapes(config, l);
+      return {
+        qkv: allocate(layer.qkv, shapes.qkv),
+        attentionOut: allocate(layer.attentionOut, shapes.attentionOut),
+        gateUp: allocate(layer.gateUp, shapes.gateUp),
+        down: allocate(layer.down, shapes.down),
+      };
+    }),
     output: config.untiedOutput ? allocate(formats.output, table) : embedding,
   };
 }
@@ -218,23 +244,26 @@ function layOut<Matrices extends WeightMemory, Vectors extends Floats>(
   matrix: (length: number) => Matrices,
   vector: (length: number) => Vectors,
 ): DecoderTensors<Matrices, Vectors> {
-  const shapes = layerShapes(config);
   const table = config.vocabSize * config.width;
   const embedding = matrix(table);
-  const layers = Array.from({ length: config.layers }, () => ({
-    attentionNorm: vector(size(shapes.attentionNorm)),
-    qkv: matrix(size(shapes.qkv)),
-    attentionOut: matrix(size(shapes.attentionOut)),
-    feedForwardNorm: vector(size(shapes.feedForwardNorm)),
-    gateUp: matrix(size(shapes.gateUp)),
-    down: matrix(size(shapes.down)),
-    qkvBias: vector(size(shapes.qkvBias)),
-    attentionOutBias: vector(size(shapes.attentionOutBias)),
-    queryNorm: vector(size(shapes.queryNorm)),
-    keyNorm: vector(size(shapes.keyNorm)),
-    attentionResultNorm: vector(size(shapes.attentionResultNorm)),
-    feedForwardResultNorm: vector(size(shapes.feedForwardResultNorm)),
-  }));
+  const layers = layersOf(config).map((layer) => {
+    const shapes = layerShapes(config, layer);
+    return {
+      attentionNorm: vector(size(shapes.attentionNorm)),
+      qkv: matrix(size(shapes.qkv)),
+      attentionOut: matrix(size(shapes.attentionOut)),
+      feedForwardNorm: vector(size(shapes.feedForwardNorm)),
+      gateUp: matrix(size(shapes.gateUp)),
+      down: matrix(size(shapes.down)),
+      qkvBias: vector(size(shapes.qkvBias)),
+      attentionOutBias: vector(size(shapes.attentionOutBias)),
+      queryNorm: vector(size(shapes.queryNorm)),
+      keyNorm: vector(size(shapes.keyNorm)),
+      attentionResultNorm: vector(size(shapes.attentionResultNorm)),
+      feedForwardResultNorm: vector(size(shapes.feedForwardResultNorm)),
+      convolution: vector(size(shapes.convolution)),
+    };
+  });
   const finalNorm = vector(config.width);
   return { embedding, layers, finalNorm, output: config.untiedOutput ? matrix(table) : embedding };
 }
@@ -265,6 +294,7 @@ export function* eachTensor<Matrices extends WeightMemory, Vectors extends Float
     yield layer.keyNorm;
     yield layer.attentionResultNorm;
     yield layer.feedForwardResultNorm;
+    yield layer.convolution;
   }
   yield finalNorm;
   if (output !== embedding) yield output;
@@ -291,7 +321,7 @@ const GEMMA = ['gate', 'offsetNorms', 'resultNorms', 'scaledEmbedding'] as const
 
 /** Checks a decoder's sizes. @throws ArgumentError when no decoder can have them */
 export function checkConfig(config: DecoderConfig): void {
-  const { heads, kvHeads, headDim, attentionBias, queryKeyNorm, unrotatedLayers } = config;
+  const { heads, kvHeads, headDim, attentionBias, queryKeyNorm, unrotatedLayers, convolution } = config;
   const gemma = GEMMA.filter((feature) => config[feature] !== undefined);
   for (const [name, value] of Object.entries(config))
     if (typeof value === 'number' && !(value > 0))
@@ -307,18 +337,35 @@ export function checkConfig(config: DecoderConfig): void {
       'a decoder with unrotatedLayers has no queryKeyNorm, and biases on all of attention or none: no family is otherwise',
     );
   const isGemma = gemma.length === GEMMA.length && queryKeyNorm && attentionBias !== 'qkv' && !unrotatedLayers;
-  if ((gemma.length > 0 || config.slidingWindow || config.scoreDivisor) && !isGemma)
+  if ((gemma.length > 0 || config.scoreDivisor) && !isGemma)
     throw new ArgumentError(
-      `a decoder with slidingWindow, scoreDivisor or one of ${GEMMA.join(', ')} has all of these four and ` +
-        'queryKeyNorm, no unrotatedLayers, and biases on all of attention or none: no family is otherwise',
+      `a decoder with scoreDivisor or one of ${GEMMA.join(', ')} has all of these four and queryKeyNorm, no ` +
+        'unrotatedLayers, and biases on all of attention or none: no family is otherwise',
     );
+  if (config.slidingWindow && !isGemma) checkMistral(config, config.slidingWindow);
+  if (convolution && (isGemma || !queryKeyNorm || attentionBias || config.width !== heads * headDim))
+    throw new ArgumentError(
+      `a decoder with convolution has queryKeyNorm, no biases, heads as wide as the stream together, and none of ` +
+        `${GEMMA.join(', ')}: no family is otherwise`,
+    );
+}
+
+/** Checks a decoder with a window that is not of Gemma 3. @throws ArgumentError */
+function checkMistral(config: DecoderConfig, { layers, ropeBase }: SlidingWindow): void {
+  const { attentionBias, queryKeyNorm, unrotatedLayers, convolution, ropeScaling } = config;
+  const isLlama = !attentionBias && !queryKeyNorm && !unrotatedLayers && !convolution && !ropeScaling;
+  if (isLlama && layers.length === config.layers && ropeBase === config.ropeBase) return;
+  throw new ArgumentError(
+    `a decoder with slidingWindow has all of ${GEMMA.join(', ')}, or none of the features of other families and the ` +
+      "same window and rotation in all layers (Mistral's): no family is otherwise",
+  );
 }
 
 /**
  * Random first weights, a pure function of the seed: matrices that read the residual stream and the embedding N(0,
  * 1/width), matrices that write to it N(0, 1/(2 · layers · inputs)) so that its variance does not grow with depth,
- * gains of norms 1, biases 0. If the embedding has another deviation and is the output head too, the final norm makes
- * up for it: first logits have variance 1 in any case.
+ * taps N(0, 1/taps), gains of norms 1, biases 0. If the embedding has another deviation and is the output head too, the
+ * final norm makes up for it: first logits have variance 1 in any case.
  */
 export function initialise(
   config: DecoderConfig,
@@ -347,6 +394,7 @@ export function initialise(
     layer.keyNorm.fill(1 - offset);
     layer.attentionResultNorm.fill(1 - offset);
     layer.feedForwardResultNorm.fill(1 - offset);
+    fill(layer.convolution, (config.convolution?.taps ?? 1) ** -0.5);
   }
   tensors.finalNorm.fill((config.untiedOutput ? 1 : reading / embeddingDeviation) - offset);
   if (config.untiedOutput) fill(tensors.output, reading);

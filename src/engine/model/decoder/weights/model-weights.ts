@@ -19,7 +19,7 @@ import {
   tensorsOverBlocks,
 } from './decoder-tensors.js';
 import { PackedAdapter } from './packed-adapter.js';
-import { PackedDecoder } from './packed-decoder.js';
+import { type LayerMatrixShapes, PackedDecoder } from './packed-decoder.js';
 
 /** From inputs to outputs, or back. */
 type Direction = 'forward' | 'backward';
@@ -113,11 +113,11 @@ class FrozenWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
 
   #release({ layers, shapes }: PackedDecoder): void {
     this.#released = true;
-    const most = Math.max(...MATRICES.map((matrix) => shapes[matrix][0] * shapes[matrix][1]));
+    const most = Math.max(...shapes.flatMap((each) => MATRICES.map((matrix) => each[matrix][0] * each[matrix][1])));
     let copy: Float32Array | undefined;
     this.tensors.layers.forEach((layer, l) => {
       for (const matrix of MATRICES) {
-        const [inputs, outputs] = shapes[matrix];
+        const [inputs, outputs] = (shapes[l] as LayerMatrixShapes)[matrix];
         const form = layers[l]?.[matrix] as Float32Array;
         const get = () => {
           copy ??= this.#own.allocate(most) as Float32Array;

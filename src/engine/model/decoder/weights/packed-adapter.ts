@@ -9,7 +9,7 @@ import {
   adapterPair,
   spreadBlocks,
 } from './adapter-tensors.js';
-import type { Matrix } from './decoder-tensors.js';
+import { layersOf, type Matrix } from './decoder-tensors.js';
 
 /** Two matrices in the form that products read: the projection down to n · rank, and the one up again. */
 interface PackedPair {
@@ -25,15 +25,24 @@ interface PackedPair {
 export class PackedAdapter {
   readonly layers: readonly Readonly<Partial<Record<Matrix, PackedPair>>>[];
   readonly settings: AdapterSettings;
+  /** The adapted matrices of all layers. */
   readonly matrices: readonly AdaptedMatrix[];
   readonly #packs: (() => void)[] = [];
 
   constructor(kernels: Kernels, products: Products, { config, settings, tensors }: AdapterSource, backward: boolean) {
     this.settings = settings;
-    this.matrices = adaptedMatrices(config, settings);
-    // The block-diagonal B of each matrix, in turn for every layer.
-    const blocks = this.matrices.map(({ width, outputs }) => kernels.allocate(width * outputs));
-    const pairOf = (adapted: AdaptedMatrix, layer: number, B: Floats): PackedPair => {
+    const ofLayers = layersOf(config).map((layer) => adaptedMatrices(config, layer, settings));
+    this.matrices = ofLayers.flat();
+    // The block-diagonal B of each matrix, in turn for every layer that has it in the same blocks.
+    const blocks = new Map<string, Floats>();
+    const blocksOf = ({ matrix, width, outputs, parts }: AdaptedMatrix): Floats => {
+      const key = [matrix, ...parts.map(({ projection }) => projection)].join(' ');
+      const present = blocks.get(key) ?? kernels.allocate(width * outputs);
+      blocks.set(key, present);
+      return present;
+    };
+    const pairOf = (adapted: AdaptedMatrix, layer: number): PackedPair => {
+      const B = blocksOf(adapted);
       const { matrix, inputs, outputs, width } = adapted;
       const pair = adapterPair(tensors, layer, matrix);
       const ofA = backward
@@ -48,10 +57,8 @@ export class PackedAdapter {
       });
       return backward ? { adapted, down: ofB, up: ofA.form } : { adapted, down: ofA.form, up: ofB };
     };
-    this.layers = Array.from({ length: config.layers }, (_, layer) =>
-      Object.fromEntries(
-        this.matrices.map((adapted, m) => [adapted.matrix, pairOf(adapted, layer, blocks[m] as Floats)]),
-      ),
+    this.layers = ofLayers.map((matrices, layer) =>
+      Object.fromEntries(matrices.map((adapted) => [adapted.matrix, pairOf(adapted, layer)])),
     );
   }
 

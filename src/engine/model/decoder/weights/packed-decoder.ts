@@ -4,7 +4,7 @@ import type { BlockMatrix } from '../../../tensor/blocks.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { type Floats, type Integers, isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
 import { embedTokens, type HeldMatrix, type PackedMatrix, type Products } from '../../../tensor/products.js';
-import { type BlockMatrices, type DecoderTensors, type Matrix, matrixShapes } from './decoder-tensors.js';
+import { type BlockMatrices, type DecoderTensors, layersOf, type Matrix, matrixShapes } from './decoder-tensors.js';
 
 const NORMS = [
   ...(['attentionNorm', 'feedForwardNorm', 'queryNorm', 'keyNorm'] as const),
@@ -16,6 +16,9 @@ export type LayerGains = Readonly<Record<(typeof NORMS)[number], Floats>>;
 
 type Shape = readonly [number, number];
 
+/** The widths of a layer's matrices: inputs and outputs in the direction of a pass. */
+export type LayerMatrixShapes = Readonly<Record<Matrix, Shape>>;
+
 /** A decoder's matrices in the form that products read. */
 export class PackedDecoder {
   readonly layers: readonly Readonly<Record<Matrix, PackedMatrix>>[];
@@ -23,8 +26,7 @@ export class PackedDecoder {
   readonly head: PackedMatrix;
   /** The table that tokens are looked up in: [vocabSize, width]. */
   readonly embedding: WeightMemory | BlockMatrix;
-  /** The widths of each matrix: inputs and outputs in its direction. */
-  readonly shapes: Readonly<Record<Matrix | 'head', Shape>>;
+  readonly shapes: readonly LayerMatrixShapes[]; // [layers]
   readonly gains: { readonly layers: readonly LayerGains[]; readonly final: Floats };
   readonly #held: Pick<HeldMatrix, 'pack'>[] = [];
 
@@ -40,26 +42,21 @@ export class PackedDecoder {
     backward: boolean,
     blocks?: BlockMatrices,
   ) {
-    const { qkv, attentionOut, gateUp, down } = matrixShapes(config);
     const shape = ({ inputs, outputs }: { inputs: number; outputs: number }): Shape =>
       backward ? [outputs, inputs] : [inputs, outputs];
-    this.shapes = {
-      qkv: shape(qkv),
-      attentionOut: shape(attentionOut),
-      gateUp: shape(gateUp),
-      down: shape(down),
-      head: shape({ inputs: config.width, outputs: config.vocabSize }),
-    };
+    this.shapes = layersOf(config).map((layer) => {
+      const { qkv, attentionOut, gateUp, down } = matrixShapes(config, layer);
+      return { qkv: shape(qkv), attentionOut: shape(attentionOut), gateUp: shape(gateUp), down: shape(down) };
+    });
     const kind = blocks === undefined && isInBfloat16(tensors.output) ? 'bfloat16' : 'float32';
     this.embedding = blocks?.embedding ?? tensors.embedding;
     const hold = (
       weightOf: () => WeightMemory,
-      matrix: Matrix | 'head',
+      [inputs, outputs]: Shape,
       transpose: boolean,
       inBlocks: BlockMatrix | undefined,
     ): PackedMatrix => {
       if (inBlocks !== undefined && products.precision === 'float32') return { blocks: inBlocks, transposed: backward };
-      const [inputs, outputs] = this.shapes[matrix];
       const stored = {
         // Frozen weights exist as copies of packed ones, which are not held here.
         get weight() {
@@ -85,7 +82,8 @@ export class PackedDecoder {
       Object.fromEntries(NORMS.map((norm) => [norm, gainOf(layer[norm])])) as LayerGains;
     this.gains = { layers: tensors.layers.map(gainsOf), final: gainOf(tensors.finalNorm) };
     this.layers = tensors.layers.map((layer, l) => {
-      const held = (matrix: Matrix) => hold(() => layer[matrix], matrix, backward, blocks?.layers[l]?.[matrix]);
+      const shapes = this.shapes[l] as LayerMatrixShapes;
+      const held = (matrix: Matrix) => hold(() => layer[matrix], shapes[matrix], backward, blocks?.layers[l]?.[matrix]);
       return {
         qkv: held('qkv'),
         attentionOut: held('attentionOut'),
@@ -94,7 +92,8 @@ export class PackedDecoder {
       };
     });
     // `output` is stored as [vocabSize, width], the head's transpose.
-    this.head = hold(() => tensors.output, 'head', !backward, blocks?.output);
+    const head = shape({ inputs: config.width, outputs: config.vocabSize });
+    this.head = hold(() => tensors.output, head, !backward, blocks?.output);
   }
 
   pack(): void {

@@ -2,6 +2,7 @@
 import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { type Floats, fillOnHost } from '../../../tensor/memory.js';
+import { convolves } from './decoder-tensors.js';
 
 const { fround, PI } = Math;
 
@@ -20,8 +21,8 @@ export function ropeTable(kernels: Kernels, config: Rotation): Floats {
 }
 
 /**
- * The table for each layer [layers]; undefined for a layer that does not rotate. Layers share one table, those with a
- * sliding window another one.
+ * The table for each layer [layers]; undefined for a layer that does not rotate or attend. Layers share one table,
+ * those with a sliding window another one.
  */
 export function ropeTables(kernels: Kernels, config: DecoderConfig): (Floats | undefined)[] {
   const { slidingWindow, unrotatedLayers } = config;
@@ -29,7 +30,7 @@ export function ropeTables(kernels: Kernels, config: DecoderConfig): (Floats | u
   const local =
     slidingWindow && ropeTable(kernels, { ...config, ropeBase: slidingWindow.ropeBase, ropeScaling: undefined });
   return Array.from({ length: config.layers }, (_, layer) => {
-    if (unrotatedLayers?.includes(layer)) return undefined;
+    if (unrotatedLayers?.includes(layer) || convolves(config, layer)) return undefined;
     return slidingWindow?.layers.includes(layer) ? local : table;
   });
 }

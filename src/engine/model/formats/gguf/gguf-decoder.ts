@@ -20,6 +20,12 @@ export function decoderMetadata(config: DecoderConfig): GgufMetadata {
     throw new CheckpointError(
       'GGUF files of Gemma 3 hold a SentencePiece model with scores, which drmas cannot write; export a Hugging Face directory',
     );
+  if (family === 'lfm2')
+    throw new CheckpointError('drmas writes no GGUF files of LFM2; export a Hugging Face directory');
+  if (config.slidingWindow !== undefined)
+    throw new CheckpointError(
+      'a GGUF file has no place for the sliding window of Mistral; export a Hugging Face directory',
+    );
   if ((family === 'qwen3' || family === 'smollm3') && config.attentionBias !== undefined)
     throw new CheckpointError(`a GGUF file has no place for the biases of attention in a model of ${family}`);
   if (family === 'smollm3' && config.unrotatedLayers?.join() !== unrotatedByDefault(config.layers).join())

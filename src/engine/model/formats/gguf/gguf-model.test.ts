@@ -78,6 +78,12 @@ describe('the header of a GGUF file', () => {
     ['with biases of Qwen3', spec, { queryKeyNorm: true, attentionBias: 'qkvo' }, CheckpointError, 'qwen3'],
     ['with biases of SmolLM3', spec, { unrotatedLayers: [3], attentionBias: 'qkvo' }, CheckpointError, 'smollm3'],
     ['of Gemma 3', spec, { offsetNorms: true }, CheckpointError, 'export a Hugging Face directory'],
+    ['of LFM2', spec, { convolution: { taps: 3, layers: [0] } }, CheckpointError, 'export a Hugging Face directory'],
+    [
+      ...(['of Mistral with a window', spec] as const),
+      { slidingWindow: { positions: 4, layers: [0], ropeBase: 10_000 } },
+      ...([CheckpointError, 'no place for the sliding window'] as const),
+    ],
     ['with other layers that do not rotate', spec, { unrotatedLayers: [0] }, CheckpointError, 'from 0: 0'],
     [
       ...(['stretched as Llama 3', spec] as const),

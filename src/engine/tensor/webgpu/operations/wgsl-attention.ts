@@ -10,6 +10,7 @@ import type { ScratchMemory } from '../scratch-memory.js';
 import { numberShader, perNumber, type WorkgroupCounts } from '../shader.js';
 import { backwardOfKeys, backwardOfQueries } from './wgsl-attention-backward.js';
 import { attend, backwardLines, blockOf, CACHED_SPAN, forwardLines } from './wgsl-attention-shaders.js';
+import { copyWithin } from './wgsl-memory.js';
 import { TURN } from './wgsl-streams.js';
 
 type AttentionKernels = Pick<
@@ -141,11 +142,4 @@ const turnAndStore = numberShader({
   let to = ((span.x + span.y - 1u) * p.kv_heads + (head - p.heads) % p.kv_heads) * 2u * p.half + i;
   if (head < p.heads + p.kv_heads) { keys[to] = pair.x; keys[to + p.half] = pair.y; return; }
   values[to] = pair.x; values[to + p.half] = pair.y;`,
-});
-const copyWithin = numberShader({
-  name: 'copy within',
-  numbers: ['count', 'to', 'source'],
-  memories: ['x'],
-  count: 'p.count',
-  body: 'x[p.to + e] = x[p.source + e];',
 });

@@ -45,6 +45,14 @@ const copyNumbers = numberShader({
   count: 'p.count',
   body: 'to[e] = source[e];',
 });
+/** Copies numbers to another place in their buffer. */
+export const copyWithin = numberShader({
+  name: 'copy within',
+  numbers: ['count', 'to', 'source'],
+  memories: ['x'],
+  count: 'p.count',
+  body: 'x[p.to + e] = x[p.source + e];',
+});
 const fillNumbers = numberShader({
   name: 'fill',
   numbers: ['count', 'value!'],

@@ -1,13 +1,24 @@
-/** Kernels that compute number by number: positions, gates, embeddings. */
+/** Kernels that compute number by number or column by column: positions, short convolutions, gates, embeddings. */
 import type { CommandQueue } from '../command-queue.js';
 import type { DeviceKernels } from '../device-kernels.js';
 import type { DeviceMemory } from '../device-memory.js';
 import { inParts } from '../parts.js';
 import { numberShader, perNumber } from '../shader.js';
+import { copyWithin } from './wgsl-memory.js';
 
 type StreamKernels = Pick<
   DeviceKernels,
-  'rope' | 'swiglu' | 'swigluBackward' | 'geglu' | 'gegluBackward' | 'embed' | 'embedBackward'
+  | 'rope'
+  | 'convolution'
+  | 'convolutionBackward'
+  | 'convolutionCached'
+  | 'convolutionCopy'
+  | 'swiglu'
+  | 'swigluBackward'
+  | 'geglu'
+  | 'gegluBackward'
+  | 'embed'
+  | 'embedBackward'
 >;
 
 /** @param binding The most bytes of a binding. A larger table is processed in parts. */
@@ -18,6 +29,27 @@ export function streamKernels(queue: CommandQueue, binding: number): StreamKerne
       const numbers = [rows, (heads + 2 * kvHeads) * headDim, turned, half, Number(inverse)];
       queue.run(rotate, numbers, [qkv, table, positions], perNumber(rows * turned * half));
     },
+    convolution: ({ out, bcx, weight, previous, rows, width, taps }) =>
+      queue.run(convolve, [rows, width, taps], [out, bcx, weight, previous], perNumber(rows * width)),
+    convolutionBackward: ({ dBcx, dWeight, dOut, bcx, weight, previous, rows, width, taps }) => {
+      const memories = [dBcx, dOut, bcx, weight, previous];
+      // Without room for it, the gradient of weights that are not trained is left out.
+      if (dWeight.length === 0) queue.run(convolveBackward, [rows, width, taps], memories, perNumber(width));
+      else queue.run(convolveBackwardAll, [rows, width, taps], [...memories, dWeight], perNumber(width));
+    },
+    convolutionCached: ({ out, products, bcx, weight, slots, positions, rows, capacity, width, taps }) => {
+      const count = perNumber(rows * width);
+      queue.run(storeProducts, [rows, width, capacity], [products, bcx, slots, positions], count);
+      const memories = [out, products, bcx, weight, slots, positions];
+      queue.run(convolveCached, [rows, width, capacity, taps], memories, count);
+    },
+    convolutionCopy: ({ products, from, to, length, capacity, width }) =>
+      queue.run(
+        copyWithin,
+        [length * width, to * capacity * width, from * capacity * width],
+        [products],
+        perNumber(length * width),
+      ),
     swiglu: ({ out, gateUp, rows, feedForward }) =>
       queue.run(gate, [rows, feedForward], [out, gateUp], perNumber(rows * feedForward)),
     swigluBackward: ({ dGateUp, dOut, gateUp, rows, feedForward }) =>
@@ -61,6 +93,73 @@ const rotate = numberShader({
   let angle = u32(positions[row]) * 2u * p.half + i;
   let cosine = table[angle]; let sine = select(table[angle + p.half], -table[angle + p.half], p.inverse == 1u);
   let pair = turn(vec2f(x[at], x[at + p.half]), cosine, sine); x[at] = pair.x; x[at + p.half] = pair.y;`,
+});
+
+/** Goes over the rows of a window: row `q` of the token itself, with the last tap, and those before it. */
+const eachTap = (body: string) => `var q = row; var tap = p.taps;
+    loop {
+      if (tap == 0u) { break; }
+      tap--; let at = q * 3u * p.width + i; let u = x[at] * x[at + 2u * p.width];
+      ${body}
+      let before = u32(previous[q]); if (before == q) { break; }
+      q = before;
+    }`;
+const convolve = numberShader({
+  name: 'convolution',
+  numbers: ['rows', 'width', 'taps'],
+  memories: ['out', 'x', 'weight', 'previous: i32'],
+  count: 'p.rows * p.width',
+  body: `let row = e / p.width; let i = e % p.width; var sum = 0.0;
+    ${eachTap('sum = fma(weight[tap * p.width + i], u, sum);')}
+    out[e] = x[(row * 3u + 1u) * p.width + i] * sum;`,
+});
+/** A thread has a column and goes over the rows in order. The gradient of B · x is held in that of x until the end. */
+const backwardOfConvolution = (name: string, memories: readonly string[], addToWeight: string) =>
+  numberShader({
+    name,
+    numbers: ['rows', 'width', 'taps'],
+    memories: ['dx', 'dOut', 'x', 'weight', 'previous: i32', ...memories],
+    count: 'p.width',
+    body: `let i = e; let third = 2u * p.width;
+  for (var row = 0u; row < p.rows; row++) { dx[row * 3u * p.width + i + third] = 0.0; }
+  for (var row = 0u; row < p.rows; row++) {
+    let gate = (row * 3u + 1u) * p.width + i; let g = dOut[row * p.width + i] * x[gate]; var sum = 0.0;
+    ${eachTap(`let w = tap * p.width + i; sum = fma(weight[w], u, sum);
+      dx[at + third] = fma(g, weight[w], dx[at + third]); ${addToWeight}`)}
+    dx[gate] = dOut[row * p.width + i] * sum;
+  }
+  for (var row = 0u; row < p.rows; row++) {
+    let at = row * 3u * p.width + i; let change = dx[at + third];
+    dx[at] = change * x[at + third]; dx[at + third] = change * x[at];
+  }`,
+  });
+const convolveBackward = backwardOfConvolution('convolution backward', [], '');
+const convolveBackwardAll = backwardOfConvolution(
+  'convolution backward with weights',
+  ['dWeight'],
+  'dWeight[w] = fma(g, u, dWeight[w]);',
+);
+const PLACE =
+  'let row = e / p.width; let i = e % p.width; let slot = u32(slots[row]); let position = u32(positions[row]);';
+const storeProducts = numberShader({
+  name: 'store products',
+  numbers: ['rows', 'width', 'capacity'],
+  memories: ['products', 'x', 'slots: i32', 'positions: i32'],
+  count: 'p.rows * p.width',
+  body: `${PLACE} let at = row * 3u * p.width + i;
+  products[(slot * p.capacity + position) * p.width + i] = x[at] * x[at + 2u * p.width];`,
+});
+const convolveCached = numberShader({
+  name: 'convolution cached',
+  numbers: ['rows', 'width', 'capacity', 'taps'],
+  memories: ['out', 'products', 'x', 'weight', 'slots: i32', 'positions: i32'],
+  count: 'p.rows * p.width',
+  body: `${PLACE} var sum = 0.0;
+  for (var j = 0u; j < min(p.taps, position + 1u); j++) {
+    let u = products[(slot * p.capacity + position - j) * p.width + i];
+    sum = fma(weight[(p.taps - 1u - j) * p.width + i], u, sum);
+  }
+  out[e] = x[(row * 3u + 1u) * p.width + i] * sum;`,
 });
 
 const GATE = 'let at = e / p.width * 2u * p.width + e % p.width; let gate = x[at]; let up = x[at + p.width];';
