@@ -53,6 +53,19 @@ function opened(
 }
 
 describe('the rollout server', () => {
+  it('has a guard that lets workers pass, and refuses pages and bodies that are too long', () => {
+    const { server } = opened();
+    const refusal = (headers: Record<string, string>) =>
+      server.guard(new Request('http://127.0.0.1:1/register', { method: 'POST', body: '{}', headers }))?.status;
+    const known = { authorization: `Bearer ${door}` };
+    expect(refusal(known)).toBeUndefined();
+    expect(refusal({ ...known, origin: 'http://evil.example' })).toBe(403);
+    expect(refusal({ ...known, 'sec-fetch-site': 'cross-site' })).toBe(403);
+    expect(refusal({ ...known, 'content-length': '256000001' })).toBe(413);
+    const page = { 'content-type': 'text/plain' };
+    expect(refusal({ ...page, origin: 'http://evil.example' })).toBe(403);
+  });
+
   it('lets in workers of its code and version, each with a secret of its own, and tells them what they need', async () => {
     const { server, ask, register } = opened();
     expect((await ask('register', worker, 'window')).status).toBe(401);

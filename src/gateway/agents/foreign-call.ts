@@ -23,9 +23,17 @@ export async function foreignCall(
   request: ModelRequest,
   signal: AbortSignal | undefined,
 ): Promise<ModelAnswer> {
-  const options: ForeignAskOptions = { ...askOptions(request), signal, ignored: request.ignored, foreign: true };
+  let probed: Turn | undefined;
+  const probe = (turn: Turn) => {
+    probed = turn;
+  };
+  const options: ForeignAskOptions = {
+    ...askOptions(request),
+    ...{ signal, ignored: request.ignored, foreign: true },
+    ...(request.probe === true ? { probe } : {}),
+  };
   const { id, content, reasoning, toolCalls, finishReason } = await ask(request.messages, options);
-  const turn = episode.turns.find((each) => each.id === id);
+  const turn = probed ?? episode.turns.find((each) => each.id === id);
   return {
     ...{ id, model: request.model, content, toolCalls },
     ...(reasoning === undefined ? {} : { reasoning }),

@@ -32,6 +32,8 @@ export interface ModelRequest {
   readonly sampling: WishedSampling;
   /** The request's fields that only express a wish: the fields of `sampling`, and others that drmas ignores. */
   readonly ignored: readonly string[];
+  /** The client finds out what the endpoint can return: in an episode, the request is no turn. */
+  readonly probe?: true;
 }
 
 /** The answer to a call. */

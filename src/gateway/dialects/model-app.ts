@@ -53,6 +53,9 @@ const DIALECTS: Readonly<Record<string, Dialect>> = {
   '/messages': messagesDialect,
 };
 
+/** The user agent of requests by which OpenEnv finds out, before a rollout, what an endpoint can return. */
+const PROBES = /^OpenEnv-provider-probe\//;
+
 /** At the root, the secret identifies the caller and the model names the agent; below this path, the path does. */
 const EPISODE = '/e/:episode/a/:agent';
 
@@ -124,7 +127,8 @@ const modelList = (names: readonly string[]) =>
 async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect, c: Context): Promise<Response> {
   const known = await caller(server, c);
   const text = await bodyText(c.req.raw);
-  const request = dialect.read(parsedBody(text), (id) => server.recall?.(id, known));
+  const probe = PROBES.test(c.req.header('user-agent') ?? '') ? { probe: true as const } : {};
+  const request = { ...dialect.read(parsedBody(text), (id) => server.recall?.(id, known)), ...probe };
   const { answers = 1 } = request;
   const { mostAnswers = 1 } = server;
   if (answers > mostAnswers)

@@ -37,7 +37,7 @@ export function requireJudge({ name, settings }: AgentSpeaker): void {
 export function checkedOptions(
   { name, agent, policy }: AgentSpeaker,
   options: ForeignAskOptions,
-): Omit<ForeignAskOptions, 'foreign' | 'signal'> {
+): Omit<ForeignAskOptions, 'foreign' | 'signal' | 'probe'> {
   const { observation, envStep, tools = [], toolChoice, maxTokens, responseSchema, ignored = [] } = options;
   const refuse = (message: string): never => {
     throw new EpisodeFailure('error', `${name}: ${message}`);

@@ -10,7 +10,7 @@ import { keysOf, nameOf } from './call-keys.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { type CallPrompt, CallPrompts, type ConfiguredAgent } from './prompts/call-prompts.js';
 import { readAnswer } from './read-answer.js';
-import type { MeasurePrompt, RolloutContext } from './rollout-context.js';
+import type { ForeignAskOptions, MeasurePrompt, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
 /**
@@ -82,7 +82,7 @@ function askOf(
     request: { listener },
   } = episode;
   return (askedBy) => (input, options) => {
-    const given = options?.signal;
+    const { signal: given, probe }: ForeignAskOptions = options ?? {};
     const reply = new Promise<Reply>((resolve, reject) => {
       for (const each of [signal, given]) if (each?.aborted) throw each.reason;
       const listeners = [signal, given].map((each) => each && onAbort(each, () => reject(each.reason)));
@@ -93,11 +93,14 @@ function askOf(
         try {
           run();
         } catch (error) {
-          if (error instanceof DialectError) {
-            counter.refused++;
-            episode.refuse(role.name);
+          const refused = probe === undefined ? error : refusalOf(error);
+          if (refused instanceof DialectError) {
+            if (probe === undefined) {
+              counter.refused++;
+              episode.refuse(role.name);
+            }
             stopListening();
-            return reject(error);
+            return reject(refused);
           }
           if (isGoneForGood(error)) return episode.fail(error);
           const failure = error instanceof EpisodeFailure ? error : EpisodeFailure.of('error', error, role.name);
@@ -112,7 +115,11 @@ function askOf(
           throw new EpisodeFailure('too-many-turns', `more than ${context.maxTurns} calls`);
         const read = prompts.of(role, input, options);
         const { key, fixed, giveBack } = nextKey(read);
-        const call = { ...read, turn: counter.turns++, call: calls++, key };
+        const call = { ...read, turn: counter.turns, call: calls, key };
+        if (probe === undefined) {
+          counter.turns++;
+          calls++;
+        }
         const settled = askedBy === 'play' ? episode.openCall(role.name, given) : undefined;
         const until = given === undefined ? signal : AbortSignal.any([signal, given]);
         const version = episode.request.versions?.[role.settings.policy];
@@ -130,6 +137,12 @@ function askOf(
             if (result.status === 'rejected')
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
             const turn = turnOf(role, call, result.value, askedBy);
+            if (probe !== undefined) {
+              giveBack();
+              stopListening();
+              probe(turn);
+              return resolve(replyOf(turn));
+            }
             episode.turns.push(turn);
             if (time !== undefined) listener?.answered?.(turn, time());
             prompts.add(turn, call);
@@ -143,6 +156,12 @@ function askOf(
     return reply;
   };
 }
+
+/** A probe asks what the agent can do: an error is the answer to it, unless the model is gone. */
+const refusalOf = (error: unknown): unknown =>
+  error instanceof DialectError || isGoneForGood(error)
+    ? error
+    : new DialectError(400, 'invalid_request', messageOf(error));
 
 function generate(
   signal: AbortSignal,

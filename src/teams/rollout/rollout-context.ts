@@ -52,6 +52,11 @@ export interface ForeignAskOptions extends AskOptions {
   readonly foreign?: true;
   /** Settings in the request that the recipe decides, by the framework's names for them. */
   readonly ignored?: readonly string[];
+  /**
+   * With `probe`, the call is no turn and counts as none, and an error rejects this call alone, with a DialectError.
+   * The function gets what would be the turn.
+   */
+  readonly probe?: (turn: Turn) => void;
 }
 
 /** The agents as `play` gets them. */

@@ -23,6 +23,9 @@ interface EpisodeRequestsOptions {
   readonly maxCalls: number;
 }
 
+/** The most requests of an episode that are probes. OpenEnv sends three, and more to an endpoint that refuses some. */
+const MOST_PROBES = 16;
+
 const SPENT = 'This episode may make no more calls of models; this text ends it.';
 
 /** Properties of a request besides its content. */
@@ -34,6 +37,7 @@ export class EpisodeRequests {
   /** The calls that were begun, including cancelled and refused ones, and the calls that became turns. */
   #begun = 0;
   #finished = 0;
+  #probes = 0;
   #endTextSent = false;
 
   constructor(options: EpisodeRequestsOptions) {
@@ -51,6 +55,7 @@ export class EpisodeRequests {
    * @throws DialectError, EpisodeOverError
    */
   async complete(agent: string, request: ModelRequest, { signal, retry, text }: RequestDetails): Promise<ModelAnswer> {
+    if (request.probe === true) return this.#probe(agent, request, signal);
     const name = createHash('sha256').update(`${agent}\n${text}`).digest('hex');
     const earlier = retry > 0 ? this.#answers.get(name) : undefined;
     const shared = earlier ?? this.#begin(name, agent, request);
@@ -72,6 +77,13 @@ export class EpisodeRequests {
   /** Counts the tokens of a prompt; this does not count as a call. @throws DialectError */
   countTokens(agent: string, request: ModelRequest): number {
     return promptTokens(this.#options.calls, agent, request);
+  }
+
+  /** Probes are few, and no client may sample without an end. */
+  #probe(agent: string, request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
+    if (this.#probes++ >= MOST_PROBES)
+      throw new DialectError(400, 'calls_spent', `the episode has answered its ${MOST_PROBES} probes`);
+    return this.#options.calls.complete(agent, request, signal);
   }
 
   #begin(name: string, agent: string, request: ModelRequest): SharedAnswer {

@@ -202,6 +202,36 @@ describe('an episode over HTTP', () => {
     expect(turns).toHaveLength(4);
   });
 
+  it('answers a probe of OpenEnv, which is no turn: the episode is the same without it', async () => {
+    const headers = { 'user-agent': 'OpenEnv-provider-probe/1.0' };
+    const ask = { ...hi('judge'), return_token_ids: true };
+    const playOnce = async (probes: number) => {
+      const { play, warnings } = await opened(() => 'fine', { maxCalls: 1 });
+      const played = await play(async ({ gateway: { url, secret } }) => {
+        const answers = [];
+        for (let i = 0; i < probes; i++) answers.push(await (await post(url, secret, ask, { headers })).json());
+        // An agent without a format for calls cannot use tools: the probe is refused, and the episode goes on.
+        const tools = [{ type: 'function', function: lookTool }];
+        if (probes > 0) answers.push(await codeOf(await post(url, secret, { ...ask, tools }, { headers })));
+        return [await (await post(url, secret, ask)).json(), ...answers];
+      });
+      return { ...played, warnings };
+    };
+    const [without, probed] = [await playOnce(0), await playOnce(2)];
+    expect(probed.failure).toBeUndefined();
+    expect(probed.turns).toEqual(without.turns);
+    expect([probed.refused, probed.turns.length]).toEqual([undefined, 1]);
+    const { prompt, response } = probed.turns[0] ?? {};
+    const tokens = { prompt_token_ids: prompt, choices: [{ token_ids: response }] };
+    const refusal = [400, 'invalid_request', expect.stringContaining('is offered tools, but has no format for calls')];
+    expect(probed.outcome).toMatchObject([tokens, tokens, tokens, refusal]);
+    const { outcome } = await (await opened(() => 'fine')).play(async ({ gateway: { url, secret } }) => {
+      const requests = Array.from({ length: 17 }, () => post(url, secret, ask, { headers }));
+      return (await Promise.all(requests)).filter(({ status }) => status === 400).length;
+    });
+    expect(outcome).toBe(1);
+  });
+
   it('counts tokens without a turn', async () => {
     const { play } = await opened(() => 'fine');
     const { outcome, turns } = await play(async ({ gateway: { url, secret }, agents: { judge } }) => {

@@ -24,7 +24,7 @@ export interface ConfiguredAgent extends AgentSpeaker {
 }
 
 /** The prompt of a call, and the longest reply. */
-export interface CallPrompt extends Omit<ForeignAskOptions, 'signal' | 'maxTokens' | 'foreign'> {
+export interface CallPrompt extends Omit<ForeignAskOptions, 'signal' | 'maxTokens' | 'foreign' | 'probe'> {
   readonly messages: readonly Message[];
   readonly maxTokens: number;
   /** It ends with `opening`. */

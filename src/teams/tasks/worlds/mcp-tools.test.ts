@@ -7,6 +7,7 @@ import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
+import { redirecting, webServer } from '../../../../test/support/web-server.js';
 import { ToolServerError } from '../../../base/core/errors.js';
 import { mcpTools } from './mcp-tools.js';
 
@@ -32,9 +33,11 @@ async function priceServer() {
     return server;
   });
   const port = await new Promise<number>((resolve) => {
-    const server = serve({ fetch: (request) => handler.fetch(request), port: 0, hostname: '127.0.0.1' }, (info) =>
-      resolve(info.port),
-    );
+    const answer = (request: Request) =>
+      request.url.endsWith('/moved')
+        ? new Response(null, { status: 307, headers: { location: '/mcp' } })
+        : handler.fetch(request);
+    const server = serve({ fetch: answer, port: 0, hostname: '127.0.0.1' }, (info) => resolve(info.port));
     open.add(server as Parameters<typeof open.add>[0]);
   });
   return `http://127.0.0.1:${port}/mcp`;
@@ -96,6 +99,20 @@ describe('tools of an MCP server at an address', () => {
     const late = call({ name: 'price', arguments: '{"of":"slow"}' });
     controller.abort(new Error('over'));
     await expect(late).rejects.toThrow('over');
+  });
+
+  it('get the headers and the calls at their own origin alone', async () => {
+    const address = await priceServer();
+    const other = await webServer((_, response) => void response.writeHead(500).end());
+    const elsewhere = await redirecting(307, other.url);
+    const signal = new AbortController().signal;
+    const tools = mcpTools(`${elsewhere.url}/mcp`, { headers: { 'x-api-key': 'a key of ours' } });
+    await expect(tools.open({ signal })).rejects.toThrow(`Redirect to ${other.url}/mcp not followed`);
+    expect(other.requests).toEqual([]);
+    expect(elsewhere.requests[0]?.headers).toMatchObject({ 'x-api-key': 'a key of ours' });
+    // Servers in Python often redirect /mcp to /mcp/.
+    const { tools: listed } = await mcpTools(`${address}/moved`).open({ signal });
+    expect(listed.map(({ name }) => name)).toEqual(['price']);
   });
 
   it('fail if nobody answers there', async () => {

@@ -258,6 +258,18 @@ describe('tasks', () => {
       `no split "hard", only easy, eval; openEnv({ splits: { test: NAME } }) names one`,
     );
   });
+
+  it('come from a split that is named, if the environment gives its splits no type', async () => {
+    const routes = {
+      '/list_environments': () => ['harbor_env'],
+      '/harbor_env/splits': () => [{ name: 'terminal/tasks', num_tasks: 2 }],
+      '/harbor_env/num_tasks': () => ({ num_tasks: 2 }),
+    };
+    const { url } = await environment({ routes, answer: () => observed({}) });
+    await expect(openEnv({ url }).load('train')).rejects.toThrow('no split "train", only terminal/tasks;');
+    const named = await openEnv({ url, splits: { train: 'terminal/tasks' } }).load('train');
+    expect([named.size, named.at(1).data]).toEqual([2, { seed: 1, split: 'terminal/tasks', index: 1 }]);
+  });
 });
 
 it('gives the schemas as zod', async () => {

@@ -84,7 +84,7 @@ const WAITS_MS = [50, 1000] as const;
 
 const jsonSchema = z.record(z.string(), z.unknown());
 const schemasSchema = z.object({ action: jsonSchema, observation: jsonSchema, state: jsonSchema });
-const splitsSchema = z.array(z.object({ name: z.string(), type: z.string() }));
+const splitsSchema = z.array(z.object({ name: z.string(), type: z.string().optional() }));
 
 /**
  * Tasks and worlds of an environment server that speaks OpenEnv's protocol (tested with openenv 0.10). An environment
