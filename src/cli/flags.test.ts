@@ -12,7 +12,7 @@ import type { Recipe } from '../method/recipe/recipe.js';
 import { RunDirectory } from '../method/store/run-directory.js';
 import type { RunPlace } from '../runs/run/start-run.js';
 import { commands, shortNames } from './commands/index.js';
-import { device, withModel } from './flags.js';
+import { device, ownDevice, withModel } from './flags.js';
 
 describe('--device', () => {
   const root = temporaryRoot();
@@ -38,10 +38,10 @@ describe('--device', () => {
     return { devices, replaced: { place, forecastRun: async (recipe: Recipe) => note(recipe) } };
   }
 
-  it('is one flag of all commands that compute, and of those alone', () => {
+  it('is a flag of all commands that compute, and of those alone', () => {
     const all = [...commands, ...shortNames];
     const computing = all.filter(({ flags }) => flags.threads !== undefined).map(({ name }) => name);
-    const flagged = all.filter(({ flags }) => flags.device === device).map(({ name }) => name);
+    const flagged = all.filter(({ flags }) => flags.device === device || flags.device === ownDevice).map(({ name }) => name);
     expect(flagged).toEqual(computing.filter((name) => name !== 'watch')); // which answers beside a training
     expect(all.filter(({ flags }) => flags.device !== undefined)).toHaveLength(flagged.length);
   });

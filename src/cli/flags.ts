@@ -129,6 +129,11 @@ export const device: Flag<Device | undefined> = {
   description: 'compute on the CPU or the GPU; the GPU is experimental (default: the recipe, else cpu)',
   choices: DEVICES,
 };
+/** The device of a command that loads trained weights and no recipe. */
+export const ownDevice: Flag<Device | undefined> = {
+  ...device,
+  description: 'compute on the CPU or the GPU; the GPU is experimental (default: cpu)',
+};
 export const track = repeated(
   'tracker',
   'also send metrics to tensorboard, mlflow=URL, trackio=URL or otel; may be repeated',

@@ -31,7 +31,7 @@ const ON_MODEL = 'team-on-model.ts';
 
 /** The README's sentences about the model and its training, and the lines that say what to do next. */
 const TOY = {
-  training: 'seconds: from about 36 % to about 97 % right answers',
+  training: 'seconds: from about 35 % to about 97 % right answers',
   plan: 'will reinforcement help?',
   about: `The model is a toy that knows seventeen symbols. For any other text use \`tokenizer: { type: 'bytes' }\` or a language
    model: \`model: checkpoint('path/to/model')\`. A model that can already answer needs no demonstrations: remove \`trace\`
@@ -66,7 +66,7 @@ export const init = defineCommand({
   name: 'init',
   description: 'create a project: team, recipe, tasks, a test; or an example',
   details:
-    'creates a project with a team, a recipe, tasks and a test, or adds them to a project that has a package.json. With `--model` the agents are LoRA adapters on that model instead of a toy; drmas first reads its header, and asks no network. With `--example` it writes one of the examples instead. It overwrites no file',
+    'creates a project with a team, a recipe, tasks and a test, or adds them to a project that has a package.json. With `--model` the agents are LoRA adapters on that model instead of a toy; drmas first reads its header, and asks no network. With `--example` it writes one of the examples instead. It adds to package.json and changes no other file',
   arguments: [
     optionalArgument('directory', 'a new directory, or the directory of a project (with --example: its name)'),
   ],

@@ -52,8 +52,9 @@ export const divisorChoices = {
     .min(0)
     .default(1e-6)
     .describe(
-      'A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly: ' +
-        'a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.',
+      'A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly. Then ' +
+        'an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of -1e5 of a ' +
+        'penalty of 0.1.',
     ),
 };
 

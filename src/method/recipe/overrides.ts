@@ -14,7 +14,8 @@ const LONGEST_PATH = 300;
 export type Plain = Record<string, unknown>;
 
 /**
- * Parses `a.b.c=value`. The value is JSON if it parses as JSON, else text.
+ * Parses `a.b.c=value`. The value is JSON if it parses as JSON, a number if it is one
+ * without a digit before its point, else text.
  * @param keys The environment variables that hold keys of servers, for the message that refuses a key
  * @throws RecipeError if it is malformed
  */
@@ -50,8 +51,12 @@ function holdsKey(value: unknown): boolean {
   return false;
 }
 
+/** A decimal without a digit before its point, such as `.003` or `-.5e-3`, which JSON does not have. */
+const SHORT_DECIMAL = /^-?\.\d+(e[+-]?\d+)?$/i;
+
 function parseValue(text: string): unknown {
   if (nestsTooDeep(text)) throw new RecipeError(`expected a value nested at most ${DEEPEST} deep`);
+  if (SHORT_DECIMAL.test(text)) return Number(text);
   try {
     return JSON.parse(text);
   } catch {

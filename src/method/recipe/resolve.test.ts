@@ -282,6 +282,32 @@ describe('an error names the path', () => {
     expect(error.exitCode).toBe(2);
   });
 
+  it('says in words what the schema of a task source refuses', () => {
+    const knobs = z.strictObject({ low: z.number(), high: z.number().max(1) });
+    const checked = (settings: Record<string, unknown>): TaskSource => ({
+      ...source(settings),
+      configure: (changed) => checked(knobs.parse(changed)),
+    });
+    const refused = (override: string) =>
+      errorOf(() => resolve([override], { tasks: checked({ low: 4, high: 1 }) as Input['tasks'] }));
+    expect(refused('tasks.train.high=8')).toMatchObject({ path: 'tasks.train.high', exitCode: 2 });
+    expect(refused('tasks.test.low=few').message).toMatch(
+      /^tasks\.test\.low: Invalid input: expected number, .*string$/,
+    );
+    const configure = () => {
+      throw new TypeError('a mistake of the source');
+    };
+    const broken = { ...source({ low: 4 }), configure } as Input['tasks'];
+    expect(() => resolve(['tasks.train.low=5'], { tasks: broken })).toThrow(TypeError);
+  });
+
+  it('reads a decimal without a digit before its point', () => {
+    const clipOf = (text: string) => resolve([`policies.solver.clipNorm=${text}`]).policies.solver?.clipNorm;
+    expect(clipOf('.5')).toBe(0.5);
+    expect(clipOf('.25e1')).toBe(2.5);
+    expect(errorOf(() => clipOf('.5.5')).message).toContain('expected a number, got ".5.5"');
+  });
+
   it('an adaptive controller without a target', () => {
     const overrides = ['policies.solver.kl.coefficient=1', 'policies.solver.kl.controller.type=adaptive'];
     expect(errorOf(() => resolve(overrides)).path).toBe('policies.solver.kl.controller.target');

@@ -1,6 +1,6 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
 
-import { isObject, messageOf, parseAt, RecipeError, shown, suggestion } from '../../base/errors.js';
+import { faultsError, isObject, messageOf, parseAt, RecipeError, shown, suggestion } from '../../base/errors.js';
 import type { Split, TaskSource } from '../../base/nouns.js';
 import { defaultOptimizer, modelSchema } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
@@ -330,6 +330,16 @@ function configured(source: TaskSource, split: Split, overrides: readonly Overri
     return source.configure(applyOverrides({ ...settings }, inner));
   } catch (error) {
     if (error instanceof RecipeError) throw new RecipeError(error.message, `tasks.${split}`);
-    throw error;
+    const faults = faultsOf(error);
+    throw faults.length === 0 ? error : faultsError(faults, ['tasks', split]);
   }
+}
+
+/** The faults that a task source's own schema names in an error of zod's form, of any version; none for others. */
+function faultsOf(error: unknown): Parameters<typeof faultsError>[0] {
+  const issues: unknown = isObject(error) ? error.issues : undefined;
+  if (!Array.isArray(issues)) return [];
+  return issues
+    .filter(isObject)
+    .map(({ path, message }) => ({ path: Array.isArray(path) ? path : [], message: String(message) }));
 }

@@ -510,8 +510,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -569,8 +570,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -597,8 +599,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -619,8 +622,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -654,8 +658,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -689,8 +694,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -717,8 +723,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -742,8 +749,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -788,8 +796,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -881,8 +890,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -936,8 +946,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -1000,8 +1011,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -1049,8 +1061,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;
@@ -1169,8 +1182,9 @@ export type EstimatorInput =
        */
       readonly epsilon?: number | undefined;
       /**
-       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly:
-       * a penalty of 0.1 in a group without any other difference can become an advantage of -1e5.
+       * A group whose standard deviation is below this gets advantage 0. 0 reproduces the original code exactly.
+       * Then an estimator with mean and spread of different scores (such as drmas-std) can make an advantage of
+       * -1e5 of a penalty of 0.1.
        * @default `0.000001`
        */
       readonly minimumSpread?: number | undefined;

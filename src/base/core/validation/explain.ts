@@ -32,10 +32,17 @@ export function shown(value: unknown): string {
 export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at: Path = []): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const [first, ...others] = result.error.issues.map((issue) => explain(issue, schema, value));
-  if (first === undefined) throw new RecipeError('is not valid', dotted(at));
+  throw faultsError(
+    result.error.issues.map((issue) => explain(issue, schema, value)),
+    at,
+  );
+}
+
+/** One error for all faults of a value: the first with its path in front, the others a line each. */
+export function faultsError([first, ...others]: readonly Explanation[], at: Path): RecipeError {
+  if (first === undefined) return new RecipeError('is not valid', dotted(at));
   const rest = others.map(({ path, message }) => `\n  ${dotted([...at, ...path])}: ${message}`).join('');
-  throw new RecipeError(first.message + rest, dotted([...at, ...first.path]));
+  return new RecipeError(first.message + rest, dotted([...at, ...first.path]));
 }
 
 const dotted = (path: Path) => path.map(String).join('.');

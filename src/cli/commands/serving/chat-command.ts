@@ -5,7 +5,7 @@ import { nodeHost } from '../../../base/platform.js';
 import { Chat, openAgentModels } from '../../../serve/index.js';
 import { INTERRUPTED, type Keyboard } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { checkpoint, device, integer, text, threads, toggle } from '../../flags.js';
+import { checkpoint, integer, ownDevice, text, threads, toggle } from '../../flags.js';
 import { type Screen, screenOf, tone } from '../../reporter/screen.js';
 
 /** Talks to a trained agent in a terminal. From a pipe each line is a message. */
@@ -22,7 +22,7 @@ export const chat = defineCommand({
     greedy: toggle('sample the most probable token each time'),
     seed: integer(0, 'seed of sampling (default: random)'),
     acceptChanges: toggle('load the recipe of an old run although its code has changed'),
-    device,
+    device: ownDevice,
     threads,
   },
   examples: [

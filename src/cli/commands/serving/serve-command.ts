@@ -12,7 +12,7 @@ import {
 import { openTinker, type TinkerRequest } from '../../../tinker/server.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { allowHost, checkpoint, device, formerly, integer, text, threads, toggle } from '../../flags.js';
+import { allowHost, checkpoint, formerly, integer, ownDevice, text, threads, toggle } from '../../flags.js';
 import { worker } from './worker-command.js';
 
 const PORT = 8321;
@@ -49,7 +49,7 @@ export const serve = defineCommand({
     disk: integer(1, 'with --tinker: MB for the weights that clients save, at most (default: 10000)'),
     maxAdapters: formerly('models', integer(1, `with --tinker: open adapters, at most (default: ${MOST_MODELS})`)),
     acceptChanges: toggle('load the recipe of an old run although its code has changed'),
-    device,
+    device: ownDevice,
     threads,
   },
   examples: [

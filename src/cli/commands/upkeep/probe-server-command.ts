@@ -23,7 +23,7 @@ const TOLERANCE = 1e-3;
 export const probeServer = defineCommand({
   name: 'probe-server',
   description: 'check a server of the Tinker protocol: losses, updates, samples, saved weights, errors',
-  details: `checks a server of the Tinker protocol with ${refereeCases.length} cases, each with small adapters of its own that it removes afterwards, and prints a line for each. A case whose difference is known of servers with this profile is a known difference. The exit code is 1 if a core case (\`*\`) neither passes nor is a known difference. \`TINKER_API_KEY\` in the environment is the key`,
+  details: `checks a server of the Tinker protocol with ${refereeCases.length} cases and prints a line for each. It makes small adapters for them and unloads them afterwards. A case whose difference is known of servers with this profile is a known difference. The exit code is 1 if a core case (\`*\`) neither passes nor is a known difference. \`TINKER_API_KEY\` in the environment is the key`,
   arguments: [argument('url', 'address of the server')],
   flags: {
     json: toggle('print the findings as JSON'),

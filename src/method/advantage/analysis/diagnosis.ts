@@ -79,7 +79,8 @@ export function sharesMean({ rule }: Pick<OpenEstimator, 'rule'>): boolean {
  * Advice about an agent that gets less than half of its squared scores from its own rewards, under an estimator with a
  * shared mean. If that share is not known, because no group has two of its turns, an inflation above 2 decides.
  * Undefined for other agents. The advice says "may" and names both numbers: a limit on the inflation missed most gains
- * of docs/findings.md, and the limit on the share was made from those results and has not been tested on others.
+ * of docs/findings.md, and the limit on the share, tested blind there, finds too few gains and warns too often in vain
+ * for more.
  */
 export function inflationAdvice(
   agent: string,
