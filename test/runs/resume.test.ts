@@ -88,9 +88,12 @@ describe('a run that is interrupted', () => {
     return { listener: { event: (event: RunEvent) => (event.type === type ? count() : undefined) } };
   };
 
+  /** The demonstrations that the check of a recipe draws before the run begins. */
+  const CHECKED_TRACES = 2000;
+
   // In this order on one and the same run: an evaluation plays 6 episodes, a step 8.
   const moments: Moment[] = [
-    { name: 'in the warm start', step: undefined, press: atTrace(30) },
+    { name: 'in the warm start', step: undefined, press: atTrace(CHECKED_TRACES + 30) },
     { name: 'in the first evaluation', step: 0, press: atPlay(3) },
     { name: 'in the first step', step: 0, press: atPlay(6 + 5) },
     { name: 'in the second step', step: 1, press: atPlay(6 + 8 + 5) },
@@ -105,7 +108,7 @@ describe('a run that is interrupted', () => {
   it(`goes on as if nothing had happened: ${moments.map(({ name }) => name).join(', ')}`, {
     tags: 'verify',
   }, async () => {
-    useCache(join(root, 'empty-cache')); // so that there is a warm start to interrupt
+    useCache(await mkdtemp(join(root, 'empty-cache-'))); // so that there is a warm start to interrupt
     const { path } = await createRun(root, recipe);
     for (const { name, step, press } of moments) {
       const controller = new AbortController();

@@ -55,6 +55,13 @@ export const integrations: readonly Integration[] = [
     },
     'verifiers',
   ),
+  ...inFile(
+    {
+      ...{ kind: 'environments', suite: 'openworld', pins: 'test/openworld/harbor/requirements.txt' },
+      file: 'test/openworld/harbor.openworld.ts',
+    },
+    ...['harbor', 'openenv'],
+  ),
   ...inFile({ kind: 'frameworks', pins: 'package.json', file: 'test/frameworks/ai-sdk-6.test.ts' }, 'ai'),
   ...inFile(
     { ...node20, file: 'test/frameworks/node20/ai-sdk-providers.framework.ts' },
@@ -82,6 +89,13 @@ export const integrations: readonly Integration[] = [
   ),
   ...inFile(
     {
+      ...{ kind: 'evaluation', suite: 'evals', pins: 'test/evals/lighteval.txt' },
+      file: 'test/evals/served.evals.ts',
+    },
+    { package: 'lighteval', title: 'lighteval' },
+  ),
+  ...inFile(
+    {
       ...{ kind: 'evaluation', suite: 'evals', pins: 'test/evals/served.evals.ts' },
       file: 'test/evals/served.evals.ts',
     },
@@ -97,6 +111,7 @@ export const integrations: readonly Integration[] = [
     { package: '@mastra/core', title: 'Mastra' },
     { package: '@mastra/evals', title: 'Mastra' },
     { package: 'evalite', title: 'evalite' },
+    { package: 'braintrust', title: 'Braintrust' },
     { package: 'vitest-evals', title: 'vitest-evals' },
   ),
   ...inFile(

@@ -2,7 +2,8 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -23,6 +24,8 @@ export interface EnvironmentOptions {
   readonly requirements: URL;
   /** Pins that are installed with their dependencies, because these differ between machines. */
   readonly further?: readonly string[];
+  /** The least minor version of Python 3 that the pins allow. Default 11. */
+  readonly least?: 12;
   /** The name and the size of the installation, for the person who waits. */
   readonly what: string;
 }
@@ -51,9 +54,9 @@ export async function installedOnce(
 export async function pythonEnvironment(
   options: EnvironmentOptions,
 ): Promise<{ python: string } | { unavailable: string }> {
-  const { name, requirements, further = [] } = options;
+  const { name, requirements, further = [], least = 11 } = options;
   try {
-    const base = await findPython();
+    const base = await findPython(least);
     const pins = await readFile(requirements, 'utf8');
     const pythonIn = (directory: string) => join(directory, 'bin', 'python');
     const directory = await installedOnce(name, [base.version, ...further, pins], (place) =>
@@ -67,18 +70,26 @@ export async function pythonEnvironment(
 }
 
 /** `DRMAS_PYTHON`, else the first interpreter on the path that the pins have wheels for. */
-async function findPython(): Promise<{ python: string; version: string }> {
+async function findPython(least: number): Promise<{ python: string; version: string }> {
   const chosen = process.env.DRMAS_PYTHON;
-  const candidates = chosen ? [chosen] : ['python3.12', 'python3.11', 'python3'];
+  const candidates = chosen ? [chosen] : ['python3.12', ...(least > 11 ? await pyenvs() : ['python3.11']), 'python3'];
   const ask = 'import sys, platform, venv; print(*sys.version_info[:2], platform.machine(), sys.platform)';
   for (const python of candidates) {
     const version = await run(python, ['-c', ask]).then(
       ({ stdout }) => stdout.trim(),
       () => '',
     );
-    if (/^3 1[12] /.test(version)) return { python, version };
+    if (/^3 1[12] /.test(version) && Number(version.split(' ')[1]) >= least) return { python, version };
   }
-  throw new Unavailable(`no Python 3.11 or 3.12 with venv (tried ${candidates.join(', ')}); DRMAS_PYTHON names one`);
+  const versions = least > 11 ? '3.12' : '3.11 or 3.12';
+  throw new Unavailable(`no Python ${versions} with venv (tried ${candidates.join(', ')}); DRMAS_PYTHON names one`);
+}
+
+/** The interpreters of pyenv, whose commands on the path refuse every version that is not the chosen one. */
+async function pyenvs(): Promise<string[]> {
+  const versions = join(homedir(), '.pyenv', 'versions');
+  const names = await readdir(versions).catch(() => []);
+  return names.filter((name) => name.startsWith('3.12.')).map((name) => join(versions, name, 'bin', 'python'));
 }
 
 async function install(

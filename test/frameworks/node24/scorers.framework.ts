@@ -1,6 +1,6 @@
 /**
  * Scorers of autoevals, Mastra, evalite and vitest-evals as they are on npm are parts of a reward, and the reward of a
- * team is a scorer in their runners.
+ * team is a scorer in their runners and in the one of Braintrust.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -16,6 +16,7 @@ import {
   createTrajectoryAccuracyScorerCode,
 } from '@mastra/evals/scorers/prebuilt';
 import { Evaluators, ExactMatch, Factuality, Levenshtein, NumericDiff } from 'autoevals';
+import { Eval } from 'braintrust';
 import { createScorer as evaliteScorer } from 'evalite';
 import { describe, expect, it } from 'vitest';
 import { createJudge, createJudgeHarness, FactualityJudge, StructuredOutputJudge, ToolCallJudge } from 'vitest-evals';
@@ -236,6 +237,23 @@ describe('evalite', () => {
     const rewards = evals.flatMap((each) => each.results.map(({ output, scores }) => [output, scores[0]?.score]));
     expect(Object.fromEntries(rewards)).toEqual(REWARDS);
     expect(evals[0]?.results[0]?.scores[0]?.name).toBe('answers');
+  });
+});
+
+describe('Braintrust', () => {
+  it('runs the reward of a team, and the scorers of that reward, offline and without an account', async () => {
+    const scorers = [ExactMatch, Levenshtein];
+    const team = { ...teamOf(fromScorers<Data, string>(scorers)), name: 'answers' };
+    const data = ANSWERS.map((text) => ({ input: { question: text, answer: 'Pari' }, expected: 'Pari' }));
+    const options = { noSendLogs: true, reporter: { name: 'silent', reportEval: () => true, reportRun: () => true } };
+    const task = async ({ question }: Data) => question;
+    const { results } = await Eval('answers', { data, task, scores: [asScorer(team), ...scorers] }, options);
+    const scores = results.map(({ output, scores }) => [output, scores]);
+    expect(Object.fromEntries(scores)).toEqual({
+      Paris: { answers: 0.8, ExactMatch: 0, Levenshtein: 0.8 },
+      Pari: { answers: 2, ExactMatch: 1, Levenshtein: 1 },
+      London: { answers: 0, ExactMatch: 0, Levenshtein: 0 },
+    });
   });
 });
 
