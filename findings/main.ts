@@ -14,7 +14,7 @@ import { youngPlans } from './harness/plan-dates.js';
 import { root, runJob } from './harness/run-job.js';
 import { differences, type Results, readResults, repeatableCommand, writeResult } from './harness/stored-result.js';
 import { distinct, pending, workThrough } from './harness/work-through.js';
-import { primaries, questions, wrongRates } from './questions/index.js';
+import { primaries, questions, wrongDraw, wrongRates } from './questions/index.js';
 
 const RESULTS = join(root, 'findings/results');
 const FIGURES = join(root, 'docs/findings/figures');
@@ -24,6 +24,7 @@ const TEMPLATE = join(root, 'findings/page.template');
 const PLANS = 'findings/plans';
 /** Pages that quote findings between `<!-- finding: TOKENS -->` and `<!-- end -->`. */
 const QUOTING = [
+  'docs/estimators.md',
   'README.md',
   'docs/getting-started.md',
   'docs/neighbours.md',
@@ -178,7 +179,7 @@ async function checkPage(results: Results): Promise<number> {
   const wrong = await leftOver(files);
   for (const [path, text] of files) if (!existsSync(path) || (await readFile(path, 'utf8')) !== text) wrong.push(path);
   for (const path of wrong) say(`${path} differs from the results; npm run findings -- --page writes it`);
-  const errors = [...wrongRates(results), ...(await youngPlans(root, PLANS))];
+  const errors = [...wrongRates(results), ...wrongDraw(results), ...(await youngPlans(root, PLANS))];
   for (const line of errors) say(line);
   return wrong.length + errors.length === 0 ? 0 : 1;
 }

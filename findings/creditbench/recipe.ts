@@ -12,6 +12,7 @@ import {
   draw,
   type End,
   type Move,
+  type Node,
   owners,
   playFrom,
   signs,
@@ -28,24 +29,49 @@ export function knobSchema({ knob }: Family): z.ZodType<number> {
 
 const code = (text: string) => codes.find((word) => word === text.trim());
 
+/** An agent that answers with one code. */
+export const oneCode = agent({ parse: code, sampling: { maxTokens: 2 } });
+
+type Reply = { readonly value?: (typeof codes)[number] | undefined } | undefined;
+
+/** Plays a game to its end with the agents' replies. A reply that is no code is a wrong choice. */
+export async function playAsked(
+  begin: Node,
+  ask: (call: Call) => Promise<Reply> | undefined,
+  random: RandomStream,
+): Promise<End> {
+  let node = begin;
+  while (node.kind !== 'end') {
+    if (node.kind === 'chance') node = node.after(random.chance(node.probability));
+    else {
+      const reply = await ask(node);
+      node = node.after(reply?.value === undefined ? -1 : codes.indexOf(reply.value));
+    }
+  }
+  return node;
+}
+
+/** The tickets of a split as tasks, each with a name. */
+export function listed<Data extends Ticket>(name: string, list: readonly Data[]) {
+  const at = (index: number) => {
+    const data = list[index % list.length] as Data;
+    return { id: `${owners[data.owner]} ${signs[data.sign]}`, data };
+  };
+  return { name, size: list.length, at };
+}
+
 function teamOf(family: Family, difficulty: number) {
-  const oneCode = agent({ parse: code, sampling: { maxTokens: 2 } });
   const names = Object.keys(assignment(family, difficulty));
   return defineTeam({
     name: family.id,
     task: ticketSchema,
     agents: Object.fromEntries(names.map((name) => [name, oneCode])),
-    async play({ task, agents, random }): Promise<End> {
-      let node = family.begin(task);
-      while (node.kind !== 'end') {
-        if (node.kind === 'chance') node = node.after(random.chance(node.probability));
-        else {
-          const reply = await agents[node.agent]?.(node.prompt, { envStep: node.round });
-          node = node.after(reply?.value === undefined ? -1 : codes.indexOf(reply.value));
-        }
-      }
-      return node;
-    },
+    play: ({ task, agents, random }) =>
+      playAsked(
+        family.begin(task),
+        ({ agent: name, prompt, round }) => agents[name]?.(prompt, { envStep: round }),
+        random,
+      ),
     reward: ({ outcome: { team, agents } }) => ({ team, ...(agents === undefined ? {} : { agents }) }),
     success: ({ outcome }) => outcome.score,
   });
@@ -58,14 +84,7 @@ function source(family: Family, difficulty: number): TaskSource<Ticket> {
     settings: { difficulty },
     configure: (settings) =>
       source(family, z.strictObject({ difficulty: knobSchema(family) }).parse(settings).difficulty),
-    load: async (split) => {
-      const list = lists[split];
-      const at = (index: number) => {
-        const data = list[index % list.length] as Ticket;
-        return { id: `${owners[data.owner]} ${signs[data.sign]}`, data };
-      };
-      return { name: `${family.id} ${split}`, size: list.length, at };
-    },
+    load: async (split) => listed(`${family.id} ${split}`, lists[split]),
     trace(random, split) {
       const { call, answer } = demonstration(family, difficulty, split, random);
       return { agent: call.agent, messages: [user(call.prompt)], response: `${answer} ` };
@@ -95,6 +114,23 @@ const moreRoles = ['drafter', 'finisher', 'writer', 'editor'];
 const roundNames = Array.from({ length: MOST_ROUNDS }, (_, i) => `r${i}`);
 export const vocabulary: readonly string[] = [...codes, ...signs, ...owners, ...roles, ...moreRoles, ...roundNames];
 
+/** The model of each policy. */
+export const decoder = tinyDecoder({
+  width: 32,
+  layers: 1,
+  heads: 2,
+  feedForward: 64,
+  context: 16,
+  embeddingDeviation: 0.5,
+  tokenizer: {
+    type: 'symbols',
+    symbols: ['<end>', ': ', ...vocabulary.map((word) => `${word} `)],
+    stop: '<end>',
+    endOfUser: ': ',
+    endOfAssistant: '<end>',
+  },
+});
+
 /** The budget of all trainings. */
 export const BUDGET = { steps: 40, tasksPerStep: 8, groupSize: 8, evaluations: 4, tasks: 38, samples: 4 } as const;
 
@@ -122,21 +158,7 @@ export function creditRecipe(
     team: teamOf(family, difficulty),
     tasks: { train, test: source(family, family.evaluatedAt ?? difficulty) },
     assign: assignment(family, difficulty),
-    model: tinyDecoder({
-      width: 32,
-      layers: 1,
-      heads: 2,
-      feedForward: 64,
-      context: 16,
-      embeddingDeviation: 0.5,
-      tokenizer: {
-        type: 'symbols',
-        symbols: ['<end>', ': ', ...vocabulary.map((word) => `${word} `)],
-        stop: '<end>',
-        endOfUser: ': ',
-        endOfAssistant: '<end>',
-      },
-    }),
+    model: decoder,
     warmStart: { steps: 300, batch: 64, learningRate: 8e-3 },
     training: {
       steps: BUDGET.steps,

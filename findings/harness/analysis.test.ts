@@ -13,7 +13,19 @@ import {
   responseOf,
   ruleOf,
   slopeOf,
+  slopeOnDose,
 } from './analysis.js';
+import {
+  areaUnderCurve,
+  blindFact,
+  blindText,
+  calibrationText,
+  chooseSpread,
+  isTrusted,
+  rankCorrelation,
+  regimesText,
+  wilson,
+} from './blind.js';
 import type { Job } from './declaration.js';
 import { fakePart, fakeResults } from './fake-results.js';
 import type { Results } from './stored-result.js';
@@ -96,6 +108,12 @@ describe('the response to a dose', () => {
     expect(byShare.slope.mean).toBeCloseTo(slope.mean, 6); // here every doubling of the one halves the other
   });
 
+  it('is the same slope on the dose itself, over the whole curve', () => {
+    const slope = slopeOnDose(new PartResults(part, results), part.regimes, drmas);
+    expect(slope).toMatchObject({ pairs: 10, verdict: 'higher' });
+    expect(slope.mean).toBeCloseTo(0.1 * (1 + 15.5 / 100), 6);
+  });
+
   it('is a rule if doses above the threshold gain', () => {
     const doses = dosesOf(new PartResults(part, results), drmas);
     expect(doses.map(({ predicted }) => predicted.inflation)).toEqual([1, 2, 4]);
@@ -152,5 +170,76 @@ describe('the inflation of an agent that some episodes call', () => {
   it("has the values of the paper's search team, with groups of 5, that docs/the-paper.md states", () => {
     expect(rareCallerInflation({ called: 0.35, all: 0.6 * 0.35, groupSize: 5 })).toBeCloseTo(1.31, 2);
     expect(rareCallerInflation({ called: 0.5, all: 0.3 * 0.5, groupSize: 5 })).toBeCloseTo(1.95, 2);
+  });
+});
+
+describe('the blind test of the probe', () => {
+  it('takes four candidates of each recipe from each fifth of the own share, in their order', () => {
+    const [like] = fakePart().regimes;
+    if (like === undefined) throw new Error('there is no regime');
+    const candidates = Array.from({ length: 120 }, (_, i) => ({
+      regime: { ...like, id: `r${i}`, recipe: i % 2 === 0 ? 'even' : 'odd' },
+      ownShare: i === 0 ? Number.NaN : (i % 10) / 10 + 0.05,
+    }));
+    const chosen = chooseSpread(candidates);
+    expect(chosen).toHaveLength(40);
+    expect(chosen.map(({ id }) => id)).toEqual(Array.from({ length: 40 }, (_, i) => `r${i + 1}`));
+    const low = candidates.map((one, i) => ({ ...one, ownShare: i < 100 ? 0.1 : 0.9 }));
+    const spread = chooseSpread(low).map(({ id }) => Number(id.slice(1)));
+    expect(spread.filter((i) => i >= 100)).toHaveLength(8);
+    expect(spread).toHaveLength(40);
+  });
+
+  it('measures how well a value sorts cases, as counting all pairs does', () => {
+    const cases = (values: number[], labels: number[]) =>
+      values.map((value, i) => ({ value, isPositive: labels[i] === 1 }));
+    expect(areaUnderCurve(cases([0.1, 0.2, 0.8, 0.9], [1, 1, 0, 0]))).toBe(1);
+    expect(areaUnderCurve(cases([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]))).toBe(0);
+    expect(areaUnderCurve(cases([0.1, 0.8, 0.2, 0.8], [1, 1, 0, 0]))).toBe((1 + 1 + 0 + 0.5) / 4);
+    expect(areaUnderCurve(cases([0.1], [1]))).toBeNaN();
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.boolean()), { minLength: 2 }), (list) => {
+        const of = list.map(([value, isPositive]) => ({ value, isPositive }));
+        const reversed = areaUnderCurve(of.map((one) => ({ ...one, value: -one.value })));
+        if (!Number.isNaN(reversed)) expect(areaUnderCurve(of) + reversed).toBeCloseTo(1, 12);
+      }),
+    );
+  });
+
+  it("has Wilson's interval and Spearman's correlation of the textbooks", () => {
+    const [low, high] = wilson(8, 10);
+    expect([low.toFixed(3), high.toFixed(3)]).toEqual(['0.490', '0.943']);
+    expect(wilson(0, 10)[0]).toBeCloseTo(0, 12);
+    expect(rankCorrelation([1, 2, 3], [10, 20, 90])).toBe(1);
+    expect(
+      rankCorrelation([106, 100, 86, 101, 99, 103, 97, 113, 112, 110], [7, 27, 2, 50, 28, 29, 20, 12, 6, 17]),
+    ).toBe(-29 / 165);
+  });
+
+  it('trusts the rule only if it finds the gains and is silent elsewhere', () => {
+    const part = { ...fakePart({ doses: [1, 4] }), probeSeeds: [11] }; // their own shares are .8 and .2
+    const gaining = (dose: number) =>
+      fakeResults(part, ({ regime, variant, seed }) =>
+        variant.id === 'drmas' && regime.dose?.value === dose ? 0.6 + seed / 1000 : 0.5 + seed / 1000,
+      );
+    expect(blindText(part, gaining(4))).toContain('| **all (primary)** | 1 of 2 | 0 | 1.00 [1.00, 1.00] | 1.00 [');
+    expect(blindText(part, gaining(1))).toContain('| **all (primary)** | 1 of 2 | 0 | 0.00 [0.00, 0.00] | 0.00 [');
+    const early = fakeResults(part, ({ kind, seed }) =>
+      kind === 'probe' || seed < 15 ? 0.5 + seed / 1000 : undefined,
+    );
+    expect(blindText(part, early)).toMatch(/^So far 4 of 10 pairs are complete, so the test decides nothing yet\./);
+    expect(isTrusted(part, early)).toBe(false);
+    expect(blindFact(part, early, 'area')).toBe('nothing yet');
+    const names = ['gains', 'loses', 'found', 'vain', 'lowest', 'highest'];
+    expect(names.map((name) => blindFact(part, gaining(4), name))).toEqual([
+      ...['1 of 2', '0', '1 of 1', '0 of 1', '1 of 1', '0 of 1'],
+    ]);
+    expect(() => blindFact(part, gaining(4), 'other')).toThrow('no number other');
+    expect(isTrusted(part, gaining(4))).toBe(true);
+    expect(isTrusted(part, gaining(1))).toBe(false);
+    expect(calibrationText(part, gaining(4))).toContain('| 0.2 to 0.4 | 1 | 1 | 0 | +10.0 |');
+    expect(regimesText(part, gaining(4)).split('\n')[2]).toMatch(
+      /^\| dose 4 \| 0\.20 \| 4\.00 \| \+10\.0 .* \| gains \|$/,
+    );
   });
 });

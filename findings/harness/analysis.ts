@@ -139,8 +139,9 @@ export interface Prediction {
   readonly ownShare: number;
 }
 
-function predictionOf(agent: string, { agents }: ProbeResult): Prediction {
-  const { inflation, ownShare } = agents[agent] ?? {};
+/** The prediction of a probe for an agent; NaN if the probe could not tell, or if there is none. */
+export function predictionOf(agent: string, probe: ProbeResult | undefined): Prediction {
+  const { inflation, ownShare } = probe?.agents[agent] ?? {};
   return { inflation: inflation ?? Number.NaN, ownShare: ownShare ?? Number.NaN };
 }
 
@@ -241,6 +242,19 @@ export function responseOf(results: readonly PartResults[], variant: string, by:
   const seeds = [...new Set(points.map(({ seed }) => seed))];
   const slopes = seeds.flatMap((seed) => slopeOf(points.filter((point) => point.seed === seed)) ?? []);
   return { slope: compare(slopes), correlation: correlation(points), points: points.length };
+}
+
+/**
+ * The slope of the gain over the whole curve for each doubling of the dose. Regimes within a seed share it: so each
+ * seed gives one slope, and the interval is over seeds.
+ */
+export function slopeOnDose(results: PartResults, regimes: readonly Regime[], variant: Variant): Comparison {
+  const points = regimes.flatMap((regime) =>
+    results
+      .gains(regime, variant, curveScore)
+      .map(({ seed, gain }) => ({ seed, x: Math.log2(regime.dose?.value ?? Number.NaN), y: gain })),
+  );
+  return compare(results.part.seeds.flatMap((seed) => slopeOf(points.filter((point) => point.seed === seed)) ?? []));
 }
 
 interface Point {

@@ -60,6 +60,8 @@ export interface Part {
   readonly figure?: 'dose' | 'scores' | 'curves';
   /** Whether `drmas plan --play` runs before, with the baseline's estimator. */
   readonly probe?: true;
+  /** The seeds of the probes, which are made before all runs. Default: one probe before each pair, with its seed. */
+  readonly probeSeeds?: readonly number[];
   /** Whether the reward of the regime's agent is compared beside the score. */
   readonly ownReward?: true;
   /**
@@ -108,16 +110,21 @@ const PROBE = 'probe';
 export const jobName = ({ kind, regime, variant, seed }: Job): string =>
   `${regime.id}/${kind === 'probe' ? PROBE : variant.id}/seed-${seed}`;
 
-/** A part's runs, pair by pair, so that a part that is cut short has whole pairs; the probe of a pair first. */
-export function jobsOf({ regimes, variants, baseline, seeds, probe }: Part): Job[] {
-  return seeds.flatMap((seed) =>
-    regimes.flatMap((regime): Job[] => [
-      ...variants
-        .filter(({ id }) => probe === true && id === baseline)
-        .map((variant) => ({ kind: 'probe', regime, variant, seed }) as const),
-      ...variants.map((variant) => ({ kind: 'train', regime, variant, seed }) as const),
-    ]),
-  );
+/** A part's runs, pair by pair, so that a part that is cut short has whole pairs; probes before what they predict. */
+export function jobsOf({ regimes, variants, baseline, seeds, probe, probeSeeds }: Part): Job[] {
+  const probes = (regime: Regime, seed: number): Job[] =>
+    variants
+      .filter(({ id }) => probe === true && id === baseline)
+      .map((variant) => ({ kind: 'probe', regime, variant, seed }));
+  return [
+    ...(probeSeeds ?? []).flatMap((seed) => regimes.flatMap((regime) => probes(regime, seed))),
+    ...seeds.flatMap((seed) =>
+      regimes.flatMap((regime): Job[] => [
+        ...(probeSeeds === undefined ? probes(regime, seed) : []),
+        ...variants.map((variant) => ({ kind: 'train', regime, variant, seed }) as const),
+      ]),
+    ),
+  ];
 }
 
 /** All overrides of a job but the seed of its run. */

@@ -26,6 +26,7 @@ describe('the page', () => {
     expect(fill('{{predicted:made-up/dose-1/inflation}}')).toMatch(/^\d+\.\d\d$/);
     expect(fill('{{rule:made-up/drmas/inflation}}')).toBe('Inflation above 2: gains in 1 of 1 regimes; else in 1 of 1');
     expect(fill('{{gain:made-up/dose-4/grpo/drmas}}')).toMatch(/^-21\.\d .* points, 10 pairs, p = \.002$/);
+    expect(fill('{{holm:made-up/dose-4/drmas}}')).toBe('.002');
     expect(fill('{{progress}}')).toContain('| 60 of 60 |');
   });
 
@@ -72,6 +73,24 @@ describe('the page', () => {
     expect(rows[1]).toMatch(/no difference shown \|$/);
     expect(rows[3]).toMatch(/\| -10\.0 \[.*\] \| 0 of 12 \| \.0015 \| lower \|$/);
     for (const row of rowsAt(11).filter((row) => !row.includes('`drmas`'))) expect(row).toMatch(/so far \|$/);
+  });
+
+  it('adjusts p for the regimes whose pairs are all there, and gives the slope over these', () => {
+    const part = fakePart({ doses: [1, 2, 4] });
+    const results = fakeResults(part, ({ regime, variant, seed }) =>
+      regime.dose?.value === 4 && seed === part.seeds.at(-1)
+        ? undefined
+        : variant.id === 'drmas'
+          ? 0.5 + 0.1 * (regime.dose?.value ?? 0) + seed / 1000
+          : 0.5,
+    );
+    const fill = (token: string) => fillPage(token, [{ id: 'made-up', asks: 'Which?', parts: [part] }], results);
+    const rows = fill('{{regimesByHolm:made-up/drmas}}').split('\n').slice(2);
+    expect(rows.map((row) => /p = (\S+) .* (\S+) \|$/.exec(row)?.slice(1))).toEqual([
+      ['.002', '.0039'],
+      ['.002', '.0039'],
+    ]);
+    expect(fill('{{doseSlope:made-up/drmas}}')).toMatch(/^\+10\.0 /);
   });
 
   it('refuses a token that means nothing', () => {

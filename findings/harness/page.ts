@@ -1,6 +1,7 @@
 /** docs/findings.md: a text whose numbers come from the results. */
 
 import { mean } from '../../src/base/core/statistics.js';
+import { holm } from '../../src/runs/analysis/paired-interval.js';
 import {
   curveScore,
   dosesOf,
@@ -13,9 +14,11 @@ import {
   type Prediction,
   responseOf,
   ruleOf,
+  slopeOnDose,
 } from './analysis.js';
-import { jobsOf, type Part, type Primary, type Question, type Regime } from './declaration.js';
-import { figureName, gainText, partFigure, partText, slopeText } from './part-text.js';
+import { BLIND, blindFact, blindFigure, blindText, calibrationText, isTrusted, regimesText } from './blind.js';
+import { jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
+import { exactText, figureName, gainText, partFigure, partText, slopeText, table } from './part-text.js';
 import { lemmaTable, pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
@@ -29,7 +32,12 @@ import { distinct } from './work-through.js';
  * - `{{stability}}` and `{{stabilityCounts}}`: norms and spikes of Dr. MAS against GRPO by regime, and their counts;
  * - `{{lemma:PART}}`: the measured and the predicted inflation of each agent in a part's regimes;
  * - `{{summary}}`: the figure of all regimes' gains against their own shares;
+ * - `{{blindFigure}}`, `{{blind:PART}}`, `{{calibration:PART}}` and `{{regimes:PART}}`: the blind test's figure and
+ *   tables, `{{fact:PART/NAME}}` one of its numbers, and `{{trusted:PART}}` the word for the probe's hint;
  * - `{{curve:PART/REGIME/VARIANT}}`: as `gain`, for the mean of all evaluations after the first;
+ * - `{{holm:PART/REGIME/VARIANT}}`: its p, adjusted for the number of the part's comparisons in the regime;
+ * - `{{regimesByHolm:PART/VARIANT}}`: `curve` in each regime with enough pairs, with p adjusted for their number;
+ * - `{{doseSlope:PART/VARIANT}}`: the slope of `curve` for each doubling of the dose, over these regimes;
  * - `{{part:ID}}`: figure, commands and table of a part;
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` added, the
  *   difference to that variant, as in the next three;
@@ -75,13 +83,44 @@ export function fillPage(
     runs: () => countText(questions, results, 'train'),
     probes: () => countText(questions, results, 'probe'),
     primaries: ([page = '']) => primariesText(primaries, partOf, results, page),
-    stability: () => stabilityTable(pairedRegimes([...parts.values()], results)),
-    stabilityCounts: () => stabilityCounts(pairedRegimes([...parts.values()], results)),
+    stability: () => stabilityTable(pairedRegimes(chosen([...parts.values()]), results)),
+    stabilityCounts: () => stabilityCounts(pairedRegimes(chosen([...parts.values()]), results)),
     lemma: ([id = '']) => lemmaTable(partOf(id), results),
     summary: () => `![${SUMMARY.title}](findings/figures/${SUMMARY.file})`,
     part: ([id = '']) => partText(partOf(id), results),
+    blindFigure: () => `![${BLIND.title}](findings/figures/${BLIND.file})`,
+    blind: ([id = '']) => blindText(partOf(id), results),
+    calibration: ([id = '']) => calibrationText(partOf(id), results),
+    regimes: ([id = '']) => regimesText(partOf(id), results),
+    fact: ([id = '', name = '']) => blindFact(partOf(id), results, name),
+    trusted: ([id = '']) => (isTrusted(partOf(id), results) ? 'will probably' : 'may'),
     gain: gainBy(lastScore),
     curve: gainBy(curveScore),
+    holm: ([id = '', regime = '', variant = '']) => {
+      const of = new PartResults(partOf(id), results);
+      const others = of.part.variants.filter((one) => one !== of.baseline);
+      const compared = others.map((one) => of.comparison(regimeOf(of.part, regime), one));
+      if (compared.some(({ pairs }) => pairs === 0)) return 'nothing yet';
+      return exactText(holm(compared.map(({ p }) => p))[others.indexOf(of.variant(variant))] ?? 1);
+    },
+    regimesByHolm: ([id = '', variant = '']) => {
+      const of = new PartResults(partOf(id), results);
+      const whole = wholeRegimes(of, of.variant(variant));
+      if (whole.length === 0) return 'nothing yet';
+      const adjusted = holm(whole.map(({ gain }) => gain.p));
+      const rows = whole.map(({ regime, gain }, i) => [
+        `${regime.dose?.label}`,
+        gainText(gain),
+        exactText(adjusted[i] ?? 1),
+      ]);
+      return table(['', `${variant} minus ${of.baseline.id}, whole curve`, 'p by Holm'], rows);
+    },
+    doseSlope: ([id = '', variant = '']) => {
+      const of = new PartResults(partOf(id), results);
+      const whole = wholeRegimes(of, of.variant(variant)).map(({ regime }) => regime);
+      if (whole.length < 2) return 'nothing yet';
+      return slopeText(slopeOnDose(of, whole, of.variant(variant)));
+    },
     reward: gainBy(lastReward),
     earned: gainBy(earned),
     fall: gainBy(fall),
@@ -130,6 +169,12 @@ export function fillPage(
   );
 }
 
+/** The regimes of a part whose pairs are all there, with the gain over the whole curve. */
+const wholeRegimes = (of: PartResults, variant: Variant) =>
+  of.part.regimes
+    .map((regime) => ({ regime, gain: of.comparison(regime, variant, curveScore) }))
+    .filter(({ gain }) => gain.pairs === of.part.seeds.length);
+
 /** Fills the marked quotations of a page: `<!-- finding: TOKENS -->`, the filled tokens, `<!-- end -->`. */
 export const fillMarked = (page: string, fill: (template: string) => string): string =>
   page.replaceAll(
@@ -168,17 +213,22 @@ function countText(questions: readonly Question[], results: Results, kind: 'trai
   return jobs.filter((job) => job.kind === kind && results.of(job) !== undefined).length.toLocaleString('en');
 }
 
+/** The parts whose regimes were chosen, and not drawn for the blind test. */
+const chosen = (parts: readonly Part[]) => parts.filter(({ probeSeeds }) => probeSeeds === undefined);
+
 /** The figures of all parts that have a result, by file name. */
 export function figuresOf(questions: readonly Question[], results: Results): Map<string, string> {
   const parts = questions.flatMap(({ parts }) => parts);
   const begun = parts.filter((part) => jobsOf(part).some((job) => results.of(job) !== undefined));
-  const probed = begun.filter((part) => part.probe === true);
+  const probed = chosen(begun).filter((part) => part.probe === true);
+  const drawn = begun.filter(({ probeSeeds, seeds }) => probeSeeds !== undefined && seeds.length > 0);
   const curves = twoCurves(begun, results);
   return new Map([
     ...(curves === undefined ? [] : [[TWO_CURVES.file, curves] as const]),
     ...begun.flatMap((part) =>
       part.figure === undefined ? [] : [[figureName(part), partFigure(part, results)] as const],
     ),
+    ...drawn.map((part) => [BLIND.file, blindFigure(part, results)] as const),
     ...(probed.length === 0 ? [] : [[SUMMARY.file, summaryFigure(probed, results)] as const]),
   ]);
 }

@@ -39,6 +39,10 @@ export function gainText({ pairs, mean: centre, interval, p, verdict }: Comparis
       : text;
 }
 
+/** The median of the differences, and in how many pairs the variant is better; empty without a pair. */
+const signsOf = ({ pairs, median, better }: Comparison) =>
+  pairs === 0 ? ['', ''] : [points(median), `${better} of ${pairs}`];
+
 /** A slope in words: one for each seed, and the interval over seeds. */
 export const slopeText = (slope: Comparison): string => gainText(slope).replace(/ pairs?\b/, ' seeds');
 
@@ -75,8 +79,7 @@ function doseTable(results: PartResults): string {
       return [
         level(average(scoresOf(regime, results.runs(regime, variant)))),
         gainText(gain),
-        points(gain.median),
-        `${gain.better} of ${gain.pairs}`,
+        ...signsOf(gain),
         gainText(results.comparison(regime, variant, curveScore)),
         ...(part.ownReward === true ? [gainText(results.comparison(regime, variant, lastReward))] : []),
       ];
@@ -125,8 +128,7 @@ function variantTable(results: PartResults, regime: Regime): string {
       `\`${variant.id}\``,
       level(average(scoresOf(regime, runs))),
       variant === baseline ? '' : gainText(comparison),
-      variant === baseline ? '' : points(comparison.median),
-      variant === baseline ? '' : `${comparison.better} of ${comparison.pairs}`,
+      ...(variant === baseline ? ['', ''] : signsOf(comparison)),
       ...(agents.length === 0
         ? ['-', '-', '-']
         : [
@@ -183,17 +185,20 @@ function rankedTable(results: PartResults, regime: Regime, pairs: number): strin
 const differs = ({ interval }: Comparison) =>
   (interval?.low ?? 0) > 0 ? 'higher' : (interval?.high ?? 0) < 0 ? 'lower' : 'no difference shown';
 
+/** A gain in points with its interval, at a place of the axis. */
+export const gainPoint = (x: number, { mean: y, interval }: Comparison): PlottedPoint => ({
+  x,
+  y: 100 * y,
+  ...(interval === undefined ? {} : { low: 100 * interval.low, high: 100 * interval.high }),
+});
+
 function doseFigure(results: PartResults): Figure {
   const { part, baseline } = results;
   const series = part.variants
     .filter((variant) => variant !== baseline)
     .map((variant): Series => {
       const doses = dosesOf(results, variant).filter(({ gain }) => gain.pairs > 0);
-      const plotted = doses.map(({ predicted, gain }): PlottedPoint => {
-        const ends =
-          gain.interval === undefined ? {} : { low: 100 * gain.interval.low, high: 100 * gain.interval.high };
-        return { x: 1 / predicted.ownShare, y: 100 * gain.mean, ...ends };
-      });
+      const plotted = doses.map(({ predicted, gain }) => gainPoint(1 / predicted.ownShare, gain));
       return { name: `${variant.id} minus ${baseline.id}`, points: plotted };
     });
   return {
@@ -269,7 +274,8 @@ export function partText(part: Part, results: Results): string {
 }
 
 function tablesOf(results: PartResults): string[] {
-  const { figure, ranked, regimes, variants } = results.part;
+  const { figure, ranked, regimes, variants, probeSeeds } = results.part;
+  if (probeSeeds !== undefined) return []; // the page has tables of its own for the blind test
   if (ranked !== undefined) return regimes.map((regime) => rankedTable(results, regime, ranked.pairs));
   if (figure === 'dose' || (regimes.length > 1 && variants.length <= 3)) return [doseTable(results)];
   return regimes.flatMap((regime) => [

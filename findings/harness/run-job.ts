@@ -39,7 +39,9 @@ export async function runJob(job: Job, options: RunOptions): Promise<StoredResul
   const { model } = job.regime;
   if (model !== undefined && !existsSync(join(root, model))) {
     await mkdir(dirname(join(root, model)), { recursive: true });
-    await symlink(await fetchModel(), join(root, model));
+    await symlink(await fetchModel(), join(root, model)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error; // a run beside this one made it
+    });
   }
   const started = performance.now();
   const train = job.kind === 'train';
@@ -180,7 +182,8 @@ const originOf = (drmas: string, seconds: number) => ({
 let known: string | undefined;
 
 /** The files that decide the bits of a run; the declarations of questions do not. */
-const DECISIVE = ['src', 'native', 'recipes', 'findings/regimes', 'package-lock.json'];
+const FAMILIES = ['families', 'game', 'recipe'].map((name) => `findings/creditbench/${name}.ts`);
+const DECISIVE = ['src', 'native', 'recipes', 'findings/regimes', ...FAMILIES, 'package-lock.json'];
 
 function commit(): string {
   known ??= commitOf(DECISIVE);

@@ -3,9 +3,9 @@ import { mean } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { dosesOf, PartResults, scoreAt } from './analysis.js';
 import type { Part, Primary } from './declaration.js';
-import { exactText, gainText, points, table } from './part-text.js';
+import { exactText, gainPoint, gainText, points, table } from './part-text.js';
 import type { Results } from './stored-result.js';
-import { figureText, type PlottedPoint } from './svg.js';
+import { figureText } from './svg.js';
 
 export const SUMMARY = {
   title: "Gain of Dr. MAS over GRPO, against the share of the signal that is the agent's own",
@@ -96,11 +96,7 @@ export function summaryFigure(parts: readonly Part[], results: Results): string 
     const doses = variant === undefined ? [] : dosesOf(of, variant);
     const plotted = doses
       .filter(({ gain, predicted }) => gain.pairs > 0 && Number.isFinite(predicted.ownShare))
-      .map(({ predicted, gain }): PlottedPoint => {
-        const ends =
-          gain.interval === undefined ? {} : { low: 100 * gain.interval.low, high: 100 * gain.interval.high };
-        return { x: 100 * predicted.ownShare, y: 100 * gain.mean, ...ends };
-      });
+      .map(({ predicted, gain }) => gainPoint(100 * predicted.ownShare, gain));
     return { name: part.id, points: plotted };
   });
   return figureText({

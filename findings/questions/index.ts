@@ -1,7 +1,9 @@
 /** The questions, in the order in which they are worked through: each is usable alone. */
 import { curveScore, highest, lastScore, PartResults } from '../harness/analysis.js';
+import { candidatesOf, chooseSpread } from '../harness/blind.js';
 import {
   FRESH_PAIRS,
+  jobsOf,
   PAIRS,
   type Part,
   type Primary,
@@ -10,7 +12,23 @@ import {
   type Variant,
 } from '../harness/declaration.js';
 import type { Results } from '../harness/stored-result.js';
-import { escalation, LEAGUE_SEEDS, LEMMA_SEEDS, RATES, repair, SWEEP_SEEDS, shipped, words } from './regimes.js';
+import {
+  BLIND_SEEDS,
+  CANDIDATES,
+  drawn,
+  escalation,
+  LEAGUE_SEEDS,
+  LEMMA_SEEDS,
+  LOSS_SEEDS,
+  RATES,
+  repair,
+  SIZE_SEEDS,
+  SIZES,
+  SWEEP_SEEDS,
+  shipped,
+  sized,
+  words,
+} from './regimes.js';
 import {
   at,
   atGrpo,
@@ -72,7 +90,6 @@ const rates: Question = {
       variants: SWEPT.flatMap((rate) => [at(grpo, rate), at(drmas, rate)]),
       baseline: at(grpo, 1e-3).id,
       seeds: SWEEP_SEEDS,
-      figure: 'scores',
     }),
   ],
 };
@@ -181,6 +198,7 @@ const limits: Question = {
 
 /** Evaluated before the first step and after the last alone. */
 const brief = { every: 100 };
+const zeros = { ...brief, family: 'zero', groupSize: 2 };
 
 const small: Question = {
   id: 'small-groups',
@@ -188,26 +206,24 @@ const small: Question = {
   parts: [
     part('singletons', 'Groups of 2 whose rewards have another zero', {
       regimes: [
-        escalation('zero-1', { ...brief, groupSize: 2, zero: -1 }, { label: 'rewards of -1 and 0', value: -1 }),
-        escalation('zero-2', { ...brief, groupSize: 2, zero: 1 }, { label: 'rewards of 1 and 2', value: 1 }),
+        escalation('zero-1', { ...zeros, zero: -1 }, { label: 'rewards of -1 and 0', value: -1 }),
+        escalation('zero-2', { ...zeros, zero: 1 }, { label: 'rewards of 1 and 2', value: 1 }),
       ],
       variants: [drmasSingletonZero, drmasSingletonRaw, drmasSingletonBatch],
       baseline: drmasSingletonZero.id,
       seeds: FRESH_PAIRS,
-      figure: 'scores',
     }),
     part('shrinkage', "The group's mean, or the mean of the group and of the agent's other tasks", {
       regimes: [2, 4, 8].map((groupSize) =>
         escalation(
           `small-${groupSize}`,
-          { ...brief, groupSize },
+          { ...brief, family: 'small', groupSize },
           { label: `groups of ${groupSize}`, value: groupSize },
         ),
       ),
       variants: [drmasSingletonZero, shrinkage],
       baseline: drmasSingletonZero.id,
       seeds: FRESH_PAIRS,
-      figure: 'scores',
     }),
   ],
 };
@@ -234,14 +250,12 @@ const scale: Question = {
       variants: [...swept('sgd', [0.1, 0.3, 1]), ...swept('nigt', [0.02, 0.05, 0.1])],
       baseline: `${grpo.id}-sgd-0.1`,
       seeds: SWEEP_SEEDS,
-      figure: 'scores',
     }),
     part('optimiser-sweep-400', 'The same with four times the steps', {
       regimes: [long],
       variants: [...swept('sgd', [0.1, 0.3, 1]), ...swept('nigt', [0.01, 0.02, 0.05])],
       baseline: `${grpo.id}-sgd-0.1`,
       seeds: SWEEP_SEEDS,
-      figure: 'scores',
     }),
     part('optimisers', 'SGD, AdamW and a normalised step, with and without agent-wise statistics', {
       regimes: [long],
@@ -267,14 +281,12 @@ const teams: Question = {
     part('sharing', 'One policy for all agents or one each', {
       regimes: [quarter],
       variants: [grpo, drmas, shared(grpo), shared(drmas)],
-      figure: 'scores',
     }),
     part('experts', 'Two to eight experts', {
       regimes: [2, 4, 8].map((experts) =>
         escalation(`experts-${experts}`, { experts, rare: 0.25 }, { label: `${experts} experts`, value: experts }),
       ),
       variants: [grpo, drmas],
-      figure: 'scores',
       probe: true,
     }),
     part('units', 'The unit that counts once: a turn or an episode', {
@@ -285,7 +297,6 @@ const teams: Question = {
         having(grpo, 'episode-mean', ['loss.aggregate=episode-mean']),
         grpo,
       ],
-      figure: 'scores',
     }),
   ],
 };
@@ -425,6 +436,111 @@ const pretrained: Question = {
   ],
 };
 
+/** The seed of the blind test's probes, which none of its pairs has. */
+const PROBE_SEED = 901;
+
+/** The candidates that the plan's rule chooses from the probes (`chooseSpread`). */
+const BLIND_CHOSEN = [
+  ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19],
+  ...[20, 24, 27, 30, 32, 34, 36, 37, 40, 45, 46, 48, 52, 60, 74, 77, 90, 92, 100, 106],
+];
+
+/** Regimes that nobody chose: findings/plans/blind.md. */
+const blind: Question = {
+  id: 'blind',
+  asks: 'Does the own share tell beforehand where Dr. MAS learns more?',
+  parts: [
+    part('blind-draw', 'The regimes that are drawn, and what a probe sees in each', {
+      regimes: Array.from({ length: CANDIDATES }, (_, index) => drawn(index)),
+      variants: [grpo],
+      seeds: [],
+      probe: true,
+      probeSeeds: [PROBE_SEED],
+    }),
+    part('blind-pairs', 'Forty of the drawn regimes, chosen by what the probe saw', {
+      regimes: BLIND_CHOSEN.map(drawn),
+      variants: [grpo, drmas].map(withDefaultSingleton),
+      seeds: BLIND_SEEDS,
+      probe: true,
+      probeSeeds: [PROBE_SEED],
+    }),
+  ],
+};
+
+/** The team `escalation` with eight updates a step. */
+const reused: Regime = (() => {
+  const of = escalation('losses', { every: 25 });
+  const updates = of.policies.flatMap((policy) => [`policies.${policy}.epochs=2`, `policies.${policy}.miniBatches=4`]);
+  return { ...of, family: 'losses', set: [...of.set, ...updates] };
+})();
+const LOSS_RATES = [1e-4, 3e-4, 1e-3, 2e-3];
+const lossVariants: readonly Variant[] = [
+  ...['ppo-clip', 'turn-ppo', 's-ppo', 'st-ppo', 'cispo', 'gspo', 'kto'].map((id) => ({
+    id,
+    set: [...withDefaultSingleton(drmas).set, `loss.type=${id}`],
+  })),
+  { ...rejection, id: 'cross-entropy' },
+];
+
+/** The rate of each loss: its highest in the sweep. */
+const LOSS_CHOSEN: Readonly<Record<string, number>> = {
+  'ppo-clip': 1e-3,
+  'turn-ppo': 1e-3,
+  's-ppo': 1e-3,
+  'st-ppo': 1e-3,
+  cispo: 3e-4,
+  gspo: 1e-3,
+  kto: 3e-4,
+  'cross-entropy': 3e-4,
+};
+const lossRates = (variant: Variant) => LOSS_RATES.map((rate) => at(variant, rate));
+const atLossRate = (variant: Variant) => at(variant, LOSS_CHOSEN[variant.id] ?? Number.NaN);
+
+/** All losses on one team: findings/plans/losses.md. */
+const losses: Question = {
+  id: 'losses',
+  asks: 'Does the loss matter if a step has several updates?',
+  parts: [
+    part('losses-sweep', 'Four learning rates of each loss, on seeds that choose rates alone', {
+      regimes: [reused],
+      variants: lossVariants.flatMap(lossRates),
+      baseline: `${lossVariants[0]?.id}-at-0.001`,
+      seeds: SWEEP_SEEDS,
+    }),
+    part('losses-pairs', 'Ten pairs of each loss, at its own best rate', {
+      regimes: Object.keys(LOSS_CHOSEN).length === 0 ? [] : [reused],
+      variants: lossVariants.map(atLossRate),
+      baseline: atLossRate(lossVariants[0] as Variant).id,
+      seeds: LOSS_SEEDS,
+      ranked: { pairs: LOSS_SEEDS.length },
+    }),
+  ],
+};
+
+const SIZE_RATES = [1e-4, 3e-4, 1e-3, 2e-3];
+const sizeSweep = (width: number) => `size-${width}-sweep`;
+
+/** One team with larger models: findings/plans/size.md. */
+const size: Question = {
+  id: 'size',
+  asks: 'Does the harm of a shared mean shrink as the models grow?',
+  parts: [
+    ...SIZES.map((one) =>
+      part(sizeSweep(one.width), `The learning rates of policies of ${one.millions} million parameters`, {
+        regimes: [sized(one)],
+        variants: SIZE_RATES.map((rate) => at(grpo, rate)),
+        baseline: at(grpo, 1e-3).id,
+        seeds: SWEEP_SEEDS,
+      }),
+    ),
+    part('size-pairs', 'The same team in several sizes', {
+      regimes: SIZES.filter(({ learningRate }) => learningRate !== undefined).map(sized),
+      variants: [grpo, drmas].map(withDefaultSingleton),
+      seeds: SIZE_SEEDS,
+    }),
+  ],
+};
+
 /** The sweeps that choose learning rates, and the rate in use: the rate that ended highest on its side. */
 const CHOSEN = [
   { rate: RATES.escalation, sweep: 'sweep', type: 'grpo', optimiser: '' },
@@ -433,6 +549,15 @@ const CHOSEN = [
   { rate: RATES.nigt.grpo, sweep: 'optimiser-sweep-400', type: 'grpo', optimiser: '-nigt-' },
   { rate: RATES.nigt.drmas, sweep: 'optimiser-sweep-400', type: 'drmas', optimiser: '-nigt-' },
 ] as const;
+
+/** Errors in the choice of regimes for the blind test, as soon as all probes are present. */
+export function wrongDraw(results: Results): string[] {
+  const [draw] = blind.parts;
+  if (draw === undefined || jobsOf(draw).some((job) => results.of(job) === undefined)) return [];
+  const chosen = chooseSpread(candidatesOf(draw, results)).map(({ id }) => id);
+  const declared = BLIND_CHOSEN.map((index) => drawn(index).id);
+  return chosen.join() === declared.join() ? [] : [`blind: the rule of the plan chooses ${chosen.join(', ')}`];
+}
 
 /** Errors in the learning rates in use, as far as their sweeps are present. */
 export function wrongRates(results: Results): string[] {
@@ -465,6 +590,12 @@ export function wrongRates(results: Results): string[] {
     ...leagueVariants.flatMap((variant) =>
       wrong('league-sweep', variant.id, LEAGUE_CHOSEN[variant.id], leagueRates(variant), curveScore),
     ),
+    ...lossVariants.flatMap((variant) =>
+      wrong('losses-sweep', variant.id, LOSS_CHOSEN[variant.id], lossRates(variant), curveScore),
+    ),
+    ...SIZES.flatMap(({ width, learningRate }) =>
+      wrong(sizeSweep(width), grpo.id, learningRate, find(sizeSweep(width)).variants, curveScore),
+    ),
   ];
 }
 
@@ -480,6 +611,9 @@ export const questions: readonly Question[] = [
   lemma,
   pretrained,
   league,
+  blind,
+  size,
+  losses,
 ];
 
 const primary = (question: string, part: string, regime: string, variant: string, other?: string): Primary => ({

@@ -1,4 +1,5 @@
 /** The regimes: teams with fixed settings. Their sizes keep a run at 10 to 40 seconds of one thread. */
+import { RandomStream } from '../../src/base/core/random.js';
 import type { Regime } from '../harness/declaration.js';
 
 const ESCALATION = 'findings/regimes/escalation';
@@ -8,6 +9,8 @@ const EXPERT_CALLS_A_STEP = 64;
 const GROUP_SIZE = 16;
 
 export interface EscalationKnobs {
+  /** The file of its results. Default: `escalation`. */
+  readonly family?: string;
   readonly rare?: number;
   readonly common?: number;
   readonly tries?: number;
@@ -41,6 +44,7 @@ export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regim
   );
   return {
     id,
+    family: knobs.family ?? 'escalation',
     recipe: `${ESCALATION}-${experts}.ts`,
     set: [
       ...set,
@@ -70,6 +74,8 @@ export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regim
  */
 export const RATES = {
   escalation: 1e-3,
+  /** CreditBench's. */
+  pairs: 3e-3,
   sgd: { grpo: 0.1, drmas: 0.3 },
   nigt: { grpo: 0.01, drmas: 0.02 },
 } as const;
@@ -82,6 +88,118 @@ export const LEMMA_SEEDS: readonly number[] = [41, 42, 43];
 
 /** The twenty pairs of the league, which nothing else uses. */
 export const LEAGUE_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 51 + index);
+
+/** The ten pairs of the blind test, which nothing else uses. */
+export const BLIND_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 71 + index);
+
+/** The twenty pairs of the sizes, which nothing else uses. */
+export const SIZE_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 81 + index);
+
+/** The ten pairs of the losses, which nothing else uses. */
+export const LOSS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 101 + index);
+
+interface Size {
+  /** Parameters of a policy, in millions. */
+  readonly millions: number;
+  readonly width: number;
+  readonly feedForward: number;
+  readonly warmStartRate: number;
+  /** The rate at which `grpo` is highest in the sweep; absent: the sweep has not been run. */
+  readonly learningRate?: number;
+}
+
+/** The sizes of findings/plans/size.md. */
+export const SIZES: readonly Size[] = [
+  { millions: 0.1, width: 64, feedForward: 168, warmStartRate: 3e-3, learningRate: 2e-3 },
+  { millions: 0.31, width: 112, feedForward: 304, warmStartRate: 1.7e-3, learningRate: 1e-3 },
+  { millions: 1.1, width: 208, feedForward: 560, warmStartRate: 9.2e-4, learningRate: 3e-4 },
+  { millions: 3, width: 352, feedForward: 944, warmStartRate: 5.5e-4 },
+  { millions: 9.9, width: 640, feedForward: 1712, warmStartRate: 3e-4 },
+];
+
+/** The team `escalation` with decoders of a size. */
+export function sized({ millions, width, feedForward, warmStartRate, learningRate }: Size): Regime {
+  const of = escalation(`size-${width}`, { every: 25 }, { label: `${millions} million parameters`, value: millions });
+  return {
+    ...of,
+    family: 'size',
+    learningRate: learningRate ?? RATES.escalation,
+    set: [
+      ...of.set,
+      `model.width=${width}`,
+      `model.feedForward=${feedForward}`,
+      `warmStart.learningRate=${warmStartRate}`,
+    ],
+  };
+}
+
+/** The number of regimes that are drawn for the blind test, before 40 of them are chosen. */
+export const CANDIDATES = 120;
+
+/** A drawn regime: findings/plans/blind.md. */
+export function drawn(index: number): Regime {
+  const random = new RandomStream('blind', index);
+  const between = (low: number, high: number) => Number((low + (high - low) * random.uniform()).toFixed(2));
+  const groupSize = random.pick([4, 8, 16]);
+  const id = `blind-${index}`;
+  if (index % 2 === 1) return { ...drawnPair(id, groupSize, random, between), family: 'blind' };
+  const hasOwnReward = random.chance(0.3);
+  const common = between(0, 1);
+  const knobs = hasOwnReward
+    ? { common, rare: 1, scale: Number((10 ** between(-1.5, 0.5)).toPrecision(2)) }
+    : { common, rare: between(0.2, 1), tries: random.pick([1, 1, 1, 2, 3]) };
+  const label = Object.entries(knobs).map(([name, value]) => `${name} ${value}`);
+  return {
+    ...escalation(id, { ...knobs, groupSize, every: 25 }, { label: ['escalation', ...label].join(', '), value: index }),
+    family: 'blind',
+  };
+}
+
+interface PairFamily {
+  readonly family: string;
+  readonly least: number;
+  readonly most: number;
+  readonly evaluated?: number;
+  readonly score: Regime['score'];
+}
+
+/** The families of two agents, each with the range of its knob, and the knob in evaluations if that is another. */
+const PAIR_FAMILIES: readonly [PairFamily, ...PairFamily[]] = [
+  { family: 'rare-caller', least: 0, most: 0.9, evaluated: 0, score: 'team' },
+  { family: 'small-own-reward', least: 0, most: 0.97, evaluated: 0, score: 'agent' },
+  { family: 'opposed-parts', least: 0, most: 1, evaluated: 0, score: 'agent' },
+  { family: 'long-loops', least: 2, most: 8, score: 'team' },
+  { family: 'first-error', least: 2, most: 5, score: 'team' },
+  { family: 'conflicting-rewards', least: 0, most: 1, score: 'team' },
+];
+
+function drawnPair(
+  id: string,
+  groupSize: number,
+  random: RandomStream,
+  between: (low: number, high: number) => number,
+): Regime {
+  const { family, least, most, evaluated, score } = random.pick(PAIR_FAMILIES);
+  const difficulty = least >= 2 ? random.integer(least, most) : between(least, most);
+  const [first, second] = [between(0.1, 0.6), between(0.1, 0.6)];
+  const of = (split: string, difficulty: number) =>
+    Object.entries({ family, difficulty, first, second }).map(([key, value]) => `tasks.${split}.${key}=${value}`);
+  return {
+    id,
+    recipe: 'findings/regimes/two-agents.ts',
+    set: [
+      ...of('train', difficulty),
+      ...of('test', evaluated ?? difficulty),
+      `training.tasksPerStep=${64 / groupSize}`,
+      `training.groupSize=${groupSize}`,
+    ],
+    policies: ['first', 'second'],
+    learningRate: RATES.pairs,
+    agent: 'second',
+    score,
+    dose: { label: `${family} ${difficulty}, ${first}, ${second}`, value: Number(id.replace(/\D/g, '')) },
+  };
+}
 
 /** The recipe `repair` with another share of episodes in which the commands have been renamed. */
 export const repair = (drift: number): Regime => ({
