@@ -41,7 +41,9 @@ describe('--device', () => {
   it('is a flag of all commands that compute, and of those alone', () => {
     const all = [...commands, ...shortNames];
     const computing = all.filter(({ flags }) => flags.threads !== undefined).map(({ name }) => name);
-    const flagged = all.filter(({ flags }) => flags.device === device || flags.device === ownDevice).map(({ name }) => name);
+    const flagged = all
+      .filter(({ flags }) => flags.device === device || flags.device === ownDevice)
+      .map(({ name }) => name);
     expect(flagged).toEqual(computing.filter((name) => name !== 'watch')); // which answers beside a training
     expect(all.filter(({ flags }) => flags.device !== undefined)).toHaveLength(flagged.length);
   });
