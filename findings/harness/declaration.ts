@@ -38,6 +38,8 @@ export interface Regime {
 export interface Variant {
   /** The name of its folder among a regime's results. */
   readonly id: string;
+  /** In place of the regime's. */
+  readonly recipe?: string;
   /** Overrides as on the command line. */
   readonly set: readonly string[];
   /** In place of the regime's. */
@@ -139,9 +141,11 @@ function overridesOf({ regime, variant, seed }: Job): string[] {
   ];
 }
 
+const recipeOf = ({ regime, variant }: Job) => variant.recipe ?? regime.recipe;
+
 /** The arguments of `drmas` for a job; they determine its result bit for bit. */
 export const commandOf = (job: Job): string[] => [
-  ...(job.kind === 'probe' ? ['plan', job.regime.recipe, '--play'] : ['train', job.regime.recipe]),
+  ...(job.kind === 'probe' ? ['plan', recipeOf(job), '--play'] : ['train', recipeOf(job)]),
   '--threads',
   '1',
   '--seed',

@@ -1,6 +1,6 @@
 /** docs/findings.md: a text whose numbers come from the results. */
 
-import { mean } from '../../src/base/core/statistics.js';
+import { mean, median } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import {
   curveScore,
@@ -38,6 +38,8 @@ import { distinct } from './work-through.js';
  * - `{{holm:PART/REGIME/VARIANT}}`: its p, adjusted for the number of the part's comparisons in the regime;
  * - `{{regimesByHolm:PART/VARIANT}}`: `curve` in each regime with enough pairs, with p adjusted for their number;
  * - `{{doseSlope:PART/VARIANT}}`: the slope of `curve` for each doubling of the dose, over these regimes;
+ * - `{{compared:PART:REGIME:VARIANT:OTHER+...}}`: a row for each difference, with p adjusted for their number;
+ * - `{{spent:PART}}`: tokens, cost and seconds of an episode under each variant;
  * - `{{part:ID}}`: figure, commands and table of a part;
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` added, the
  *   difference to that variant, as in the next three;
@@ -121,6 +123,8 @@ export function fillPage(
       if (whole.length < 2) return 'nothing yet';
       return slopeText(slopeOnDose(of, whole, of.variant(variant)));
     },
+    compared: ([rows = '']) => comparedText(rows.split('+'), partOf, results),
+    spent: ([id = '']) => spentText(partOf(id), results),
     reward: gainBy(lastReward),
     earned: gainBy(earned),
     fall: gainBy(fall),
@@ -167,6 +171,53 @@ export function fillPage(
   return template.replaceAll(/\{\{(\w+)(?::([^}]*))?\}\}/g, (token, name: string, rest = '') =>
     known(fill[name], `the token ${token}`)(String(rest).split('/')),
   );
+}
+
+/** Differences between two variants, a row each, with Holm's adjustment over all of them. */
+function comparedText(texts: readonly string[], partOf: (id: string) => Part, results: Results): string {
+  const rows = texts.map((text) => text.split(':'));
+  if (rows.some(([id = '']) => partOf(id).regimes.length === 0)) return 'nothing yet';
+  const compared = rows.map(([id = '', regime = '', variant = '', other = '']) => {
+    const of = new PartResults({ ...partOf(id), baseline: other }, results);
+    const where = regimeOf(of.part, regime);
+    return {
+      name: `${where.dose?.label ?? where.id}: \`${variant}\` minus \`${other}\``,
+      last: of.comparison(where, of.variant(variant)),
+      whole: of.comparison(where, of.variant(variant), curveScore),
+    };
+  });
+  if (compared.some(({ last }) => last.pairs === 0)) return 'nothing yet';
+  const adjusted = holm(compared.map(({ last }) => last.p));
+  return table(
+    ['', 'last evaluation', 'better in', 'p by Holm', 'of the whole curve'],
+    compared.map(({ name, last, whole }, i) => [
+      name,
+      gainText(last),
+      `${last.better} of ${last.pairs}`,
+      exactText(adjusted[i] ?? 1),
+      gainText(whole),
+    ]),
+  );
+}
+
+/** What an episode of the last evaluation costs under each variant: medians over the runs. */
+function spentText(part: Part, results: Results): string {
+  const of = new PartResults(part, results);
+  const rows = part.regimes.flatMap((regime) =>
+    part.variants.map((variant) => {
+      const runs = of.runs(regime, variant);
+      const middle = (value: (run: TrainResult) => number | undefined, digits: number) =>
+        runs.length === 0 ? '-' : median(runs.map((run) => value(run) ?? Number.NaN)).toFixed(digits);
+      return [
+        `\`${variant.id}\``,
+        middle(({ spent }) => spent?.read, 0),
+        middle(({ spent }) => spent?.written, 1),
+        middle(({ spent }) => 1e6 * (spent?.cost ?? Number.NaN), 1),
+        middle(({ origin }) => 1e3 * (origin.secondsPerEpisode ?? Number.NaN), 2),
+      ];
+    }),
+  );
+  return table(['variant', 'tokens read', 'tokens written', 'cost, millionths', 'milliseconds'], rows);
 }
 
 /** The regimes of a part whose pairs are all there, with the gain over the whole curve. */

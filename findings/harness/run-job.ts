@@ -118,7 +118,24 @@ function trainResult(job: Job, events: readonly RunEvent[], seconds: number): Tr
         { turns, invalid, norm, maxNorm, spikes, inflation, maxAbsAdvantage, ...measuredOf(events, name) },
       ]),
     ),
-    origin: originOf(started?.versions.drmas ?? '', seconds),
+    ...spentOf(evaluations.at(-1), started?.versions.drmas ?? '', seconds),
+  };
+}
+
+/** The origin of a run, and what an episode of its last evaluation cost if a policy has a price. */
+function spentOf(
+  last: EvaluationEvent | undefined,
+  drmas: string,
+  seconds: number,
+): Pick<TrainResult, 'origin' | 'spent'> {
+  const origin = originOf(drmas, seconds);
+  if (last?.cost === undefined) return { origin };
+  const episodes = last.tasks * last.samples;
+  const tokens = Object.values(last.agents).flatMap(({ tokens }) => tokens ?? []);
+  const each = (kind: 'read' | 'written') => tokens.reduce((sum, count) => sum + count[kind], 0) / episodes;
+  return {
+    spent: { read: each('read'), written: each('written'), cost: last.cost / episodes },
+    origin: { ...origin, secondsPerEpisode: last.seconds / episodes },
   };
 }
 

@@ -30,7 +30,12 @@ const originSchema = z.strictObject({
   drmas: z.string(),
   node: z.string(),
   seconds: z.number(),
+  /** The seconds of the last evaluation, for each episode. Only if a policy has a price. */
+  secondsPerEpisode: z.number().optional(),
 });
+
+/** The team's tokens in the last evaluation and their cost, for each episode. */
+const spentSchema = z.strictObject({ read: z.number(), written: z.number(), cost: z.number() });
 
 const pointSchema = z.strictObject({
   step: count,
@@ -50,6 +55,8 @@ const trainSchema = z.strictObject({
   /** The mean reward of all training steps. */
   reward: z.number(),
   agents: z.record(z.string(), agentSchema),
+  /** Only if a policy has a price. */
+  spent: spentSchema.optional(),
   origin: originSchema,
 });
 

@@ -20,11 +20,17 @@ import {
   LEAGUE_SEEDS,
   LEMMA_SEEDS,
   LOSS_SEEDS,
+  PAPER_SEEDS,
+  paperEscalation,
+  paperMath,
+  paperSearch,
+  paperSizes,
   RATES,
   repair,
   SIZE_SEEDS,
   SIZES,
   SWEEP_SEEDS,
+  searchModels,
   shipped,
   sized,
   words,
@@ -44,6 +50,8 @@ import {
   drmasStd,
   ema,
   gae,
+  gigpo,
+  gigpoByAgent,
   grpo,
   grpoClipHigher,
   grpoEntropy,
@@ -541,6 +549,95 @@ const size: Question = {
   ],
 };
 
+const named = (regime: Regime) => (regime === paperMath ? 'mathematics' : 'search');
+/** The assignments that the paper compares, with the variants of `grpo` that choose their rates. */
+const singleAgent = (regime: Regime): Variant => ({
+  ...grpo,
+  id: 'grpo-single',
+  ...(regime === paperMath
+    ? { recipe: 'solo', policies: ['solver'] }
+    : { recipe: 'findings/regimes/paper-search-single.ts', policies: ['single'] }),
+});
+const sharing = (regime: Regime, variant: Variant): Variant =>
+  having(
+    variant,
+    'shared',
+    ['assign=shared', ...(regime === paperSearch ? ['policies.shared.optimizer.beta2=0.98'] : [])],
+    { policies: ['shared'] },
+  );
+const PAPER_TEAMS = [
+  { regime: paperMath, rates: [3e-4, 1e-3, 3e-3] },
+  { regime: paperSearch, rates: [1e-4, 3e-4, 1e-3] },
+];
+const paperAssignments = (regime: Regime) => [grpo, sharing(regime, grpo), singleAgent(regime)];
+
+/** The rate of each assignment: GRPO's highest in the sweep. Nothing is run before they are known. */
+const PAPER_CHOSEN: Readonly<Record<string, number>> = {};
+const chosenFor = (regime: Regime, variant: Variant): number | undefined => PAPER_CHOSEN[`${regime.id}/${variant.id}`];
+/** A variant at the rate that `grpo` has in the same assignment. */
+const atPaperRate = (regime: Regime, variant: Variant, of: Variant): Variant => ({
+  ...variant,
+  learningRate: chosenFor(regime, of) ?? Number.NaN,
+});
+const paperVariants = (regime: Regime): Variant[] => [
+  ...[grpo, grpoTurn, ...(regime === paperSearch ? [drmasMean, drmasStd] : []), drmas]
+    .map(withDefaultSingleton)
+    .map((variant) => atPaperRate(regime, variant, grpo)),
+  ...[grpo, grpoTurn, drmas]
+    .map(withDefaultSingleton)
+    .map((variant) => atPaperRate(regime, sharing(regime, variant), sharing(regime, grpo))),
+  atPaperRate(regime, singleAgent(regime), singleAgent(regime)),
+];
+const drmasWith = (id: string, set: readonly string[]): Variant =>
+  atPaperRate(paperSearch, having(withDefaultSingleton(drmas), id, set), grpo);
+const areRatesChosen = Object.keys(PAPER_CHOSEN).length > 0;
+
+/** The paper's tables and figures on small models: findings/plans/paper.md. */
+const paper: Question = {
+  id: 'paper',
+  asks: "Do the paper's comparisons come out the same on small models?",
+  parts: [
+    ...PAPER_TEAMS.map(({ regime, rates }) =>
+      part(`${regime.id}-sweep`, `Learning rates of GRPO in ${named(regime)}, for each assignment`, {
+        regimes: [regime],
+        variants: paperAssignments(regime).flatMap((variant) => rates.map((rate) => at(variant, rate))),
+        baseline: at(grpo, 1e-3).id,
+        seeds: SWEEP_SEEDS,
+      }),
+    ),
+    ...PAPER_TEAMS.map(({ regime }) =>
+      part(`${regime.id}-pairs`, `Ten pairs of the paper's comparisons in ${named(regime)}`, {
+        regimes: areRatesChosen ? [regime] : [],
+        variants: paperVariants(regime),
+        seeds: PAPER_SEEDS,
+      }),
+    ),
+    part('paper-sizes', 'A larger model for the verifier, or for all agents', {
+      regimes: areRatesChosen ? [paperSizes] : [],
+      variants: [
+        drmasWith('small', searchModels([])),
+        drmasWith('large-verifier', searchModels(['verifier'])),
+        drmasWith('large', searchModels(paperSearch.policies)),
+      ],
+      baseline: 'drmas-small',
+      seeds: PAPER_SEEDS,
+    }),
+    part('paper-observations', 'GiGPO with and without groups of the agent', {
+      regimes: [paperEscalation('paper-tries', { tries: 3 })],
+      variants: [grpo, drmas, gigpo, gigpoByAgent].map(withDefaultSingleton),
+      baseline: gigpo.id,
+      seeds: PAPER_SEEDS,
+    }),
+    part('paper-staleness', 'Episodes of the newest weights, or of weights three updates older', {
+      regimes: [paperEscalation('paper-stale', {})],
+      variants: [grpo, drmas]
+        .map(withDefaultSingleton)
+        .flatMap((variant) => [variant, having(variant, 'stale', ['rollout.staleness=3'])]),
+      seeds: PAPER_SEEDS,
+    }),
+  ],
+};
+
 /** The sweeps that choose learning rates, and the rate in use: the rate that ended highest on its side. */
 const CHOSEN = [
   { rate: RATES.escalation, sweep: 'sweep', type: 'grpo', optimiser: '' },
@@ -593,6 +690,16 @@ export function wrongRates(results: Results): string[] {
     ...lossVariants.flatMap((variant) =>
       wrong('losses-sweep', variant.id, LOSS_CHOSEN[variant.id], lossRates(variant), curveScore),
     ),
+    ...PAPER_TEAMS.flatMap(({ regime, rates }) =>
+      paperAssignments(regime).flatMap((variant) =>
+        wrong(
+          `${regime.id}-sweep`,
+          variant.id,
+          chosenFor(regime, variant),
+          rates.map((rate) => at(variant, rate)),
+        ),
+      ),
+    ),
     ...SIZES.flatMap(({ width, learningRate }) =>
       wrong(sizeSweep(width), grpo.id, learningRate, find(sizeSweep(width)).variants, curveScore),
     ),
@@ -614,6 +721,7 @@ export const questions: readonly Question[] = [
   blind,
   size,
   losses,
+  paper,
 ];
 
 const primary = (question: string, part: string, regime: string, variant: string, other?: string): Primary => ({

@@ -98,6 +98,9 @@ export const SIZE_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, inde
 /** The ten pairs of the losses, which nothing else uses. */
 export const LOSS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 101 + index);
 
+/** The ten pairs of the paper's tables in kind, which nothing else uses. */
+export const PAPER_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 111 + index);
+
 interface Size {
   /** Parameters of a policy, in millions. */
   readonly millions: number;
@@ -204,6 +207,7 @@ function drawnPair(
 /** The recipe `repair` with another share of episodes in which the commands have been renamed. */
 export const repair = (drift: number): Regime => ({
   id: `repair-${String(drift).slice(2)}`,
+  family: 'recipes',
   recipe: 'repair',
   set: [`tasks.train.drift=${drift}`, `tasks.test.drift=${drift}`, 'training.keepEpisodes=false'],
   policies: [],
@@ -216,6 +220,7 @@ export const repair = (drift: number): Regime => ({
 /** A recipe that ships, with its learning rates. */
 export const shipped = (recipe: string, agent: string): Regime => ({
   id: recipe,
+  family: 'recipes',
   recipe,
   set: ['training.keepEpisodes=false'],
   policies: [],
@@ -223,6 +228,54 @@ export const shipped = (recipe: string, agent: string): Regime => ({
   score: 'team',
   dose: { label: recipe, value: 0 },
 });
+
+const ofPaper = (id: string, of: Pick<Regime, 'recipe' | 'policies' | 'agent'> & Partial<Regime>): Regime => ({
+  score: 'team',
+  ...of,
+  id,
+  family: 'paper',
+  set: [...(of.set ?? []), 'training.keepEpisodes=false'],
+});
+
+/** The recipe `math` with the paper's reward: findings/plans/paper.md. */
+export const paperMath = ofPaper('paper-math', {
+  recipe: 'findings/regimes/paper-math.ts',
+  policies: ['solver', 'verifier'],
+  agent: 'verifier',
+});
+
+const PAPER_SEARCH_STEPS = ['training.steps=100', 'evaluation.every=25'];
+const SEARCHERS = ['verifier', 'searcher', 'answerer'];
+
+/** The recipe `search` with the paper's rules. */
+export const paperSearch = ofPaper('paper-search', {
+  recipe: 'findings/regimes/paper-search.ts',
+  set: PAPER_SEARCH_STEPS,
+  policies: SEARCHERS,
+  agent: 'answerer',
+});
+
+/** The same team with a price for its tokens, whose policies may have models of different sizes. */
+export const paperSizes = ofPaper('paper-sizes', {
+  ...paperSearch,
+  set: [...PAPER_SEARCH_STEPS, 'warmStart.share=policy'],
+});
+
+/** Models of a size for these agents of `paperSizes`, and the price of their tokens. */
+export const searchModels = (large: readonly string[]): string[] =>
+  SEARCHERS.flatMap((name) => {
+    const isLarge = large.includes(name);
+    const model = isLarge ? { width: 128, layers: 3, feedForward: 320 } : {};
+    const price = isLarge ? 0.58 : 0.1;
+    return [
+      ...Object.entries(model).map(([key, value]) => `policies.${name}.model.${key}=${value}`),
+      ...['read', 'write'].map((kind) => `policies.${name}.price.${kind}=${price}`),
+    ];
+  });
+
+/** The team `escalation` with the results of `paper`. */
+export const paperEscalation = (id: string, knobs: EscalationKnobs): Regime =>
+  escalation(id, { ...knobs, family: 'paper' });
 
 /** The recipe `words` on a pretrained model, with 48 steps (findings/plans/words.md). */
 export const words: Regime = {

@@ -73,6 +73,11 @@ export const atGrpo = estimator('at-grpo', 'at-grpo');
 export const magrpo = estimator('magrpo', 'magrpo');
 export const gae = estimator('gae', 'gae');
 
+/** GiGPO, whose groups are divided by their spread. */
+export const gigpo = estimator('gigpo', 'gigpo', { spread: 'group' });
+/** GiGPO whose groups are the agent's own. */
+export const gigpoByAgent = estimator('gigpo-by-agent', 'gigpo', { spread: 'group', byAgent: 'true' });
+
 /** Supervised training on the episodes that succeeded. */
 export const rejection: Variant = {
   id: 'rejection',
