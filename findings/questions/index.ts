@@ -558,21 +558,22 @@ const singleAgent = (regime: Regime): Variant => ({
     ? { recipe: 'solo', policies: ['solver'] }
     : { recipe: 'findings/regimes/paper-search-single.ts', policies: ['single'] }),
 });
-const sharing = (regime: Regime, variant: Variant): Variant =>
-  having(
-    variant,
-    'shared',
-    ['assign=shared', ...(regime === paperSearch ? ['policies.shared.optimizer.beta2=0.98'] : [])],
-    { policies: ['shared'] },
-  );
+const sharing = (variant: Variant): Variant => having(variant, 'shared', ['assign=shared'], { policies: ['shared'] });
 const PAPER_TEAMS = [
   { regime: paperMath, rates: [3e-4, 1e-3, 3e-3] },
   { regime: paperSearch, rates: [1e-4, 3e-4, 1e-3] },
 ];
-const paperAssignments = (regime: Regime) => [grpo, sharing(regime, grpo), singleAgent(regime)];
+const paperAssignments = (regime: Regime) => [grpo, sharing(grpo), singleAgent(regime)];
 
-/** The rate of each assignment: GRPO's highest in the sweep. Nothing is run before they are known. */
-const PAPER_CHOSEN: Readonly<Record<string, number>> = {};
+/** The rate of each assignment: GRPO's highest in the sweep. */
+const PAPER_CHOSEN: Readonly<Record<string, number>> = {
+  'paper-math/grpo': 3e-4,
+  'paper-math/grpo-shared': 3e-4,
+  'paper-math/grpo-single': 3e-4,
+  'paper-search/grpo': 1e-3,
+  'paper-search/grpo-shared': 1e-3,
+  'paper-search/grpo-single': 1e-3,
+};
 const chosenFor = (regime: Regime, variant: Variant): number | undefined => PAPER_CHOSEN[`${regime.id}/${variant.id}`];
 /** A variant at the rate that `grpo` has in the same assignment. */
 const atPaperRate = (regime: Regime, variant: Variant, of: Variant): Variant => ({
@@ -585,7 +586,7 @@ const paperVariants = (regime: Regime): Variant[] => [
     .map((variant) => atPaperRate(regime, variant, grpo)),
   ...[grpo, grpoTurn, drmas]
     .map(withDefaultSingleton)
-    .map((variant) => atPaperRate(regime, sharing(regime, variant), sharing(regime, grpo))),
+    .map((variant) => atPaperRate(regime, sharing(variant), sharing(grpo))),
   atPaperRate(regime, singleAgent(regime), singleAgent(regime)),
 ];
 const drmasWith = (id: string, set: readonly string[]): Variant =>

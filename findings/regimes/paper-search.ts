@@ -6,6 +6,9 @@ import { defineRecipe, searchTeam } from 'drmas';
 import search from '../../recipes/search/recipe.js';
 import { encyclopediaSearch } from '../../recipes/search/world.js';
 
+/** The same for every policy, so that the agents can share one too. */
+const policy = { optimizer: { learningRate: 1e-3, beta2: 0.98 } };
+
 export default defineRecipe({
   ...search.input,
   assign: 'separate',
@@ -15,4 +18,5 @@ export default defineRecipe({
     onUnreadableVerdict: 'answer',
     onNoResults: 'skip',
   }),
+  policies: { verifier: policy, searcher: policy, answerer: policy },
 });
