@@ -9,11 +9,12 @@ const { kernels, notice } = await selectKernels({ threads: 1, prefer: 'wasm' });
 
 if (kernels.name === 'wasm') {
   decoderContract('wasm', () => kernels);
-  adapterContract('wasm', () => kernels);
-  baseContract('wasm', () => kernels);
-  precisionContract('wasm', () => kernels);
+  // Native kernels have the other contracts in the daily tests.
   describe('slow', { tags: 'verify' }, () => {
     decoderContract('wasm', () => kernels, { ...features, ...convolutions });
+    adapterContract('wasm', () => kernels);
+    baseContract('wasm', () => kernels);
+    precisionContract('wasm', () => kernels);
     baseContract('wasm', () => kernels, { 'of LFM2': { ...plain, ...lfm2 } });
   });
 } else

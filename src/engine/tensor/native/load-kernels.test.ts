@@ -172,7 +172,7 @@ describe('without a working compiler', () => {
     }
   });
 
-  it('gives up after one rebuild when what the compiler makes does not load', async () => {
+  it('gives up after one rebuild when what the compiler makes does not load', { tags: 'verify' }, async () => {
     const CXX = await script(
       '[ "$1" = -O1 ] && exec c++ "$@"\nwhile [ $# -gt 0 ]; do [ "$1" = -o ] && echo rubbish > "$2"; shift; done',
     );
@@ -194,7 +194,9 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     expect(inspection.compiler?.version).not.toBe('');
   });
 
-  it('loads an addon that the process has loaded before without a compiler, unless it was damaged', async () => {
+  it('loads an addon that the process has loaded before without a compiler, unless it was damaged', {
+    tags: 'verify',
+  }, async () => {
     const { path: loaded = '' } = await load({ DRMAS_CACHE: emptyCache() });
     const nowhere = { CXX: '/nonexistent/c++', DRMAS_CACHE: emptyCache() };
     expect(await load(nowhere, { loaded })).toMatchObject({ isa: 'first', builds: 0, path: loaded });
@@ -321,7 +323,7 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     expect(await load({ DRMAS_CACHE: emptyCache(), CXX: old })).toMatchObject({ isa: 'first', builds: 1 });
   });
 
-  it('builds among the temporary files where the cache cannot be written to', async () => {
+  it('builds among the temporary files where the cache cannot be written to', { tags: 'verify' }, async () => {
     const file = join(root, 'a file');
     await writeFile(file, '');
     const temporary = emptyCache();

@@ -38,7 +38,9 @@ describe.skipIf('reason' in compiled)('addons that ship', () => {
     if ('kernels' in loaded) loaded.kernels.dispose();
   });
 
-  it('are not loaded when they are damaged, of other sources, or not there; then they are compiled', async () => {
+  it('are not loaded when they are damaged, of other sources, or not there; then they are compiled', {
+    tags: 'verify',
+  }, async () => {
     const damaged = await shipped('damaged');
     await appendFile(join(damaged, name), 'x');
     const old = await shipped('old', 'other');
