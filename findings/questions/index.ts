@@ -178,7 +178,6 @@ const identity: Question = {
     part('baselines', 'The strongest baselines', {
       regimes: [quarter],
       variants: [grpo, grpoFiltered, grpoClipHigher, rloo, ema, at(grpo, 2e-3), at(grpo, 3e-4), drmas, at(drmas, 2e-3)],
-      figure: 'scores',
     }),
   ],
 };
@@ -591,7 +590,6 @@ const paperVariants = (regime: Regime): Variant[] => [
 ];
 const drmasWith = (id: string, set: readonly string[]): Variant =>
   atPaperRate(paperSearch, having(withDefaultSingleton(drmas), id, set), grpo);
-const areRatesChosen = Object.keys(PAPER_CHOSEN).length > 0;
 
 /** The paper's tables and figures on small models: findings/plans/paper.md. */
 const paper: Question = {
@@ -608,13 +606,21 @@ const paper: Question = {
     ),
     ...PAPER_TEAMS.map(({ regime }) =>
       part(`${regime.id}-pairs`, `Ten pairs of the paper's comparisons in ${named(regime)}`, {
-        regimes: areRatesChosen ? [regime] : [],
+        regimes: [regime],
         variants: paperVariants(regime),
         seeds: PAPER_SEEDS,
       }),
     ),
+    part('paper-ablation', 'Search with mean and spread of the agent, with one of them, and with none', {
+      regimes: [paperSearch],
+      variants: [grpo, drmasStd, drmasMean, drmas]
+        .map(withDefaultSingleton)
+        .map((variant) => atPaperRate(paperSearch, variant, grpo)),
+      seeds: PAPER_SEEDS,
+      figure: 'curves',
+    }),
     part('paper-sizes', 'A larger model for the verifier, or for all agents', {
-      regimes: areRatesChosen ? [paperSizes] : [],
+      regimes: [paperSizes],
       variants: [
         drmasWith('small', searchModels([])),
         drmasWith('large-verifier', searchModels(['verifier'])),
