@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Question, shellText } from './declaration.js';
+import { type Job, type Question, shellText } from './declaration.js';
 import { fakePart, fakeResults } from './fake-results.js';
 import { figuresOf, fillMarked, fillPage } from './page.js';
+import type { StoredResult } from './stored-result.js';
 import { twoCurves } from './summary.js';
 import { linearScale, scaleFor } from './svg.js';
 
@@ -51,6 +52,34 @@ describe('the page', () => {
     expect(text).toContain('(findings/figures/made-up.svg)');
     expect(text).toContain('DRMAS_KERNELS=native-avx2 drmas plan math --play --threads 1 --seed 11 --set');
     expect(text.match(/^\| dose \d \| .* \|$/gm)).toHaveLength(2);
+  });
+
+  it('compares pairs of variants, with p adjusted for their number', () => {
+    const row = (dose: number) => `made-up:dose-${dose}:drmas:grpo`;
+    const one = fill(`{{compared:${row(4)}}}`).split('\n');
+    expect(one).toHaveLength(3);
+    expect(one[2]).toMatch(/^\| dose 4: `drmas` minus `grpo` \| \+21\.\d .* \| 10 of 10 \| \.002 \| \+21\.\d .* \|$/);
+    const two = fill(`{{compared:${row(4)}+${row(1)}}}`).split('\n');
+    expect(two.slice(2).map((line) => line.split(' | ')[3])).toEqual(['.0039', '.0039']);
+    const none = fakeResults(part, () => undefined);
+    expect(fill(`{{compared:${row(4)}}}`, none)).toBe('nothing yet');
+  });
+
+  it('shows what an episode costs, as the median over runs', () => {
+    const of = (job: Job): StoredResult | undefined => {
+      const result = full.of(job);
+      if (result?.kind !== 'train') return result;
+      const spent = { read: 100 + job.seed, written: 5, cost: 3e-6 };
+      return { ...result, spent, origin: { ...result.origin, secondsPerEpisode: 0.002 } };
+    };
+    const lines = fill('{{spent:made-up}}', { of, isStale: () => false }).split('\n');
+    expect(lines[2]).toBe('| `grpo` | 116 | 5.0 | 3.0 | 2.00 |');
+    expect(
+      fill(
+        '{{spent:made-up}}',
+        fakeResults(part, () => undefined),
+      ).split('\n')[2],
+    ).toBe('| `grpo` | - | - | - | - |');
   });
 
   it('ranks the variants of a part, and claims a difference once all its pairs are there', () => {
