@@ -130,7 +130,7 @@ const recipes: Region = {
   },
 };
 
-/** A line of docs/referee.jsonl: what `drmas probe-server --json` printed, with the server's name and version. */
+/** A line of docs/referee.jsonl: what `drmas doctor server --json` printed, with the server's name and version. */
 interface RefereeRun {
   readonly server: string;
   /** ISO 8601. */

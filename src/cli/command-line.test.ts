@@ -8,7 +8,7 @@ import { keyboardOf } from '../../test/support/command-line.js';
 import { HubError, TaskError, TrainingError } from '../base/core/errors.js';
 import type { RunPlace } from '../runs/run/start-run.js';
 import { runCommandLine } from './command-line.js';
-import { commands } from './commands/index.js';
+import { commandGroups, commands } from './commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, optionalArgument, usageOf } from './define-command.js';
 
 const recipeText = `
@@ -120,17 +120,29 @@ describe('names of the previous version', () => {
     });
     const help = `${(await drmas(['--help'])).out}${(await drmas(['resume', '--help'])).out}`;
     expect(help).toContain('--checkpoint');
-    expect(help).not.toMatch(/--from|^ {2}(probe|verify|cache|worker) /m);
+    expect(help).not.toMatch(/--from|^ {2}(probe|probe-server|verify|cache|worker) /m);
   });
 });
 
 describe('the commands', () => {
-  it('are at most 20 in the help, with a line for each short name', async () => {
+  it('stand under headings in the help, each once, with a line for each short name', async () => {
     const { out } = await drmas(['--help']);
-    const [, listed = '', short = ''] = out.split(/^(?:Commands|Short names|Examples):$/m);
-    const names = [...listed.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
-    expect(names.filter((name) => name !== 'help').length).toBeLessThanOrEqual(20);
+    const [listed = '', short = ''] = out.split(/^(?:Short names|Examples):$/m);
+    for (const [heading, group] of Object.entries(commandGroups)) {
+      const [, lines = ''] = listed.split(`\n${heading}\n`);
+      const names = [...(lines.split('\n\n')[0] ?? '').matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
+      expect(names.filter((name) => name !== 'help')).toEqual(group.map(({ name }) => name));
+    }
+    expect(listed).not.toMatch(/^Commands:/m);
+    expect(commands.length).toBeLessThan(20);
     expect(short.trim()).toBe('compare  drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1');
+  });
+
+  it('have the check of a Tinker server below doctor, whose former name still works', async () => {
+    const [now, before] = [await drmas(['doctor', 'server', 'ftp://x']), await drmas(['probe-server', 'ftp://x'])];
+    expect(now).toMatchObject({ code: 2, out: '', err: expect.stringContaining('expected the URL of a server') });
+    const notice = 'drmas probe-server is now drmas doctor server; the old name works in this version only\n';
+    expect(before).toEqual({ ...now, err: `${notice}${now.err}` });
   });
 
   it('have a worker of a queue below serve, whose former name still works', async () => {

@@ -5,7 +5,7 @@ import { packageVersion } from '../base/platform.js';
 import { keyVariablesOf } from '../method/recipe.js';
 import { standard } from '../runs/composition.js';
 import type { CommandContext } from './command-context.js';
-import { commands, formerCommands, shortNames } from './commands/index.js';
+import { commandGroups, formerCommands, shortNames } from './commands/index.js';
 import { argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
 import { guardedStream } from './reporter/screen.js';
@@ -55,6 +55,7 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
     })
     .exitOverride()
     .enablePositionalOptions() // a subcommand may have a flag of its parent's name
+    .addHelpCommand(new Program('help [command]').description('display help for command').helpGroup('Start:'))
     .showHelpAfterError('(drmas --help lists the commands)')
     .addHelpText('after', `\nShort names:\n${shortNames.map(shortLine).join('\n')}`)
     .addHelpText(
@@ -79,7 +80,11 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
       add(child, { ...subcommand, ...below }, `${path} ${command.name}`);
     }
   };
-  for (const command of [...commands, ...shortNames, ...formerCommands]) add(program, command);
+  for (const [heading, group] of Object.entries(commandGroups)) {
+    program.commandsGroup(heading);
+    for (const command of group) add(program, command);
+  }
+  for (const command of [...shortNames, ...formerCommands]) add(program, command);
   return program;
 }
 

@@ -20,33 +20,20 @@ import { improve } from './studies/improve-command.js';
 import { learn } from './studies/learn-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
-import { probeServer } from './upkeep/probe-server-command.js';
+import { server } from './upkeep/server-command.js';
 import { verify } from './upkeep/verify-command.js';
 import { watch } from './watch-command.js';
 
-/** The commands in the order of the help. A new command is a file and a row here. */
-export const commands: readonly Command[] = [
-  init,
-  recipes,
-  plan,
-  train,
-  resume,
-  evaluate,
-  ablate,
-  watch,
-  report,
-  runs,
-  inspectLog,
-  exportPolicy,
-  serve,
-  chat,
-  improve,
-  importCommand,
-  learn,
-  mcp,
-  probeServer,
-  doctor,
-];
+/** The commands by the headings of the help, in its order. A new command is a file and a row here. */
+export const commandGroups: Readonly<Record<string, readonly Command[]>> = {
+  'Start:': [init, recipes, plan, doctor],
+  'Train:': [train, resume, evaluate, ablate, improve],
+  'Watch:': [watch, report, runs, inspectLog, mcp],
+  'Use the trained agents:': [exportPolicy, serve, chat],
+  'Traces of production:': [importCommand, learn],
+};
+
+export const commands: readonly Command[] = Object.values(commandGroups).flat();
 
 /** Short names: each stands for another command with certain flags, and shows the result in its own form. */
 export const shortNames: readonly Command[] = [compare];
@@ -57,4 +44,5 @@ export const formerCommands: readonly Command[] = [
   { ...worker, replacedBy: 'drmas serve worker' },
   { ...verify, replacedBy: 'drmas doctor verify' },
   { ...cache, replacedBy: 'drmas doctor cache' },
+  { ...server, name: 'probe-server', replacedBy: 'drmas doctor server' },
 ];

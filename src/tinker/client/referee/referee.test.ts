@@ -50,7 +50,8 @@ describe('the referee', () => {
     timeout: 60_000,
   }, async () => {
     const words = [
-      'probe-server',
+      'doctor',
+      'server',
       ours.url,
       '--json',
       '--reference',
@@ -137,7 +138,7 @@ describe('the referee', () => {
 
   it('ends with 1 for a difference in the core, and prints the numbers for people', async () => {
     const url = await fakeOf('skyrl-jax');
-    const words = ['probe-server', url, '--case', 'weights-scale', '--case', 'training-learns'];
+    const words = ['doctor', 'server', url, '--case', 'weights-scale', '--case', 'training-learns'];
     expect(await drmas([...words, '--profile', 'skyrl-jax'])).toMatchObject({ code: 0 });
     const { code, out } = await drmas([...words, '--profile', 'hosted']);
     expect(out.replace(/in \d+ s/, 'in 0 s')).toBe(`losses
@@ -176,7 +177,7 @@ weights-scale
     [['http://127.0.0.1:9', '--profile', 'vllm'], /Allowed choices are auto, hosted/],
     [['http://127.0.0.1:9', '--reference', '/no/such'], /\/no\/such/],
   ])('refuses %j before it asks the server', async (words, message) => {
-    const { code, out, err } = await drmas(['probe-server', ...words]);
+    const { code, out, err } = await drmas(['doctor', 'server', ...words]);
     expect({ code, out }).toEqual({ code: 2, out: '' });
     expect(err).toMatch(message);
   });

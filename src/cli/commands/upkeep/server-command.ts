@@ -20,8 +20,8 @@ const BUDGET_SECONDS = 300;
 const TOLERANCE = 1e-3;
 
 /** Checks a server of the Tinker protocol against the protocol's rules. */
-export const probeServer = defineCommand({
-  name: 'probe-server',
+export const server = defineCommand({
+  name: 'server',
   description: 'check a server of the Tinker protocol: losses, updates, samples, saved weights, errors',
   details: `checks a server of the Tinker protocol with ${refereeCases.length} cases and prints a line for each. It makes small adapters for them and unloads them afterwards. A case whose difference is known of servers with this profile is a known difference. The exit code is 1 if a core case (\`*\`) neither passes nor is a known difference. \`TINKER_API_KEY\` in the environment is the key`,
   arguments: [argument('url', 'address of the server')],
@@ -43,9 +43,9 @@ export const probeServer = defineCommand({
     ),
   },
   examples: [
-    'drmas probe-server http://127.0.0.1:8000',
-    'drmas probe-server http://127.0.0.1:8000 --reference models/tiny --json',
-    'drmas probe-server http://127.0.0.1:8000 --case batches-add --case optimizer-state',
+    'drmas doctor server http://127.0.0.1:8000',
+    'drmas doctor server http://127.0.0.1:8000 --reference models/tiny --json',
+    'drmas doctor server http://127.0.0.1:8000 --case batches-add --case optimizer-state',
   ],
   async run(context, [url], flags) {
     const { environment, stdout, signal } = context;
