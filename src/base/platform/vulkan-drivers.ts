@@ -1,10 +1,10 @@
-import { access, readdir } from 'node:fs/promises';
+import { access, readdir, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 /** The files and variables that a program needs on Linux to find a GPU. */
 export interface VulkanParts {
-  /** The path of the loader, if it was found by its name. */
+  /** The path of the loader, or its name if the system's list of libraries has it; undefined if it is missing. */
   readonly loader: string | undefined;
   /** The files that name a driver each, which the loader reads. */
   readonly drivers: readonly string[];
@@ -20,7 +20,8 @@ const LIBRARIES = [
 export async function findVulkan(environment: NodeJS.ProcessEnv = process.env): Promise<VulkanParts> {
   const { LD_LIBRARY_PATH = '', XDG_DATA_HOME, VK_DRIVER_FILES, VK_ICD_FILENAMES } = environment;
   const folders = [...LD_LIBRARY_PATH.split(delimiter).filter((folder) => folder !== ''), ...LIBRARIES];
-  const [loader] = await existing(folders.map((folder) => join(folder, LOADER)));
+  const [found] = await existing(folders.map((folder) => join(folder, LOADER)));
+  const loader = found ?? ((await isListed(LOADER)) ? LOADER : undefined);
   const named = VK_DRIVER_FILES || VK_ICD_FILENAMES || '';
   if (named !== '') return { loader, drivers: await existing(named.split(delimiter)) };
   const data = XDG_DATA_HOME || join(homedir(), '.local', 'share');
@@ -28,6 +29,13 @@ export async function findVulkan(environment: NodeJS.ProcessEnv = process.env): 
   const lists = await Promise.all(places.map((place) => driversIn(join(place, 'vulkan', 'icd.d'))));
   return { loader, drivers: lists.flat() };
 }
+
+/** Whether the system's list of libraries has a library. */
+const isListed = (library: string): Promise<boolean> =>
+  readFile('/etc/ld.so.cache', 'latin1').then(
+    (list) => list.includes(library),
+    () => false,
+  );
 
 async function existing(paths: readonly string[]): Promise<string[]> {
   const present = await Promise.all(

@@ -13,6 +13,7 @@ import { toggle } from '../flags.js';
 import { screenOf } from '../reporter/screen.js';
 import { labelled } from '../reporter/start-printer.js';
 import { cache } from './upkeep/cache-command.js';
+import { server } from './upkeep/server-command.js';
 import { verify } from './upkeep/verify-command.js';
 
 /** The facts about this machine that `drmas doctor` shows. */
@@ -49,12 +50,17 @@ interface Diagnosis {
 
 export const doctor = defineCommand({
   name: 'doctor',
-  description: 'check this machine: kernels, compiler, GPU, cache, models; check a run for damage',
+  description: 'check this machine: kernels, compiler, GPU, cache, models; check a run, or a Tinker server',
   details:
-    'shows the kernels, compiler, GPU and cache of this machine and the models that Ollama and LM Studio have here, whose names `checkpoint` takes, and compiles the kernels if necessary. `drmas doctor verify RUN` looks for damaged files of a run, `drmas doctor cache` lists cached data',
+    'shows the kernels, compiler, GPU and cache of this machine and the models that Ollama and LM Studio have here, whose names `checkpoint` takes, and compiles the kernels if necessary. `drmas doctor verify RUN` looks for damaged files of a run, `drmas doctor cache` lists cached data, `drmas doctor server URL` checks a server of the Tinker protocol',
   arguments: [],
   flags: { json: toggle('print the facts as JSON') },
-  examples: ['drmas doctor', 'drmas doctor verify runs/first', 'drmas doctor cache clear'],
+  examples: [
+    'drmas doctor',
+    'drmas doctor verify runs/first',
+    'drmas doctor cache clear',
+    'drmas doctor server http://127.0.0.1:8000',
+  ],
   async run(context, _, flags) {
     const diagnosis = await diagnose(context);
     if (flags.json === true) context.stdout.write(`${jsonText(diagnosis)}\n`);
@@ -64,7 +70,7 @@ export const doctor = defineCommand({
     }
     return 0;
   },
-  subcommands: [verify, cache],
+  subcommands: [verify, cache, server],
 });
 
 async function diagnose(context: CommandContext): Promise<Diagnosis> {
@@ -110,8 +116,10 @@ async function withProblem(model: ModelOnDisk): Promise<Diagnosis['models'][numb
 }
 
 async function gpuFacts(environment: NodeJS.ProcessEnv): Promise<Pick<Diagnosis, 'gpu' | 'vulkan' | 'gpuAdvice'>> {
-  const gpu = await inspectGpu();
   const vulkan = platform() === 'linux' ? await findVulkan(environment) : undefined;
+  // Without the loader there is no GPU to find, and Dawn would write lines about it into the terminal.
+  const isLoaderMissing = vulkan !== undefined && vulkan.loader === undefined;
+  const gpu: GpuReport = isLoaderMissing ? { reason: 'no Vulkan' } : await inspectGpu();
   return { gpu, vulkan: vulkan ?? null, gpuAdvice: gpuAdvice(gpu, vulkan, platform()) ?? null };
 }
 
