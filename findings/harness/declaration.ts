@@ -27,7 +27,7 @@ export interface Regime {
   readonly closedForm?: { readonly groupSize: number };
   /**
    * The place in the repository at which a run finds SmolLM2-135M-Instruct, if the regime trains it. All runs then
-   * share the warm start of the recipe's seed.
+   * share the warm start of the recipe's seed, if it has one.
    */
   readonly model?: string;
   /** The setting that differs between the regimes of a part, for its tables. */
@@ -44,6 +44,8 @@ export interface Variant {
   readonly set: readonly string[];
   /** In place of the regime's. */
   readonly learningRate?: number;
+  /** Whether the warm start has the seed of the run, in a regime with one warm start for all runs. */
+  readonly ownWarmStart?: true;
   /** Replaces the regime's assignment, if the variant assigns policies differently. */
   readonly policies?: readonly string[];
 }
@@ -137,7 +139,8 @@ function overridesOf({ regime, variant, seed }: Job): string[] {
     ...regime.set,
     ...variant.set,
     ...policies.map((policy) => `policies.${policy}.optimizer.learningRate=${learningRate}`),
-    ...(regime.model === undefined ? [`warmStart.seed=${seed}`] : [`model.base.path=${regime.model}`]),
+    ...(regime.model === undefined || variant.ownWarmStart === true ? [`warmStart.seed=${seed}`] : []),
+    ...(regime.model === undefined ? [] : [`model.base.path=${regime.model}`]),
   ];
 }
 

@@ -29,10 +29,13 @@ import {
   repair,
   SIZE_SEEDS,
   SIZES,
+  SUMS_SEEDS,
+  SUMS_SWEEP_SEEDS,
   SWEEP_SEEDS,
   searchModels,
   shipped,
   sized,
+  sums,
   words,
 } from './regimes.js';
 import {
@@ -70,6 +73,7 @@ import {
   rloo,
   rlooByAgent,
   shrinkage,
+  supervised,
   withDefaultSingleton,
 } from './variants.js';
 
@@ -443,6 +447,40 @@ const pretrained: Question = {
   ],
 };
 
+/** The rate of each way of learning `sums`: its highest in the sweep. */
+const SUMS_CHOSEN: Readonly<Record<string, number>> = { grpo: 1e-3, rejection: 1e-3, supervised: 1e-3 };
+const SUMS_RATES = [3e-4, 1e-3, 3e-3];
+const SUMS_WAYS: Readonly<Record<string, (rate: number) => Variant>> = {
+  grpo: (rate) => at(grpo, rate),
+  rejection: (rate) => at(rejection, rate),
+  supervised,
+};
+const sumsChosen = (name: string): Variant => {
+  const [way, rate] = [SUMS_WAYS[name], SUMS_CHOSEN[name]];
+  if (way === undefined || rate === undefined) throw new Error(`there is no way of learning ${name}`);
+  return way(rate);
+};
+
+/** One agent on a pretrained model: findings/plans/sums.md. */
+const alone: Question = {
+  id: 'sums',
+  asks: 'Does a pretrained model learn more from rewards or from demonstrations?',
+  parts: [
+    part('sums-sweep', 'Learning rates of reinforcement, own right answers and demonstrations', {
+      regimes: [sums],
+      variants: SUMS_RATES.flatMap((rate) => Object.values(SUMS_WAYS).map((way) => way(rate))),
+      baseline: at(grpo, 1e-3).id,
+      seeds: SUMS_SWEEP_SEEDS,
+    }),
+    part('sums-pairs', 'Ten pairs of each, at its own best rate', {
+      regimes: [sums],
+      variants: Object.keys(SUMS_WAYS).map(sumsChosen),
+      baseline: sumsChosen('grpo').id,
+      seeds: SUMS_SEEDS,
+    }),
+  ],
+};
+
 /** The seed of the blind test's probes, which none of its pairs has. */
 const PROBE_SEED = 901;
 
@@ -707,6 +745,9 @@ export function wrongRates(results: Results): string[] {
         ),
       ),
     ),
+    ...Object.entries(SUMS_WAYS).flatMap(([name, way]) =>
+      wrong('sums-sweep', name, SUMS_CHOSEN[name], SUMS_RATES.map(way)),
+    ),
     ...SIZES.flatMap(({ width, learningRate }) =>
       wrong(sizeSweep(width), grpo.id, learningRate, find(sizeSweep(width)).variants, curveScore),
     ),
@@ -724,6 +765,7 @@ export const questions: readonly Question[] = [
   cliffs,
   lemma,
   pretrained,
+  alone,
   league,
   blind,
   size,

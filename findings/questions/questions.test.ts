@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { commandOf, FRESH_PAIRS, jobName, jobsOf, PAIRS } from '../harness/declaration.js';
 import { questions } from './index.js';
-import { BLIND_SEEDS, LEAGUE_SEEDS, LEMMA_SEEDS, LOSS_SEEDS, PAPER_SEEDS, SIZE_SEEDS, SWEEP_SEEDS } from './regimes.js';
+import {
+  BLIND_SEEDS,
+  LEAGUE_SEEDS,
+  LEMMA_SEEDS,
+  LOSS_SEEDS,
+  PAPER_SEEDS,
+  SIZE_SEEDS,
+  SUMS_SEEDS,
+  SUMS_SWEEP_SEEDS,
+  SWEEP_SEEDS,
+} from './regimes.js';
 
 const parts = questions.flatMap((question) => question.parts);
 
@@ -22,8 +32,9 @@ describe('the questions', () => {
   });
 
   it('choose learning rates on seeds that no claim rests on', () => {
-    const claimed = [PAIRS, FRESH_PAIRS, LEAGUE_SEEDS, BLIND_SEEDS, SIZE_SEEDS, LOSS_SEEDS, PAPER_SEEDS];
+    const claimed = [PAIRS, FRESH_PAIRS, LEAGUE_SEEDS, BLIND_SEEDS, SIZE_SEEDS, LOSS_SEEDS, PAPER_SEEDS, SUMS_SEEDS];
     expect(claimed.flat().filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
-    for (const { seeds } of parts) expect([[], ...claimed, SWEEP_SEEDS, LEMMA_SEEDS]).toContainEqual(seeds);
+    for (const { seeds } of parts)
+      expect([[], ...claimed, SWEEP_SEEDS, SUMS_SWEEP_SEEDS, LEMMA_SEEDS]).toContainEqual(seeds);
   });
 });

@@ -101,6 +101,10 @@ export const LOSS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, inde
 /** The ten pairs of the paper's tables in kind, which nothing else uses. */
 export const PAPER_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 111 + index);
 
+/** Ten pairs of one agent on a pretrained model, and the seeds that choose its rates. */
+export const SUMS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 201 + index);
+export const SUMS_SWEEP_SEEDS: readonly number[] = SWEEP_SEEDS.slice(0, 2);
+
 interface Size {
   /** Parameters of a policy, in millions. */
   readonly millions: number;
@@ -277,6 +281,20 @@ export const searchModels = (large: readonly string[]): string[] =>
 export const paperEscalation = (id: string, knobs: EscalationKnobs): Regime =>
   escalation(id, { ...knobs, family: 'paper' });
 
+/** The place of SmolLM2-135M-Instruct in the repository. */
+const SMOLLM2 = 'runs/models/smollm2-135m-instruct.gguf';
+
+/** One agent on a pretrained model (findings/plans/sums.md). */
+export const sums: Regime = {
+  id: 'sums',
+  recipe: 'sums',
+  set: ['training.keepEpisodes=false'],
+  policies: ['solver'],
+  agent: 'solver',
+  score: 'team',
+  model: SMOLLM2,
+};
+
 /** The recipe `words` on a pretrained model, with 48 steps (findings/plans/words.md). */
 export const words: Regime = {
   id: 'words',
@@ -285,6 +303,6 @@ export const words: Regime = {
   policies: [],
   agent: 'fixer',
   score: 'team',
-  model: 'runs/models/smollm2-135m-instruct.gguf',
+  model: SMOLLM2,
   dose: { label: 'words', value: 0 },
 };

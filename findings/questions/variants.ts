@@ -84,6 +84,20 @@ export const rejection: Variant = {
   set: ['advantage.type=rejection', 'loss.type=cross-entropy'],
 };
 
+/** 16 updates of 64 demonstrations, and no reinforcement. */
+export const supervised = (learningRate: number): Variant =>
+  at(
+    {
+      id: 'supervised',
+      set: [
+        ...['steps=16', 'batch=64', 'warmupSteps=2', `learningRate=${learningRate}`].map((each) => `warmStart.${each}`),
+        'training.steps=0',
+      ],
+      ownWarmStart: true,
+    },
+    learningRate,
+  );
+
 /** One mean and spread for each agent, each episode counted once: identity without frequency. */
 export const drmasEpisode = ofAgents('drmas-episode', 'drmas-episode');
 
