@@ -9,6 +9,7 @@ import { benchEstimators } from './parts/estimators.js';
 import { benchKernels } from './parts/kernels.js';
 import { benchLoops } from './parts/loops.js';
 import { benchPlan } from './parts/plan.js';
+import { benchReal, benchRealDecoding, benchRealTraining } from './parts/real.js';
 import { benchServe } from './parts/serve.js';
 import { benchStep } from './parts/step.js';
 import { benchTinker } from './parts/tinker.js';
@@ -27,6 +28,9 @@ const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   serve: benchServe,
   tinker: benchTinker,
   plan: benchPlan,
+  real: benchReal,
+  'real-decode': benchRealDecoding,
+  'real-train': benchRealTraining,
 };
 const DEFAULT_PARTS = ['train', 'decode', 'step'];
 const GPU_PARTS = ['train', 'decode'];

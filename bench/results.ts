@@ -157,6 +157,19 @@ export function peerRatios(
   });
 }
 
+/** The ratio of one engine to another on each number of threads, with a target for all of them. */
+export function between(rows: readonly Row[], ours: string, theirs: string, target: number): Ratio[] {
+  return rows
+    .filter(({ engine }) => engine === ours)
+    .flatMap((one) => {
+      const { part, shape, threads } = one;
+      const other = rows.find((row) => row.engine === theirs && row.threads === threads);
+      if (other === undefined) return [];
+      const what = `${ours} / ${theirs}, ${threadsText(threads)}`;
+      return { part, shape, what, value: one.median / other.median, target, clean: both(one, other) };
+    });
+}
+
 /** The speed-up of each number of threads over one thread. */
 export function threadRatios(rows: readonly Row[], target?: number): Ratio[] {
   const ours = rows.filter(({ engine }) => engine === DRMAS);

@@ -148,9 +148,14 @@ export function decodeRequests(shape: Shape, count: number): DecodeRequest[] {
     const prompt = Array.from({ length: random.integer(PROMPT.least, PROMPT.most) }, () =>
       random.integer(3, shape.vocabSize - 1),
     );
-    const drawn = Math.ceil(Math.log(1 - random.uniform()) / Math.log(1 - 1 / RESPONSE.mean));
-    return { prompt, length: Math.min(RESPONSE.most, Math.max(1, drawn)) };
+    return { prompt, length: responseLength(random) };
   });
+}
+
+/** Geometric with mean 48, at most 192. */
+export function responseLength(random: RandomStream): number {
+  const drawn = Math.ceil(Math.log(1 - random.uniform()) / Math.log(1 - 1 / RESPONSE.mean));
+  return Math.min(RESPONSE.most, Math.max(1, drawn));
 }
 
 /** The tokens that the requests ask for. */

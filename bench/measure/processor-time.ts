@@ -63,3 +63,10 @@ function secondsOf(pid: number): number {
   if (process.platform !== 'linux') return 0;
   return processTicks(readFileSync(`/proc/${pid}/stat`, 'utf8')) / TICKS_PER_SECOND;
 }
+
+/** The most resident memory of a process so far, in bytes; undefined where Linux does not say it. */
+export function peakResidentBytes(pid: number): number | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const kilobytes = /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return kilobytes === undefined ? undefined : 1024 * Number(kilobytes);
+}

@@ -148,7 +148,7 @@ async function llamaPeers(
   await engine.save(join(directory, 'model'));
   const model = await ggufBeside(join(directory, 'model'));
   const check = { prompt: requests[0]?.prompt ?? [], length: CHECKED_TOKENS };
-  const [expected] = await engine.decode([check], 0);
+  const expected = await engine.decode([check], 0);
   const commands = PARALLEL_SEQUENCES.flatMap((sequences) =>
     context.options.threads.map((threads) => ({
       name: `llama.cpp, ${sequences} sequences`,
@@ -156,7 +156,7 @@ async function llamaPeers(
       unit: 'tok',
       command: process.execPath,
       args: [script('llama.mjs')],
-      settings: { package: llama, model, threads, sequences, context: DECODE_CONTEXT, requests, check },
+      settings: { package: llama, model, threads, sequences, context: DECODE_CONTEXT, requests, checks: [check] },
     })),
   );
   const peers = await startPeers(context, PART, commands);

@@ -116,11 +116,13 @@ function trainContestant({ engine, ...named }: NamedEngine, shape: Shape, second
 /** PyTorch on the device. To train an adapter it uses PEFT, with the base in bfloat16 and the adapter in float32. */
 function torchOnDevice(shape: Shape, { device, peerDevice, threads }: Options, python: string): PeerCommand[] {
   const count = device === 'gpu' ? 1 : Math.max(...threads);
-  const settings = { shape, tokens: shape.stepTokens, seconds: SECONDS.peers, device: peerDevice };
+  const adapted = shape.adapterRank !== undefined;
+  const ways = { compile: false, autocast: adapted, threads: count, device: peerDevice };
+  const settings = { shape, tokens: shape.stepTokens, seconds: SECONDS.peers, ...ways };
   return [
     {
-      name: shape.adapterRank === undefined ? 'PyTorch, eager' : TORCH_PEFT,
-      ...{ threads: count, unit: 'tok', command: python, args: [script('torch_lora.py')], settings },
+      name: adapted ? TORCH_PEFT : 'PyTorch, eager',
+      ...{ threads: count, unit: 'tok', command: python, args: [script('torch_train.py')], settings },
       environment: pythonVariables(count),
     },
   ];
@@ -140,6 +142,7 @@ function torchPeers(shape: Shape, { threads, precisions }: Options, python: stri
           shape,
           compile,
           autocast: precision === 'bfloat16',
+          device: 'cpu',
           threads: count,
           tokens: shape.stepTokens,
           seconds: SECONDS.peers,

@@ -4,20 +4,20 @@ import time
 import torch
 from transformers import Qwen2ForCausalLM
 
-from models import named_device, qwen2_config, wait_for
-from serve import serve, settings
+from serve import named_device, qwen2_config, serve, settings, stored_model, wait_for
 
 s = settings()
 torch.set_num_threads(s['threads'])
 torch.manual_seed(0)
 device = named_device(s['device'])
-model = Qwen2ForCausalLM(qwen2_config(s['shape'], s['context']))
-# A base that adapters are trained on lies in bfloat16, as with us.
-model = model.to(device, torch.bfloat16 if 'adapterRank' in s['shape'] else torch.float32).eval()
+shape = s.get('shape', {})
+model = Qwen2ForCausalLM(qwen2_config(shape, s['context'])) if shape else stored_model(s['model'])
+# A random base that adapters are trained on lies in bfloat16, as with us.
+model = model.to(device, torch.bfloat16 if 'adapterRank' in shape else torch.float32).eval()
 requests = s['requests']
 
 
-def generate(batch):
+def generate(batch, **sampling):
     width = max(len(request['prompt']) for request in batch)
     tokens = torch.zeros(len(batch), width, dtype=torch.long)
     mask = torch.zeros_like(tokens)
@@ -25,9 +25,11 @@ def generate(batch):
         tokens[row, width - len(request['prompt']):] = torch.tensor(request['prompt'])
         mask[row, width - len(request['prompt']):] = 1
     length = max(request['length'] for request in batch)
-    model.generate(input_ids=tokens.to(device), attention_mask=mask.to(device), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
-                   max_new_tokens=length, min_new_tokens=length, pad_token_id=0, eos_token_id=1)
+    sampling = sampling or dict(do_sample=True, temperature=1.0, top_k=0, top_p=1.0)
+    written = model.generate(input_ids=tokens.to(device), attention_mask=mask.to(device), max_new_tokens=length,
+                             min_new_tokens=length, pad_token_id=0, eos_token_id=1, **sampling)
     wait_for(device)
+    return written[:, width:].tolist()
 
 
 @torch.inference_mode()
@@ -40,4 +42,5 @@ def repeat():
 
 with torch.inference_mode():
     generate([dict(request, length=2) for request in requests[:4]])
-serve(dict(torch=torch.__version__, device=str(device)), repeat)
+    greedy = [generate([check], do_sample=False)[0] for check in s.get('checks', [])]
+serve(dict(torch=torch.__version__, device=str(device), greedy=greedy), repeat)

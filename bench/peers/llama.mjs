@@ -1,5 +1,5 @@
 // Decoding with llama.cpp through node-llama-cpp: parallel sequences of one context, batched by the library.
-// Settings (JSON, the first line on stdin): { package, model, threads, sequences, context, requests, check }.
+// Settings (JSON, the first line on stdin): { package, model, threads, sequences, context, requests, checks }.
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
@@ -50,7 +50,8 @@ async function decodeAll(requests) {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-const greedy = await answer(sequences[0], settings.check, 0);
+const greedy = [];
+for (const check of settings.checks) greedy.push(await answer(sequences[0], check, 0));
 await decodeAll(settings.requests.slice(0, settings.sequences).map((request) => ({ ...request, length: 2 })));
 console.log(JSON.stringify({ greedy }));
 while (!(await lines.next()).done) {

@@ -1,4 +1,5 @@
-"""How a peer talks to the benchmark: its settings are a line of JSON on stdin, its answers lines of JSON on stdout."""
+"""What the peers in Python share: how they talk to the benchmark (their settings are a line of JSON on stdin, their answers lines of
+JSON on stdout), models, devices."""
 import json
 import os
 import sys
@@ -25,3 +26,54 @@ def for_seconds(least, step):
         step()
         calls += 1
     return calls, time.perf_counter() - start
+
+
+def qwen2_config(shape, context):
+    """A shape of bench/workload.ts as a transformers configuration."""
+    from transformers import Qwen2Config
+    return Qwen2Config(
+        vocab_size=shape['vocabSize'],
+        hidden_size=shape['width'],
+        num_hidden_layers=shape['layers'],
+        num_attention_heads=shape['heads'],
+        num_key_value_heads=shape['kvHeads'],
+        intermediate_size=shape['feedForward'],
+        max_position_embeddings=context,
+        tie_word_embeddings=True,
+        attn_implementation='sdpa',
+    )
+
+
+def stored_model(directory):
+    """A model on disk, in float32."""
+    import torch
+    from transformers import AutoModelForCausalLM
+    return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation='sdpa')
+
+
+def with_adapter(model, rank):
+    """A LoRA adapter on all projections of a model, with PEFT."""
+    from peft import LoraConfig, get_peft_model
+    targets = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj']
+    return get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules=targets))
+
+
+def named_device(name):
+    """'cpu', or with 'gpu' what PyTorch has: CUDA or Metal."""
+    import torch
+    if name == 'cpu':
+        return torch.device('cpu')
+    if torch.cuda.is_available():
+        return torch.device('cuda')
+    if torch.backends.mps.is_available():
+        return torch.device('mps')
+    raise SystemExit('PyTorch sees no GPU, neither of CUDA nor of Metal')
+
+
+def wait_for(device):
+    """Waits until a GPU has done what it was given."""
+    import torch
+    if device.type == 'cuda':
+        torch.cuda.synchronize()
+    elif device.type == 'mps':
+        torch.mps.synchronize()

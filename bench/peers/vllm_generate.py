@@ -1,8 +1,7 @@
 """Decoding with vLLM: random weights in bfloat16, all requests submitted at once."""
 import time
 
-from models import qwen2_config
-from serve import serve, settings
+from serve import qwen2_config, serve, settings
 
 
 def main():

