@@ -2,6 +2,7 @@
 // output, as GGUF files have them. src/engine/tensor/blocks.ts has the layout and packs it.
 //
 // A panel is unpacked to floats in the caches, for as many inputs as fit there, and multiplied by the tiles of floats.
+// Few rows, as in decoding, unpack it in registers: storing the floats and loading them would cost more than the sums.
 // A product of a scale (a float16) and a number of 8 bits is exact, so multiply-adds round once, fused or not, and
 // every number has the bits that reading the file to float32 gives. Sums have linear.h's order.
 #pragma once
@@ -69,6 +70,39 @@ class BlockMatrix {
   size_t words() const { return static_cast<size_t>(across_) * down_ * Tile::kWords; }
 
   Tile tile(long down, long across) const { return Tile(words_ + (down * across_ + across) * Tile::kWords); }
+
+  /// The tile (tile.h) of all inputs and of the outputs from `column` on, whose panel is unpacked in registers.
+  template <int kRows>
+  void multiply(float* out, long outStride, int width, const float* x, long inputs, long column, Write write) const {
+    const int32_t* words[kVectors];
+    for (int v = 0; v < kVectors; v++)  // outputs beyond the last are not stored
+      words[v] = words_ + std::min(column / kLanes + v, down_ - 1) * across_ * Tile::kWords;
+    const auto steps = [&](const auto& next) __attribute__((always_inline)) {
+      for (long k = 0; k < inputs; k += kBlock) {
+        F16 scales[kVectors], offsets[kVectors];
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; v++) {
+          for (long line = 0; line < 4 * Tile::kWords; line += 64)
+            __builtin_prefetch(reinterpret_cast<const char*>(words[v]) + kAheadBytes + line);
+          scales[v] = Tile(words[v]).scales();
+          offsets[v] = Tile(words[v]).offsets();
+        }
+#pragma GCC unroll 2
+        for (int group = 0; group < 2; group++) {
+          const int count = static_cast<int>(std::min<long>(kLanes, inputs - k - group * kLanes));
+          for (int i = 0; i < count; i++) {
+            F16 weights[kVectors];
+#pragma GCC unroll 2
+            for (int v = 0; v < kVectors; v++) weights[v] = Tile(words[v]).line(group, i, scales[v], offsets[v]);
+            next(weights);
+          }
+        }
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; v++) words[v] += Tile::kWords;
+      }
+    };
+    sumTile<kRows, Steps::AlongRows>(out, outStride, width, x, inputs, write, steps);
+  }
 
   /// Writes the panel of the outputs from `column` on: `count` inputs from `first` on, a multiple of kBlock.
   void unpack(float* to, long column, long first, long count) const {
@@ -147,9 +181,31 @@ inline void linearUnpacked(Pool& pool, float* out, const float* x, long rows, lo
              });
 }
 
+template <class Matrix, int... kRows>
+constexpr auto fewRowsTile(long rows, std::integer_sequence<int, kRows...>) {
+  using Multiply = void (Matrix::*)(float*, long, int, const float*, long, long, Write) const;
+  constexpr Multiply tiles[] = {&Matrix::template multiply<kRows + 1>...};
+  return tiles[rows - 1];
+}
+
+/// At most kTileRows rows.
+template <class Matrix>
+inline void linearFewRows(Pool& pool, float* out, const float* x, const Matrix& matrix, long rows, long inputs,
+                          long outputs, bool accumulate) {
+  if (rows == 0 || inputs == 0) return;
+  const auto multiply = fewRowsTile<Matrix>(rows, std::make_integer_sequence<int, kTileRows>{});
+  pool.run(panelsOf(outputs), [&](long panel) {
+    const long column = panel * kPanel;
+    const int width = static_cast<int>(std::min<long>(kPanel, outputs - column));
+    (matrix.*multiply)(out + column, outputs, width, x, inputs, column,
+                       accumulate ? Write::AddSum : Write::Overwrite);
+  });
+}
+
 inline void blockLinear(Pool& pool, float* out, const float* x, const int32_t* blocks, long format, long rows,
                         long inputs, long outputs, bool accumulate) {
   inBlocks(blocks, format, inputs, outputs, [&](const auto& matrix) {
+    if (rows <= kTileRows) return linearFewRows(pool, out, x, matrix, rows, inputs, outputs, accumulate);
     linearUnpacked(pool, out, x, rows, inputs, outputs, accumulate,
                    [&](float* to, long column, long first, long count) { matrix.unpack(to, column, first, count); });
   });

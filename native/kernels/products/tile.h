@@ -53,12 +53,12 @@ inline Value* opaque(Value* pointer) {
   return pointer;
 }
 
-/// kRows x kPanel tile of out: the sum over k of a's row r at step k times b[k * kPanel + lane]; `stride` is the
-/// distance of a's rows, or of its steps. Continue starts from the contents of `out`, AddSum adds the finished sum to
-/// them.
-template <int kRows, Steps kSteps, class Element>
-inline void tile(float* out, long outStride, int width, const Factor<Element>* a, long stride, const Element* b,
-                 long steps, Write write) {
+/// kRows x kPanel tile of out: the sum over k of a's row r at step k times the weights of step k; `stride` is the
+/// distance of a's rows, or of its steps. steps(next) calls next(weights) with the vectors of each step in order. Continue
+/// starts from the contents of `out`, AddSum adds the finished sum to them.
+template <int kRows, Steps kSteps, class Left, class EachStep>
+inline __attribute__((always_inline)) void sumTile(float* out, long outStride, int width, const Left* a, long stride,
+                                                   Write write, const EachStep& steps) {
   F16 sum[kRows][kVectors];
   const auto at = [&](int r, int v) { return out + r * outStride + v * kLanes; };
   const auto read = [&](int r, int v) {
@@ -74,35 +74,19 @@ inline void tile(float* out, long outStride, int width, const Factor<Element>* a
   // through it keep one for each row, in more registers than there are.
   constexpr bool kAlongRows = kSteps == Steps::AlongRows;
   constexpr int kTogether = 3, kPointers = kAlongRows ? (kRows + kTogether - 1) / kTogether : 1;
-  const Factor<Element>* left[kPointers];
+  const Left* left[kPointers];
 #pragma GCC unroll 4
   for (int i = 0; i < kPointers; i++) left[i] = a + kTogether * i * stride;
-  const auto step = [&] {
-    if constexpr (kAlongRows)
-      for (size_t line = 0; line < kPanel * sizeof(Element); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(b) + kAheadBytes + line);
-    decltype(load(b)) weights[kVectors];
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; v++) weights[v] = load(b + v * kLanes);
+  steps([&](const auto* weights) __attribute__((always_inline)) {
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; r++) {
       const auto value = broadcast(kAlongRows ? left[r / kTogether][r % kTogether * stride] : left[0][r]);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; v++) sum[r][v] = fma(value, weights[v], sum[r][v]);
     }
-    b += kPanel;
 #pragma GCC unroll 4
     for (int i = 0; i < kPointers; i++) left[i] = opaque(left[i] + (kAlongRows ? 1 : stride));
-  };
-  for (long k = 0; k < steps; k++) {
-    step();
-#if defined(__wasm_simd128__)
-    // Two steps a round, with an exit between them: V8 then still adds up one step's products before it computes the
-    // next's.
-    if (++k == steps) break;
-    step();
-#endif
-  }
+  });
 
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; r++)
@@ -115,6 +99,33 @@ inline void tile(float* out, long outStride, int width, const Factor<Element>* a
       else if (rest > 0)
         storePartial(at(r, v), result, rest);
     }
+}
+
+/// `sumTile` of a panel: b[k * kPanel + lane] are the weights of step k.
+template <int kRows, Steps kSteps, class Element>
+inline void tile(float* out, long outStride, int width, const Factor<Element>* a, long stride, const Element* b,
+                 long steps, Write write) {
+  sumTile<kRows, kSteps>(out, outStride, width, a, stride, write, [&](const auto& next) __attribute__((always_inline)) {
+    const auto step = [&]() __attribute__((always_inline)) {
+      if constexpr (kSteps == Steps::AlongRows)
+        for (size_t line = 0; line < kPanel * sizeof(Element); line += 64)
+          __builtin_prefetch(reinterpret_cast<const char*>(b) + kAheadBytes + line);
+      decltype(load(b)) weights[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; v++) weights[v] = load(b + v * kLanes);
+      next(weights);
+      b += kPanel;
+    };
+    for (long k = 0; k < steps; k++) {
+      step();
+#if defined(__wasm_simd128__)
+      // Two steps a round, with an exit between them: V8 then still adds up one step's products before it computes the
+      // next's.
+      if (++k == steps) break;
+      step();
+#endif
+    }
+  });
 }
 
 template <class Element>

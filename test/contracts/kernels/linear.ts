@@ -192,6 +192,9 @@ const BLOCK_SIZES = [
   { rows: 1, inputs: 32, outputs: 16 },
   { rows: 3, inputs: 33, outputs: 47 },
   { rows: 7, inputs: 320, outputs: 40 },
+  // The most rows of a tile with AVX-512, and one more.
+  { rows: 12, inputs: 65, outputs: 100 },
+  { rows: 13, inputs: 65, outputs: 100 },
   { rows: 40, inputs: 96, outputs: 1 },
   // More than a block of rows, of inputs, of outputs.
   { rows: 130, inputs: 1061, outputs: 70 },
