@@ -36,11 +36,12 @@ def of_sequences():
 
 
 def micro_batches(rows, size):
-    """Rows by length, `size` at a time: tokens, which are there, which the policy wrote, and the advantages."""
+    """Rows by length, `size` at a time: tokens, which are there, which the policy wrote, and the advantages. Compiled code is
+    made anew for each width, so all micro-batches have one width there."""
     ordered = sorted(rows, key=lambda row: len(row['tokens']))
     for first in range(0, len(ordered), size):
         some = ordered[first:first + size]
-        width = max(len(row['tokens']) for row in some)
+        width = max(len(row['tokens']) for row in (ordered if s['compile'] else some))
         tokens = torch.zeros(len(some), width, dtype=torch.long)
         there, written = torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         advantages = torch.zeros(len(some), width)
