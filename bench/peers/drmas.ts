@@ -1,5 +1,5 @@
 /**
- * This package's engine as a process of its own, so that its memory and processor time are those of one measurement. It
+ * This package's engine as a process of its own: its memory and processor time belong to one measurement alone. It
  * plays or trains a model on disk and talks as the peers do (serve.py).
  */
 import { createInterface } from 'node:readline';
@@ -29,7 +29,7 @@ export type Settings = {
 );
 
 type About = Readonly<Record<string, unknown>>;
-/** What the process says when it is ready, and its work. */
+/** The message of a process that is ready, and its work. */
 type Ready = readonly [About, () => Promise<Work>];
 
 async function decoding(

@@ -1,5 +1,5 @@
-"""What the peers in Python share: how they talk to the benchmark (their settings are a line of JSON on stdin, their answers lines of
-JSON on stdout), models, devices."""
+"""Parts that the peers in Python share: models, devices, and the exchange with the benchmark. A peer reads its settings
+as a line of JSON from stdin and writes its answers as lines of JSON to stdout."""
 import json
 import os
 import sys
@@ -11,7 +11,8 @@ def settings():
 
 
 def serve(about, repeat):
-    """Says that it is ready, then answers each further line on stdin with repeat(): a dict with `amount`, `seconds` and whatever else is worth keeping."""
+    """Says that it is ready, then answers each further line on stdin with repeat(): a dict with `amount`, `seconds` and
+    other fields worth keeping."""
     answers = os.fdopen(os.dup(1), 'w', buffering=1)
     os.dup2(2, 1)  # whatever libraries print must not mix with the answers
     answers.write(json.dumps(about) + '\n')

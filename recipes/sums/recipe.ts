@@ -1,6 +1,6 @@
 /**
- * One agent on a pretrained language model learns to add: "What is 7 plus 11?". There is no warm start. The model rambles
- * at first, and the last number of its answer counts, so reinforcement has successes to begin with.
+ * One agent on a pretrained language model learns to add: "What is 7 plus 11?". There is no warm start. The model
+ * rambles at first, and the last number of its answer counts, so reinforcement has successes to begin with.
  *
  * A LoRA adapter on SmolLM2-135M-Instruct, or on a chat model of yours:
  *

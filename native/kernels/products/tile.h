@@ -54,8 +54,8 @@ inline Value* opaque(Value* pointer) {
 }
 
 /// kRows x kPanel tile of out: the sum over k of a's row r at step k times the weights of step k; `stride` is the
-/// distance of a's rows, or of its steps. steps(next) calls next(weights) with the vectors of each step in order. Continue
-/// starts from the contents of `out`, AddSum adds the finished sum to them.
+/// distance of a's rows, or of its steps. steps(next) calls next(weights) with the vectors of each step in order.
+/// Continue starts from the contents of `out`, AddSum adds the finished sum to them.
 template <int kRows, Steps kSteps, class Left, class EachStep>
 inline __attribute__((always_inline)) void sumTile(float* out, long outStride, int width, const Left* a, long stride,
                                                    Write write, const EachStep& steps) {

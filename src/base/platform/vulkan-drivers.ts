@@ -20,8 +20,8 @@ const LIBRARIES = [
 export async function findVulkan(environment: NodeJS.ProcessEnv = process.env): Promise<VulkanParts> {
   const { LD_LIBRARY_PATH = '', XDG_DATA_HOME, VK_DRIVER_FILES, VK_ICD_FILENAMES } = environment;
   const folders = [...LD_LIBRARY_PATH.split(delimiter).filter((folder) => folder !== ''), ...LIBRARIES];
-  const [found] = await existing(folders.map((folder) => join(folder, LOADER)));
-  const loader = found ?? ((await isListed(LOADER)) ? LOADER : undefined);
+  const [file] = await existing(folders.map((folder) => join(folder, LOADER)));
+  const loader = file ?? ((await isListed(LOADER)) ? LOADER : undefined);
   const named = VK_DRIVER_FILES || VK_ICD_FILENAMES || '';
   if (named !== '') return { loader, drivers: await existing(named.split(delimiter)) };
   const data = XDG_DATA_HOME || join(homedir(), '.local', 'share');
