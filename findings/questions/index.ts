@@ -27,15 +27,17 @@ import {
   paperSizes,
   RATES,
   repair,
+  SHORT_SWEEP_SEEDS,
   SIZE_SEEDS,
   SIZES,
   SUMS_SEEDS,
-  SUMS_SWEEP_SEEDS,
   SWEEP_SEEDS,
   searchModels,
   shipped,
   sized,
   sums,
+  TUNED_SEEDS,
+  tunedRepair,
   words,
 } from './regimes.js';
 import {
@@ -414,6 +416,41 @@ const league: Question = {
   ],
 };
 
+const tunedTeam = ['coder', 'fixer'];
+/** The ways of learning `repair`: with a mean of all agents, without a mean, with the agent's own. */
+const tunedVariants: readonly Variant[] = [
+  ...[grpo, grpoEntropy(tunedTeam), grpoKl(tunedTeam), grpoTurn, reinforce, rejection],
+  { ...drmasSingletonBatch, id: drmas.id }, // the recipe's own choice is the older default
+  ...[rlooByAgent, ema, gae].map(withDefaultSingleton),
+];
+const TUNED_RATES = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
+
+/** The rate of the fixer in each variant: its highest in the sweep. */
+const TUNED_CHOSEN: Readonly<Record<string, number>> = {};
+const tunedRates = (variant: Variant) => TUNED_RATES.map((rate) => at(variant, rate));
+const atTunedRate = (variant: Variant) => at(variant, TUNED_CHOSEN[variant.id] ?? Number.NaN);
+
+/** The team that the README shows: findings/plans/tuned.md. */
+const tuned: Question = {
+  id: 'tuned',
+  asks: 'Does a tuned baseline close the gap on the team of the README?',
+  parts: [
+    part('tuned-sweep', 'Five learning rates of the fixer under each estimator', {
+      regimes: [tunedRepair],
+      variants: tunedVariants.flatMap(tunedRates),
+      baseline: at(grpo, 1e-3).id,
+      seeds: SHORT_SWEEP_SEEDS,
+    }),
+    part('tuned-pairs', 'Twenty pairs of each estimator, at its own best rate', {
+      regimes: Object.keys(TUNED_CHOSEN).length === 0 ? [] : [tunedRepair],
+      variants: tunedVariants.map(atTunedRate),
+      baseline: atTunedRate(drmas).id,
+      seeds: TUNED_SEEDS,
+      ranked: { pairs: TUNED_SEEDS.length },
+    }),
+  ],
+};
+
 /** The rates of the fixer that are tried on `words`; the coder has 0.3 of each. */
 const WORDS_RATES = [1e-4, 3e-4, 1e-3, 3e-3];
 
@@ -470,7 +507,7 @@ const alone: Question = {
       regimes: [sums],
       variants: SUMS_RATES.flatMap((rate) => Object.values(SUMS_WAYS).map((way) => way(rate))),
       baseline: at(grpo, 1e-3).id,
-      seeds: SUMS_SWEEP_SEEDS,
+      seeds: SHORT_SWEEP_SEEDS,
     }),
     part('sums-pairs', 'Ten pairs of each, at its own best rate', {
       regimes: [sums],
@@ -732,6 +769,9 @@ export function wrongRates(results: Results): string[] {
     ...leagueVariants.flatMap((variant) =>
       wrong('league-sweep', variant.id, LEAGUE_CHOSEN[variant.id], leagueRates(variant), curveScore),
     ),
+    ...tunedVariants.flatMap((variant) =>
+      wrong('tuned-sweep', variant.id, TUNED_CHOSEN[variant.id], tunedRates(variant), curveScore),
+    ),
     ...lossVariants.flatMap((variant) =>
       wrong('losses-sweep', variant.id, LOSS_CHOSEN[variant.id], lossRates(variant), curveScore),
     ),
@@ -767,6 +807,7 @@ export const questions: readonly Question[] = [
   pretrained,
   alone,
   league,
+  tuned,
   blind,
   size,
   losses,

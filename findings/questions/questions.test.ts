@@ -7,10 +7,11 @@ import {
   LEMMA_SEEDS,
   LOSS_SEEDS,
   PAPER_SEEDS,
+  SHORT_SWEEP_SEEDS,
   SIZE_SEEDS,
   SUMS_SEEDS,
-  SUMS_SWEEP_SEEDS,
   SWEEP_SEEDS,
+  TUNED_SEEDS,
 } from './regimes.js';
 
 const parts = questions.flatMap((question) => question.parts);
@@ -32,9 +33,19 @@ describe('the questions', () => {
   });
 
   it('choose learning rates on seeds that no claim rests on', () => {
-    const claimed = [PAIRS, FRESH_PAIRS, LEAGUE_SEEDS, BLIND_SEEDS, SIZE_SEEDS, LOSS_SEEDS, PAPER_SEEDS, SUMS_SEEDS];
+    const claimed = [
+      PAIRS,
+      FRESH_PAIRS,
+      LEAGUE_SEEDS,
+      BLIND_SEEDS,
+      SIZE_SEEDS,
+      LOSS_SEEDS,
+      PAPER_SEEDS,
+      SUMS_SEEDS,
+      TUNED_SEEDS,
+    ];
     expect(claimed.flat().filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
     for (const { seeds } of parts)
-      expect([[], ...claimed, SWEEP_SEEDS, SUMS_SWEEP_SEEDS, LEMMA_SEEDS]).toContainEqual(seeds);
+      expect([[], ...claimed, SWEEP_SEEDS, SHORT_SWEEP_SEEDS, LEMMA_SEEDS]).toContainEqual(seeds);
   });
 });

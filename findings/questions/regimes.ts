@@ -101,9 +101,14 @@ export const LOSS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, inde
 /** The ten pairs of the paper's tables in kind, which nothing else uses. */
 export const PAPER_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 111 + index);
 
-/** Ten pairs of one agent on a pretrained model, and the seeds that choose its rates. */
+/** The two seeds of sweeps whose runs take long, or are many. */
+export const SHORT_SWEEP_SEEDS: readonly number[] = SWEEP_SEEDS.slice(0, 2);
+
+/** The ten pairs of one agent on a pretrained model, which nothing else uses. */
 export const SUMS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 201 + index);
-export const SUMS_SWEEP_SEEDS: readonly number[] = SWEEP_SEEDS.slice(0, 2);
+
+/** The twenty pairs of the tuned baselines, which nothing else uses. */
+export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 131 + index);
 
 interface Size {
   /** Parameters of a policy, in millions. */
@@ -220,6 +225,20 @@ export const repair = (drift: number): Regime => ({
   closedForm: { groupSize: 16 },
   dose: { label: `drift ${drift}`, value: drift },
 });
+
+/** The recipe `repair`, whose evaluations need the fixer in every episode: findings/plans/tuned.md. */
+export const tunedRepair: Regime = {
+  id: 'tuned',
+  recipe: 'repair',
+  set: [
+    ...['train.drift=0.25', 'test.drift=1'].map((each) => `tasks.${each}`),
+    ...['steps=100', 'tasksPerStep=16', 'groupSize=16', 'keepEpisodes=false'].map((each) => `training.${each}`),
+    'evaluation.every=25',
+  ],
+  policies: ['fixer'],
+  agent: 'fixer',
+  score: 'team',
+};
 
 /** A recipe that ships, with its learning rates. */
 export const shipped = (recipe: string, agent: string): Regime => ({
