@@ -79,6 +79,8 @@ describe('words', () => {
   it('are explained', async () => {
     expect(await drmas([])).toMatchObject({ code: 0, out: expect.stringMatching(/Usage: drmas/) });
     expect(await drmas(['train', '--help'])).toMatchObject({ code: 0, out: expect.stringMatching(/Examples:/) });
+    expect(await drmas(['help'])).toEqual(await drmas([]));
+    expect(await drmas(['help', 'train'])).toEqual(await drmas(['train', '--help']));
     expect((await drmas(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 

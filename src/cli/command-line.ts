@@ -55,7 +55,8 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
     })
     .exitOverride()
     .enablePositionalOptions() // a subcommand may have a flag of its parent's name
-    .addHelpCommand(new Program('help [command]').description('display help for command').helpGroup('Start:'))
+    .commandsGroup('Start:') // of `help`
+    .helpCommand('help [command]', 'display help for command')
     .showHelpAfterError('(drmas --help lists the commands)')
     .addHelpText('after', `\nShort names:\n${shortNames.map(shortLine).join('\n')}`)
     .addHelpText(
