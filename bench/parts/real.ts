@@ -38,7 +38,7 @@ const CHECKED_TOKENS = 12;
 // llama.cpp rounds the other operand of a product with blocks to 8 bits.
 const LEAST_AGREEING = { transformers: 0.75, 'llama.cpp': 0.375 };
 const DECODE_TARGETS = { transformers: 5, 'llama.cpp': 1.5 };
-/** In the issue of a base of half a billion parameters. */
+/** The target of a base in blocks beside the same base in float32. */
 const BLOCKS_TARGET = 2;
 
 const RANK = 16;
@@ -115,16 +115,21 @@ async function inFloat32(file: string, whole: string): Promise<Model> {
 
 /** This engine as a process. */
 const drmasProcess = (name: string, settings: Settings): PeerCommand => ({
-  ...{ name, threads: settings.threads, unit: 'tok', settings },
-  ...{
-    command: process.execPath,
-    args: ['--import', 'tsx', fileURLToPath(new URL('../peers/drmas.ts', import.meta.url))],
-  },
+  name,
+  threads: settings.threads,
+  unit: 'tok',
+  settings,
+  command: process.execPath,
+  args: ['--import', 'tsx', fileURLToPath(new URL('../peers/drmas.ts', import.meta.url))],
 });
 
 /** A peer, with its processor time and memory. */
 const observed = (peer: Peer): Contestant => ({
-  ...{ name: peer.name, threads: peer.threads, unit: peer.unit, pid: peer.pid, abandon: () => peer.abandon() },
+  name: peer.name,
+  threads: peer.threads,
+  unit: peer.unit,
+  pid: peer.pid,
+  abandon: () => peer.abandon(),
   async repeat() {
     const before = processorTime([peer.pid]).measured;
     const work = await peer.repeat();
@@ -162,13 +167,20 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
     for (const { name, about } of ours)
       if (JSON.stringify(about.greedy) !== JSON.stringify(expected)) throw new Error(`${name} has other greedy tokens`);
     const transformers = each(python === undefined ? [] : STATIC_BATCHES, (batch, threads) => ({
-      ...{ name: `transformers, batches of ${batch}`, threads, unit: 'tok', environment: pythonVariables(threads) },
-      ...{ command: python as string, args: [script('hf_generate.py')] },
+      name: `transformers, batches of ${batch}`,
+      threads,
+      unit: 'tok',
+      environment: pythonVariables(threads),
+      command: python as string,
+      args: [script('hf_generate.py')],
       settings: { model: whole, threads, requests, checks, batch, device: 'cpu' },
     }));
     const llamas = each(llama === undefined ? [] : PARALLEL_SEQUENCES, (sequences, threads) => ({
-      ...{ name: `llama.cpp, ${sequences} sequences`, threads, unit: 'tok' },
-      ...{ command: process.execPath, args: [script('llama.mjs')] },
+      name: `llama.cpp, ${sequences} sequences`,
+      threads,
+      unit: 'tok',
+      command: process.execPath,
+      args: [script('llama.mjs')],
       settings: { package: llama, model: file, threads, sequences, context: 512, requests, checks },
     }));
     const peers = (await start([...transformers, ...llamas])).filter(({ name, about }) => {
@@ -254,10 +266,17 @@ const peftPeers = ({ threads }: Options, python: string, of: Readonly<Record<str
     (['float32', 'bfloat16'] as const).flatMap((precision) =>
       [false, true].map((compile) => ({
         name: `${PEFT[precision]}, ${compile ? 'compiled' : 'eager'}`,
-        ...{ threads: count, unit: 'tok', command: python, args: [script('torch_train.py')] },
+        threads: count,
+        unit: 'tok',
+        command: python,
+        args: [script('torch_train.py')],
         settings: {
-          ...{ ...of, compile, autocast: precision === 'bfloat16', threads: count },
-          ...{ device: 'cpu', microRows: MICRO_ROWS },
+          ...of,
+          compile,
+          autocast: precision === 'bfloat16',
+          threads: count,
+          device: 'cpu',
+          microRows: MICRO_ROWS,
         },
         environment: pythonVariables(count),
       })),
@@ -269,8 +288,8 @@ async function wordRows(tokenizer: Tokenizer): Promise<TrainingRow[]> {
   const random = new RandomStream('bench real', 'train');
   const { agents } = words.input.team;
   const tasks = await wordRequests().load('train');
-  const row = (agent: 'coder' | 'fixer', read: string, answer: string, isRight: boolean): TrainingRow => {
-    const prompt = tokenizer.chat([system(agents[agent]?.system ?? ''), user(read)]);
+  const row = (agent: 'coder' | 'fixer', request: string, answer: string, isRight: boolean): TrainingRow => {
+    const prompt = tokenizer.chat([system(agents[agent]?.system ?? ''), user(request)]);
     const end = tokenizer.stopTokens[0] as number;
     const tokens = [...prompt, ...tokenizer.encode(answer), end];
     return { tokens, first: prompt.length, advantage: isRight ? 1 : -1, agent };
@@ -279,15 +298,12 @@ async function wordRows(tokenizer: Tokenizer): Promise<TrainingRow[]> {
   return Array.from({ length: STEP.tasks }, (_, t) => {
     const { request, name, renamed, file } = tasks.at(t).data;
     const drafts = Array.from({ length: STEP.episodes }, () => (random.chance(0.5) ? name : random.pick(lines)));
-    return drafts.flatMap((draft, i) => [
-      row('coder', request, `${draft} ${file}`, draft === name),
-      ...(i < STEP.fixed
-        ? [draft].map((failed) => {
-            const word = random.chance(0.5) ? renamed : random.pick(lines);
-            return row('fixer', failure(`${failed} ${file}`, true), word, word === renamed);
-          })
-        : []),
-    ]);
+    return drafts.flatMap((draft, i) => {
+      const drafted = row('coder', request, `${draft} ${file}`, draft === name);
+      if (i >= STEP.fixed) return [drafted];
+      const word = random.chance(0.5) ? renamed : random.pick(lines);
+      return [drafted, row('fixer', failure(`${draft} ${file}`, true), word, word === renamed)];
+    });
   }).flat();
 }
 
