@@ -26,9 +26,10 @@ import {
   regimesText,
   wilson,
 } from './blind.js';
-import type { Job } from './declaration.js';
-import { fakePart, fakeResults } from './fake-results.js';
+import type { Job, Part } from './declaration.js';
+import { fakePart, fakeResults, fakeTrain } from './fake-results.js';
 import type { Results } from './stored-result.js';
+import { soonerTable, waitingFigure, waitingTable } from './waiting.js';
 
 describe('compare', () => {
   it('claims a difference from ten pairs on, if the interval excludes 0', () => {
@@ -241,5 +242,51 @@ describe('the blind test of the probe', () => {
     expect(regimesText(part, gaining(4)).split('\n')[2]).toMatch(
       /^\| dose 4 \| 0\.20 \| 4\.00 \| \+10\.0 .* \| gains \|$/,
     );
+  });
+});
+
+describe('runs that are timed to a success', () => {
+  const part: Part = {
+    ...fakePart({ doses: [1], variants: ['grpo-at-0.01', 'grpo-at-0.001', 'drmas-at-0.01'] }),
+    waiting: { score: 0.9, most: 100, episodes: 64, enough: 9 },
+  };
+  /** The step at which a run reaches the score: `grpo` at the high rate never, at the low rate with all seeds but one. */
+  const stepOf = ({ variant: { id }, seed }: Job) =>
+    ({ 'grpo-at-0.01': undefined, 'grpo-at-0.001': seed === 11 ? undefined : 40 + seed, 'drmas-at-0.01': 10 })[id];
+  const results: Results = {
+    of: (job) => {
+      const step = stepOf(job);
+      const reached = step === undefined ? [] : [{ step, team: 0.9 }];
+      const curve = [{ step: 0, team: 0.5 }, ...reached, { step: 100, team: 0.8 }];
+      return { ...fakeTrain(job, 0.8), curve };
+    },
+    isStale: () => false,
+  };
+
+  it('have the step of the first evaluation that reaches it, or the most', () => {
+    const mean = (100 + 9 * 40 + 12 + 13 + 14 + 15 + 16 + 17 + 18 + 19 + 20) / 10;
+    expect(waitingTable(new PartResults(part, results)).split('\n').slice(2)).toEqual([
+      '| `grpo-at-0.01` | 0 of 10 | 100 | 100 | 6,400 |',
+      `| \`grpo-at-0.001\` | 9 of 10 | ${Math.round(mean)} | 57 | ${Math.round(64 * mean).toLocaleString('en')} |`,
+      '| `drmas-at-0.01` | 10 of 10 | 10 | 10 | 640 |',
+    ]);
+  });
+
+  it('are compared in pairs, each estimator at the rate at which it is soonest', () => {
+    expect(soonerTable([new PartResults(part, results)], 'grpo', 'drmas').split('\n')[2]).toBe(
+      '| A made-up part | 60 (`grpo-at-0.001`) | 10 (`drmas-at-0.01`) | 6.0 | .002 | yes | slower |',
+    );
+    const begun: Results = { ...results, of: (job) => (job.seed === 20 ? undefined : results.of(job)) };
+    expect(soonerTable([new PartResults(part, begun)], 'grpo', 'drmas')).toBe('nothing yet');
+  });
+
+  it('leave a curve that falls as runs reach the score', () => {
+    const [grpo] = waitingFigure(new PartResults(part, results)).series;
+    expect(grpo?.points[0]).toEqual({ x: 0, y: 100 });
+    expect(grpo?.points.slice(1, 3)).toEqual([
+      { x: 52, y: 100 },
+      { x: 52, y: 90 },
+    ]);
+    expect(grpo?.points.at(-1)).toEqual({ x: 100, y: 10 });
   });
 });

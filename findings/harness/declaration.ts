@@ -62,6 +62,8 @@ export interface Part {
   readonly seeds: readonly number[];
   /** The figure: gain against predicted inflation, scores of single runs, or curves of evaluations. Default: none. */
   readonly figure?: 'dose' | 'scores' | 'curves';
+  /** The success that runs are timed to, in place of scores. The part has one regime. */
+  readonly waiting?: Waiting;
   /** Whether `drmas plan --play` runs before, with the baseline's estimator. */
   readonly probe?: true;
   /** The seeds of the probes, which are made before all runs. Default: one probe before each pair, with its seed. */
@@ -73,6 +75,17 @@ export interface Part {
    * with Holm's adjustment over all of them. A difference is claimed once the part has this many pairs.
    */
   readonly ranked?: { readonly pairs: number };
+}
+
+/** The success that the runs of a part are timed to. */
+export interface Waiting {
+  readonly score: number;
+  /** The steps of a run that does not reach the score. */
+  readonly most: number;
+  /** The training episodes of a step. */
+  readonly episodes: number;
+  /** A variant catches up if this many of its runs reach the score. */
+  readonly enough: number;
 }
 
 export interface Question {

@@ -22,6 +22,7 @@ import { exactText, figureName, gainText, partFigure, partText, slopeText, table
 import { lemmaTable, pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
+import { soonerTable } from './waiting.js';
 import { distinct } from './work-through.js';
 
 /**
@@ -39,6 +40,7 @@ import { distinct } from './work-through.js';
  * - `{{regimesByHolm:PART/VARIANT}}`: `curve` in each regime with enough pairs, with p adjusted for their number;
  * - `{{doseSlope:PART/VARIANT}}`: the slope of `curve` for each doubling of the dose, over these regimes;
  * - `{{compared:PART:REGIME:VARIANT:OTHER+...}}`: a row for each difference, with p adjusted for their number;
+ * - `{{sooner:PART+PART/SLOW/QUICK}}`: the times of two estimators in parts that are timed;
  * - `{{spent:PART}}`: tokens, cost and seconds of an episode under each variant;
  * - `{{part:ID}}`: figure, commands and table of a part;
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` added, the
@@ -124,6 +126,12 @@ export function fillPage(
       return slopeText(slopeOnDose(of, whole, of.variant(variant)));
     },
     compared: ([rows = '']) => comparedText(rows.split('+'), partOf, results),
+    sooner: ([ids = '', slow = '', quick = '']) =>
+      soonerTable(
+        ids.split('+').map((id) => new PartResults(partOf(id), results)),
+        slow,
+        quick,
+      ),
     spent: ([id = '']) => spentText(partOf(id), results),
     reward: gainBy(lastReward),
     earned: gainBy(earned),

@@ -16,6 +16,7 @@ import {
 import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
+import { waitingFigure, waitingTable } from './waiting.js';
 import { distinct } from './work-through.js';
 
 /** A share as signed percentage points. */
@@ -255,7 +256,8 @@ const figures = { dose: doseFigure, scores: scoresFigure, curves: curvesFigure }
 export const figureName = ({ id }: Part): string => `${id}.svg`;
 
 export function partFigure(part: Part, results: Results): string {
-  return figureText(figures[part.figure ?? 'scores'](new PartResults(part, results)));
+  const draw = part.waiting === undefined ? figures[part.figure ?? 'scores'] : waitingFigure;
+  return figureText(draw(new PartResults(part, results)));
 }
 
 /** The figure, the table and the commands of a part, as Markdown. */
@@ -274,7 +276,8 @@ export function partText(part: Part, results: Results): string {
 }
 
 function tablesOf(results: PartResults): string[] {
-  const { figure, ranked, regimes, variants, probeSeeds } = results.part;
+  const { figure, ranked, regimes, variants, probeSeeds, waiting } = results.part;
+  if (waiting !== undefined) return [waitingTable(results)];
   if (probeSeeds !== undefined) return []; // the page has tables of its own for the blind test
   if (ranked !== undefined) return regimes.map((regime) => rankedTable(results, regime, ranked.pairs));
   if (figure === 'dose' || (regimes.length > 1 && variants.length <= 3)) return [doseTable(results)];

@@ -15,6 +15,7 @@ import type { Results } from '../harness/stored-result.js';
 import {
   BLIND_SEEDS,
   CANDIDATES,
+  CATCH_UP_SEEDS,
   drawn,
   escalation,
   LEAGUE_SEEDS,
@@ -451,6 +452,29 @@ const tuned: Question = {
   ],
 };
 
+/** The steps after which a run that has not caught up ends. */
+const LONGEST = 1500;
+const caughtUp = 0.9;
+
+/** The team `escalation` with smaller and larger batches, until a run is as good as wanted: findings/plans/catch-up.md. */
+const timed = (batch: number, rates: readonly number[]): Part => {
+  const tasksPerStep = 4 * batch;
+  const of = escalation(`catch-up-${batch}`, { family: 'catch-up', steps: LONGEST, every: 25, tasksPerStep });
+  return part(`catch-up-${batch}`, `A batch of ${tasksPerStep} tasks`, {
+    regimes: [{ ...of, set: [...of.set, `training.stopWhen.score=${caughtUp}`] }],
+    variants: rates.flatMap((rate) => [grpo, drmas].map((variant) => at(withDefaultSingleton(variant), rate))),
+    baseline: at(grpo, 1e-3).id,
+    seeds: CATCH_UP_SEEDS,
+    figure: 'curves',
+    waiting: { score: caughtUp, most: LONGEST, episodes: 16 * tasksPerStep, enough: CATCH_UP_SEEDS.length - 1 },
+  });
+};
+const catchUp: Question = {
+  id: 'catch-up',
+  asks: 'Does GRPO catch up with more steps, larger batches or smaller rates?',
+  parts: [timed(4, [1e-4, 3e-4, 1e-3]), timed(1, [1e-4, 3e-4, 1e-3]), timed(16, [1e-3])],
+};
+
 /** The rates of the fixer that are tried on `words`; the coder has 0.3 of each. */
 const WORDS_RATES = [1e-4, 3e-4, 1e-3, 3e-3];
 
@@ -808,6 +832,7 @@ export const questions: readonly Question[] = [
   alone,
   league,
   tuned,
+  catchUp,
   blind,
   size,
   losses,

@@ -3,6 +3,7 @@ import { commandOf, FRESH_PAIRS, jobName, jobsOf, PAIRS } from '../harness/decla
 import { questions } from './index.js';
 import {
   BLIND_SEEDS,
+  CATCH_UP_SEEDS,
   LEAGUE_SEEDS,
   LEMMA_SEEDS,
   LOSS_SEEDS,
@@ -43,6 +44,7 @@ describe('the questions', () => {
       PAPER_SEEDS,
       SUMS_SEEDS,
       TUNED_SEEDS,
+      CATCH_UP_SEEDS,
     ];
     expect(claimed.flat().filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
     for (const { seeds } of parts)

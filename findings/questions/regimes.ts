@@ -4,7 +4,6 @@ import type { Regime } from '../harness/declaration.js';
 
 const ESCALATION = 'findings/regimes/escalation';
 
-/** The expert is called equally often per step for any frequency of its calls; the number of tasks differs instead. */
 const EXPERT_CALLS_A_STEP = 64;
 const GROUP_SIZE = 16;
 
@@ -17,6 +16,8 @@ export interface EscalationKnobs {
   readonly scale?: number;
   readonly zero?: number;
   readonly groupSize?: number;
+  /** Default: as many as call the expert equally often per step for any frequency of its calls. */
+  readonly tasksPerStep?: number;
   readonly steps?: number;
   readonly every?: number;
   readonly experts?: number;
@@ -36,8 +37,7 @@ const escalationPolicies = (experts: number) => [
  */
 export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regime['dose']): Regime {
   const { rare = 0.25, groupSize = GROUP_SIZE, experts = 1, scale = 0, tries = 1, common = 1 } = knobs;
-  const tasksPerStep = Math.round(EXPERT_CALLS_A_STEP / rare / groupSize);
-  const { zero } = knobs;
+  const { zero, tasksPerStep = Math.round(EXPERT_CALLS_A_STEP / rare / groupSize) } = knobs;
   const moved = zero === undefined ? {} : { zero };
   const set = Object.entries({ rare, common, tries, scale, ...moved }).map(
     ([key, value]) => `tasks.train.${key}=${value}`,
@@ -106,6 +106,9 @@ export const SHORT_SWEEP_SEEDS: readonly number[] = SWEEP_SEEDS.slice(0, 2);
 
 /** The ten pairs of one agent on a pretrained model, which nothing else uses. */
 export const SUMS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 201 + index);
+
+/** The eight pairs that are timed, which nothing else uses. */
+export const CATCH_UP_SEEDS: readonly number[] = Array.from({ length: 8 }, (_, index) => 121 + index);
 
 /** The twenty pairs of the tuned baselines, which nothing else uses. */
 export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 131 + index);
