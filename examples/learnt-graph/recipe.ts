@@ -3,8 +3,8 @@
  * kind of question, and each call of an expert has a cost. Before a question the agent `graph` opens or closes the edge
  * to each expert. The agent is not a language model: its policy is a table with two logits for each pair of kind and
  * expert, sampled, recorded and trained like any other policy. The groups of a task are groups of sampled graphs. With
- * the credit `graph` each edge earns what its graph earns. With `edge` it earns what the group's graphs with the same
- * state of this edge earn on average, so its advantage compares these graphs with the whole group.
+ * the credit `graph` each edge earns the reward of its graph. With `edge` it earns the mean reward of the group's
+ * graphs with the same state of this edge, so its advantage compares these graphs with the whole group.
  *
  *     npx drmas ablate examples/learnt-graph/recipe.ts --vary tasks.train.graph=learnt,full --seeds 5
  *     npx drmas ablate examples/learnt-graph/recipe.ts --vary tasks.train.credit=graph,edge --seeds 5
