@@ -2,9 +2,12 @@
  * A team that learns its communication graph (Graph-GRPO, AdaptOrch). Each of three experts has a book that answers one
  * kind of question, and each call of an expert has a cost. Before a question the agent `graph` opens or closes the edge
  * to each expert. The agent is not a language model: its policy is a table with two logits for each pair of kind and
- * expert, sampled, recorded and trained like any other policy. The groups of a task are groups of sampled graphs.
+ * expert, sampled, recorded and trained like any other policy. The groups of a task are groups of sampled graphs. With
+ * the credit `graph` each edge earns the reward of its graph. With `edge` it earns the mean reward of the group's
+ * graphs with the same state of this edge, so its advantage compares these graphs with the whole group.
  *
  *     npx drmas ablate examples/learnt-graph/recipe.ts --vary tasks.train.graph=learnt,full --seeds 5
+ *     npx drmas ablate examples/learnt-graph/recipe.ts --vary tasks.train.credit=graph,edge --seeds 5
  */
 import { agent, choiceTable, defineRecipe, defineTeam, oneOf, tinyDecoder } from 'drmas';
 import { z } from 'zod';
@@ -23,6 +26,9 @@ const entry = (kind: Kind, name: (typeof names)[number]) => {
   return of[(index * 3 + Math.floor(index / 4) + kinds.indexOf(kind)) % of.length] ?? '';
 };
 
+/** The cost of a call of an expert. */
+const price = 0.1;
+
 const edges = ['open', 'shut'] as const;
 /** The name of the edge to an expert, for questions of a kind. */
 const edge = (kind: Kind, expert: Kind) => `${kind}>${expert}`;
@@ -30,7 +36,12 @@ const expert = (kind: Kind) => agent({ system: `<${kind}>`, parse: oneOf(...word
 
 export const team = defineTeam({
   name: 'learnt graph',
-  task: z.object({ kind: z.enum(kinds), name: z.enum(names), graph: z.enum(['learnt', 'full']) }),
+  task: z.object({
+    kind: z.enum(kinds),
+    name: z.enum(names),
+    graph: z.enum(['learnt', 'full']),
+    credit: z.enum(['graph', 'edge']),
+  }),
   agents: {
     graph: agent({ parse: oneOf(...edges), sampling: { maxTokens: 1 } }),
     colour: expert('colour'),
@@ -48,21 +59,41 @@ export const team = defineTeam({
     return { text, asked: heard.length };
   },
   reward: ({ outcome: { text }, task: { kind, name } }) => ({ correct: text === entry(kind, name) }),
+  rewardGroup({ task: { kind, name, credit }, episodes }) {
+    const graphs = episodes.map(({ outcome: { text, asked }, turns }) => {
+      const correct = text === entry(kind, name);
+      return {
+        correct,
+        earned: Number(correct) - price * asked,
+        edges: turns.filter(({ agent }) => agent === 'graph'),
+      };
+    });
+    if (credit === 'graph') return graphs.map(({ correct }) => ({ correct }));
+    const meanWith = (edge: number, state: string) => {
+      const alike = graphs.filter(({ edges }) => edges[edge]?.text === state);
+      return alike.reduce((sum, { earned }) => sum + earned, 0) / alike.length;
+    };
+    return graphs.map(({ correct, edges }) => ({
+      team: { correct },
+      agents: { graph: 0 },
+      turns: edges.map(({ turn, text }, edge) => ({ turn, value: meanWith(edge, text) })),
+    }));
+  },
   metrics: ({ outcome: { asked } }) => ({ asked }),
 });
 
 type Data = z.infer<typeof team.task>;
 
 /** All questions occur in training: the team learns which expert to ask. */
-const tasks = ({ graph }: Pick<Data, 'graph'>) => ({
+const tasks = (settings: Pick<Data, 'graph' | 'credit'>) => ({
   name: 'books',
-  settings: { graph },
-  configure: (changed: unknown) => tasks(changed as Pick<Data, 'graph'>),
+  settings,
+  configure: (changed: unknown) => tasks(changed as typeof settings),
   load: async (split: 'train' | 'test') => {
     const at = (index: number) => {
       const kind = kinds[index % kinds.length] ?? 'colour';
       const name = names[Math.floor(index / kinds.length) % names.length] ?? 'Ada';
-      return { id: `${kind} ${name}`, data: { kind, name, graph } };
+      return { id: `${kind} ${name}`, data: { kind, name, ...settings } };
     };
     return { name: `books ${split}`, size: kinds.length * names.length, at };
   },
@@ -82,7 +113,7 @@ const systems = ['<answerer>', ...kinds.map((kind) => `<${kind}>`)];
 
 export default defineRecipe({
   team,
-  tasks: tasks({ graph: 'learnt' }),
+  tasks: tasks({ graph: 'learnt', credit: 'graph' }),
   model: tinyDecoder({
     width: 24,
     layers: 1,
@@ -108,7 +139,7 @@ export default defineRecipe({
     pet: { optimizer: { learningRate: 1e-4 } },
     answerer: { optimizer: { learningRate: 1e-4 } },
   },
-  agents: { colour: { callCost: 0.1 }, city: { callCost: 0.1 }, pet: { callCost: 0.1 } },
+  agents: { colour: { callCost: price }, city: { callCost: price }, pet: { callCost: price } },
   warmStart: { steps: 400, batch: 64, learningRate: 8e-3, share: 'policy' },
   training: { steps: 40, tasksPerStep: 8, groupSize: 16 },
   evaluation: { every: 20, tasks: 24, samples: 8 },

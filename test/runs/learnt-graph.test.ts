@@ -70,6 +70,39 @@ describe('a learnt communication graph', () => {
     expect(await filesOf(await resumedTiny(root, recipe(), 2))).toEqual(await filesOf(run));
   });
 
+  it('compares graphs with an edge with all graphs of the group, with credit for edges', async () => {
+    const edges = recipe('tasks.train.credit=edge', 'training.steps=1', 'training.groupSize=8');
+    const path = join((await trainTiny(root, edges)).path, 'episodes', 'step-000001.jsonl');
+    interface Logged {
+      readonly task: { readonly id: string };
+      readonly score: { readonly team: number };
+      readonly turns: readonly { readonly agent: string; readonly text: string; readonly advantage: number }[];
+    }
+    const episodes = (await readFile(path, 'utf8'))
+      .trim()
+      .split('\n')
+      .map((line): Logged => JSON.parse(line));
+    const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+    let unlike = 0;
+    for (const id of new Set(episodes.map(({ task }) => task.id))) {
+      const graphs = episodes
+        .filter(({ task }) => task.id === id)
+        .map(({ score, turns }) => ({ earned: score.team, edges: turns.filter(({ agent }) => agent === 'graph') }));
+      const all = mean(graphs.map(({ earned }) => earned));
+      const pairs = graphs.flatMap(({ edges }) =>
+        edges.map(({ text, advantage }, e) => {
+          const alike = graphs.filter((other) => other.edges[e]?.text === text);
+          return { lead: mean(alike.map(({ earned }) => earned)) - all, advantage };
+        }),
+      );
+      // The advantages are the leads of the edges, divided by one spread.
+      const spread = Math.sqrt(pairs.reduce((sum, { lead }) => sum + lead ** 2, 0) / (pairs.length - 1));
+      for (const { lead, advantage } of pairs) expect(advantage).toBeCloseTo(lead / (spread + 1e-6), 4);
+      unlike += graphs.filter(({ edges }) => new Set(edges.map(({ advantage }) => advantage)).size > 1).length;
+    }
+    expect(unlike).toBeGreaterThan(0);
+  });
+
   it('is planned with its parameters', async () => {
     const planned = recipe();
     const plan = await planRun(planned, await prepareTasks(planned));

@@ -179,6 +179,14 @@ describe('the settings of the paper', () => {
     expect(recipe.loss).toMatchObject({ clip: 0.2, dualClip: 3 });
   });
 
+  it('stay with GRPO, whose choices follow the type', async () => {
+    const choices = ['type=grpo', 'singleton=raw', 'minimumSpread=0'].map((choice) => `advantage.${choice}`);
+    for (const name of Object.keys(recipes) as Name[])
+      expect((await recipeOf(name, choices)).advantage).toMatchObject({
+        ...{ type: 'grpo', singleton: 'raw', minimumSpread: 0, epsilon: 1e-6, episodeScore: 'mean' },
+      });
+  });
+
   it('are the same for one shared policy', async () => {
     for (const name of Object.keys(recipes) as Name[]) {
       const [apart, shared] = [await recipeOf(name), await recipeOf(name, ['assign=shared'])];

@@ -8,25 +8,18 @@ const count = z.int().min(1);
 const ending = {
   updates: count
     .optional()
-    .describe(
-      'The number of updates until the rate reaches its end, warm-up included. Default: all updates of the ' + 'run.',
-    ),
-  finalFraction: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0)
-    .describe('The fraction of the learning rate that remains at the end.'),
+    .describe('The number of updates until the schedule ends, warm-up included. Default: all updates of the run.'),
+  finalFraction: z.number().min(0).max(1).default(0).describe('The fraction that remains at the end.'),
 };
 
-/** The schedule of the learning rate after the warm-up. */
+/** The schedule of the learning rate after the warm-up, or of the entropy bonus. */
 export const scheduleSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('constant') }),
   z.strictObject({ type: z.literal('linear'), ...ending }),
   z.strictObject({ type: z.literal('cosine'), ...ending }),
 ]);
 
-export type LearningRateSchedule = z.output<typeof scheduleSchema>;
+export type Schedule = z.output<typeof scheduleSchema>;
 
 const referenceSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('initial') }),

@@ -95,20 +95,20 @@ export interface PolicyInput {
       }
     | {
         readonly type: 'linear';
-        /** The number of updates until the rate reaches its end, warm-up included. Default: all updates of the run. */
+        /** The number of updates until the schedule ends, warm-up included. Default: all updates of the run. */
         readonly updates?: number | undefined;
         /**
-         * The fraction of the learning rate that remains at the end.
+         * The fraction that remains at the end.
          * @default `0`
          */
         readonly finalFraction?: number | undefined;
       }
     | {
         readonly type: 'cosine';
-        /** The number of updates until the rate reaches its end, warm-up included. Default: all updates of the run. */
+        /** The number of updates until the schedule ends, warm-up included. Default: all updates of the run. */
         readonly updates?: number | undefined;
         /**
-         * The fraction of the learning rate that remains at the end.
+         * The fraction that remains at the end.
          * @default `0`
          */
         readonly finalFraction?: number | undefined;
@@ -243,20 +243,20 @@ export interface PolicyInput {
             }
           | {
               readonly type: 'linear';
-              /** The number of updates until the rate reaches its end, warm-up included. Default: all updates of the run. */
+              /** The number of updates until the schedule ends, warm-up included. Default: all updates of the run. */
               readonly updates?: number | undefined;
               /**
-               * The fraction of the learning rate that remains at the end.
+               * The fraction that remains at the end.
                * @default `0`
                */
               readonly finalFraction?: number | undefined;
             }
           | {
               readonly type: 'cosine';
-              /** The number of updates until the rate reaches its end, warm-up included. Default: all updates of the run. */
+              /** The number of updates until the schedule ends, warm-up included. Default: all updates of the run. */
               readonly updates?: number | undefined;
               /**
-               * The fraction of the learning rate that remains at the end.
+               * The fraction that remains at the end.
                * @default `0`
                */
               readonly finalFraction?: number | undefined;
@@ -333,6 +333,32 @@ export interface PolicyInput {
    * @default `0`
    */
   readonly entropyCoefficient?: number | undefined;
+  /** The schedule of the entropy bonus, for a policy that explores less and less. By default none. */
+  readonly entropySchedule?:
+    | {
+        readonly type: 'constant';
+      }
+    | {
+        readonly type: 'linear';
+        /** The number of updates until the schedule ends, warm-up included. Default: all updates of the run. */
+        readonly updates?: number | undefined;
+        /**
+         * The fraction that remains at the end.
+         * @default `0`
+         */
+        readonly finalFraction?: number | undefined;
+      }
+    | {
+        readonly type: 'cosine';
+        /** The number of updates until the schedule ends, warm-up included. Default: all updates of the run. */
+        readonly updates?: number | undefined;
+        /**
+         * The fraction that remains at the end.
+         * @default `0`
+         */
+        readonly finalFraction?: number | undefined;
+      }
+    | undefined;
   /** A loss for this policy alone. It replaces the whole `loss` of the recipe and has the same keys. */
   readonly loss?: LossInput | undefined;
   /**

@@ -53,6 +53,9 @@ export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' |
         "The coefficient of the entropy bonus. The loss of each token is lowered by this times the policy's " +
           'entropy there.',
       ),
+    entropySchedule: scheduleSchema
+      .optional()
+      .describe('The schedule of the entropy bonus, for a policy that explores less and less. By default none.'),
     loss: loss
       .optional()
       .describe('A loss for this policy alone. It replaces the whole `loss` of the recipe and has the same keys.'),

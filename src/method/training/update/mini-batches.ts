@@ -1,30 +1,46 @@
 import { permutation } from '../../../base/math.js';
-import type { LearningRateSchedule } from '../../recipe/learning.js';
+import type { Schedule } from '../../recipe/learning.js';
 
 /** The settings of a policy or a critic for the number of updates in a step and their learning rates. */
 interface UpdateSettings extends Omit<LearningRateSettings, 'learningRate'> {
   readonly optimizer: { readonly learningRate: number };
   readonly epochs: number;
   readonly miniBatches: number;
+  readonly entropySchedule?: Schedule | undefined;
+}
+
+/** One update of a step. */
+interface Update<Sample> {
+  readonly batch: readonly Sample[];
+  readonly learningRate: number;
+  /** The share of the entropy bonus that its schedule leaves. */
+  readonly entropyShare: number;
 }
 
 /**
- * The mini-batches of a step's updates in order, each with its learning rate.
+ * The mini-batches of a step's updates in order, each with its learning rate and its share of the entropy bonus.
  * @param position The step (1, 2, ...) and the number of steps, counted from the first step that updates the model
  * @param keyOf The key that decides how an epoch divides the samples
  */
 export function* updatesOf<Sample>(
   samples: readonly Sample[],
-  { optimizer: { learningRate }, warmupSteps, schedule, epochs, miniBatches }: UpdateSettings,
+  { optimizer: { learningRate }, warmupSteps, schedule, epochs, miniBatches, entropySchedule }: UpdateSettings,
   position: { readonly step: number; readonly steps: number },
   keyOf: (epoch: number) => readonly (string | number)[],
-): Generator<{ readonly batch: readonly Sample[]; readonly learningRate: number }> {
+): Generator<Update<Sample>> {
   const rates = { learningRate, warmupSteps, schedule };
-  const decay = decayAfterRise(rates, position.steps * epochs * miniBatches);
+  const total = position.steps * epochs * miniBatches;
+  const decay = decayAfterRise(rates, total);
+  const bonus: LearningRateSettings = {
+    ...{ learningRate: 1, warmupSteps: 0 },
+    schedule: entropySchedule ?? { type: 'constant' },
+  };
+  const bonusDecay = decayAfterRise(bonus, total);
   for (let epoch = 0; epoch < epochs; epoch++)
     for (const [i, batch] of miniBatchesOf(samples, miniBatches, keyOf(epoch)).entries()) {
       const update = ((position.step - 1) * epochs + epoch) * miniBatches + i + 1;
-      yield { batch, learningRate: learningRateAt(rates, update, decay) };
+      const entropyShare = learningRateAt(bonus, update, bonusDecay);
+      yield { batch, learningRate: learningRateAt(rates, update, decay), entropyShare };
     }
 }
 
@@ -45,7 +61,7 @@ export interface LearningRateSettings {
   readonly learningRate: number;
   /** Updates over which the rate rises from 0. */
   readonly warmupSteps: number;
-  readonly schedule: LearningRateSchedule;
+  readonly schedule: Schedule;
 }
 
 /** The updates between which a schedule decays: the full rate at `from`, `finalFraction` of it from `to` on. */

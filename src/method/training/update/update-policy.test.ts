@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sampleOf } from '../../../../test/support/samples.js';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+import type { TrainingSample } from '../../../base/nouns.js';
 import type { Learner } from '../run/learner.js';
-import { agreementOf, objectiveOptions } from './update-policy.js';
+import { agreementOf, objectiveOptions, updatePolicy } from './update-policy.js';
 
 const batch = [sampleOf([1, 2, 3], [1, 1, 1]), sampleOf([1], [0], { agent: 'verifier' })];
 const normalizersOf = (aggregate: string) => {
@@ -25,6 +26,40 @@ it('divides by the whole mini-batch, and with seq-mean-token-sum-norm by the lon
 });
 
 const root = temporaryRoot();
+
+describe('an entropy bonus', () => {
+  /** The coefficients of the updates of four steps. */
+  async function coefficientsOf(...overrides: string[]) {
+    const { loss, policies, agents } = tinyRecipe({}, ['policies.solver.entropyCoefficient=8', ...overrides]);
+    const coefficients: unknown[] = [];
+    const handle = {
+      async forwardBackward(_: unknown, { entropyCoefficient }: { readonly entropyCoefficient?: number }) {
+        coefficients.push(entropyCoefficient);
+        return { gradientNorm: 1, loss: 0, tokens: 1, metrics: {} };
+      },
+      optimStep: async () => ({ norm: 1, stepped: true }),
+      publish: async () => {},
+    };
+    const learner = {
+      ...{ name: 'solver', handle, capabilities: {}, settings: policies.solver, loss, agents },
+    } as unknown as Learner;
+    const options = { kl: new Map(), watch: { skipAboveNorm: () => undefined }, keepRatios: false, versions: 1 };
+    for (const step of [1, 2, 3, 4])
+      await updatePolicy(learner, { seed: 1, step, steps: 4 }, [batch[0] as TrainingSample], options as never);
+    return coefficients;
+  }
+
+  it('stays, or falls with the updates of the run, whatever the learning rate does', async () => {
+    expect(await coefficientsOf()).toEqual([8, 8, 8, 8]);
+    const linear = 'policies.solver.entropySchedule.type=linear';
+    const falling = await coefficientsOf(linear, 'policies.solver.warmupSteps=3');
+    [8, 16 / 3, 8 / 3, 0].forEach((coefficient, i) => {
+      expect(falling[i]).toBeCloseTo(coefficient, 12);
+    });
+    const early = ['updates=2', 'finalFraction=0.25'].map((each) => `policies.solver.entropySchedule.${each}`);
+    expect(await coefficientsOf(linear, ...early)).toEqual([8, 2, 2, 2]);
+  });
+});
 
 type Vector = readonly number[];
 const dot = (a: Vector, b: Vector) => a.reduce((sum, value, i) => sum + value * (b[i] as number), 0);

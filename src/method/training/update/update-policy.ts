@@ -68,9 +68,9 @@ export async function updatePolicy(
   const keyOf = (epoch: number) => [seed, step, epoch, name];
   const updates: MiniBatchUpdate[] = [];
   let lastRate = settings.optimizer.learningRate;
-  for (const { batch, learningRate } of updatesOf(samples, settings, position, keyOf)) {
-    updates.push(await updateOnMiniBatch(learner, batch, learningRate, options));
-    lastRate = learningRate;
+  for (const { batch, ...scheduled } of updatesOf(samples, settings, position, keyOf)) {
+    updates.push(await updateOnMiniBatch(learner, batch, scheduled, options));
+    lastRate = scheduled.learningRate;
   }
   await handle.publish(options.versions);
   const ratios = new Map(
@@ -84,7 +84,7 @@ export async function updatePolicy(
 async function updateOnMiniBatch(
   learner: Learner,
   batch: readonly TrainingSample[],
-  learningRate: number,
+  { learningRate, entropyShare }: { readonly learningRate: number; readonly entropyShare: number },
   { kl, watch, keepRatios }: PolicyUpdateOptions,
 ): Promise<MiniBatchUpdate> {
   const { name, handle, capabilities } = learner;
@@ -96,7 +96,7 @@ async function updateOnMiniBatch(
   const parts = agents.map((agent) => ({ agent, samples: batch.filter((sample) => sample.agent === agent) }));
   const submitted = parts.map(({ agent, samples }) =>
     handle.forwardBackward(samples, {
-      ...objectiveOptions(learner, batch, agent),
+      ...objectiveOptions(learner, batch, agent, entropyShare),
       ...klTerm(learner, kl),
       ...kept,
     }),
@@ -170,17 +170,18 @@ function meanOfEach(records: readonly Readonly<Record<string, number>>[]): Reado
 
 // The objective of a policy's updates: the options and the log-probs that its loss needs.
 
-/** The options for one agent's part of a mini-batch. */
+/** The options for one agent's part of a mini-batch, with a share of the entropy bonus. */
 export function objectiveOptions(
   { loss, settings: { entropyCoefficient }, agents }: Learner,
   miniBatch: readonly TrainingSample[],
   agent: string,
+  entropyShare = 1,
 ): ForwardBackwardOptions {
   const { maxTokens } = (agents[agent] as Learner['agents'][string]).sampling;
   return {
     loss,
     normalizer: normalizerOf(miniBatch, loss, maxTokens),
-    ...(entropyCoefficient === 0 ? {} : { entropyCoefficient }),
+    ...(entropyCoefficient === 0 ? {} : { entropyCoefficient: entropyCoefficient * entropyShare }),
   };
 }
 

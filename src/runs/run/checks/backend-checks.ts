@@ -167,7 +167,7 @@ function* versionChecks({ can, check }: CheckedPolicy, staleness: number): Check
 
 /** Every backend takes the losses of plug-ins. */
 function* lossChecks(
-  { name, settings: { entropyCoefficient }, can, check }: CheckedPolicy,
+  { name, settings: { entropyCoefficient, entropySchedule }, can, check }: CheckedPolicy,
   loss: { readonly path: string; readonly type: LossSpec['type'] },
   plugins: readonly string[],
 ): Checks {
@@ -176,6 +176,11 @@ function* lossChecks(
     entropyCoefficient === 0 || can.distribution === 'whole',
     `has no entropy bonus, got ${entropyCoefficient}; expected 0`,
   );
+  yield {
+    path: `policies.${name}.entropySchedule`,
+    test: entropySchedule === undefined || entropyCoefficient > 0,
+    message: 'there is no entropy bonus to schedule: expected an entropyCoefficient above 0',
+  };
   yield check(
     `${loss.path}.type`,
     plugins.includes(loss.type) || can.losses.includes(loss.type),

@@ -51,6 +51,7 @@ describe('what a backend cannot do', () => {
     refused(gspo, { losses: ['ppo-clip'] }, /^policies.verifier.loss.type: .*no 'gspo'/);
     const bonus = ['policies.solver.entropyCoefficient=0.01'];
     refused(bonus, { distribution: 'sampled' }, /^policies.solver.entropyCoefficient: .*no entropy bonus, got 0.01/);
+    refused(['policies.solver.entropySchedule.type=linear'], {}, /^policies.solver.entropySchedule: .*above 0/);
     refused(['advantage.type=gae'], { roles: { ...roles, critic: [] } }, /^advantage.type: .*no critic/);
     refused(['training.spike.action=skip'], { gradientNorms: 'after' }, /^training.spike.action: /);
   });
