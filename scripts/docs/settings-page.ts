@@ -99,7 +99,8 @@ Every setting of a recipe: its key, what it accepts, its default and what it mea
 the schemas that check recipes, so it cannot differ from what the program does. [recipes.md](../recipes.md) says how the
 settings work together.
 
-\`--set path.to.key=value\` sets any of them. \`drmas recipes show <recipe>\` prints a recipe with every default filled in, with the settings of its own world too
+\`--set path.to.key=value\` sets any of them. \`drmas recipes show <recipe>\` prints a recipe with every default filled in,
+with the settings of its own world too
 (\`recipes/<recipe>/world.ts\` describes them).
 `;
 
@@ -136,7 +137,7 @@ function sections(): Section[] {
   return [
     {
       title: 'Top level',
-      text: 'A recipe also has `team` and `tasks`, which are no plain data, and the sections below.',
+      text: 'A recipe also has `team`, `tasks`, `use` (plug-ins) and `sinks`, which are no plain data, and the sections below.',
       node: { ...settings, properties: { ...Object.fromEntries(scalar), assign: withoutKeys(settings, 'assign') } },
       inherits: true,
     },

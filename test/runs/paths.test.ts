@@ -62,7 +62,8 @@ describe('no name leads out of the run directory', () => {
   });
 });
 
-// A recipe's file with a model beside it: a base model without a chat template, and the file moved afterwards.
+// A recipe's file with a model and tasks beside it: a base model without a chat template, and the folder moved
+// afterwards.
 
 describe('beside the recipe', () => {
   const root = temporaryRoot();
@@ -71,7 +72,8 @@ describe('beside the recipe', () => {
   const run = join(root, 'run');
 
   const source = `
-import { agent, arithmetic, checkpoint, defineRecipe, defineTeam, lora } from '${fileURLToPath(new URL('../../src/index.js', import.meta.url))}';
+import { join } from 'node:path';
+import { agent, checkpoint, defineRecipe, defineTeam, jsonl, lora } from '${fileURLToPath(new URL('../../src/index.js', import.meta.url))}';
 import { z } from '${fileURLToPath(new URL('../../node_modules/zod/index.js', import.meta.url))}';
 export default defineRecipe({
   team: defineTeam({
@@ -81,7 +83,7 @@ export default defineRecipe({
     play: async ({ task, agents }) => (await agents.solver(task.question)).text,
     reward: ({ outcome }) => outcome.length % 2,
   }),
-  tasks: arithmetic({ operations: [1, 1] }),
+  tasks: jsonl(join(import.meta.dirname, 'tasks.jsonl'), { test: 0.5 }),
   model: lora(checkpoint('./model', { chatTemplate: 'plain' }), { rank: 1 }),
   training: { steps: 2, tasksPerStep: 1, groupSize: 2, checkpointEvery: 1 },
   evaluation: { every: 2, tasks: 1, samples: 1 },
@@ -95,6 +97,8 @@ export default defineRecipe({
     const { chat_template: _, ...config } = JSON.parse(await readFile(file, 'utf8'));
     await writeFile(file, JSON.stringify(config));
     await writeFile(recipe, source);
+    const rows = Array.from({ length: 20 }, (_, i) => `{"question":"${i}+1","answer":"${i + 1}"}\n`);
+    await writeFile(join(project, 'tasks.jsonl'), rows);
     await train(recipe, { run, threads: 1 });
   }, 120_000);
 
@@ -134,6 +138,7 @@ export default defineRecipe({
     await resume(run, file, { from, threads: 1 });
     const record = JSON.parse(await readFile(join(run, 'recipe.json'), 'utf8'));
     expect(record).toMatchObject({ recipe: { source: file }, resolved: { name: 'own' }, acceptedChanges: [] });
+    expect(record.resolved.tasks.train.file).toBe(join(moved, 'tasks.jsonl'));
     await evaluate(run, { threads: 1 });
     await writeFile(file, `${source}// changed`);
     await expect(resume(run, file, { from, threads: 1 })).rejects.toThrow(/the code of the recipe .* has changed/);

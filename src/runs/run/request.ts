@@ -1,5 +1,5 @@
 /** Resolves requests: for a new run, for a run to resume, and for an evaluation. */
-import { basename, extname, isAbsolute, join } from 'node:path';
+import { basename, dirname, extname, isAbsolute, join, sep } from 'node:path';
 import { contentHash, isNoOptimizer, requireWhole } from '../../base/disk.js';
 import { CheckpointError, isObject, RecipeError, RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
@@ -180,13 +180,20 @@ export async function requestContinuation(
   const { loaded, overrides } = request;
   const { source, codeHash } = record.recipe;
   const moved = loaded.source !== source;
-  // Models beside a moved file count as the same models.
+  // Models and other files beside a moved file count as the same files.
   const there = moved ? resolved({ ...loaded, source }, overrides).recipe : request.recipe;
+  const settings = moved ? movedPaths(recipeJson(there), dirname(loaded.source), dirname(source)) : recipeJson(there);
   const changed =
-    loaded.codeHash !== codeHash || contentHash(recipeJson(there)) !== contentHash(withoutRemoved(record.resolved));
+    loaded.codeHash !== codeHash || contentHash(settings) !== contentHash(withoutRemoved(record.resolved));
   if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
   return { ...request, changed, moved };
 }
+
+/** Settings with paths below the folder `to` for those below `from`, such as task files that a recipe finds beside it. */
+const movedPaths = (settings: unknown, from: string, to: string): unknown =>
+  JSON.parse(JSON.stringify(settings), (_, value: unknown) =>
+    typeof value === 'string' && value.startsWith(from + sep) ? to + value.slice(from.length) : value,
+  );
 
 /** The way on for a run that a rule of `training.stopWhen` has ended. */
 function afterStop(events: readonly RunEvent[]): string {
