@@ -5,7 +5,7 @@ import { fakePart, fakeResults } from './fake-results.js';
 import { figuresOf, fillMarked, fillPage } from './page.js';
 import type { StoredResult } from './stored-result.js';
 import { twoCurves } from './summary.js';
-import { linearScale, scaleFor } from './svg.js';
+import { figureText, linearScale, scaleFor } from './svg.js';
 
 const part = fakePart({ doses: [1, 4] });
 const questions: Question[] = [{ id: 'made-up', asks: 'Does it?', parts: [part] }];
@@ -148,6 +148,9 @@ describe('the page', () => {
     expect(svg.match(/<polyline class="line thin"/g)).toHaveLength(2 * part.seeds.length);
     expect(svg.match(/<polyline class="line"/g)).toHaveLength(2);
     expect(svg.match(/<circle class="c\d point"/g)).toHaveLength(2); // the legend
+    expect([...svg.matchAll(/<text class="end" .*?>(.*?)<\/text>/g)].map(([, text]) => text)).toEqual(
+      ['grpo', 'drmas'].map((variant) => fill(`{{score:made-up/dose-4/${variant}}}`)),
+    );
     expect(
       twoCurves(
         [part],
@@ -155,6 +158,22 @@ describe('the page', () => {
         shown,
       ),
     ).toBeUndefined();
+  });
+
+  it('moves a figure only if its reader takes motion, for five seconds, and shows it whole otherwise', () => {
+    const axes = { x: { label: '' }, y: { label: '' } };
+    const still = figureText({ ...axes, title: 'still', series: [] });
+    const moving = figureText({ ...axes, title: 'moving', series: [], moving: true });
+    expect(still).not.toContain('animation');
+    expect(moving.match(/animation: [^}]*/g)).toEqual(['animation: open 5s linear ']);
+    const asked = moving.indexOf('@media (prefers-reduced-motion: no-preference)');
+    expect(moving.indexOf('animation:')).toBeGreaterThan(asked);
+    expect(asked).toBeGreaterThan(0);
+    for (const svg of [still, moving]) {
+      expect(svg).not.toMatch(/<script|<foreignObject|href=|@import|url\((?!#)/); // GitHub shows it as an image
+      expect(svg).toMatch(/<rect class="ground" width="640" height="360" rx="6"\/>/);
+      expect(svg).toMatch(/prefers-color-scheme: dark\) \{[^@]*\.ground \{ fill: #0d1117 \}/);
+    }
   });
 
   it('draws every point of a figure inside it', () => {

@@ -23,7 +23,7 @@ interface Curves {
 
 /** The figure on the first screen of the README. */
 export const TWO_CURVES: Curves = {
-  title: 'Held-out success of a coder and a fixer during training: ten runs under each estimator, and their means',
+  title: 'Held-out success of a coder and a fixer during training: the runs of each estimator, and their means',
   file: 'two-curves.svg',
   part: 'drift',
   regime: 'repair-25',
@@ -47,7 +47,8 @@ export function twoCurves(
     const curves = of.runs(regime, of.variant(variant)).map(({ curve }) => curve);
     const lines = curves.map((curve) => curve.map((point) => ({ x: point.step, y: 100 * scoreAt(regime, point) })));
     const middle = (lines[0] ?? []).map(({ x }, i) => ({ x, y: mean(lines.map((line) => line[i]?.y ?? Number.NaN)) }));
-    return [...lines.map((points) => ({ name, points, thin: true })), { name, points: middle, line: true }];
+    const end = `${(middle.at(-1)?.y ?? Number.NaN).toFixed(1)} %`;
+    return [...lines.map((points) => ({ name, points, thin: true })), { name, points: middle, line: true, end }];
   });
   if (series.some(({ points }) => points.length === 0)) return undefined;
   return figureText({

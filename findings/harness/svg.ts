@@ -7,6 +7,8 @@ export interface Series {
   readonly line?: boolean;
   /** A thin line without points, such as a single run behind a mean. Series of one name share its legend. */
   readonly thin?: boolean;
+  /** A text beside the last point. */
+  readonly end?: string;
 }
 
 export interface PlottedPoint {
@@ -43,28 +45,38 @@ const WIDTH = 640;
 const HEIGHT = 360;
 const LEFT = 58;
 const RIGHT = 16;
+/** The width at the right if texts stand beside last points. */
+const RIGHT_WITH_TEXT = 70;
 const TOP = 16;
 const BOTTOM = 46;
 const LEGEND_LINE = 18;
 /** More names than this are set in two rows. */
 const MOST_NAMES_A_ROW = 4;
 
-/** Colours that colour-blind readers can distinguish, on white and on black (Okabe and Ito 2008, a little darker). */
+/**
+ * Colours that colour-blind readers can distinguish, on white and on black (Okabe and Ito 2008, a little darker). A figure
+ * brings its ground along, because a page may be dark for readers whose system is light.
+ */
 const STYLE = `
-svg { font: 12px system-ui, sans-serif; fill: #444; stroke: none }
+svg { font: 12px system-ui, sans-serif; fill: #444; stroke: none } .ground { fill: #fff }
 .grid { stroke: #888; stroke-opacity: .25 } .reference { stroke: #888; stroke-dasharray: 4 3 }
 .c0 { color: #777 } .c1 { color: #0072b2 } .c2 { color: #d55e00 } .c3 { color: #009e73 }
 .c4 { color: #cc79a7 } .c5 { color: #b58900 } .c6 { color: #56b4e9 } .c7 { color: #8a63d2 }
 .line { stroke: currentColor; fill: none; stroke-width: 1.8 } .point { fill: currentColor }
 .bar { stroke: currentColor; stroke-width: 1.5 } .small { fill: currentColor; fill-opacity: .45 }
-.thin { stroke-width: 1; stroke-opacity: .3 }
-@media (prefers-color-scheme: dark) { svg { fill: #ccc } .c0 { color: #aaa } .c1 { color: #58a6e8 } }
+.thin { stroke-width: 1; stroke-opacity: .3 } .end { fill: currentColor; font-size: 14px; font-weight: 600 }
+@media (prefers-color-scheme: dark) {
+svg { fill: #ccc } .ground { fill: #0d1117 } .c0 { color: #aaa } .c1 { color: #58a6e8 }
+}
 `.trim();
 
-/** A curtain that opens over the lines. Without animation it is open. */
+/**
+ * A curtain that opens over the lines. Without animation it is open. Motion that begins by itself may last 5 s without a
+ * way to stop it (WCAG 2.2.2).
+ */
 const MOTION = `
 #curtain rect { transform-origin: left }
-@media (prefers-reduced-motion: no-preference) { #curtain rect { animation: open 6s linear } }
+@media (prefers-reduced-motion: no-preference) { #curtain rect { animation: open 5s linear } }
 @keyframes open { from { transform: scaleX(0) } }
 `.trim();
 
@@ -85,14 +97,15 @@ export function figureText({ title, series, x, y, moving = false }: Figure): str
     y,
     finite.flatMap(({ y: middle, low = middle, high = middle }) => [low, middle, high]),
   );
-  const right = (value: number) => fixed(LEFT + xs.place(value) * (WIDTH - LEFT - RIGHT));
+  const edge = WIDTH - (series.some(({ end }) => end !== undefined) ? RIGHT_WITH_TEXT : RIGHT);
+  const right = (value: number) => fixed(LEFT + xs.place(value) * (edge - LEFT));
   const down = (value: number) => fixed(HEIGHT - BOTTOM - ys.place(value) * (HEIGHT - TOP - BOTTOM));
   const bottom = HEIGHT - BOTTOM;
   const crowded = (x.names?.length ?? 0) > MOST_NAMES_A_ROW;
   const grid = [
     ...ys.ticks.map(
       ({ at, text }) =>
-        `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${down(at)}" y2="${down(at)}"/>` +
+        `<line class="grid" x1="${LEFT}" x2="${edge}" y1="${down(at)}" y2="${down(at)}"/>` +
         `<text x="${LEFT - 6}" y="${down(at)}" dy="4" text-anchor="end">${escaped(text)}</text>`,
     ),
     ...xs.ticks.map(
@@ -101,16 +114,16 @@ export function figureText({ title, series, x, y, moving = false }: Figure): str
     ),
     y.reference === undefined
       ? ''
-      : `<line class="reference" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${down(y.reference)}" y2="${down(y.reference)}"/>`,
+      : `<line class="reference" x1="${LEFT}" x2="${edge}" y1="${down(y.reference)}" y2="${down(y.reference)}"/>`,
     x.reference === undefined
       ? ''
       : `<line class="reference" x1="${right(x.reference)}" x2="${right(x.reference)}" y1="${TOP}" y2="${bottom}"/>`,
     x.label === ''
       ? ''
-      : `<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${bottom + 36}" text-anchor="middle">${escaped(x.label)}</text>`,
+      : `<text x="${(LEFT + edge) / 2}" y="${bottom + 36}" text-anchor="middle">${escaped(x.label)}</text>`,
     `<text transform="translate(14 ${(TOP + bottom) / 2}) rotate(-90)" text-anchor="middle">${escaped(y.label)}</text>`,
   ];
-  const drawn = series.map(({ name, points, line = false, thin = false }) => {
+  const drawn = series.map(({ name, points, line = false, thin = false, end }) => {
     const there = points.filter((point) => Number.isFinite(point.x + point.y));
     const path = there.map((point) => `${right(point.x)},${down(point.y)}`).join(' ');
     const marks = (thin ? [] : there).map(({ x: at, y: middle, low, high, small = false }) => {
@@ -121,12 +134,17 @@ export function figureText({ title, series, x, y, moving = false }: Figure): str
       return `${bar}<circle class="${small ? 'small' : 'point'}" cx="${right(at)}" cy="${down(middle)}" r="${small ? 2.5 : 4}"/>`;
     });
     const curve = line || thin ? `<polyline class="line${thin ? ' thin' : ''}" points="${path}"/>` : '';
-    return `<g class="${colour(names.indexOf(name))}">${curve}${marks.join('')}</g>`;
+    const last = end === undefined ? undefined : there.at(-1);
+    const text =
+      last === undefined
+        ? ''
+        : `<text class="end" x="${right(last.x)}" y="${down(last.y)}" dx="8" dy="5">${escaped(end ?? '')}</text>`;
+    return `<g class="${colour(names.indexOf(name))}">${curve}${marks.join('')}${text}</g>`;
   });
   const legend = names.map((name, index) => {
     const columns = Math.min(3, names.length);
     const [column, row] = [index % columns, Math.floor(index / columns)];
-    const [left, base] = [LEFT + (column * (WIDTH - LEFT - RIGHT)) / columns, HEIGHT + row * LEGEND_LINE + 6];
+    const [left, base] = [LEFT + (column * (edge - LEFT)) / columns, HEIGHT + row * LEGEND_LINE + 6];
     return (
       `<circle class="${colour(index)} point" cx="${fixed(left)}" cy="${base - 4}" r="4"/>` +
       `<text x="${fixed(left + 9)}" y="${base}">${escaped(name)}</text>`
@@ -136,8 +154,9 @@ export function figureText({ title, series, x, y, moving = false }: Figure): str
   const lines = moving ? [curtain, '<g clip-path="url(#curtain)">', ...drawn, '</g>'] : drawn;
   const style = moving ? `${STYLE}\n${MOTION}` : STYLE;
   return (
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escaped(title)}">\n` +
-    `<title>${escaped(title)}</title>\n<style>\n${style}\n</style>\n${[...grid.filter((line) => line !== ''), ...lines, ...legend].join('\n')}\n</svg>\n`
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escaped(title)}">\n` +
+    `<title>${escaped(title)}</title>\n<style>\n${style}\n</style>\n` +
+    `<rect class="ground" width="${WIDTH}" height="${height}" rx="6"/>\n${[...grid.filter((line) => line !== ''), ...lines, ...legend].join('\n')}\n</svg>\n`
   );
 }
 

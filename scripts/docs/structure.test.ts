@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { readPage } from './pages.js';
 import { blockFaults, wrappedCommands } from './structure.js';
 import { commandFaults } from './typed-commands.js';
 
@@ -85,5 +86,29 @@ describe('the commands of a page', () => {
       'page.md: there is no npm run bnech',
       "page.md: npm run verify has no check 'quue'",
     ]);
+  });
+});
+
+describe('the README', () => {
+  it('fits 110 lines, and tells first what drmas is, then proof, limits and commands', () => {
+    const text = readPage('README.md');
+    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(110);
+    const parts = [
+      /^\*\*.*TypeScript\./m, // for whom, and what
+      /^!\[.*two-curves\.svg\)$/m,
+      /^\[Getting started\]/m,
+      /trainable\('buyer', \{ otherwise: production \}\)/,
+      /^- \*\*.*\n {2}<!-- finding: \{\{gain:/m, // numbers with their intervals
+      /^## What it is not yet$/m,
+      /cannot train GPT, Claude or Gemini/,
+      /^npm ci && npm start /m,
+      /^<!-- generated: first-team -->$/m,
+      /^\| command \| /m,
+    ];
+    const places = parts.map((part) => text.search(part));
+    expect(places).not.toContain(-1);
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    const [rows = ''] = /^\| command \|[\s\S]*?\n\n/m.exec(text) ?? [];
+    expect(rows.trimEnd().split('\n')).toHaveLength(2 + 6);
   });
 });

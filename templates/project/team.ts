@@ -19,18 +19,16 @@ import {
 } from 'drmas';
 import { z } from 'zod';
 
+/** An answer is one symbol. An invalid one pays a penalty. */
+const short = { sampling: { maxTokens: 1 }, invalidPenalty: 0.1 };
+
 export const team = defineTeam({
   name: 'larger-number',
   // The fields of a line in the task files.
   task: z.object({ question: z.string(), answer: z.string() }),
   agents: {
-    answerer: agent({ system: '<answer>', parse: integer, sampling: { maxTokens: 1 }, invalidPenalty: 0.1 }),
-    checker: agent({
-      system: '<check>',
-      parse: oneOf('<yes>', '<no>'),
-      sampling: { maxTokens: 1 },
-      invalidPenalty: 0.1,
-    }),
+    answerer: agent({ system: '<answer>', parse: integer, ...short }),
+    checker: agent({ system: '<check>', parse: oneOf('<yes>', '<no>'), ...short }),
   },
   // One episode. `value` is undefined if the output is invalid.
   async play({ task, agents: { answerer, checker } }) {
@@ -41,13 +39,10 @@ export const team = defineTeam({
     return { first: first.value, answer: last.value, verdict: verdict.value };
   },
   // The reward: the team gets 1 for a right answer, the checker for a right verdict.
-  reward({ outcome: { first, answer, verdict }, task }) {
-    const right = String(first) === task.answer;
-    return {
-      team: { correct: String(answer) === task.answer },
-      agents: { checker: verdict === (right ? '<yes>' : '<no>') },
-    };
-  },
+  reward: ({ outcome: { first, answer, verdict }, task }) => ({
+    team: { correct: String(answer) === task.answer },
+    agents: { checker: verdict === (String(first) === task.answer ? '<yes>' : '<no>') },
+  }),
 });
 
 /** A demonstration for the warm start: either number, either verdict. */
