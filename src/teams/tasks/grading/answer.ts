@@ -1,5 +1,5 @@
 /** The structure of an answer: lists, sets, tuples, intervals, unions, matrices, equations, expressions, words. */
-import { callsOf, type Expression, parseExpression } from './expression.js';
+import { type Expression, parseExpression } from './expression.js';
 import { POINTS, type Value, valueAt } from './numeric.js';
 import { exactValue, type Rational } from './rational.js';
 
@@ -9,8 +9,6 @@ export interface Quantity {
   readonly expression: Expression;
   readonly percent: boolean;
   readonly exact: Rational | undefined;
-  /** Whether the answer has absolute values, floors or ceilings. On a small range they hide their operands. */
-  readonly broken: boolean;
   readonly values: readonly Value[]; // [POINTS]
 }
 
@@ -87,9 +85,8 @@ function quantityOf(text: string): Quantity | undefined {
 }
 
 export function quantity(expression: Expression, percent = false): Quantity {
-  const values = Array.from({ length: POINTS }, (_, point) => valueAt(expression, point));
-  const broken = callsOf(['abs', 'floor', 'ceiling'], expression).length > 0;
-  return { type: 'quantity', expression, percent, exact: exactValue(expression), broken, values };
+  const values = Array.from({ length: POINTS }, (_, point) => valueAt(expression, { point }));
+  return { type: 'quantity', expression, percent, exact: exactValue(expression), values };
 }
 
 const infinite: Expression = { type: 'name', name: '\\infty' };
