@@ -29,8 +29,6 @@ const functionLetters = new Set([
   ...'fgFG',
   ...['\\phi', '\\varphi', '\\psi', '\\sigma', '\\tau', '\\zeta', '\\Gamma'],
 ]);
-/** Names that are no function even before a whole number, as in \pi(3). */
-const neverFunctions = new Set(['e', 'i', '\\pi']);
 
 class Unreadable extends Error {}
 
@@ -61,6 +59,13 @@ export function nodesOf(expression: Expression): Expression[] {
   }
   return nodes;
 }
+
+/** Names that have a value. */
+const constantNames = new Set(['e', 'i', '\\pi']);
+
+/** Whether a value depends on free names. */
+export const hasVariables = (expression: Expression): boolean =>
+  nodesOf(expression).some((node) => node.type === 'name' && !constantNames.has(node.name));
 
 /** Whether a call is one of a function that the answer names, of which nothing is known. */
 export const isNamedFunction = (name: string): boolean => name.endsWith('()');
@@ -186,7 +191,7 @@ class Reader {
 
   /** Reads f(x), f'(x), f^{-1}(x), or P(0) with any letter. */
   #application(letter: string, name: string): Expression | undefined {
-    if (neverFunctions.has(letter)) return undefined;
+    if (constantNames.has(letter)) return undefined; // \pi(3) is a product
     const isFunction = functionLetters.has(letter) || name.endsWith("'");
     if (!isFunction && !/^\s*\(\s*-?\s*\d+\s*\)(?!\s*\^)/.test(this.#text.slice(this.#at, this.#at + 30))) {
       return undefined;

@@ -1,13 +1,12 @@
 import { type Answer, type Quantity, quantity, readAnswer } from './answer.js';
 import { extractBoxed } from './boxed.js';
-import { cleanAnswer, unitPower } from './clean.js';
-import { type Expression, isNamedFunction, nodesOf } from './expression.js';
+import { cleanAnswer, magnitude, unitPower } from './clean.js';
+import { type Expression, hasVariables, isNamedFunction, nodesOf } from './expression.js';
 import {
   agree,
   type Complex,
   everyPartShows,
   FAR_POINTS,
-  hasVariables,
   type Place,
   POINTS,
   quotient,
@@ -15,7 +14,7 @@ import {
   sizeOf,
   valueAt,
 } from './numeric.js';
-import { equalRationals, exactValue, type Rational, sameAlgebra } from './rational.js';
+import { equalRationals, exactValue, proportionalByAlgebra, type Rational, sameAlgebra } from './rational.js';
 
 /** The longest answer in characters that is parsed; longer ones are only compared as texts. */
 const MAX_LENGTH = 1000;
@@ -44,12 +43,14 @@ export function gradeMath(
   if (answer === '' || target === '') return false;
   if (answer === target) return true;
   if (answer.length > MAX_LENGTH || target.length > MAX_LENGTH) return false;
-  const [power, targetPower] = [unitPower(answer), unitPower(target)];
-  if (power !== undefined && targetPower !== undefined && power !== targetPower) return false;
+  if (differ(unitPower(answer), unitPower(target)) || differ(magnitude(answer), magnitude(target))) return false;
   if (sameReading(answer, target)) return true;
   const [lower, targetLower] = [inOneCase(answer), inOneCase(target)];
   return (lower !== answer || targetLower !== target) && sameReading(lower, targetLower);
 }
+
+const differ = (one: string | undefined, other: string | undefined): boolean =>
+  one !== undefined && other !== undefined && one !== other;
 
 function sameReading(answer: string, target: string): boolean {
   const targets = readings(target);
@@ -79,9 +80,9 @@ function readings(answer: string): Answer[] {
   return joined === cleaned ? [readAnswer(cleaned)] : [readAnswer(joined), readAnswer(cleaned)];
 }
 
-/** Removes the commas between thousands, except in a text with round or square brackets, where a comma separates. */
+/** Removes the commas between thousands, except in a text with brackets, where a comma separates. */
 function joinThousands(text: string): string {
-  if (/[([]/.test(text)) return text;
+  if (/[([]|\\\{/.test(text)) return text;
   return text.replace(/(?<![\d.,])\d{1,3}(?:(?:,|,\s*\\!\s*|\\!,\s*)\d{3})+(?![\d,])/g, (digits) =>
     digits.replace(/[,\s\\!]/g, ''),
   );
@@ -135,7 +136,10 @@ function sameValue(a: Quantity, b: Quantity): boolean {
   let agreed = 0;
   for (let point = 0; point < POINTS; point++) {
     const [left, right] = [a.values[point], b.values[point]];
-    if (left === undefined || right === undefined || Number.isNaN(left.re + right.re)) continue;
+    if (left === undefined || right === undefined) continue;
+    const [sizeA, sizeB] = [sizeOf(left), sizeOf(right)];
+    // Without a value, or too large for a double, there is nothing to compare.
+    if (Number.isNaN(sizeA + sizeB) || (sizeA === Number.POSITIVE_INFINITY && sizeB === sizeA)) continue;
     if (!agree(left, right)) return false;
     agreed++;
   }
@@ -144,8 +148,8 @@ function sameValue(a: Quantity, b: Quantity): boolean {
 }
 
 /** Whether equal values of two expressions say that they are equal: every number shows, the floors are the same. */
-const sameParts = (a: Expression, b: Expression, ratio = ONE) =>
-  sameFloors(a, b, ratio) && everyPartShows(a) && everyPartShows(b);
+const sameParts = (a: Expression, b: Expression) =>
+  sameFloors(a, b, ONE) && everyPartShows(a, false) && everyPartShows(b, false);
 
 const ONE: Complex = { re: 1, im: 0 };
 
@@ -274,11 +278,13 @@ function proportional(a: Quantity | undefined, b: Quantity | undefined): boolean
   // Equations between numbers have no unknown, so that any two are proportional.
   if (first === undefined || a.values.every((value) => agree(value, a.values[0] ?? value))) return false;
   if (Math.hypot(first.re, first.im) <= 1e-6 || !ratios.every((ratio) => agree(ratio, first))) return false;
+  if (proportionalByAlgebra(a.expression, b.expression)) return true;
   const far = farPlaces([a.expression, b.expression]).every((place) => {
     const [left, right] = [valueAt(a.expression, place), valueAt(b.expression, place)];
     return !isUsable(place, left, right) || agree(quotient(left, right), first);
   });
-  return far && sameParts(a.expression, b.expression, first);
+  if (!far || !sameFloors(a.expression, b.expression, first)) return false;
+  return everyPartShows(a.expression, true) && everyPartShows(b.expression, true);
 }
 
 /** Compares an equation such as x = 5 or f(x) = 5 with a value: it answers the question for x as 5 does. */
@@ -301,8 +307,7 @@ function isNamed(answer: Answer): boolean {
 }
 
 function sameWords(a: string, b: string): boolean {
-  // A point or comma between digits belongs to a number.
-  const bare = (text: string) => text.replace(/^\((.+)\)$/, '$1').replace(/(?<!\d)[.,;:'"]|[.,;:'"](?!\d)/g, '');
+  const bare = (text: string) => text.replace(/^\((.+)\)$/, '$1');
   return bare(a) !== '' && bare(a) === bare(b);
 }
 

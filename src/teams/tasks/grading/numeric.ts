@@ -111,10 +111,6 @@ const constants: Readonly<Record<string, Complex>> = {
   '\\pi': real(Math.PI),
 };
 
-/** Whether a value depends on free names. */
-export const hasVariables = (expression: Expression): boolean =>
-  nodesOf(expression).some((node) => node.type === 'name' && !Object.hasOwn(constants, node.name));
-
 /** Where expressions are evaluated. */
 export interface Place {
   /** The number of the values of free names: near 0 below POINTS, below POINTS + FAR_POINTS up to `reach`. */
@@ -208,13 +204,17 @@ function errorOf(operator: '+' | '-' | '*' | '/', left: Value, right: Value): nu
 }
 
 /**
- * Whether two values agree up to rounding, relative to their size and to the terms that cancelled. A value that is not
- * finite agrees with none.
+ * Whether two values agree up to rounding, relative to their size and to the terms that cancelled, or up to `margin`
+ * times as much. A value that is not finite agrees with none.
  */
-export function agree(a: Complex & Partial<Value>, b: Complex & Partial<Value>): boolean {
+export function agree(a: Complex & Partial<Value>, b: Complex & Partial<Value>, margin = 1): boolean {
   const scale = Math.max(sizeOf(a), sizeOf(b));
-  return Number.isFinite(scale) && sizeOf(subtract(a, b)) <= Math.max(TOLERANCE * scale, a.error ?? 0, b.error ?? 0);
+  const tolerance = Math.max(TOLERANCE * scale, a.error ?? 0, b.error ?? 0);
+  return Number.isFinite(scale) && sizeOf(subtract(a, b)) <= margin * tolerance;
 }
+
+/** A change that shows is so many times larger than one that is taken for rounding. */
+const MARGIN = 10;
 
 /** A value times a number, with its error. */
 export const scaled = (value: Value, ratio: Complex): Value => ({
@@ -227,16 +227,24 @@ const MAX_LEAVES = 200;
 
 /**
  * Whether each number and each name shows in the values: a change of any one changes the value at a point. In
- * 10^{20} + x, in \tanh 20 and in 2^{1/100000} one does not, so that equal values say nothing about it.
+ * 10^{20} + x, in \\tanh 20 and in 2^{1/100000} one does not, so that equal values say nothing about it. Values up to a
+ * factor show what changes their ratios.
  */
-export function everyPartShows(expression: Expression): boolean {
+export function everyPartShows(expression: Expression, upToFactor: boolean): boolean {
   if (nodesOf(expression).filter((node) => partsOf(node).length === 0).length > MAX_LEAVES) return false;
+  const rows: Value[][] = [];
   let hidden: number[] | undefined;
   for (let point = 0; point < POINTS && hidden?.length !== 0; point++) {
-    const [value, ...changed] = changedValues(expression, { point, smooth: true });
-    const isHidden = (n: number) =>
-      value === undefined || !Number.isFinite(sizeOf(value)) || agree(value, changed[n] ?? value);
-    hidden = (hidden ?? [...changed.keys()]).filter(isHidden);
+    const row = changedValues(expression, { point, smooth: true });
+    if (!Number.isFinite(sizeOf(row[0] ?? nowhere))) continue;
+    rows.push(row);
+    const isHidden = (n: number) => {
+      const [before, after] = [row[0] ?? nowhere, row[n] ?? nowhere];
+      if (!upToFactor) return agree(before, after, MARGIN);
+      const [firstBefore, firstAfter] = [rows[0]?.[0] ?? nowhere, rows[0]?.[n] ?? nowhere];
+      return agree(divide(before, firstBefore), divide(after, firstAfter), MARGIN);
+    };
+    hidden = (hidden ?? [...row.keys()].slice(1)).filter(isHidden);
   }
   return hidden?.length === 0;
 }

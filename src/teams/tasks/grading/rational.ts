@@ -1,6 +1,6 @@
 /** Exact arithmetic: the fractions of expressions of numbers, and the equality of expressions by algebra. */
 import { randomKey, uniformAt } from '../../../base/math.js';
-import { type Expression, partsOf } from './expression.js';
+import { type Expression, hasVariables, partsOf } from './expression.js';
 
 /** A fraction, not reduced; the denominator is positive. */
 export interface Rational {
@@ -136,20 +136,27 @@ const MAX_EXPONENT = 1_000_000n;
  * unknowns. It sees every digit, where floating point does not.
  */
 export function sameAlgebra(a: Expression, b: Expression): boolean {
-  const value = residue(a);
-  return value !== undefined && value === residue(b);
+  const value = residue(a, 0);
+  return value !== undefined && value === residue(b, 0);
+}
+
+/** Whether one expression is a multiple of the other by algebra: their ratio is the same for two sets of unknowns. */
+export function proportionalByAlgebra(a: Expression, b: Expression): boolean {
+  const [a0, a1, b0, b1] = [residue(a, 0), residue(a, 1), residue(b, 0), residue(b, 1)];
+  if (a0 === undefined || a1 === undefined || b0 === undefined || b1 === undefined) return false;
+  return a0 !== a1 && a0 !== 0n && b0 !== 0n && modulo(a0 * b1) === modulo(a1 * b0);
 }
 
 const modulo = (value: bigint) => ((value % PRIME) + PRIME) % PRIME;
 
 /** The value modulo the prime, with a random number for each unknown; `undefined` if it divides by 0. */
-function residue(expression: Expression): bigint | undefined {
-  if (expression.type === 'name') return unknown(`name ${expression.name}`);
+function residue(expression: Expression, set: number): bigint | undefined {
+  if (expression.type === 'name') return unknown(`name ${expression.name} ${hasVariables(expression) ? set : 0}`);
   if (expression.type === 'number' || expression.type === 'call') {
     const exact = exactValue(expression);
     if (exact !== undefined) return quotient(modulo(exact.numerator), modulo(exact.denominator));
   }
-  const parts = partsOf(expression).map(residue);
+  const parts = partsOf(expression).map((part) => residue(part, set));
   const [left, right] = parts;
   if (parts.length === 0 || parts.includes(undefined) || left === undefined) return undefined;
   if (expression.type !== 'binary' || right === undefined) {
