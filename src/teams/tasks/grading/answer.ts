@@ -1,5 +1,5 @@
 /** The structure of an answer: lists, sets, tuples, intervals, unions, matrices, equations, expressions, words. */
-import { callsOf, type Expression, parseExpression } from './expression.js';
+import { type Expression, parseExpression } from './expression.js';
 import { POINTS, type Value, valueAt } from './numeric.js';
 import { exactValue, type Rational } from './rational.js';
 
@@ -9,14 +9,12 @@ export interface Quantity {
   readonly expression: Expression;
   readonly percent: boolean;
   readonly exact: Rational | undefined;
-  /** Whether the answer has absolute values, floors or ceilings. On a small range they hide their operands. */
-  readonly broken: boolean;
   readonly values: readonly Value[]; // [POINTS]
 }
 
 export type Answer =
   | Quantity
-  /** The text in lower case, without spaces and braces; `|` stands between two numbers. */
+  /** The text in one spelling, without spaces except between two numbers. */
   | { readonly type: 'words'; readonly text: string }
   /** Members without order: a list, a set, the two values of ±. */
   | { readonly type: 'list'; readonly items: readonly Answer[] }
@@ -67,10 +65,46 @@ export function readAnswer(text: string, depth = 0): Answer {
 }
 
 function words(text: string): Answer {
-  // Digits on both sides of a space or brace are two numbers.
-  const apart = text.toLowerCase().replace(/(?<=\d)[\s\\{}]+(?=\d)/g, '|');
-  return { type: 'words', text: apart.replace(/[\s\\{}]+/g, '') };
+  const isProse = !/[\\^_{}=<>+*/|]/.test(text);
+  const numbers = withoutLastZeros(text);
+  const plain = isProse ? withoutPunctuation(numbers) : withArgumentsInBraces(numbers);
+  const cased = hasBothCases(plain) ? plain : plain.replace(/\\[A-Za-z]+|[A-Z]/g, inLowerCase);
+  const spelled = cased.replace(/\\\\/g, '|').replace(/\\/g, ' ');
+  // Digits on both sides of a space are two numbers.
+  return { type: 'words', text: spelled.replace(/(?<=\d)\s+(?=\d)/g, '\n').replace(/[^\S\n]+/g, '') };
 }
+
+/** Whether a letter is one variable in upper case and another one in lower case. */
+function hasBothCases(text: string): boolean {
+  const letters = new Set(text.match(/(?<![A-Za-z])[A-Za-z](?![A-Za-z])/g));
+  return [...letters].some((letter) => letter !== letter.toLowerCase() && letters.has(letter.toLowerCase()));
+}
+
+/** 2 for 2.0, and 2.5 for 2.50. */
+const withoutLastZeros = (text: string): string =>
+  text.replace(/(?<![\d.])(\d+)\.(?:0+|(\d*[1-9])0*)(?![\d.])/g, (_, whole, part) =>
+    part ? `${whole}.${part}` : whole,
+  );
+
+/** Removes quotes and punctuation; a point or comma between digits belongs to a number, 2:3 is a ratio, A' a name. */
+const withoutPunctuation = (text: string): string =>
+  text
+    .replace(/(?<![A-Za-z\d])'([^']*)'(?![A-Za-z\d'])/g, '$1')
+    .replace(/(?<=[A-Za-z]{2}\s*):|:(?=\s*[A-Za-z]{2})|^\s*:|:\s*$/g, '')
+    .replace(/(?<![A-Z])'|'(?=[A-Za-z])/g, '')
+    .replace(/(?<!\d)[.,;"]|[.,;"](?!\d)/g, '');
+
+/** A letter in lower case; a command such as \Gamma stays as it is. */
+const inLowerCase = (name: string) => (name.length > 1 ? name : name.toLowerCase());
+
+/** A formula with each argument in braces, so that \foo{a}{bc} differs from \foo{ab}{c}. */
+const withArgumentsInBraces = (text: string): string =>
+  text
+    .replace(/^\{([^{}]*)\}$/, '$1')
+    .replace(/\\frac\s*(\d)\s*(\d)/g, '\\frac{$1}{$2}')
+    .replace(/(\\[A-Za-z]+|[\^_])\s*(\d+(?:\.\d+)?)|(\\[A-Za-z]+\s|[\^_])\s*([A-Za-z])/g, '$1$3{$2$4}')
+    .replace(/(?<![\\A-Za-z^_}\s]\s*)\{\s*([A-Za-z\d])\s*\}/g, '$1')
+    .replace(/[\s.,;:"]+$/, '');
 
 /** Flattens nested lists: {1 ± x, 2} has three members. */
 function list(items: readonly Answer[]): Answer {
@@ -87,9 +121,8 @@ function quantityOf(text: string): Quantity | undefined {
 }
 
 export function quantity(expression: Expression, percent = false): Quantity {
-  const values = Array.from({ length: POINTS }, (_, point) => valueAt(expression, point));
-  const broken = callsOf(['abs', 'floor', 'ceiling'], expression).length > 0;
-  return { type: 'quantity', expression, percent, exact: exactValue(expression), broken, values };
+  const values = Array.from({ length: POINTS }, (_, point) => valueAt(expression, { point }));
+  return { type: 'quantity', expression, percent, exact: exactValue(expression), values };
 }
 
 const infinite: Expression = { type: 'name', name: '\\infty' };

@@ -77,16 +77,22 @@ const SYMBOLS: Readonly<Record<string, string>> = {
 };
 
 const TEXT_COMMANDS = 'text|textbf|textit|textrm|textnormal|mbox|mathrm|mathbf|mathit|mathsf|operatorname|hbox';
-const TEXT = new RegExp(`\\\\(?:${TEXT_COMMANDS})\\s*\\{([^{}]*)\\}(\\s*\\^\\s*(?:\\{\\d\\}|\\d))?`, 'g');
+const TEXT = new RegExp(`\\\\(${TEXT_COMMANDS})\\s*\\{([^{}]*)\\}(\\s*\\^\\s*(?:\\{\\d\\}|\\d))?`, 'g');
+/** Single letters that are units in upright type: 5\mathrm{m}, but not 5\mathrm{i}. */
+const UNIT_LETTER = /^\s*[mgshlLNJWVAKCFB]\s*$/;
+/** What follows a word between two parts of an expression, as in 5\text{ choose }2; a relation or an operator does not. */
+const GOES_ON = new RegExp(
+  String.raw`^(?:[(|]|\s*(?:\d|(?!(?:or|and)(?![A-Za-z]))[A-Za-z]|\\(?!(?:${TEXT_COMMANDS}|lt|le|leq|gt|ge|geq|neq?|in|cup|cap|pm|mp|times|cdot|div|end|right|r[a-z]+|q?quad|implies|iff|land|lor|to|approx|[Bb]igg?[rm]?)(?![A-Za-z]))[A-Za-z]))`,
+);
 
 /** Words that may follow a number without changing its meaning. */
 const UNIT =
-  /(?<=[\d)}%]\s*)(?<![_^]\{?\d{0,3}\}?\s*)\b(?:cm|mm|km|kg|ft|mph|hrs?|mins?|secs?|cents?|units?|square units?|(?!(?:sqrt|infty|infinity|arcsin|arccos|arctan|sinh|cosh|tanh)\b)[a-z]{4,30})(?:\s*\^\s*\{?[23]\}?)?\s*\.?$/i;
+  /(?<=(?:[\d)}%]|\\pi)\s*)(?<![_^]\{?\d{0,3}\}?\s*)\b(?:cm|mm|km|kg|ft|mph|hrs?|mins?|secs?|cents?|units?|square units?|(?!(?:sqrt|infty|infinity|arcsin|arccos|arctan|sinh|cosh|tanh)\b)[a-z]{4,30})(?:\s*\^\s*\{?[23]\}?)?\s*\.?$/i;
 
 /** Degrees, of an angle or with a scale of temperature on either side: `^{\circ}\text{C}`, `C^{\circ}`. */
 const SCALE = String.raw`(?:[CF](?![A-Za-z])|\\(?:${TEXT_COMMANDS})\s*\{\s*[CF]\s*\})`;
 const DEGREES = new RegExp(
-  String.raw`(?:(?<=[\d)}\s])${SCALE}\s*)?(?:\{\s*\}\s*)?(?:\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?|\^?\{?\\degrees?(?![A-Za-z])\}?)(?:\s*${SCALE})?`,
+  String.raw`(?:(?<=[\d)}\s])${SCALE}\s*)?(?:\{\s*\}\s*)?(?:\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\^?(?:\{\\degrees?\}|\\degrees?(?![A-Za-z])))(?:\s*${SCALE})?`,
   'g',
 );
 
@@ -102,16 +108,25 @@ export function unitPower(answer: string): string | undefined {
 /** The longest unit in characters. */
 const LONGEST_UNIT = 40;
 
+/** The word for a power of ten at the end of an answer, if any: 5 million and 5 thousand are different numbers. */
+export function magnitude(answer: string): string | undefined {
+  const words = /(?<![A-Za-z])(dozen|hundred|thousand|million|billion|trillion)s?(?![A-Za-z])/i;
+  return words.exec(answer.slice(-LONGEST_UNIT))?.[1]?.toLowerCase();
+}
+
 const WORD_FUNCTIONS =
-  /(?<![A-Za-z\\])(sqrt|arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|pi|infty)(?![A-Za-z])/g;
+  /(?<![A-Za-z\\])(sqrt|arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|pi|infty|alpha|beta|gamma|delta|epsilon|theta|kappa|lambda|sigma|varphi|omega)(?![A-Za-z])/g;
+/** A function that is written together with its variable, as in sinx. */
+const GLUED_FUNCTIONS = /(?<![A-Za-z\\])(sin|cos|tan|cot|sec|csc|ln|log)(?=[xyz](?![A-Za-z]))/g;
 
 /** The cleaned text, with commas in place of "or" and "and". The time is linear in the length of the text. */
 export function cleanAnswer(answer: string): string {
   let text = answer.normalize('NFC').replace(/[−–×·÷≤≥≠±πθ∞∪∈√²³½°⌊⌋⌈⌉⟨⟩‖]/g, (symbol) => UNICODE[symbol] ?? symbol);
   text = text
     .replace(/\\\$|\$/g, '')
+    .replace(/(?<=\d)(?:\{,\}|,\\!|\\!,)(?=\d{3}(?!\d))/g, '') // thousands, also between brackets
     .replaceAll('{,}', ',')
-    .replace(/\\[()]|^\s*\\\[|\\\]\s*$/g, ' ');
+    .replace(/(?<!\\)\\[()]|^\s*\\\[|\\\]\s*$/g, ' ');
   text = text.replace(/(?<!\\)\\\\(?=[dt]?frac\b|sqrt\b|pi\b)/g, '\\');
   text = text
     .replace(DEGREES, ' ')
@@ -120,13 +135,20 @@ export function cleanAnswer(answer: string): string {
       // A thin space after a comma marks thousands, and \\\\ ends a row; answer.ts needs to see them.
       space === '\\!' || space === '\\\\' ? space : ' ',
     );
-  text = text.replace(TEXT, (_, words: string, _power: string | undefined, at: number) =>
-    textIn(words, text.slice(0, at)),
+  text = text.replace(TEXT, (all, command: string, words: string, power: string | undefined, at: number) =>
+    textIn(
+      command,
+      words,
+      power ?? '',
+      text.slice(Math.max(0, at - SIDE), at),
+      text.slice(at + all.length, at + all.length + SIDE),
+    ),
   );
   text = text.replace(/\\([A-Za-z]+)/g, (command, name: string) =>
     Object.hasOwn(SYMBOLS, name) ? (SYMBOLS[name] ?? command) : command,
   );
   text = text.replace(/(?<![A-Za-z\\])(?:or|and)(?![A-Za-z])/g, ',').replace(WORD_FUNCTIONS, '\\$1');
+  text = text.replace(GLUED_FUNCTIONS, '\\$1 ');
   text = text.replace(/(?<![A-Za-z\\])(?:infinity|inf)(?![A-Za-z])/gi, '\\infty ').replace(/\*\*/g, '^');
   text = withoutEnd(text.replace(/\\%/g, '%'));
   return text.replace(UNIT, '').trim();
@@ -143,9 +165,17 @@ function withoutEnd(text: string): string {
   }
 }
 
-/** Replaces the words inside \text{...}: a conjunction, a unit behind a quantity, or an answer in words. */
-function textIn(words: string, before: string): string {
+/** The characters before and after a text that decide what it is. */
+const SIDE = 30;
+
+/** Replaces \text{...} and its kin: a conjunction, a unit behind a quantity, a function, or an answer in words. */
+function textIn(command: string, words: string, power: string, before: string, after: string): string {
   if (/^[\s,]*(?:or|and)\s*$/i.test(words)) return ',';
-  if (/[\d)}%!]\s*$/.test(before) && !/\d/.test(words)) return ' ';
-  return words;
+  const asCommand = `\\${words.replace(/\s/g, '')}${power} `;
+  const isWord = /^[A-Za-z\s]*$/.test(words) && words.trim().length > 1;
+  if (command === 'operatorname') return isWord ? asCommand : words + power;
+  if (!/(?:[\d)}%!]|\\pi)\s*$/.test(before) || /\d/.test(words)) return words + power;
+  const isVariable = words.trim().length === 1 && (!UNIT_LETTER.test(words) || /^math(?:bf|it)$/.test(command));
+  if (isVariable) return words + power;
+  return isWord && power === '' && GOES_ON.test(after) ? asCommand : ' ';
 }

@@ -13,9 +13,8 @@ export type Expression =
       readonly left: Expression;
       readonly right: Expression;
     }
+  /** A function of the reader, or one that the answer itself names: `f(x)` calls `f()`. */
   | { readonly type: 'call'; readonly name: string; readonly arguments: readonly Expression[] };
-
-type CallExpression = Extract<Expression, { type: 'call' }>;
 
 const MAX_DEPTH = 60;
 
@@ -24,6 +23,12 @@ const greek =
   'alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi omega Gamma Delta Theta Lambda Sigma Phi Psi Omega infty ell'.split(
     ' ',
   );
+
+/** Names that stand for a function if brackets follow; of other names that is a product. */
+const functionLetters = new Set([
+  ...'fgFG',
+  ...['\\phi', '\\varphi', '\\psi', '\\sigma', '\\tau', '\\zeta', '\\Gamma'],
+]);
 
 class Unreadable extends Error {}
 
@@ -38,20 +43,32 @@ export function parseExpression(text: string): Expression | undefined {
   }
 }
 
-/** The calls of these functions anywhere in the expression. */
-export function callsOf(names: readonly string[], expression: Expression): CallExpression[] {
-  switch (expression.type) {
-    case 'number':
-    case 'name':
-      return [];
-    case 'binary':
-      return [...callsOf(names, expression.left), ...callsOf(names, expression.right)];
-    case 'call': {
-      const inside = expression.arguments.flatMap((argument) => callsOf(names, argument));
-      return names.includes(expression.name) ? [expression, ...inside] : inside;
-    }
-  }
+/** The operands of a binary operation, the arguments of a call. */
+export function partsOf(expression: Expression): readonly Expression[] {
+  if (expression.type === 'binary') return [expression.left, expression.right];
+  return expression.type === 'call' ? expression.arguments : [];
 }
+
+/** The expression and all expressions in it, from left to right. */
+export function nodesOf(expression: Expression): Expression[] {
+  const nodes: Expression[] = [];
+  const left = [expression];
+  for (let node = left.pop(); node !== undefined; node = left.pop()) {
+    nodes.push(node);
+    left.push(...partsOf(node).toReversed());
+  }
+  return nodes;
+}
+
+/** Names that have a value. */
+const constantNames = new Set(['e', 'i', '\\pi']);
+
+/** Whether a value depends on free names. */
+export const hasVariables = (expression: Expression): boolean =>
+  nodesOf(expression).some((node) => node.type === 'name' && !constantNames.has(node.name));
+
+/** Whether a call is one of a function that the answer names, of which nothing is known. */
+export const isNamedFunction = (name: string): boolean => name.endsWith('()');
 
 const number = (digits: string): Expression => ({ type: 'number', digits });
 const call = (name: string, ...args: Expression[]): Expression => ({ type: 'call', name, arguments: args });
@@ -163,9 +180,31 @@ class Reader {
     throw new Unreadable();
   }
 
-  #named(name: string): Expression {
+  #named(letter: string): Expression {
     const subscript = this.#take(/\s*_\s*(?:\{([^{}]{1,20})\}|([A-Za-z\d]))/y);
-    return { type: 'name', name: subscript === undefined ? name : `${name}_${subscript[1] ?? subscript[2]}` };
+    const primes =
+      this.#take(/'+|\s*\^\s*(?:\{\s*(?:\\prime\s*){1,9}\}|\\prime(?![A-Za-z]))/y)?.[0].match(/'|\\p/g) ?? [];
+    const index = subscript === undefined ? '' : `_${subscript[1] ?? subscript[2]}`;
+    const name = letter + index + "'".repeat(primes.length);
+    return this.#application(letter, name) ?? { type: 'name', name };
+  }
+
+  /** Reads f(x), f'(x), f^{-1}(x), or P(0) with any letter. */
+  #application(letter: string, name: string): Expression | undefined {
+    if (constantNames.has(letter)) return undefined; // \pi(3) is a product
+    const isFunction = functionLetters.has(letter) || name.endsWith("'");
+    if (!isFunction && !/^\s*\(\s*-?\s*\d+\s*\)(?!\s*\^)/.test(this.#text.slice(this.#at, this.#at + 30))) {
+      return undefined;
+    }
+    const start = this.#at;
+    const power: Expression[] = [];
+    if (this.#peek() === '^') {
+      this.#at++;
+      power.push(this.#exponent());
+    }
+    if (this.#peek() === '(') return call(`${name}()`, ...power, this.#group('(', ')'));
+    this.#at = start;
+    return undefined;
   }
 
   #number(): Expression {
@@ -201,6 +240,7 @@ class Reader {
 
   /** `\sin^2 2x` is (sin(2x))^2; without brackets the argument is the product that follows. */
   #functionCall(name: string): Expression {
+    const inverse = /^(?:sin|cos|tan)$/.test(name) && this.#take(/\s*\^\s*(?:\{\s*-\s*1\s*\}|-1(?!\d))/y) !== undefined;
     let base: Expression | undefined;
     let exponent: Expression | undefined;
     for (let next = this.#peek(); next === '_' || next === '^'; next = this.#peek()) {
@@ -216,7 +256,10 @@ class Reader {
       if (!this.#startsFactor(next) || anotherFunction || next === '(') break;
       argument = binary('*', argument, this.#power());
     }
-    const value = base === undefined ? call(name, argument) : binary('/', call('ln', argument), call('ln', base));
+    const value =
+      base === undefined
+        ? call(inverse ? `arc${name}` : name, argument)
+        : binary('/', call('ln', argument), call('ln', base));
     return exponent === undefined ? value : binary('^', value, exponent);
   }
 

@@ -1,9 +1,20 @@
 import { type Answer, type Quantity, quantity, readAnswer } from './answer.js';
 import { extractBoxed } from './boxed.js';
-import { cleanAnswer, unitPower } from './clean.js';
-import { callsOf, type Expression } from './expression.js';
-import { agree, FAR_POINTS, POINTS, quotient, valueAt } from './numeric.js';
-import { equalRationals } from './rational.js';
+import { cleanAnswer, magnitude, unitPower } from './clean.js';
+import { type Expression, hasVariables, isNamedFunction, nodesOf } from './expression.js';
+import {
+  agree,
+  type Complex,
+  everyPartShows,
+  FAR_POINTS,
+  type Place,
+  POINTS,
+  quotient,
+  scaled,
+  sizeOf,
+  valueAt,
+} from './numeric.js';
+import { equalRationals, exactValue, proportionalByAlgebra, type Rational, sameAlgebra } from './rational.js';
 
 /** The longest answer in characters that is parsed; longer ones are only compared as texts. */
 const MAX_LENGTH = 1000;
@@ -32,12 +43,14 @@ export function gradeMath(
   if (answer === '' || target === '') return false;
   if (answer === target) return true;
   if (answer.length > MAX_LENGTH || target.length > MAX_LENGTH) return false;
-  const [power, targetPower] = [unitPower(answer), unitPower(target)];
-  if (power !== undefined && targetPower !== undefined && power !== targetPower) return false;
+  if (differ(unitPower(answer), unitPower(target)) || differ(magnitude(answer), magnitude(target))) return false;
   if (sameReading(answer, target)) return true;
   const [lower, targetLower] = [inOneCase(answer), inOneCase(target)];
   return (lower !== answer || targetLower !== target) && sameReading(lower, targetLower);
 }
+
+const differ = (one: string | undefined, other: string | undefined): boolean =>
+  one !== undefined && other !== undefined && one !== other;
 
 function sameReading(answer: string, target: string): boolean {
   const targets = readings(target);
@@ -67,9 +80,9 @@ function readings(answer: string): Answer[] {
   return joined === cleaned ? [readAnswer(cleaned)] : [readAnswer(joined), readAnswer(cleaned)];
 }
 
-/** Removes the commas between thousands, except in a text with round or square brackets, where a comma separates. */
+/** Removes the commas between thousands, except in a text with brackets, where a comma separates. */
 function joinThousands(text: string): string {
-  if (/[([]/.test(text)) return text;
+  if (/[([]|\\\{/.test(text)) return text;
   return text.replace(/(?<![\d.,])\d{1,3}(?:(?:,|,\s*\\!\s*|\\!,\s*)\d{3})+(?![\d,])/g, (digits) =>
     digits.replace(/[,\s\\!]/g, ''),
   );
@@ -118,50 +131,103 @@ const hundredth = ({ expression }: Quantity): Quantity =>
   quantity({ type: 'binary', operator: '/', left: expression, right: HUNDRED });
 
 function sameValue(a: Quantity, b: Quantity): boolean {
-  // 204 for 204_5 omits the base; with another base, or a sign, it is another number.
-  const [baseA, baseB] = [baseOf(a.expression), baseOf(b.expression)];
-  if (baseA !== undefined && baseB !== undefined && baseA !== baseB) return false;
+  if (!sameBases(basesOf(a.expression), basesOf(b.expression))) return false;
   if (a.exact !== undefined && b.exact !== undefined) return equalRationals(a.exact, b.exact);
   let agreed = 0;
   for (let point = 0; point < POINTS; point++) {
     const [left, right] = [a.values[point], b.values[point]];
-    if (left === undefined || right === undefined || Number.isNaN(left.re + right.re)) continue;
+    if (left === undefined || right === undefined) continue;
+    const [sizeA, sizeB] = [sizeOf(left), sizeOf(right)];
+    // Without a value, or too large for a double, there is nothing to compare.
+    if (Number.isNaN(sizeA + sizeB) || (sizeA === Number.POSITIVE_INFINITY && sizeB === sizeA)) continue;
     if (!agree(left, right)) return false;
-    if (left.absorbs || right.absorbs) return sameForm(a.expression, b.expression);
     agreed++;
   }
-  return agreed > 0 && ((!a.broken && !b.broken) || sameBroken(a.expression, b.expression));
+  if (sameAlgebra(a.expression, b.expression)) return true;
+  return agreed > 0 && sameFarAway(a.expression, b.expression) && sameParts(a.expression, b.expression);
 }
 
-/** Whether two expressions are written alike. */
-const sameForm = (a: Expression, b: Expression) => JSON.stringify(a) === JSON.stringify(b);
+/** Whether equal values of two expressions say that they are equal: every number shows, the floors are the same. */
+const sameParts = (a: Expression, b: Expression) =>
+  sameFloors(a, b, ONE) && everyPartShows(a, false) && everyPartShows(b, false);
+
+const ONE: Complex = { re: 1, im: 0 };
+
+/** Near 0 most floors are 0, |x - 100| is 100 - x, and so is the root of (x - 100)^2: they must agree far from 0 too. */
+function sameFarAway(a: Expression, b: Expression): boolean {
+  return farPlaces([a, b]).every((place) => {
+    const [left, right] = [valueAt(a, place), valueAt(b, place)];
+    return !isUsable(place, left, right) || agree(left, right);
+  });
+}
+
+/** A place far from 0, and whether values that are not real count there: beyond a root's domain there are conventions. */
+interface FarPlace extends Place {
+  readonly complex: boolean;
+}
+
+const isUsable = ({ complex }: FarPlace, ...values: readonly Complex[]): boolean =>
+  values.every((value) => Number.isFinite(sizeOf(value)) && (complex || value.im === 0));
+
+const BARS = new Set(['abs', 'floor', 'ceiling']);
+const INVERSES = new Set(['root', 'ln', 'log', 'arcsin', 'arccos', 'arctan']);
+
+/** The places far from 0 at which to compare expressions with functions that hide their operands; none for others. */
+function farPlaces(expressions: readonly Expression[]): FarPlace[] {
+  const nodes = expressions.flatMap(nodesOf);
+  const has = (names: ReadonlySet<string>) => nodes.some((node) => node.type === 'call' && names.has(node.name));
+  const bars = has(BARS);
+  const roots = has(INVERSES) || nodes.some(isRoot);
+  if ((!bars && !roots) || !expressions.some(hasVariables)) return [];
+  const complex = !roots || nodes.some((node) => node.type === 'name' && node.name === 'i');
+  const reach = reachOf(nodes);
+  return Array.from({ length: FAR_POINTS }, (_, n) => ({ point: POINTS + n, reach, complex, positive: !bars }));
+}
+
+/** Whether a power has an exponent that is no whole number, as in (x^2)^{1/2}. */
+const isRoot = (node: Expression): boolean =>
+  node.type === 'binary' && node.operator === '^' && !isWhole(exactValue(node.right));
+
+const isWhole = (value: Rational | undefined): boolean =>
+  value !== undefined && value.numerator % value.denominator === 0n;
+
+/** A distance far beyond all constants of the expressions and their inverses. */
+function reachOf(nodes: readonly Expression[]): number {
+  let largest = 20;
+  for (const node of nodes) {
+    if (node.type !== 'number' && (node.type !== 'binary' || hasVariables(node))) continue;
+    const size = sizeOf(valueAt(node, { point: 0 }));
+    for (const each of [size, 1 / size]) if (each < MAX_REACH && each > largest) largest = each;
+  }
+  return 100 * largest;
+}
+
+const MAX_REACH = 1e15;
 
 /**
- * Near 0 most floors are 0, and |x - 100| is 100 - x: such expressions must agree far from 0 too. The operands of
- * their floors must also differ by whole numbers, or in sign: a small shift shows at few points.
+ * Whether the operands of the floors of two expressions differ by whole numbers, or in sign, and whether the expressions
+ * are equal around their floors: 5⌊x/1000⌋ and 6⌊x/1000⌋ are both 0 near 0. An expression without floors can equal
+ * only floors of numbers.
  */
-function sameBroken(a: Expression, b: Expression): boolean {
-  for (let point = POINTS; point < POINTS + FAR_POINTS; point++) {
-    const [left, right] = [valueAt(a, point), valueAt(b, point)];
-    const finite = Number.isFinite(left.re + left.im) && Number.isFinite(right.re + right.im);
-    if (finite && !agree(left, right)) return false;
-  }
-  return sameFloors(a, b);
-}
-
-/** Whether the operands of the floors of two expressions differ by whole numbers, or in sign. */
-function sameFloors(a: Expression, b: Expression): boolean {
+function sameFloors(a: Expression, b: Expression, ratio: Complex): boolean {
   const [insideA, insideB] = [insideFloors(a), insideFloors(b)];
-  if (insideA.length === 0 || insideB.length === 0) return true;
+  if (insideA.length === 0 || insideB.length === 0) return [...insideA, ...insideB].every((x) => !hasVariables(x));
+  const [rowsA, rowsB] = [insideA.map(valuesNear), insideB.map(valuesNear)];
   const among = (rows: readonly number[][]) => (row: number[]) => rows.some((other) => wholeApart(row, other));
-  return insideA.every(among(insideB)) && insideB.every(among(insideA));
+  if (!rowsA.every(among(rowsB)) || !rowsB.every(among(rowsA))) return false;
+  return Array.from({ length: POINTS }, (_, point) => ({ point, smooth: true })).every((place) =>
+    agree(valueAt(a, place), scaled(valueAt(b, place), ratio)),
+  );
 }
 
-/** The operands of floors and ceilings, at the first points. */
-const insideFloors = (expression: Expression): number[][] =>
-  callsOf(['floor', 'ceiling'], expression).flatMap(({ arguments: [inside] }) =>
-    inside === undefined ? [] : [Array.from({ length: POINTS }, (_, point) => valueAt(inside, point).re)],
+/** The operands of floors and ceilings. */
+const insideFloors = (expression: Expression): Expression[] =>
+  nodesOf(expression).flatMap((node) =>
+    node.type === 'call' && (node.name === 'floor' || node.name === 'ceiling') ? node.arguments : [],
   );
+
+const valuesNear = (expression: Expression): number[] =>
+  Array.from({ length: POINTS }, (_, point) => valueAt(expression, { point }).re);
 
 function wholeApart(a: readonly number[], b: readonly number[]): boolean {
   return [1, -1].some((sign) => {
@@ -171,9 +237,20 @@ function wholeApart(a: readonly number[], b: readonly number[]): boolean {
   });
 }
 
-function baseOf(expression: Expression): string | undefined {
-  if (expression.type === 'number') return expression.base;
-  return expression.type === 'binary' ? (baseOf(expression.left) ?? baseOf(expression.right)) : undefined;
+/** The numbers with a base, in order of size: 12_3 as `12_3`. */
+const basesOf = (expression: Expression): string[] =>
+  nodesOf(expression)
+    .flatMap((node) =>
+      node.type === 'number' && node.base !== undefined
+        ? [`${node.digits.replace(/^0+(?=\d)|\.0*$/g, '')}_${node.base}`]
+        : [],
+    )
+    .sort();
+
+/** Whether numbers have the same bases. 204 for 204_5 omits the base, but with another base it is another number. */
+function sameBases(a: readonly string[], b: readonly string[]): boolean {
+  if (a.length === 0 || b.length === 0) return a.length + b.length <= 1;
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 type Relation = Extract<Answer, { type: 'relation' }>;
@@ -195,18 +272,19 @@ function differenceOf({ left, right }: Relation): Quantity | undefined {
 
 function proportional(a: Quantity | undefined, b: Quantity | undefined): boolean {
   if (a === undefined || b === undefined || a.exact !== undefined || b.exact !== undefined) return false;
-  if ([...a.values, ...b.values].some(({ absorbs }) => absorbs)) return false;
-  const points = a.broken || b.broken ? POINTS + FAR_POINTS : POINTS;
-  const rows = [a, b].map(({ expression }) => Array.from({ length: points }, (_, n) => valueAt(expression, n)));
-  const [left = [], right = []] = rows;
-  const [first, ...others] = left.map((value, point) => quotient(value, right[point] ?? value));
+  if (!sameBases(basesOf(a.expression), basesOf(b.expression))) return false;
+  const ratios = a.values.map((value, point) => quotient(value, b.values[point] ?? value));
+  const [first] = ratios;
   // Equations between numbers have no unknown, so that any two are proportional.
-  if (first === undefined || left.every((value) => agree(value, left[0] ?? value))) return false;
-  return (
-    Math.hypot(first.re, first.im) > 1e-6 &&
-    others.every((ratio) => agree(ratio, first)) &&
-    sameFloors(a.expression, b.expression)
-  );
+  if (first === undefined || a.values.every((value) => agree(value, a.values[0] ?? value))) return false;
+  if (Math.hypot(first.re, first.im) <= 1e-6 || !ratios.every((ratio) => agree(ratio, first))) return false;
+  if (proportionalByAlgebra(a.expression, b.expression)) return true;
+  const far = farPlaces([a.expression, b.expression]).every((place) => {
+    const [left, right] = [valueAt(a.expression, place), valueAt(b.expression, place)];
+    return !isUsable(place, left, right) || agree(quotient(left, right), first);
+  });
+  if (!far || !sameFloors(a.expression, b.expression, first)) return false;
+  return everyPartShows(a.expression, true) && everyPartShows(b.expression, true);
 }
 
 /** Compares an equation such as x = 5 or f(x) = 5 with a value: it answers the question for x as 5 does. */
@@ -219,6 +297,7 @@ function isNamed(answer: Answer): boolean {
   if (answer.type !== 'quantity') return answer.type === 'words';
   const { expression } = answer;
   if (expression.type === 'name') return true;
+  if (expression.type === 'call') return isNamedFunction(expression.name);
   return (
     expression.type === 'binary' &&
     expression.operator === '*' &&
@@ -228,8 +307,7 @@ function isNamed(answer: Answer): boolean {
 }
 
 function sameWords(a: string, b: string): boolean {
-  // A point or comma between digits belongs to a number.
-  const bare = (text: string) => text.replace(/^\((.+)\)$/, '$1').replace(/(?<!\d)[.,;:'"]|[.,;:'"](?!\d)/g, '');
+  const bare = (text: string) => text.replace(/^\((.+)\)$/, '$1');
   return bare(a) !== '' && bare(a) === bare(b);
 }
 

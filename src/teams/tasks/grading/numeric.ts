@@ -1,6 +1,6 @@
 /** The complex values of expressions in double precision, at fixed points for their free names. */
 import { randomKey, uniformAt } from '../../../base/math.js';
-import type { Expression } from './expression.js';
+import { type Expression, isNamedFunction, nodesOf, partsOf } from './expression.js';
 
 interface Complex {
   readonly re: number;
@@ -75,6 +75,12 @@ function factorial(n: number): number {
   return product;
 }
 
+/** The whole number that a number equals but for rounding, as 4.35 * 100 does. */
+function whole(x: number): number | undefined {
+  const nearest = Math.round(x);
+  return Math.abs(x - nearest) <= ROUNDING * Math.abs(x) ? nearest : undefined;
+}
+
 const functions: Readonly<Record<string, (...z: Complex[]) => Complex>> = {
   root: (z = nowhere, degree = nowhere) => root(z, degree),
   sin: (z = nowhere) => sin(z),
@@ -93,8 +99,8 @@ const functions: Readonly<Record<string, (...z: Complex[]) => Complex>> = {
   sinh: ofReals(Math.sinh),
   cosh: ofReals(Math.cosh),
   tanh: ofReals(Math.tanh),
-  floor: ofReals(Math.floor),
-  ceiling: ofReals(Math.ceil),
+  floor: ofReals((x) => whole(x) ?? Math.floor(x)),
+  ceiling: ofReals((x) => whole(x) ?? Math.ceil(x)),
   factorial: ofReals(factorial),
   binomial: ofReals(binomial),
 };
@@ -105,17 +111,39 @@ const constants: Readonly<Record<string, Complex>> = {
   '\\pi': real(Math.PI),
 };
 
-/** The value of a free name (infinity is one) at a point; from the second point on it may be negative. */
-function valueOfName(name: string, point: number): Complex {
+/** Where expressions are evaluated. */
+export interface Place {
+  /** The number of the values of free names: near 0 below POINTS, below POINTS + FAR_POINTS up to `reach`. */
+  readonly point: number;
+  readonly reach?: number;
+  /** Far from 0 all names are positive. */
+  readonly positive?: boolean;
+  /** Floors and ceilings are their operands. */
+  readonly smooth?: boolean;
+}
+
+/** The value of a free name (infinity is one) at a point; from the third point on it may be negative. */
+function valueOfName(name: string, { point, reach = 0, positive }: Place): Complex {
   const constant = Object.hasOwn(constants, name) ? constants[name] : undefined;
   if (constant !== undefined) return constant;
   const key = randomKey('grading', name);
   if (point >= POINTS) {
-    const far = 0.05 * 40_000 ** uniformAt(key, 2 * point); // 0.05 to 2000, as many of each magnitude
-    return real(uniformAt(key, 2 * point + 1) < 0.5 ? -far : far);
+    const far = 0.05 * (reach / 0.05) ** uniformAt(key, 2 * point); // from 0.05, as many of each magnitude
+    return real(!positive && uniformAt(key, 2 * point + 1) < 0.5 ? -far : far);
   }
   const size = 0.3 + 2 * uniformAt(key, 2 * point);
   return real(point >= 2 && uniformAt(key, 2 * point + 1) < 0.5 ? -size : size);
+}
+
+/** A function of which only the name is known: it changes with each of its arguments. */
+function namedFunction(name: string, values: readonly Complex[]): Complex {
+  const key = randomKey('grading', name);
+  const phase = values.reduce(
+    (sum, { re, im }, n) =>
+      sum + (1 + uniformAt(key, 3 * n)) * Math.asinh(re) + (1 + uniformAt(key, 3 * n + 1)) * Math.asinh(im),
+    6 * uniformAt(key, 3 * values.length),
+  );
+  return real(Math.sin(phase));
 }
 
 const TOLERANCE = 1e-10;
@@ -126,73 +154,122 @@ const ROUNDING = 1e-14;
 export interface Value extends Complex {
   /** The error that terms which cancel leave. */
   readonly error: number;
-  /** Whether a part of the expression is too small beside another one to show in the value. */
-  readonly absorbs: boolean;
 }
 
 const sizeOf = ({ re, im }: Complex) => (im === 0 ? Math.abs(re) : Math.hypot(re, im));
-const exactly = ({ re, im }: Complex): Value => ({ re, im, error: 0, absorbs: false });
-const ONE = real(1);
-/** Whether a value does not show beside another one. */
-function isTiny(value: Complex, beside = ONE): boolean {
-  const size = sizeOf(value);
-  return size > 0 && size < TOLERANCE * sizeOf(beside);
-}
-/** Functions that are near 1 for a small argument. */
-const nearOne = new Set(['exp', 'cos', 'cosh', 'sec']);
+const exactly = ({ re, im }: Complex): Value => ({ re, im, error: 0 });
 
 const operations = { '+': add, '-': subtract, '*': multiply, '/': divide, '^': power };
 
-/** The expression's value with its free names at point 0..POINTS + FAR_POINTS - 1; NaN if it has none there. */
-export function valueAt(expression: Expression, point: number): Value {
-  switch (expression.type) {
-    case 'number':
-      return exactly(real(Number(expression.digits)));
-    case 'name':
-      return exactly(valueOfName(expression.name, point));
-    case 'call': {
-      const f = Object.hasOwn(functions, expression.name) ? functions[expression.name] : undefined;
-      const values = expression.arguments.map((argument) => valueAt(argument, point));
-      const value = f === undefined ? nowhere : f(...values);
-      const absorbs = values.some((each) => each.absorbs || (nearOne.has(expression.name) && isTiny(each)));
-      return { re: value.re, im: value.im, error: 0, absorbs };
-    }
-    case 'binary': {
-      const { operator } = expression;
-      const [left, right] = [valueAt(expression.left, point), valueAt(expression.right, point)];
-      const value = operations[operator](left, right);
-      const isSum = operator === '+' || operator === '-';
-      const hides = isSum ? isTiny(left, right) || isTiny(right, left) : operator === '^' && isTiny(right);
-      const absorbs = left.absorbs || right.absorbs || hides;
-      return { re: value.re, im: value.im, error: errorOf(operator, left, right), absorbs };
-    }
-  }
+/** The expression's value at a place; NaN if it has none there. */
+export function valueAt(expression: Expression, place: Place): Value {
+  if (expression.type === 'number') return exactly(real(Number(expression.digits)));
+  if (expression.type === 'name') return exactly(valueOfName(expression.name, place));
+  const parts = partsOf(expression).map((part) => valueAt(part, place));
+  return combine(expression, parts, place);
 }
 
-function errorOf(operator: keyof typeof operations, left: Value, right: Value): number {
+/** The value of an operation or a call whose parts have these values. */
+function combine(expression: Expression, parts: readonly Value[], { smooth }: Place): Value {
+  if (expression.type === 'binary' && expression.operator !== '^') {
+    const [left = exactly(nowhere), right = exactly(nowhere)] = parts;
+    const { re, im } = operations[expression.operator](left, right);
+    return { re, im, error: errorOf(expression.operator, left, right) };
+  }
+  const f = functionOf(expression, smooth === true);
+  const value = f(...parts);
+  let error = 0;
+  for (const [n, part] of parts.entries()) {
+    if (part.error === 0) continue;
+    const moved = f(...parts.with(n, exactly({ re: part.re + part.error, im: part.im })));
+    error = Math.max(error, sizeOf(subtract(moved, value)) || 0);
+  }
+  return { re: value.re, im: value.im, error };
+}
+
+function functionOf(expression: Expression, smooth: boolean): (...z: Complex[]) => Complex {
+  if (expression.type !== 'call') return (base = nowhere, exponent = nowhere) => power(base, exponent);
+  const { name } = expression;
+  if (smooth && (name === 'floor' || name === 'ceiling')) return (z = nowhere) => z;
+  if (isNamedFunction(name)) return (...z) => namedFunction(name, z);
+  return (Object.hasOwn(functions, name) ? functions[name] : undefined) ?? (() => nowhere);
+}
+
+function errorOf(operator: '+' | '-' | '*' | '/', left: Value, right: Value): number {
   const isSum = operator === '+' || operator === '-';
   if (!isSum && left.error === 0 && right.error === 0) return 0;
   const [a, b] = [sizeOf(left), sizeOf(right)];
-  switch (operator) {
-    case '+':
-    case '-':
-      return Math.max(left.error, right.error, ROUNDING * a, ROUNDING * b);
-    case '*':
-      return a * right.error + b * left.error;
-    case '/':
-      return (left.error + (a / b) * right.error) / b;
-    case '^':
-      return 0;
-  }
+  if (isSum) return Math.max(left.error, right.error, ROUNDING * a, ROUNDING * b);
+  return operator === '*' ? a * right.error + b * left.error : (left.error + (a / b) * right.error) / b;
 }
 
 /**
- * Whether two values agree up to rounding, relative to their size and to the terms that cancelled. A value that is not
- * finite agrees with none.
+ * Whether two values agree up to rounding, relative to their size and to the terms that cancelled, or up to `margin`
+ * times as much. A value that is not finite agrees with none.
  */
-export function agree(a: Complex & Partial<Value>, b: Complex & Partial<Value>): boolean {
+export function agree(a: Complex & Partial<Value>, b: Complex & Partial<Value>, margin = 1): boolean {
   const scale = Math.max(sizeOf(a), sizeOf(b));
-  return Number.isFinite(scale) && sizeOf(subtract(a, b)) <= Math.max(TOLERANCE * scale, a.error ?? 0, b.error ?? 0);
+  const tolerance = Math.max(TOLERANCE * scale, a.error ?? 0, b.error ?? 0);
+  return Number.isFinite(scale) && sizeOf(subtract(a, b)) <= margin * tolerance;
 }
 
-export { type Complex, divide as quotient };
+/** A change that shows is so many times larger than one that is taken for rounding. */
+const MARGIN = 10;
+
+/** A value times a number, with its error. */
+export const scaled = (value: Value, ratio: Complex): Value => ({
+  ...multiply(value, ratio),
+  error: value.error * sizeOf(ratio),
+});
+
+/** The most numbers and names of an expression whose parts are changed one by one. */
+const MAX_LEAVES = 200;
+
+/**
+ * Whether each number and each name shows in the values: a change of any one changes the value at a point. In
+ * 10^{20} + x, in \\tanh 20 and in 2^{1/100000} one does not, so that equal values say nothing about it. Values up to a
+ * factor show what changes their ratios.
+ */
+export function everyPartShows(expression: Expression, upToFactor: boolean): boolean {
+  if (nodesOf(expression).filter((node) => partsOf(node).length === 0).length > MAX_LEAVES) return false;
+  const rows: Value[][] = [];
+  let hidden: number[] | undefined;
+  for (let point = 0; point < POINTS && hidden?.length !== 0; point++) {
+    const row = changedValues(expression, { point, smooth: true });
+    if (!Number.isFinite(sizeOf(row[0] ?? nowhere))) continue;
+    rows.push(row);
+    const isHidden = (n: number) => {
+      const [before, after] = [row[0] ?? nowhere, row[n] ?? nowhere];
+      if (!upToFactor) return agree(before, after, MARGIN);
+      const [firstBefore, firstAfter] = [rows[0]?.[0] ?? nowhere, rows[0]?.[n] ?? nowhere];
+      return agree(divide(before, firstBefore), divide(after, firstAfter), MARGIN);
+    };
+    hidden = (hidden ?? [...row.keys()].slice(1)).filter(isHidden);
+  }
+  return hidden?.length === 0;
+}
+
+/** The value at a place, and then the values with one number or name changed. */
+function changedValues(expression: Expression, place: Place): Value[] {
+  if (expression.type === 'number' || expression.type === 'name') {
+    const value = valueAt(expression, place);
+    // The sign of -x is a factor of -1 and not a number of the answer.
+    if (expression.type === 'number' && expression.digits.startsWith('-')) return [value];
+    const other = expression.type === 'number' ? real(nextNumber(expression.digits)) : multiply(value, real(1.25));
+    return [value, exactly(other)];
+  }
+  const parts = partsOf(expression).map((part) => changedValues(part, place));
+  const values = parts.map(([value]) => value ?? exactly(nowhere));
+  const changed = parts.flatMap(([, ...others], n) =>
+    others.map((other) => combine(expression, values.with(n, other), place)),
+  );
+  return [combine(expression, values, place), ...changed];
+}
+
+/** The number with the next last digit: 3 after 2, 0.26 after 0.25. */
+function nextNumber(digits: string): number {
+  const decimals = (digits.split('.')[1] ?? '').replace(/0+$/, '').length;
+  return Number(digits) + 10 ** -decimals;
+}
+
+export { type Complex, divide as quotient, sizeOf };
