@@ -30,6 +30,8 @@ export interface Regime {
    * share the warm start of the recipe's seed, if it has one.
    */
   readonly model?: string;
+  /** Whether a result keeps the gradient norm of the regime's agent at every step. */
+  readonly keepsNorms?: true;
   /** The setting that differs between the regimes of a part, for its tables. */
   readonly dose?: { readonly label: string; readonly value: number };
 }
@@ -60,8 +62,8 @@ export interface Part {
   readonly baseline: string;
   /** One pair each; the warm start has the same seed. */
   readonly seeds: readonly number[];
-  /** The figure: gain against predicted inflation, scores of single runs, or curves of evaluations. Default: none. */
-  readonly figure?: 'dose' | 'scores' | 'curves';
+  /** The figure: gain against predicted inflation, scores of single runs, curves of evaluations, or norms by step. Default: none. */
+  readonly figure?: 'dose' | 'scores' | 'curves' | 'norms';
   /** The success that runs are timed to, in place of scores. The part has one regime. */
   readonly waiting?: Waiting;
   /** Whether `drmas plan --play` runs before, with the baseline's estimator. */

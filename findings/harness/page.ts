@@ -19,7 +19,7 @@ import {
 import { BLIND, blindFact, blindFigure, blindText, calibrationText, isTrusted, regimesText } from './blind.js';
 import { jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
 import { exactText, figureName, gainText, partFigure, partText, slopeText, table } from './part-text.js';
-import { lemmaTable, pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
+import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
 import { soonerTable } from './waiting.js';
@@ -40,6 +40,7 @@ import { distinct } from './work-through.js';
  * - `{{regimesByHolm:PART/VARIANT}}`: `curve` in each regime with enough pairs, with p adjusted for their number;
  * - `{{doseSlope:PART/VARIANT}}`: the slope of `curve` for each doubling of the dose, over these regimes;
  * - `{{compared:PART:REGIME:VARIANT:OTHER+...}}`: a row for each difference, with p adjusted for their number;
+ * - `{{collapse:PART+PART}}` and `{{spikes:PART+PART}}`: collapsed runs and spikes of GRPO and Dr. MAS at each rate;
  * - `{{sooner:PART+PART/SLOW/QUICK}}`: the times of two estimators in parts that are timed;
  * - `{{spent:PART}}`: tokens, cost and seconds of an episode under each variant;
  * - `{{part:ID}}`: figure, commands and table of a part;
@@ -126,6 +127,8 @@ export function fillPage(
       return slopeText(slopeOnDose(of, whole, of.variant(variant)));
     },
     compared: ([rows = '']) => comparedText(rows.split('+'), partOf, results),
+    collapse: ([ids = '']) => collapseTable(ids.split('+').map((id) => new PartResults(partOf(id), results))),
+    spikes: ([ids = '']) => spikesTable(ids.split('+').map((id) => new PartResults(partOf(id), results))),
     sooner: ([ids = '', slow = '', quick = '']) =>
       soonerTable(
         ids.split('+').map((id) => new PartResults(partOf(id), results)),

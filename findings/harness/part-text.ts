@@ -14,6 +14,7 @@ import {
   scoreAt,
 } from './analysis.js';
 import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
+import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
 import { waitingFigure, waitingTable } from './waiting.js';
@@ -250,7 +251,7 @@ function curvesFigure(results: PartResults): Figure {
   return { title: part.title, series, x: { label: 'step' }, y: { label: 'score, % (mean of runs)' } };
 }
 
-const figures = { dose: doseFigure, scores: scoresFigure, curves: curvesFigure };
+const figures = { dose: doseFigure, scores: scoresFigure, curves: curvesFigure, norms: normsFigure };
 
 /** The name of a part's figure, beside the other parts' figures. */
 export const figureName = ({ id }: Part): string => `${id}.svg`;

@@ -115,7 +115,17 @@ function trainResult(job: Job, events: readonly RunEvent[], seconds: number): Tr
     agents: Object.fromEntries(
       Object.entries(agents).map(([name, { turns, invalid, norm, maxNorm, spikes, inflation, maxAbsAdvantage }]) => [
         name,
-        { turns, invalid, norm, maxNorm, spikes, inflation, maxAbsAdvantage, ...measuredOf(events, name) },
+        {
+          turns,
+          invalid,
+          norm,
+          maxNorm,
+          spikes,
+          inflation,
+          maxAbsAdvantage,
+          ...measuredOf(events, name),
+          ...(job.regime.keepsNorms === true && name === job.regime.agent ? { norms: normsOf(events, name) } : {}),
+        },
       ]),
     ),
     ...spentOf(evaluations.at(-1), started?.versions.drmas ?? '', seconds),
@@ -149,6 +159,13 @@ function measuredOf(events: readonly RunEvent[], agent: string): Pick<TrainResul
   });
   return measured.length === 0 ? {} : { measured };
 }
+
+/** An agent's gradient norm at each step that trained it, with four digits. */
+const normsOf = (events: readonly RunEvent[], agent: string): number[] =>
+  events.flatMap((event) => {
+    const { gradientNorm } = event.type === 'step' ? (event.agents[agent] ?? {}) : {};
+    return typeof gradientNorm === 'number' ? [Number(gradientNorm.toPrecision(4))] : [];
+  });
 
 /** The fields of the output of `drmas plan --play --json` that are kept. */
 interface PlanLine {

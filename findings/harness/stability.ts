@@ -1,10 +1,12 @@
 /** The question of stability: gradient norms and their spikes under Dr. MAS and GRPO, in all regimes. */
 
-import { mean } from '../../src/base/core/statistics.js';
-import { type Comparison, compare, PartResults } from './analysis.js';
+import { mean, median } from '../../src/base/core/statistics.js';
+import { holm, signFlipP } from '../../src/runs/analysis/paired-interval.js';
+import { type Comparison, compare, fall, LARGEST_P, lastScore, PartResults, scoreAt } from './analysis.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime } from './declaration.js';
-import { table } from './part-text.js';
+import { exactText, table } from './part-text.js';
 import type { Results, TrainResult } from './stored-result.js';
+import type { Figure, Series } from './svg.js';
 
 type AgentNorms = TrainResult['agents'][string];
 
@@ -86,6 +88,125 @@ export function stabilityCounts(regimes: readonly RegimePairs[]): string {
       line('spikes a run', regimes.map(spikesOf)),
     ],
   );
+}
+
+// The hunt for a collapse: findings/plans/collapse.md.
+
+/** The fall, and the rise, of a score that counts. */
+const LARGE = 0.2;
+
+const hasCollapsed = (regime: Regime, run: TrainResult) => fall(regime, run) >= LARGE;
+
+function neverRose(regime: Regime, { curve }: TrainResult): boolean {
+  const scores = curve.map((point) => scoreAt(regime, point));
+  return Math.max(...scores) - (scores[0] ?? Number.NaN) < LARGE;
+}
+
+/** The runs of GRPO and of Dr. MAS in a part at one rate, seed by seed. */
+interface RatePairs {
+  readonly name: string;
+  readonly regime: Regime;
+  readonly pairs: readonly { readonly grpo: TrainResult; readonly drmas: TrainResult }[];
+}
+
+/** The cells of parts whose variants are GRPO and Dr. MAS at several rates. */
+const cellsOf = (parts: readonly PartResults[]): RatePairs[] =>
+  parts.flatMap((of) =>
+    of.part.regimes.flatMap((regime) =>
+      [...new Set(of.part.variants.map(({ learningRate = Number.NaN }) => learningRate))].map((rate) => ({
+        name: `\`${regime.recipe === 'repair' ? 'repair' : 'escalation'}\` at ${rate}`,
+        regime,
+        pairs: of.part.seeds.flatMap((seed) => {
+          const [grpo, drmas] = ['grpo', 'drmas'].map((id) => of.train(regime, of.variant(`${id}-at-${rate}`), seed));
+          return grpo === undefined || drmas === undefined ? [] : [{ grpo, drmas }];
+        }),
+      })),
+    ),
+  );
+
+/** One row a cell: the runs that collapsed and those that never rose, with the exact test of signs by Holm. */
+export function collapseTable(parts: readonly PartResults[]): string {
+  const cells = cellsOf(parts).filter(({ pairs }) => pairs.length > 0);
+  if (cells.length === 0) return 'nothing yet';
+  const differences = cells.map(({ regime, pairs }) =>
+    pairs.map(({ grpo, drmas }) => Number(hasCollapsed(regime, grpo)) - Number(hasCollapsed(regime, drmas))),
+  );
+  const adjusted = holm(differences.map(signFlipP));
+  const rows = cells.map(({ name, regime, pairs }, i) => {
+    const count = (side: 'grpo' | 'drmas', holds: typeof hasCollapsed) =>
+      `${pairs.filter((pair) => holds(regime, pair[side])).length} of ${pairs.length}`;
+    const last = (side: 'grpo' | 'drmas') =>
+      `${(100 * mean(pairs.map((pair) => lastScore(regime, pair[side])))).toFixed(1)}`;
+    const p = adjusted[i] ?? 1;
+    const isWhole = pairs.length >= PAIRS_FOR_A_CLAIM;
+    const difference = mean(differences[i] ?? []);
+    const shown = p > LARGEST_P ? 'no difference shown' : difference > 0 ? 'fewer' : 'more';
+    return [
+      name,
+      ...(['grpo', 'drmas'] as const).flatMap((side) => [
+        count(side, hasCollapsed),
+        count(side, neverRose),
+        last(side),
+      ]),
+      exactText(p),
+      isWhole ? shown : 'so far',
+    ];
+  });
+  const of = (name: string) => [`\`${name}\`: collapsed`, 'never rose', 'last score'];
+  return table(['', ...of('grpo'), ...of('drmas'), 'p by Holm', 'collapses under `drmas`'], rows);
+}
+
+const CLIP_NORM = 1;
+const EARLIER = 20;
+
+/** The number of spikes among a run's norms, by the first three definitions. */
+export const SPIKES: Readonly<Record<string, (norms: readonly number[]) => number>> = {
+  '(a) above the running median': (norms) =>
+    norms.filter((norm, i) => {
+      const before = norms.slice(Math.max(0, i - EARLIER), i);
+      return before.length === EARLIER && norm > CLIP_NORM && norm > 3 * median(before);
+    }).length,
+  '(b) above 10': (norms) => norms.filter((norm) => norm > 10).length,
+  '(c) above the first steps': (norms) =>
+    norms.slice(EARLIER).filter((norm) => norm > 5 * mean(norms.slice(0, EARLIER))).length,
+};
+
+/** One row a cell: the difference of each count of spikes, Dr. MAS minus GRPO, and the ratio of the largest norms. */
+export function spikesTable(parts: readonly PartResults[]): string {
+  const cells = cellsOf(parts).filter(({ pairs }) => pairs.length > 0);
+  if (cells.length === 0) return 'nothing yet';
+  const rows = cells.map(({ name, regime, pairs }) => {
+    const normsOf = (run: TrainResult) => run.agents[regime.agent]?.norms ?? [];
+    const each = (measure: (norms: readonly number[]) => number) =>
+      pairs.map(({ grpo, drmas }) => [measure(normsOf(grpo)), measure(normsOf(drmas))] as const);
+    const largest = each((norms) => Math.max(...norms)).map(([grpo, drmas]) => Math.log(drmas / grpo));
+    return [
+      name,
+      ...Object.values(SPIKES).map((count) => countText(compare(each(count).map(([grpo, drmas]) => drmas - grpo)))),
+      ratioText(compare(largest)),
+    ];
+  });
+  return table(['`drmas` minus `grpo`, a run', ...Object.keys(SPIKES), '(d) largest norm, ratio'], rows);
+}
+
+/** The mean norm of the regime's agent by step, for each variant. */
+export function normsFigure(results: PartResults): Figure {
+  const { regimes, variants, title } = results.part;
+  const series = regimes.flatMap((regime) =>
+    variants.map(({ id }): Series => {
+      const runs = results.runs(regime, results.variant(id)).map((run) => run.agents[regime.agent]?.norms ?? []);
+      const steps = Math.min(...runs.map(({ length }) => length));
+      const points =
+        runs.length === 0
+          ? []
+          : Array.from({ length: steps }, (_, i) => ({
+              x: i + 1,
+              y: mean(runs.map((norms) => norms[i] ?? Number.NaN)),
+            }));
+      return { name: id, thin: true, points };
+    }),
+  );
+  return { title, series, x: { label: 'step' }, y: { label: 'gradient norm, mean of runs', include: [0] } };
 }
 
 /** The interval in which a measured factor counts as the predicted one: within a quarter. */

@@ -17,6 +17,8 @@ const agentSchema = z.strictObject({
   norm: z.number(),
   maxNorm: z.number(),
   spikes: count,
+  /** The gradient norm at each step, with four digits. Only if the regime keeps it. */
+  norms: z.array(z.number()).optional(),
   /** The predicted inflation, averaged over steps. */
   inflation: z.number(),
   maxAbsAdvantage: z.number(),

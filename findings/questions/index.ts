@@ -16,6 +16,7 @@ import {
   BLIND_SEEDS,
   CANDIDATES,
   CATCH_UP_SEEDS,
+  COLLAPSE_SEEDS,
   drawn,
   escalation,
   LEAGUE_SEEDS,
@@ -427,7 +428,18 @@ const tunedVariants: readonly Variant[] = [
 const TUNED_RATES = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
 
 /** The rate of the fixer in each variant: its highest in the sweep. */
-const TUNED_CHOSEN: Readonly<Record<string, number>> = {};
+const TUNED_CHOSEN: Readonly<Record<string, number>> = {
+  grpo: 1e-4,
+  'grpo-entropy': 1e-4,
+  'grpo-kl': 1e-4,
+  'grpo-turn': 1e-3,
+  'reinforce++': 1e-3,
+  rejection: 1e-3,
+  drmas: 1e-3,
+  'rloo-by-agent': 1e-3,
+  ema: 1e-3,
+  gae: 1e-3,
+};
 const tunedRates = (variant: Variant) => TUNED_RATES.map((rate) => at(variant, rate));
 const atTunedRate = (variant: Variant) => at(variant, TUNED_CHOSEN[variant.id] ?? Number.NaN);
 
@@ -473,6 +485,28 @@ const catchUp: Question = {
   id: 'catch-up',
   asks: 'Does GRPO catch up with more steps, larger batches or smaller rates?',
   parts: [timed(4, [1e-4, 3e-4, 1e-3]), timed(1, [1e-4, 3e-4, 1e-3]), timed(16, [1e-3])],
+};
+
+/** Two, four and eight times the rate of both teams. */
+const TOO_HIGH = [2e-3, 4e-3, 8e-3];
+
+/** Two teams at learning rates that are too high: findings/plans/collapse.md. */
+const collapse: Question = {
+  id: 'collapse',
+  asks: 'Does Dr. MAS prevent a collapse at learning rates that are too high?',
+  parts: [
+    { team: 'escalation', of: escalation('collapse-escalation', { every: 10 }), own: withDefaultSingleton(drmas) },
+    { team: 'repair', of: tunedRepair, own: { ...drmasSingletonBatch, id: drmas.id } },
+  ].map(({ team, of, own }) => {
+    const id = `collapse-${team}`;
+    return part(id, `Learning rates that are too high for \`${team}\``, {
+      regimes: [{ ...of, id, family: 'collapse', keepsNorms: true, set: [...of.set, 'evaluation.every=10'] }],
+      variants: TOO_HIGH.flatMap((rate) => [at(grpo, rate), at(own, rate)]),
+      baseline: at(grpo, 2e-3).id,
+      seeds: COLLAPSE_SEEDS,
+      figure: 'norms',
+    });
+  }),
 };
 
 /** The rates of the fixer that are tried on `words`; the coder has 0.3 of each. */
@@ -833,6 +867,7 @@ export const questions: readonly Question[] = [
   league,
   tuned,
   catchUp,
+  collapse,
   blind,
   size,
   losses,

@@ -4,6 +4,7 @@ import { questions } from './index.js';
 import {
   BLIND_SEEDS,
   CATCH_UP_SEEDS,
+  COLLAPSE_SEEDS,
   LEAGUE_SEEDS,
   LEMMA_SEEDS,
   LOSS_SEEDS,
@@ -45,6 +46,7 @@ describe('the questions', () => {
       SUMS_SEEDS,
       TUNED_SEEDS,
       CATCH_UP_SEEDS,
+      COLLAPSE_SEEDS,
     ];
     expect(claimed.flat().filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
     for (const { seeds } of parts)

@@ -110,6 +110,9 @@ export const SUMS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, inde
 /** The eight pairs that are timed, which nothing else uses. */
 export const CATCH_UP_SEEDS: readonly number[] = Array.from({ length: 8 }, (_, index) => 121 + index);
 
+/** The ten pairs at learning rates that are too high, which nothing else uses. */
+export const COLLAPSE_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 161 + index);
+
 /** The twenty pairs of the tuned baselines, which nothing else uses. */
 export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 131 + index);
 
