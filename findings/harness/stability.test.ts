@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
+import { PartResults } from './analysis.js';
 import { type Job, jobsOf } from './declaration.js';
 import { fakePart, fakeTrain } from './fake-results.js';
-import { lemmaTable, pairedRegimes, stabilityCounts, stabilityTable } from './stability.js';
+import {
+  collapseTable,
+  lemmaTable,
+  normsFigure,
+  pairedRegimes,
+  SPIKES,
+  spikesTable,
+  stabilityCounts,
+  stabilityTable,
+} from './stability.js';
 import type { Results } from './stored-result.js';
 
 const part = fakePart({ doses: [1, 2] });
@@ -77,5 +87,59 @@ describe("the lemma's factor", () => {
 
   it('is not run yet without measurements', () => {
     expect(lemmaTable({ ...part, seeds }, results)).toContain('not run yet');
+  });
+});
+
+describe('the hunt for a collapse', () => {
+  const [first] = part.regimes;
+  const high = {
+    ...part,
+    regimes: [{ ...first, recipe: 'repair', agent: 'solver' }] as typeof part.regimes,
+    variants: ['grpo-at-0.01', 'drmas-at-0.01'].map((id) => ({ id, set: [], learningRate: 0.01 })),
+    baseline: 'grpo-at-0.01',
+  };
+  /** GRPO rises to 75 % and falls to 50 %, with norms that grow; Dr. MAS stays at 30 % with norms of 1. */
+  const curves: Results = {
+    isStale: () => false,
+    of: (job: Job) => {
+      const run = fakeTrain(job, 0.5);
+      const { solver } = run.agents;
+      if (solver === undefined) throw new Error('no agent');
+      const isOwn = job.variant.id.startsWith('drmas');
+      const scores = isOwn ? [0.25, 0.35, 0.3] : [0.25, 0.75, 0.5];
+      return {
+        ...run,
+        curve: scores.map((team, i) => ({ step: 10 * i, team })),
+        agents: { solver: { ...solver, norms: Array.from({ length: 30 }, (_, i) => (isOwn || i < 25 ? 1 : 20)) } },
+      };
+    },
+  };
+  const of = new PartResults(high, curves);
+
+  it('tells runs that fell from runs that never rose, and tests the signs of their pairs', () => {
+    expect(collapseTable([of]).split('\n')[2]).toBe(
+      '| `repair` at 0.01 | 10 of 10 | 0 of 10 | 50.0 | 0 of 10 | 10 of 10 | 30.0 | .002 | fewer |',
+    );
+  });
+
+  it('counts spikes by each definition', () => {
+    const row = spikesTable([of]).split('\n')[2];
+    expect(row).toBe(
+      '| `repair` at 0.01 | -5.0 [-5.0, -5.0] | -5.0 [-5.0, -5.0] | -5.0 [-5.0, -5.0] | 0.05 [0.05, 0.05] |',
+    );
+    const counts = (norms: readonly number[]) => Object.values(SPIKES).map((count) => count(norms));
+    const calm = Array.from({ length: 20 }, () => 0.2);
+    expect(counts([...calm, 0.9])).toEqual([0, 0, 0]); // below the clipping norm, and 4.5 times the first steps
+    expect(counts([...calm, 1.1])).toEqual([1, 0, 1]);
+    expect(counts([11, ...calm])).toEqual([0, 1, 0]);
+  });
+
+  it('draws the mean norm of each variant by step', () => {
+    const [grpo, drmas] = normsFigure(of).series;
+    expect(grpo?.points.slice(24, 26)).toEqual([
+      { x: 25, y: 1 },
+      { x: 26, y: 20 },
+    ]);
+    expect(drmas?.points).toHaveLength(30);
   });
 });
