@@ -37,7 +37,7 @@ export function exactValue(expression: Expression): Rational | undefined {
 const zeroAtZero = new Set(['sin', 'tan', 'arcsin', 'arctan', 'sinh', 'tanh']);
 const oneAtZero = new Set(['cos', 'sec', 'cosh', 'exp']);
 /** The largest argument of factorials and binomials. */
-const MAX_FACTORIAL = 1000;
+const MAX_FACTORIAL = 300;
 
 function exactCall(name: string, [first, second]: readonly (Rational | undefined)[]): Rational | undefined {
   if (first === undefined) return undefined;
