@@ -112,7 +112,7 @@ describe('an answer with any operators', () => {
         const wrong = answerWith(form, numbers.with(place, changed));
         expect(gradeMath(wrong, answer), `${wrong} for ${answer}`).toBe(false);
       }),
-      effort(500),
+      effort(300),
     );
   });
 
@@ -204,7 +204,7 @@ describe('an answer whose value is known', () => {
         fc.pre(!(Math.abs(value - wrongValue) <= 1e-12 * Math.abs(value)));
         expect(gradeMath(wrong, answer), `${wrong} for ${answer}`).toBe(false);
       }),
-      effort(150),
+      effort(100),
     );
   });
 });
