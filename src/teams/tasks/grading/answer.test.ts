@@ -112,7 +112,7 @@ describe('an answer with any operators', () => {
         const wrong = answerWith(form, numbers.with(place, changed));
         expect(gradeMath(wrong, answer), `${wrong} for ${answer}`).toBe(false);
       }),
-      effort(700),
+      effort(300),
     );
   });
 
@@ -139,7 +139,73 @@ describe('an answer with any operators', () => {
         expect(gradeMath(rewritten, answer), `${rewritten} for ${answer}`).toBe(true);
         expect(gradeMath(answer, rewritten), `${answer} for ${rewritten}`).toBe(true);
       }),
-      effort(60),
+      effort(40),
+    );
+  });
+});
+
+/** An operator with its spelling, another order of its operands where it has one, and its value in double precision. None cancels. */
+interface Operator {
+  readonly write: (...operands: string[]) => string;
+  readonly swap?: true;
+  readonly value: (...operands: number[]) => number;
+}
+const operators: Operator[] = [
+  { write: (a, b) => `(${a} + ${b})`, swap: true, value: (a, b = 0) => a + b },
+  { write: (a, b) => `(${a} \\cdot ${b})`, swap: true, value: (a, b = 0) => a * b },
+  { write: (a, b) => `\\frac{${a}}{${b}}`, value: (a, b = 0) => a / b },
+  { write: (a) => `\\sqrt{${a}}`, value: (a) => Math.sqrt(a) },
+  { write: (a) => `\\left|${a}\\right|`, value: (a) => Math.abs(a) },
+  { write: (a) => `\\left(${a}\\right)^{2}`, value: (a) => a ** 2 },
+  { write: (a) => `\\lfloor ${a} \\rfloor`, value: (a) => Math.floor(a) },
+  { write: (a) => `\\lceil ${a} \\rceil`, value: (a) => Math.ceil(a) },
+  { write: (a) => `\\arctan(${a})`, value: (a) => Math.atan(a) },
+  { write: (a) => `\\ln(${a})`, value: (a) => Math.log(a) },
+  { write: (a, b) => `\\log_{${a}}(${b})`, value: (a, b = 0) => Math.log(b) / Math.log(a) },
+];
+/** A number, by its place, or an operator with its operands. */
+type Tree = number | readonly [Operator, ...Tree[]];
+const { tree } = fc.letrec<{ tree: Tree }>((tie) => ({
+  tree: fc.oneof(
+    { maxDepth: 3, depthIdentifier: 'trees' },
+    fc.nat(7),
+    fc
+      .tuple(fc.constantFrom(...operators), tie('tree'), tie('tree'))
+      .map(
+        ([operator, a, b]): Tree =>
+          operator.value.length + operator.write.length > 2 ? [operator, a, b] : [operator, a],
+      ),
+  ),
+}));
+const writeTree = (tree: Tree, numbers: readonly string[], swapped = false): string => {
+  if (typeof tree === 'number') return numbers[tree] ?? '';
+  const [operator, ...operands] = tree;
+  const parts = operands.map((operand) => writeTree(operand, numbers, swapped));
+  return operator.write(...(swapped && operator.swap ? parts.toReversed() : parts));
+};
+const valueOfTree = (tree: Tree, numbers: readonly string[]): number => {
+  if (typeof tree === 'number') return Number(numbers[tree]);
+  const [operator, ...operands] = tree;
+  const value = operator.value(...operands.map((operand) => valueOfTree(operand, numbers)));
+  return Number.isFinite(value) ? value : Number.NaN; // 1 / (1 / 0) has no value
+};
+
+describe('an answer whose value is known', () => {
+  it('is wrong with another number that changes the value, and right in another order', { timeout }, () => {
+    const eight = fc.array(written, { minLength: 8, maxLength: 8 });
+    fc.assert(
+      fc.property(tree, eight, written, fc.nat(7), fc.boolean(), (tree, numbers, other, place, next) => {
+        const changed = numbers.with(place, another(numbers[place] ?? '', other, next));
+        const [answer, wrong] = [writeTree(tree, numbers), writeTree(tree, changed)];
+        const [value, wrongValue] = [valueOfTree(tree, numbers), valueOfTree(tree, changed)];
+        expect(gradeMath(`${answer} `, answer), answer).toBe(true);
+        fc.pre(Number.isFinite(value) && !changed.some((number) => Number(number) === 0));
+        const swapped = writeTree(tree, numbers, true);
+        expect(gradeMath(swapped, answer), `${swapped} for ${answer}`).toBe(true);
+        fc.pre(!(Math.abs(value - wrongValue) <= 1e-12 * Math.abs(value)));
+        expect(gradeMath(wrong, answer), `${wrong} for ${answer}`).toBe(false);
+      }),
+      effort(100),
     );
   });
 });

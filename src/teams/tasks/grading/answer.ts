@@ -18,8 +18,14 @@ export type Answer =
   | { readonly type: 'words'; readonly text: string }
   /** Members without order: a list, a set, the two values of ±. */
   | { readonly type: 'list'; readonly items: readonly Answer[] }
-  /** Members with order and brackets: a tuple or an interval. */
-  | { readonly type: 'tuple'; readonly open: string; readonly close: string; readonly items: readonly Answer[] }
+  /** Members with order and brackets: a tuple, or an interval, perhaps of a variable. */
+  | {
+      readonly type: 'tuple';
+      readonly open: string;
+      readonly close: string;
+      readonly items: readonly Answer[];
+      readonly variable?: string;
+    }
   | { readonly type: 'union'; readonly items: readonly Answer[] }
   | { readonly type: 'matrix'; readonly rows: readonly (readonly Answer[])[] }
   | { readonly type: 'relation'; readonly operator: string; readonly left: Answer; readonly right: Answer };
@@ -92,7 +98,7 @@ const withoutPunctuation = (text: string): string =>
     .replace(/(?<![A-Za-z\d])'([^']*)'(?![A-Za-z\d'])/g, '$1')
     .replace(/(?<=[A-Za-z]{2}\s*):|:(?=\s*[A-Za-z]{2})|^\s*:|:\s*$/g, '')
     .replace(/(?<![A-Z])'|'(?=[A-Za-z])/g, '')
-    .replace(/(?<!\d)[.,;"]|[.,;"](?!\d)/g, '');
+    .replace(/(?<!\d\s*)[.,;"]|[.,;"](?!\s*\d)/g, '');
 
 /** A letter in lower case; a command such as \Gamma stays as it is. */
 const inLowerCase = (name: string) => (name.length > 1 ? name : name.toLowerCase());
@@ -154,30 +160,31 @@ function relationOf(text: string, read: (part: string) => Answer): Answer | unde
   if (second !== undefined) {
     const up = /^(?:<|\\le)$/;
     if (!isName(middle) || !up.test(first) || !up.test(second)) return undefined;
-    return interval(read(left), first === '<', read(right), second === '<');
+    return interval(middle, read(left), first === '<', read(right), second === '<');
   }
   if (first !== '=' && first !== '\\ne') {
     const strict = first === '<' || first === '>';
     const below = first === '<' || first === '\\le';
     if (isName(left)) {
       return below
-        ? interval(MINUS_INFINITY, true, read(middle), strict)
-        : interval(read(middle), strict, PLUS_INFINITY, true);
+        ? interval(left, MINUS_INFINITY, true, read(middle), strict)
+        : interval(left, read(middle), strict, PLUS_INFINITY, true);
     }
     if (isName(middle)) {
       return below
-        ? interval(read(left), strict, PLUS_INFINITY, true)
-        : interval(MINUS_INFINITY, true, read(left), strict);
+        ? interval(middle, read(left), strict, PLUS_INFINITY, true)
+        : interval(middle, MINUS_INFINITY, true, read(left), strict);
     }
   }
   return { type: 'relation', operator: first, left: read(left), right: read(middle) };
 }
 
-const interval = (low: Answer, openLow: boolean, high: Answer, openHigh: boolean): Answer => ({
+const interval = (variable: string, low: Answer, openLow: boolean, high: Answer, openHigh: boolean): Answer => ({
   type: 'tuple',
   open: openLow ? '(' : '[',
   close: openHigh ? ')' : ']',
   items: [low, high],
+  variable: variable.replace(/[{}\s]/g, ''),
 });
 
 /** Whether a text is a variable, with or without a subscript. */

@@ -122,9 +122,10 @@ const GLUED_FUNCTIONS = /(?<![A-Za-z\\])(sin|cos|tan|cot|sec|csc|ln|log)(?=[xyz]
 /** The cleaned text, with commas in place of "or" and "and". The time is linear in the length of the text. */
 export function cleanAnswer(answer: string): string {
   let text = answer.normalize('NFC').replace(/[−–×·÷≤≥≠±πθ∞∪∈√²³½°⌊⌋⌈⌉⟨⟩‖]/g, (symbol) => UNICODE[symbol] ?? symbol);
+  // Thousands; between brackets another comma separates.
+  if (/[([]/.test(text)) text = text.replace(/(?<=\d)(?:\{,\}|,\\!|\\!,)(?=\d{3}(?!\d))/g, '');
   text = text
     .replace(/\\\$|\$/g, '')
-    .replace(/(?<=\d)(?:\{,\}|,\\!|\\!,)(?=\d{3}(?!\d))/g, '') // thousands, also between brackets
     .replaceAll('{,}', ',')
     .replace(/(?<!\\)\\[()]|^\s*\\\[|\\\]\s*$/g, ' ');
   text = text.replace(/(?<!\\)\\\\(?=[dt]?frac\b|sqrt\b|pi\b)/g, '\\');

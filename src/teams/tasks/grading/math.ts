@@ -94,7 +94,7 @@ function same(a: Answer, b: Answer): boolean {
   if (a.type === 'list' && b.type === 'list') return sameMembers(a.items, b.items);
   if (a.type === 'union' && b.type === 'union') return sameMembers(a.items, b.items);
   if (a.type === 'tuple' && b.type === 'tuple') {
-    return a.open === b.open && a.close === b.close && sameRow(a.items, b.items);
+    return a.open === b.open && a.close === b.close && !otherIndex(a, b) && sameRow(a.items, b.items);
   }
   if (a.type === 'matrix' && b.type === 'matrix') {
     return a.rows.length === b.rows.length && a.rows.every((row, r) => sameRow(row, b.rows[r] ?? []));
@@ -104,6 +104,12 @@ function same(a: Answer, b: Answer): boolean {
   if (b.type === 'relation') return sameAssigned(b, a);
   return choice(a) !== undefined && choice(a) === choice(b);
 }
+
+type Tuple = Extract<Answer, { type: 'tuple' }>;
+
+/** Whether two intervals are about variables with different indices: x_1 > 5 says nothing about x_2. */
+const otherIndex = ({ variable: a }: Tuple, { variable: b }: Tuple): boolean =>
+  differ(a, b) && `${a}${b}`.includes('_');
 
 function sameRow(a: readonly Answer[], b: readonly Answer[]): boolean {
   return a.length === b.length && a.every((item, i) => same(item, b[i] as Answer));

@@ -1,6 +1,7 @@
 /** Exact arithmetic: the fractions of expressions of numbers, and the equality of expressions by algebra. */
 import { randomKey, uniformAt } from '../../../base/math.js';
 import { type Expression, hasVariables, partsOf } from './expression.js';
+import { sizeOf, valueAt } from './numeric.js';
 
 /** A fraction, not reduced; the denominator is positive. */
 export interface Rational {
@@ -37,7 +38,7 @@ export function exactValue(expression: Expression): Rational | undefined {
 const zeroAtZero = new Set(['sin', 'tan', 'arcsin', 'arctan', 'sinh', 'tanh']);
 const oneAtZero = new Set(['cos', 'sec', 'cosh', 'exp']);
 /** The largest argument of factorials and binomials. */
-const MAX_FACTORIAL = 1000;
+const MAX_FACTORIAL = 300;
 
 function exactCall(name: string, [first, second]: readonly (Rational | undefined)[]): Rational | undefined {
   if (first === undefined) return undefined;
@@ -170,7 +171,8 @@ function residue(expression: Expression, set: number): bigint | undefined {
     case '*':
       return modulo(left * right);
     case '/':
-      return quotient(left, right);
+      // An unknown such as ln⌈0.1⌉ may be 0.
+      return sizeOf(valueAt(expression.right, { point: 0 })) === 0 ? undefined : quotient(left, right);
     case '^':
       return left === 1n ? 1n : raised(left, right, exactValue(expression.right));
   }
