@@ -132,14 +132,14 @@ export default defineRecipe({
 
   it('is played by the running package, if another copy lies beside it', async () => {
     const { main, remove } = await compiledProgram();
-    const own = join(root, 'copy', 'own.ts');
+    const file = join(root, 'copy', 'own.ts');
     const copy = join(root, 'copy', 'node_modules', 'drmas');
     await mkdir(copy, { recursive: true });
     await writeFile(join(copy, 'package.json'), '{"name":"drmas","type":"module","exports":"./index.js"}');
     await writeFile(join(copy, 'index.js'), "throw new Error('the other copy');");
     const loaded = "export { default } from 'drmas/recipes/math/recipe';\nimport { train } from 'drmas';\n";
-    await writeFile(own, `${loaded}console.log(typeof train);`);
-    const { stdout } = await promisify(execFile)(process.execPath, [main, 'plan', own], { cwd: root });
+    await writeFile(file, `${loaded}console.log(typeof train);`);
+    const { stdout } = await promisify(execFile)(process.execPath, [main, 'plan', file], { cwd: root });
     expect(stdout).toMatch(/^function\nrecipe {4}own\b/);
     await remove();
   }, 60_000);

@@ -18,8 +18,8 @@ export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
 };
 
 async function resolveHere(...[specifier, context, nextResolve]: Parameters<ResolveHook>): Promise<ResolveFnOutput> {
-  const own = /^drmas(\/|$)/.test(specifier) ? ownFile(specifier) : undefined;
-  if (own !== undefined) return { url: own, format: 'module', shortCircuit: true };
+  const url = /^drmas(\/|$)/.test(specifier) ? exportedFile(specifier) : undefined;
+  if (url !== undefined) return { url, format: 'module', shortCircuit: true };
   try {
     return await nextResolve(specifier, context);
   } catch (error) {
@@ -29,7 +29,7 @@ async function resolveHere(...[specifier, context, nextResolve]: Parameters<Reso
 }
 
 /** The URL of the running package's file. Undefined if the package exports no such file; Node's error is better. */
-function ownFile(specifier: string): string | undefined {
+function exportedFile(specifier: string): string | undefined {
   try {
     const file = here.resolve(specifier);
     return file.endsWith('.js') ? pathToFileURL(file).href : undefined;
