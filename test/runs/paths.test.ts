@@ -1,7 +1,9 @@
 // @module-tag verify
+import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { RecipeError } from '../../src/base/core/errors.js';
 import type { TaskSource } from '../../src/base/core/task.js';
@@ -11,6 +13,7 @@ import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam } from '../../src/teams/team/team.js';
 import { goldenPath } from '../goldens.js';
+import { compiledProgram } from '../support/compiled-program.js';
 import { digitTeam, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -126,6 +129,20 @@ export default defineRecipe({
       policy.tokenizer.chat([{ role: 'user', content: 'a' }]),
     );
   });
+
+  it('is played by the running package, if another copy lies beside it', async () => {
+    const { main, remove } = await compiledProgram();
+    const file = join(root, 'copy', 'own.ts');
+    const copy = join(root, 'copy', 'node_modules', 'drmas');
+    await mkdir(copy, { recursive: true });
+    await writeFile(join(copy, 'package.json'), '{"name":"drmas","type":"module","exports":"./index.js"}');
+    await writeFile(join(copy, 'index.js'), "throw new Error('the other copy');");
+    const loaded = "export { default } from 'drmas/recipes/math/recipe';\nimport { train } from 'drmas';\n";
+    await writeFile(file, `${loaded}console.log(typeof train);`);
+    const { stdout } = await promisify(execFile)(process.execPath, [main, 'plan', file], { cwd: root });
+    expect(stdout).toMatch(/^function\nrecipe {4}own\b/);
+    await remove();
+  }, 60_000);
 
   it('goes on where the file lies now, once it is named', async () => {
     const moved = join(root, 'moved');

@@ -189,7 +189,7 @@ export async function requestContinuation(
   return { ...request, changed, moved };
 }
 
-/** Settings with paths below the folder `to` for those below `from`, such as task files that a recipe finds beside it. */
+/** Settings with paths below the folder `to` for paths below `from`, such as task files beside the recipe. */
 const movedPaths = (settings: unknown, from: string, to: string): unknown =>
   JSON.parse(JSON.stringify(settings), (_, value: unknown) =>
     typeof value === 'string' && value.startsWith(from + sep) ? to + value.slice(from.length) : value,
