@@ -36,6 +36,7 @@ describe('compare', () => {
     const gains = (n: number, centre: number) =>
       Array.from({ length: n }, (_, i) => centre + (i % 2 === 0 ? 0.01 : -0.01));
     expect(compare(gains(9, 0.2)).verdict).toBe('so far');
+    expect(compare(gains(3, 0.2), 3).verdict).toBe('too few pairs');
     expect(compare(gains(10, 0.2)).verdict).toBe('higher');
     expect(compare(gains(10, -0.2)).verdict).toBe('lower');
     expect(compare(gains(10, 0.001)).verdict).toBe('no difference shown');

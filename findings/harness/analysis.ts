@@ -52,7 +52,10 @@ export class PartResults {
   }
 
   comparison(regime: Regime, variant: Variant, score = lastScore): Comparison {
-    return compare(this.gains(regime, variant, score).map(({ gain }) => gain));
+    return compare(
+      this.gains(regime, variant, score).map(({ gain }) => gain),
+      this.part.seeds.length,
+    );
   }
 }
 
@@ -94,12 +97,14 @@ export interface Comparison extends PairedInterval {
   readonly p: number;
   /** The pairs in which the variant ended higher. */
   readonly better: number;
-  readonly verdict: 'higher' | 'lower' | 'no difference shown' | 'so far';
+  readonly verdict: 'higher' | 'lower' | 'no difference shown' | 'so far' | 'too few pairs';
 }
 
-/** A difference is claimed if the 95 % t interval over at least ten pairs excludes 0, and the exact p is at most .05.
- * */
-export function compare(gains: readonly number[]): Comparison {
+/**
+ * A difference is claimed if the 95 % t interval over at least ten pairs excludes 0, and the exact p is at most .05.
+ * @param planned The pairs that will be there; if all are there and they are fewer than ten, they are too few
+ */
+export function compare(gains: readonly number[], planned = PAIRS_FOR_A_CLAIM): Comparison {
   const interval = pairedInterval(gains);
   const [low, high] = [interval.interval?.low ?? Number.NaN, interval.interval?.high ?? Number.NaN];
   const p = signFlipP(gains);
@@ -111,7 +116,7 @@ export function compare(gains: readonly number[]): Comparison {
     median: median(gains),
     p,
     better: gains.filter((gain) => gain > 0).length,
-    verdict: gains.length < PAIRS_FOR_A_CLAIM ? 'so far' : claimed,
+    verdict: gains.length >= PAIRS_FOR_A_CLAIM ? claimed : gains.length < planned ? 'so far' : 'too few pairs',
   };
 }
 
@@ -196,7 +201,9 @@ export const HINTS = {
 
 export function ruleOf(doses: readonly Dose[], by: keyof Prediction): Rule {
   const distinct = [...new Map(doses.map((dose) => [dose.regime.id, dose])).values()]; // two parts may share a regime
-  const decided = distinct.filter(({ gain, predicted }) => gain.verdict !== 'so far' && !Number.isNaN(predicted[by]));
+  const decided = distinct.filter(
+    ({ gain, predicted }) => gain.pairs >= PAIRS_FOR_A_CLAIM && !Number.isNaN(predicted[by]),
+  );
   const count = (those: readonly Dose[]) => ({
     gained: those.filter(({ gain }) => gain.verdict === 'higher').length,
     doses: those.length,

@@ -28,17 +28,14 @@ const plain = (value: number) => (Number.isFinite(value) ? value.toPrecision(3).
 /** A p value with two digits, without its leading zero. */
 export const exactText = (p: number): string => (p >= 0.995 ? '1' : String(Number(p.toPrecision(2))).replace(/^0/, ''));
 
-/** A difference in words: a claim from ten pairs on, "so far" before. */
+/** A difference in words: a claim from ten pairs on; with fewer, that they are not complete or too few. */
 export function gainText({ pairs, mean: centre, interval, p, verdict }: Comparison): string {
   if (pairs === 0) return 'nothing yet';
   const range = interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`;
-  const exact = verdict === 'so far' ? '' : `, p = ${exactText(p)}`;
-  const text = `${points(centre)}${range} points, ${pairs} ${pairs === 1 ? 'pair' : 'pairs'}${exact}`;
-  return verdict === 'no difference shown'
-    ? `${text}: no difference shown`
-    : verdict === 'so far'
-      ? `so far ${text}`
-      : text;
+  const text = `${points(centre)}${range} points, ${pairs} ${pairs === 1 ? 'pair' : 'pairs'}`;
+  if (verdict === 'so far') return `so far ${text}`;
+  if (verdict === 'too few pairs') return `${text}: too few for a claim`;
+  return `${text}, p = ${exactText(p)}${verdict === 'no difference shown' ? `: ${verdict}` : ''}`;
 }
 
 /** The median of the differences, and in how many pairs the variant is better; empty without a pair. */
