@@ -70,8 +70,15 @@ const sampler = new DecoderSampler(kernels, base);
 await sampler.load('policy', model.trained, 1, adapter);
 for (let id = 0; id < REQUESTS; id++)
   sampler.submit({
-    ...{ id, policy: 'policy', prompt: [1, 2, 3, 4], maxTokens: 400, temperature: 1, topK: 0, topP: 1 },
-    ...{ stopTokens: [], key: randomKey('draw', id) },
+    id,
+    policy: 'policy',
+    prompt: [1, 2, 3, 4],
+    maxTokens: 400,
+    temperature: 1,
+    topK: 0,
+    topP: 1,
+    stopTokens: [],
+    key: randomKey('draw', id),
   });
 await measure(`decoding tick, ${REQUESTS} requests`, () => sampler.step());
 

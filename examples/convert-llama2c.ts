@@ -95,13 +95,27 @@ await mkdir(directory, { recursive: true });
 await writeFile(`${directory}/model.safetensors`, [start, ...[...tensors.values()].map(({ data }) => data)]);
 const write = (name: string, value: unknown) => writeFile(`${directory}/${name}`, JSON.stringify(value, null, 2));
 await write('config.json', {
-  ...{ architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_act: 'silu', torch_dtype: 'float32' },
-  ...{ hidden_size: width, intermediate_size: feedForward, num_hidden_layers: layers, num_attention_heads: heads },
-  ...{ num_key_value_heads: kvHeads, vocab_size: vocabSize, max_position_embeddings: context, rms_norm_eps: 1e-5 },
-  ...{ rope_theta: 10_000, tie_word_embeddings: tied, bos_token_id: 1, eos_token_id: [1, 2] }, // <s> ends a text, too
+  architectures: ['LlamaForCausalLM'],
+  model_type: 'llama',
+  hidden_act: 'silu',
+  torch_dtype: 'float32',
+  hidden_size: width,
+  intermediate_size: feedForward,
+  num_hidden_layers: layers,
+  num_attention_heads: heads,
+  num_key_value_heads: kvHeads,
+  vocab_size: vocabSize,
+  max_position_embeddings: context,
+  rms_norm_eps: 1e-5,
+  rope_theta: 10_000,
+  tie_word_embeddings: tied,
+  bos_token_id: 1,
+  eos_token_id: [1, 2], // <s> ends a text, too
 });
 await write('tokenizer.json', {
-  ...{ version: '1.0', pre_tokenizer: null, post_processor: null },
+  version: '1.0',
+  pre_tokenizer: null,
+  post_processor: null,
   added_tokens: pieces.slice(0, 3).map(({ text: content }, id) => ({ id, content, ...flags })),
   normalizer: { type: 'Sequence', normalizers: fromText },
   decoder: { type: 'Sequence', decoders: toText },

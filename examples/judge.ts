@@ -21,7 +21,8 @@ export const team = defineTeam({
     clerk: agent({ sampling: { maxTokens: 10 } }),
     judge: agent({
       system: 'Grade how kind this reply of a clerk is, from 0 to 9. Answer with the digit.',
-      ...{ parse: integer, sampling: { maxTokens: 4, temperature: 0 } },
+      parse: integer,
+      sampling: { maxTokens: 4, temperature: 0 },
     }),
   },
   play: async ({ task, agents: { clerk } }) => ({ reply: (await clerk(task.ask)).text }),

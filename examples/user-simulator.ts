@@ -54,7 +54,8 @@ export default defineRecipe({
       return { agent: 'clerk', messages: [user(fruit)], response: String(price) };
     },
   },
-  ...{ model, assign: { customer: frozen(model), clerk: 'clerk' } },
+  model,
+  assign: { customer: frozen(model), clerk: 'clerk' },
   warmStart: { steps: 150, share: 'policy' },
   training: { steps: 20, tasksPerStep: 8, groupSize: 8 },
 });

@@ -64,7 +64,8 @@ describe('a release', () => {
     expect(version).toBe('0.2.0');
     expect(JSON.parse(read('package.json')).version).toBe('0.2.0');
     expect(JSON.parse(read('package-lock.json'))).toEqual({
-      ...{ name: 'songs', version: '0.2.0' },
+      name: 'songs',
+      version: '0.2.0',
       packages: { '': { name: 'songs', version: '0.2.0' }, 'node_modules/other': { version: '0.1.0' } },
     });
     expect(read('CHANGELOG.md')).toBe(

@@ -257,8 +257,11 @@ describe('the commands for any recipe', () => {
   it('begin a run on one machine and finish it on another', { tags: 'verify' }, async () => {
     const s3 = await s3Fake(['bucket']);
     const restore = withEnvironment({
-      ...{ AWS_ACCESS_KEY_ID: 'AKIDALL', AWS_SECRET_ACCESS_KEY: 'secret', AWS_PROFILE: undefined },
-      ...{ AWS_REGION: S3_REGION, AWS_ENDPOINT_URL: s3.url },
+      AWS_ACCESS_KEY_ID: 'AKIDALL',
+      AWS_SECRET_ACCESS_KEY: 'secret',
+      AWS_PROFILE: undefined,
+      AWS_REGION: S3_REGION,
+      AWS_ENDPOINT_URL: s3.url,
     });
     onTestFinished(async () => {
       restore();

@@ -131,7 +131,11 @@ function generatePeers(
 /** vLLM with random weights, in bfloat16. */
 function vllmPeer(shape: Shape, requests: readonly DecodeRequest[], python: string, directory: string): PeerCommand {
   return {
-    ...{ name: 'vLLM', threads: 1, unit: 'tok', command: python, args: [script('vllm_generate.py')] },
+    name: 'vLLM',
+    threads: 1,
+    unit: 'tok',
+    command: python,
+    args: [script('vllm_generate.py')],
     settings: { shape, context: DECODE_CONTEXT, requests, directory: join(directory, 'vllm') },
     environment: pythonVariables(1),
   };

@@ -99,7 +99,9 @@ function noteGrowth({ results }: Context, { name }: Shape, contestant: string, a
 
 function timed(name: string, threads: number, turns: number, work: () => Promise<unknown>): Contestant {
   return {
-    ...{ name, threads, unit: 'turn' },
+    name,
+    threads,
+    unit: 'turn',
     async repeat() {
       const started = performance.now();
       const before = process.cpuUsage();
@@ -151,7 +153,11 @@ function chainOf(tokens: Int32Array): TrainingSample {
   const starts = Array.from({ length: tokens.length / length }, (_, turn) => turn * length + TURN.read);
   const mask = Uint8Array.from(tokens, (_, t) => (t % length < TURN.read ? 0 : 1));
   return {
-    ...{ tokens, mask, temperature: 1, policyVersion: 0, agent: 'bench' },
+    tokens,
+    mask,
+    temperature: 1,
+    policyVersion: 0,
+    agent: 'bench',
     ...(starts.length === 1 ? {} : { spans: starts.map((start) => ({ start, end: start + TURN.written })) }),
     behaviourLogprobs: Float32Array.from(mask, (written) => -4 * written),
     advantages: Float32Array.from(mask, (written) => 0.1 * written),

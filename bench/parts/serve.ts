@@ -38,7 +38,11 @@ async function benchShape(context: Context, shape: Shape, directory: string): Pr
   const backend = await startEmbedded({ threads, files: nodeFiles });
   const symbols = Array.from({ length: shape.vocabSize }, (_, id) => `<${id}>`);
   const tokenizer = createTokenizer({
-    ...{ type: 'symbols', symbols, stop: '<1>', endOfUser: '<2>', endOfAssistant: '<1>' },
+    type: 'symbols',
+    symbols,
+    stop: '<1>',
+    endOfUser: '<2>',
+    endOfAssistant: '<1>',
   });
   const spec = { type: 'random', config: decoderConfig(shape, CONTEXT), tokenizer, seed: 1 } as const;
   const model = await backend.open(spec, 'policy', 'bench');
@@ -114,7 +118,10 @@ function clients(
   let sent = 0;
   const pids = pid === undefined ? [] : [pid];
   return {
-    ...{ name: named(server, streams), threads, unit: 'tok', ...(pid === undefined ? {} : { pid }) },
+    name: named(server, streams),
+    threads,
+    unit: 'tok',
+    ...(pid === undefined ? {} : { pid }),
     async repeat(): Promise<Work> {
       const before = processorTime(pids).measured;
       const started = performance.now();
@@ -127,7 +134,8 @@ function clients(
         firsts[Math.min(firsts.length - 1, Math.floor(share * firsts.length))] ?? Number.NaN;
       const amount = answers.reduce((sum, { tokens }) => sum + tokens, 0);
       return {
-        ...{ amount, seconds },
+        amount,
+        seconds,
         details: {
           'first token, median ms': at(0.5),
           '95 % within ms': at(0.95),

@@ -122,7 +122,11 @@ function torchOnDevice(shape: Shape, { device, peerDevice, threads }: Options, p
   return [
     {
       name: adapted ? TORCH_PEFT : 'PyTorch, eager',
-      ...{ threads: count, unit: 'tok', command: python, args: [script('torch_train.py')], settings },
+      threads: count,
+      unit: 'tok',
+      command: python,
+      args: [script('torch_train.py')],
+      settings,
       environment: pythonVariables(count),
     },
   ];

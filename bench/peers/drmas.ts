@@ -44,7 +44,12 @@ async function decoding(
     const sampled = await Promise.all(
       some.map(({ prompt, length }, i) =>
         policy.generate({
-          ...{ prompt, stopTokens: [], key: randomKey('bench', round, i), temperature, topP: 1, topK: 0 },
+          prompt,
+          stopTokens: [],
+          key: randomKey('bench', round, i),
+          temperature,
+          topP: 1,
+          topK: 0,
           maxTokens: length,
         }),
       ),
@@ -81,7 +86,9 @@ async function training(
       mask: new Uint8Array(length).fill(1, first),
       behaviourLogprobs: new Float32Array(length),
       advantages: new Float32Array(length).fill(advantage, first),
-      ...{ temperature: 1, policyVersion: 0, agent },
+      temperature: 1,
+      policyVersion: 0,
+      agent,
     };
   });
   const logprobs = await policy.logprobs(bare);

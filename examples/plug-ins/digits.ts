@@ -24,7 +24,11 @@ export const tasks: TaskSource<{ question: string }> = {
 };
 
 export const model = tinyDecoder({
-  ...{ width: 8, layers: 1, heads: 2, feedForward: 12, context: 24 },
+  width: 8,
+  layers: 1,
+  heads: 2,
+  feedForward: 12,
+  context: 24,
   tokenizer: {
     type: 'symbols',
     symbols: [...'0123456789', '<ask>', '<end>'],

@@ -251,7 +251,7 @@ describe('runs that are timed to a success', () => {
     ...fakePart({ doses: [1], variants: ['grpo-at-0.01', 'grpo-at-0.001', 'drmas-at-0.01'] }),
     waiting: { score: 0.9, most: 100, episodes: 64, enough: 9 },
   };
-  /** The step at which a run reaches the score: `grpo` at the high rate never, at the low rate with all seeds but one. */
+  /** The step at which a run reaches the score: `grpo` never at the high rate, nor with one seed at the low rate. */
   const stepOf = ({ variant: { id }, seed }: Job) =>
     ({ 'grpo-at-0.01': undefined, 'grpo-at-0.001': seed === 11 ? undefined : 40 + seed, 'drmas-at-0.01': 10 })[id];
   const results: Results = {

@@ -136,7 +136,8 @@ describe('the page', () => {
 
   it('draws each run as a thin line and the mean of a variant as a thick one', () => {
     const shown = {
-      ...{ title: 'made up', file: 'made-up.svg' },
+      title: 'made up',
+      file: 'made-up.svg',
       part: 'made-up',
       regime: 'dose-4',
       variants: [

@@ -87,7 +87,7 @@ export function soonerTable(parts: readonly PartResults[], slow: string, quick: 
   return table([...head, `\`${slow}\` catches up`, 'shown'], rows);
 }
 
-/** The share of runs that have not reached the score, by step, for each estimator at the rate at which it is soonest. */
+/** The share of runs that have not reached the score, by step: of each estimator at the rate at which it is soonest. */
 export function waitingFigure(results: PartResults): Figure {
   const { waiting, all } = waitedIn(results);
   const best = [...new Set(results.part.variants.map(estimatorOf))].flatMap(

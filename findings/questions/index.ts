@@ -468,7 +468,7 @@ const tuned: Question = {
 const LONGEST = 1500;
 const caughtUp = 0.9;
 
-/** The team `escalation` with smaller and larger batches, until a run is as good as wanted: findings/plans/catch-up.md. */
+/** The team `escalation` with other batches, until a run is as good as wanted: findings/plans/catch-up.md. */
 const timed = (batch: number, rates: readonly number[]): Part => {
   const tasksPerStep = 4 * batch;
   const of = escalation(`catch-up-${batch}`, { family: 'catch-up', steps: LONGEST, every: 25, tasksPerStep });

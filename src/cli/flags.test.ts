@@ -80,7 +80,8 @@ describe('--device', () => {
   it('refuses an unknown device before any work', async () => {
     const { devices, replaced } = noted();
     expect(await drmas(['train', file, '--device', 'tpu'], replaced)).toMatchObject({
-      ...{ code: 2, err: expect.stringMatching(/'tpu' is invalid.*cpu, gpu/) },
+      code: 2,
+      err: expect.stringMatching(/'tpu' is invalid.*cpu, gpu/),
     });
     expect(devices).toEqual([]);
   });

@@ -13,7 +13,12 @@ const packageOf = (path: string) =>
 async function reached(entry: string): Promise<{ readonly packages: string[]; readonly files: string[] }> {
   const { metafile } = await build({
     entryPoints: [fileURLToPath(new URL(entry, import.meta.url))],
-    ...{ bundle: true, platform: 'node', format: 'esm', packages: 'external', write: false, metafile: true },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    packages: 'external',
+    write: false,
+    metafile: true,
   });
   const imports = Object.values(metafile.inputs).flatMap((input) => input.imports);
   const external = imports.filter((one) => one.external === true && !one.path.startsWith('node:'));

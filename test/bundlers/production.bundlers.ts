@@ -23,7 +23,11 @@ const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8')
 const installed = await npmEnvironment({
   name: 'bundlers',
   packages: {
-    ...{ bun: '1.4.5', deno: '2.9.6', next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' },
+    bun: '1.4.5',
+    deno: '2.9.6',
+    next: '16.4.6',
+    react: '19.3.1',
+    'react-dom': '19.3.1',
     ...(await readJson(join(repository, 'package.json'))).dependencies,
   },
   scripts: ['bun', 'deno'],

@@ -32,13 +32,21 @@ export const plain: DecoderConfig = {
 
 /** The features of Gemma 3: two layers have a window, the last one or the one between them sees all positions. */
 export const gemma = {
-  ...{ headDim: 10, queryKeyNorm: true, gate: 'gelu', offsetNorms: true, resultNorms: true, scaledEmbedding: true },
-  ...{ scoreDivisor: 7, slidingWindow: { positions: 4, layers: [0, 2], ropeBase: 100 } },
+  headDim: 10,
+  queryKeyNorm: true,
+  gate: 'gelu',
+  offsetNorms: true,
+  resultNorms: true,
+  scaledEmbedding: true,
+  scoreDivisor: 7,
+  slidingWindow: { positions: 4, layers: [0, 2], ropeBase: 100 },
 } as const satisfies Partial<DecoderConfig>;
 
 /** The features of LFM2: the first and the last one of three layers convolve. */
 export const lfm2 = {
-  ...{ layers: 3, queryKeyNorm: true, convolution: { taps: 3, layers: [0, 2] } },
+  layers: 3,
+  queryKeyNorm: true,
+  convolution: { taps: 3, layers: [0, 2] },
 } as const satisfies Partial<DecoderConfig>;
 
 /** A decoder without further features, and one with all that can stand together. */
@@ -218,7 +226,9 @@ export function decoderContract(name: string, create: () => Kernels, configs = e
         { start: 33, end: 40 },
       ];
       const turns = spans.map(({ start, end }) => ({
-        ...{ tokens: tokens.subarray(0, end), mask: new Uint8Array(end).fill(1, start), temperature: 0.7 },
+        tokens: tokens.subarray(0, end),
+        mask: new Uint8Array(end).fill(1, start),
+        temperature: 0.7,
       }));
       const mask = new Uint8Array(tokens.length);
       for (const { start, end } of spans) mask.fill(1, start, end);

@@ -41,7 +41,8 @@ const promptfoo = await npmEnvironment({
   what: 'promptfoo and Node 24 (480 MB)',
 });
 const lighteval = await pythonEnvironment({
-  ...{ name: 'lighteval', requirements: new URL('lighteval.txt', import.meta.url) },
+  name: 'lighteval',
+  requirements: new URL('lighteval.txt', import.meta.url),
   further: ['torch==2.13.0', 'accelerate==1.15.0'],
   what: 'lighteval (2.1 GB with a CPU build of torch)',
 });
@@ -85,7 +86,12 @@ const recipe = defineRecipe({
   }),
   tasks: larger,
   model: tinyDecoder({
-    ...{ width: 32, layers: 1, heads: 2, kvHeads: 2, feedForward: 64, context: 64 },
+    width: 32,
+    layers: 1,
+    heads: 2,
+    kvHeads: 2,
+    feedForward: 64,
+    context: 64,
     tokenizer: { ...tinyModel.tokenizer, symbols: arithmeticSymbols } as typeof tinyModel.tokenizer,
   }),
   warmStart: { steps: 30, batch: 16 },
@@ -132,10 +138,16 @@ async function runLines(title: string, folder: string, programs: string, more: s
   const lines = onThisPort(pageCode(PAGE, title, 'sh')).trimEnd();
   const script = `set -e\n${lines.replace(/^pip install .*\n|npx /gm, '')} ${more}`;
   const env = {
-    ...{ PATH: [programs, process.env.PATH].join(delimiter), HOME: folder, DRMAS_TOKEN: TOKEN, NO_COLOR: '1' },
+    PATH: [programs, process.env.PATH].join(delimiter),
+    HOME: folder,
+    DRMAS_TOKEN: TOKEN,
+    NO_COLOR: '1',
     // Whatever else a program would fetch is refused at once.
-    ...{ HTTPS_PROXY: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1' },
-    ...{ HF_HUB_OFFLINE: '1', HF_DATASETS_OFFLINE: '1' },
+    HTTPS_PROXY: 'http://127.0.0.1:9',
+    HTTP_PROXY: 'http://127.0.0.1:9',
+    NO_PROXY: '127.0.0.1',
+    HF_HUB_OFFLINE: '1',
+    HF_DATASETS_OFFLINE: '1',
   };
   const { stdout, stderr } = await promisify(execFile)('bash', ['-c', script], {
     cwd: folder,

@@ -15,7 +15,8 @@ import { pythonEnvironment } from '../support/python-environment.js';
 import { temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const environment = await pythonEnvironment({
-  ...{ name: 'tokenizers-python', requirements: new URL('requirements.txt', import.meta.url) },
+  name: 'tokenizers-python',
+  requirements: new URL('requirements.txt', import.meta.url),
   what: 'tokenizers and transformers (150 MB)',
 });
 const python = 'python' in environment ? environment.python : '';
@@ -69,7 +70,12 @@ async function agrees(directory: string, texts: readonly string[], literalTexts:
   const ids = texts.map((text) => ours.encode(text));
   const decoded = tokens.map((some) => ours.decode(some));
   expect(answer).toEqual({
-    ...{ vocabulary: ours.vocabSize, end: ours.stopTokens, plain: ids, auto: ids, decoded, autoDecoded: decoded },
+    vocabulary: ours.vocabSize,
+    end: ours.stopTokens,
+    plain: ids,
+    auto: ids,
+    decoded,
+    autoDecoded: decoded,
     literal: literalTexts.map((text) => ours.encode(text)),
     chats: conversations.map((conversation) => ours.chat(conversation)),
   });

@@ -55,7 +55,9 @@ const tasks: TaskSource<object> = {
   load: async () => ({ name: 'looks', size: 8, at: (index) => ({ id: `t${index}`, data: {} }) }),
   // A random model calls nothing: it learns a call by heart, and two things to think before it.
   trace: (random) => ({
-    ...{ agent: 'looker', messages: [user('Look.')], tools: [look] },
+    agent: 'looker',
+    messages: [user('Look.')],
+    tools: [look],
     response: `<think>\n${random.pick(['hm', 'ah'])}\n</think>\n\n<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>`,
   }),
 };
@@ -63,10 +65,14 @@ const tasks: TaskSource<object> = {
 const recipeOf = (play: Play, directory: string) =>
   tinyRecipe({
     team: defineTeam({
-      ...{ name: 'looks', task: z.object({}), agents, play },
+      name: 'looks',
+      task: z.object({}),
+      agents,
+      play,
       reward: ({ episode }) => episode.turns.filter(({ reasoning }) => reasoning === 'hm').length,
     }),
-    ...{ tasks, model: checkpoint(directory) },
+    tasks,
+    model: checkpoint(directory),
     warmStart: { steps: 300, batch: 1, learningRate: 1e-2, lossTarget: 0.03 },
     training: { steps: 2, tasksPerStep: 2, groupSize: 4, checkpointEvery: 2 },
     evaluation: { tasks: 1, samples: 1 },

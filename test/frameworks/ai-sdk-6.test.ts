@@ -105,7 +105,9 @@ describe('a tool whose schema changes the model’s arguments', () => {
   ])('is read as the framework gives it back: %s', async (_, inputSchema, isExact) => {
     const look = tool({ inputSchema, execute: async (input) => JSON.stringify(input) });
     const team = defineTeam({
-      ...{ task: z.object({}), agents: { boss: agent({ tools: 'plain' }) }, reward: () => 0 },
+      task: z.object({}),
+      agents: { boss: agent({ tools: 'plain' }) },
+      reward: () => 0,
       play: ({ agents: { boss } }) => generateText({ model: boss.model, prompt: 'x', tools: { look }, stopWhen }),
     });
     const { turns } = await playScripted(team, {}, { boss: ['@look( 7 )', 'fine'] });

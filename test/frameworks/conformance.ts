@@ -47,27 +47,39 @@ const expected: Readonly<Record<Cell, Expected>> = {
   text: { lines: { boss: ['fine'] }, outcome: 'fine', speakers: ['boss'], calls: [] },
   tools: {
     lines: { boss: ['@look( 7 )', 'it is 14'] },
-    ...{ outcome: 'it is 14', speakers: ['boss', 'boss'], calls: [7] },
+    outcome: 'it is 14',
+    speakers: ['boss', 'boss'],
+    calls: [7],
   },
   'parallel tools': {
     lines: { boss: ['both\n@look( 1 )\n@look( 2 )', '2 and 4'] },
-    ...{ outcome: '2 and 4', speakers: ['boss', 'boss'], calls: [1, 2] },
+    outcome: '2 and 4',
+    speakers: ['boss', 'boss'],
+    calls: [1, 2],
   },
   streaming: {
     lines: { boss: ['@look( 7 )', 'it is 14'] },
-    ...{ outcome: 'it is 14', speakers: ['boss', 'boss'], calls: [7] },
+    outcome: 'it is 14',
+    speakers: ['boss', 'boss'],
+    calls: [7],
   },
   'structured output': {
     lines: { boss: ['{ "ok": true }'] },
-    ...{ outcome: { ok: true }, speakers: ['boss'], calls: [] },
+    outcome: { ok: true },
+    speakers: ['boss'],
+    calls: [],
   },
   handoff: {
     lines: { boss: ['@transfer_to_helper()\n'], helper: ['over to me'] },
-    ...{ outcome: 'over to me', speakers: ['boss', 'helper'], calls: [] },
+    outcome: 'over to me',
+    speakers: ['boss', 'helper'],
+    calls: [],
   },
   'sub-agent': {
     lines: { boss: ['@ask( "you there" )', 'she says yes'], helper: ['yes'] },
-    ...{ outcome: 'she says yes', speakers: ['boss', 'helper', 'boss'], calls: [] },
+    outcome: 'she says yes',
+    speakers: ['boss', 'helper', 'boss'],
+    calls: [],
   },
 };
 

@@ -155,7 +155,9 @@ export async function trainDesk(
   const files = await filesOf(run);
   return {
     turns: episodes.map(({ task, sample, turns, score }) => ({
-      ...{ task: task.id, sample, score },
+      task: task.id,
+      sample,
+      score,
       turns: turns.map(({ id, agent, prompt, response, logprobs, advantage, valid }) => {
         return { id, agent, prompt, response, logprobs, advantage, valid } as SampledTurn; // ids are there in new runs
       }),

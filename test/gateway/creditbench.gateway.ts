@@ -11,7 +11,8 @@ import { pythonEnvironment } from '../support/python-environment.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 
 const environment = await pythonEnvironment({
-  ...{ name: 'creditbench', requirements: new URL('requirements.txt', import.meta.url) },
+  name: 'creditbench',
+  requirements: new URL('requirements.txt', import.meta.url),
   further: ['torch==2.13.0'],
   what: 'PyTorch (1 to 6 GB)',
 });

@@ -13,7 +13,8 @@ import { pythonEnvironment } from '../support/python-environment.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 
 const environment = await pythonEnvironment({
-  ...{ name: 'openai-python', requirements: new URL('requirements.txt', import.meta.url) },
+  name: 'openai-python',
+  requirements: new URL('requirements.txt', import.meta.url),
   what: "OpenAI's client for Python (40 MB)",
 });
 const python = 'python' in environment ? environment.python : undefined;

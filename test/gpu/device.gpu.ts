@@ -141,15 +141,17 @@ describe('a device that fails', () => {
 
 /** A GPU of an implementation of WebGPU that opens no device. */
 const adapterNamed = (vendor: string) => ({
-  ...{ info: { vendor, architecture: 'old', device: '', description: '' }, features: new Set(['subgroups', 'other']) },
-  ...{ limits: { maxBufferSize: 2, maxStorageBufferBindingSize: 1 } },
+  info: { vendor, architecture: 'old', device: '', description: '' },
+  features: new Set(['subgroups', 'other']),
+  limits: { maxBufferSize: 2, maxStorageBufferBindingSize: 1 },
   requestDevice: () => Promise.reject(new TypeError('maxStorageBuffersPerShaderStage is 4')),
 });
 
 it('a GPU that opens no device with the requested limits says so', async () => {
   const gpu = { requestAdapter: async () => adapterNamed('some') } as unknown as Gpu;
   await expect((await adapterOf(gpu)).open()).rejects.toMatchObject({
-    ...{ name: 'DeviceError', reason: 'absent' },
+    name: 'DeviceError',
+    reason: 'absent',
     message: 'some old cannot be opened: maxStorageBuffersPerShaderStage is 4',
   });
 });

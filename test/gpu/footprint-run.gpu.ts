@@ -13,8 +13,16 @@ import { plainAdamW } from '../support/adamw.js';
 import { sampleOf } from '../support/samples.js';
 
 const config: DecoderConfig = {
-  ...{ vocabSize: 512, width: 64, layers: 3, heads: 4, kvHeads: 2, headDim: 16, feedForward: 192 },
-  ...{ context: 256, ropeBase: 10_000, normEpsilon: 1e-6 },
+  vocabSize: 512,
+  width: 64,
+  layers: 3,
+  heads: 4,
+  kvHeads: 2,
+  headDim: 16,
+  feedForward: 192,
+  context: 256,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
 };
 const LONGEST = 60;
 const settings = { rank: 8, alpha: 8, targets: PROJECTIONS };

@@ -223,8 +223,15 @@ it('a tick of two policies, each with its adapter by calls, has the log-probs th
     models.set(policy, model);
   }
   const requests = [...models.keys()].map((policy, id) => ({
-    ...{ id, policy, prompt: [1, 2, 3], maxTokens: 4, temperature: 0.7, topK: 0, topP: 1 },
-    ...{ stopTokens: [], key: randomKey('draw', id) },
+    id,
+    policy,
+    prompt: [1, 2, 3],
+    maxTokens: 4,
+    temperature: 0.7,
+    topK: 0,
+    topP: 1,
+    stopTokens: [],
+    key: randomKey('draw', id),
   }));
   const results = await generate(sampler, requests, [2]);
   const [one, other] = results.map(({ logprobs }) => logprobs[0]);
@@ -258,8 +265,15 @@ describe('a layer', () => {
     const sampler = new DecoderSampler(kernels, base);
     await sampler.load('policy', model.trained, 1, adapter);
     sampler.submit({
-      ...{ id: 0, policy: 'policy', prompt, maxTokens: 9, temperature: 1, topK: 0, topP: 1 },
-      ...{ stopTokens: [], key: randomKey('draw') },
+      id: 0,
+      policy: 'policy',
+      prompt,
+      maxTokens: 9,
+      temperature: 1,
+      topK: 0,
+      topP: 1,
+      stopTokens: [],
+      key: randomKey('draw'),
     });
     const tick = await counted(() => sampler.step());
     const sequence = { tokens: Int32Array.from(prompt), mask: Uint8Array.of(0, 1, 1), temperature: 1 };

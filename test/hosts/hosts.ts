@@ -72,7 +72,9 @@ export class Host {
     });
     const ended = once(child, 'close').then(([code]) => code as number | null);
     const program = {
-      ...{ child, printed, ended },
+      child,
+      printed,
+      ended,
       async kill() {
         if (child.pid !== undefined && child.exitCode === null && child.signalCode === null)
           process.kill(-child.pid, 'SIGKILL');

@@ -24,7 +24,9 @@ import { eventsOf, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run
 const environment =
   spawnSync('tmux', ['-V']).status === 0
     ? await pythonEnvironment({
-        ...{ name: 'harbor', requirements: new URL('harbor/requirements.txt', import.meta.url), least: 12 },
+        name: 'harbor',
+        requirements: new URL('harbor/requirements.txt', import.meta.url),
+        least: 12,
         what: 'harbor, openenv and asciinema (0.6 GB)',
       })
     : { unavailable: 'tmux, in which the agent works, is not here' };
@@ -89,7 +91,10 @@ async function serve(dataset: string): Promise<string> {
 
 /** The turns of a rollout that `openenv` has captured: it sits between the agent and the gateway. */
 const rolloutSchema = z.object({
-  ...{ ok: z.boolean(), error: z.string().nullish(), rollout_type: z.string(), capture_level: z.string() },
+  ok: z.boolean(),
+  error: z.string().nullish(),
+  rollout_type: z.string(),
+  capture_level: z.string(),
   reward: z.number(),
   turns: z.array(
     z.object({
@@ -112,7 +117,9 @@ describe.skipIf(python === '')("Harbor's agent Terminus 2", () => {
   it("plays over the gateway, earns its verifier's reward, and its turns are trained", async () => {
     const dataset = await writeDataset();
     const harbor = openEnv({
-      ...{ url: await serve(dataset), timeoutMs: 500_000, splits: { train: dataset, test: dataset } },
+      url: await serve(dataset),
+      timeoutMs: 500_000,
+      splits: { train: dataset, test: dataset },
     });
     const played: { readonly rollout: z.output<typeof rolloutSchema>; readonly turns: readonly unknown[] }[] = [];
     const team = defineTeam({
@@ -145,11 +152,17 @@ describe.skipIf(python === '')("Harbor's agent Terminus 2", () => {
         },
       },
       model: tinyDecoder({
-        ...{ width: 24, layers: 1, heads: 2, feedForward: 48, context: 16_384 },
+        width: 24,
+        layers: 1,
+        heads: 2,
+        feedForward: 48,
+        context: 16_384,
         tokenizer: {
           type: 'symbols',
           symbols: ['<|pad|>', '<|end|>', '<|ask|>', '\n', '\t', ...answer, ...printable],
-          ...{ stop: '<|end|>', endOfUser: '<|ask|>', endOfAssistant: '<|end|>' },
+          stop: '<|end|>',
+          endOfUser: '<|ask|>',
+          endOfAssistant: '<|end|>',
         },
       }),
       warmStart: { steps: 80, batch: 16, learningRate: 1e-2 },
@@ -169,7 +182,10 @@ describe.skipIf(python === '')("Harbor's agent Terminus 2", () => {
       expect(turns).toMatchObject(
         rollout.turns.map(
           ({ prompt_token_ids: prompt, completion_token_ids: response, per_token_logps: logprobs }) => ({
-            ...{ agent: 'solver', prompt, response, logprobs },
+            agent: 'solver',
+            prompt,
+            response,
+            logprobs,
           }),
         ),
       );

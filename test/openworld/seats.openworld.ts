@@ -5,7 +5,8 @@ import { pythonEnvironment } from '../support/python-environment.js';
 import { eventsOf, filesOf, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const environment = await pythonEnvironment({
-  ...{ name: 'verifiers', requirements: new URL('seats/requirements.txt', import.meta.url) },
+  name: 'verifiers',
+  requirements: new URL('seats/requirements.txt', import.meta.url),
   what: 'verifiers 0.4 (0.4 GB)',
 });
 if ('unavailable' in environment) console.log(`SKIPPED: the seats of verifiers, because ${environment.unavailable}`);

@@ -15,7 +15,8 @@ import { pythonEnvironment } from '../support/python-environment.js';
 import { eventsOf, filesOf, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const environment = await pythonEnvironment({
-  ...{ name: 'openenv', requirements: new URL('requirements.txt', import.meta.url) },
+  name: 'openenv',
+  requirements: new URL('requirements.txt', import.meta.url),
   what: 'openenv, textarena, reasoning-gym and verifiers 0.1 (0.6 GB)',
 });
 const python = 'python' in environment ? environment.python : undefined;

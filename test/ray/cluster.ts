@@ -104,7 +104,10 @@ export class RayCluster {
     while (performance.now() < deadline) {
       const agent = `--dashboard-agent-listen-port=${await freePort()}`;
       const node = new ServerProcess(this.#python, [program, ...words, agent, ...small], {
-        ...{ ...SETTINGS, ...environment, RAY_TMPDIR: this.#directory, [MARK]: this.#mark },
+        ...SETTINGS,
+        ...environment,
+        RAY_TMPDIR: this.#directory,
+        [MARK]: this.#mark,
       });
       this.#processes.push(node);
       while (!node.ended && performance.now() < deadline) {

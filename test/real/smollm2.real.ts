@@ -117,7 +117,12 @@ describe.skipIf(python === undefined)('SmolLM2-135M-Instruct', () => {
     }
     const read = (model: string) =>
       ask<Read>(process.execPath, [beside('../exports/read_gguf.mjs')], {
-        ...{ package: llama, model, texts: questions, tokens: [], prompts, length: LENGTH },
+        package: llama,
+        model,
+        texts: questions,
+        tokens: [],
+        prompts,
+        length: LENGTH,
         stops: policy.tokenizer.stopTokens,
       });
     let ours: number[][] = [];

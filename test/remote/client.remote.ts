@@ -129,7 +129,12 @@ describe.skipIf('unavailable' in remote)('the referee on a real server', () => {
     if ('unavailable' in remote) return;
     const ours = await loadPolicy(remote.model, { threads: 1 });
     const report = await referee({
-      ...{ url: remote.url, apiKey: undefined, profile: 'auto', budgetSeconds: 300, tolerance: 1e-3, hostile: true },
+      url: remote.url,
+      apiKey: undefined,
+      profile: 'auto',
+      budgetSeconds: 300,
+      tolerance: 1e-3,
+      hostile: true,
       reference: (sequences) =>
         Promise.all(
           sequences.map(async ([first = 0, ...rest]) => Float32Array.of(0, ...(await ours.logprobs([first], rest)))),

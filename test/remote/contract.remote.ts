@@ -24,8 +24,13 @@ describe.skipIf('unavailable' in remote)('on a real server', () => {
     open: () =>
       TinkerBackend.connect(
         {
-          ...{ type: 'tinker', url, profile: 'skyrl-jax', models: {} },
-          ...{ concurrency: 16, saveEvery: 1, deadlineSeconds: 300 },
+          type: 'tinker',
+          url,
+          profile: 'skyrl-jax',
+          models: {},
+          concurrency: 16,
+          saveEvery: 1,
+          deadlineSeconds: 300,
         },
         { host: nodeHost(), models: [weights()] },
       ),

@@ -28,7 +28,9 @@ declare module 'vitest' {
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const environment = await pythonEnvironment({
-    ...{ name: 'skyrl', requirements: new URL('requirements.txt', import.meta.url), further: [TORCH] },
+    name: 'skyrl',
+    requirements: new URL('requirements.txt', import.meta.url),
+    further: [TORCH],
     what: "SkyRL's server (1.6 GB with a CPU build of torch)",
   });
   if ('unavailable' in environment) {

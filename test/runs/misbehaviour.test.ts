@@ -50,12 +50,15 @@ async function trained(
   const words = [...['train', recipe, '--run', run, '--threads', '1'], ...set.flatMap((each) => ['--set', each])];
   const env = {
     ...process.env,
-    ...{ DRMAS_TEST_KINDS: JSON.stringify(names), DRMAS_TEST_TIMEOUT: String(timeoutMs) },
-    ...{ NODE_OPTIONS: '--max-old-space-size=400' },
+    DRMAS_TEST_KINDS: JSON.stringify(names),
+    DRMAS_TEST_TIMEOUT: String(timeoutMs),
+    NODE_OPTIONS: '--max-old-space-size=400',
   };
   const began = performance.now();
   const child = spawn(process.execPath, ['--import', 'tsx', path('../../src/cli/main.ts'), ...words], {
-    ...{ cwd: path('../..'), env, stdio: ['ignore', 'pipe', 'pipe'] },
+    cwd: path('../..'),
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
   let output = '';

@@ -24,7 +24,8 @@ import { eventsOf, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run
 
 // Before the temporary root, which has a cache of its own.
 const environment = await pythonEnvironment({
-  ...{ name: 'retrieval-python', requirements: new URL('../gateway/requirements.txt', import.meta.url) },
+  name: 'retrieval-python',
+  requirements: new URL('../gateway/requirements.txt', import.meta.url),
   further: ['fastapi==0.165.0', 'uvicorn==0.54.0'],
   what: 'FastAPI (40 MB)',
 });
@@ -153,7 +154,11 @@ describe('the settings of the paper', () => {
       expect(policy).toMatchObject({
         model: { type: 'checkpoint', path: 'Qwen/Qwen3-4B' },
         optimizer: { type: 'adamw', learningRate: 1e-6, beta1: 0.9, beta2: 0.999, weightDecay: 0.01 },
-        ...{ warmupSteps: 0, clipNorm: 1, epochs: 1, miniBatches: 1, entropyCoefficient: 0 },
+        warmupSteps: 0,
+        clipNorm: 1,
+        epochs: 1,
+        miniBatches: 1,
+        entropyCoefficient: 0,
       });
     expect(recipe.advantage).toMatchObject({ type: 'drmas', singleton: 'raw', minimumSpread: 0, epsilon: 1e-6 });
     expect(recipe.loss).toMatchObject({ type: 'ppo-clip', clip: 0.2, dualClip: 3, aggregate: 'token-mean' });
@@ -174,7 +179,9 @@ describe('the settings of the paper', () => {
       expect(policy).toMatchObject({
         model: { path: 'Qwen/Qwen2.5-3B' },
         optimizer: { learningRate: 1e-6 },
-        ...{ epochs: 1, miniBatches: 5, entropyCoefficient: 0.001 },
+        epochs: 1,
+        miniBatches: 5,
+        entropyCoefficient: 0.001,
       });
     expect(recipe.loss).toMatchObject({ clip: 0.2, dualClip: 3 });
   });
@@ -183,7 +190,11 @@ describe('the settings of the paper', () => {
     const choices = ['type=grpo', 'singleton=raw', 'minimumSpread=0'].map((choice) => `advantage.${choice}`);
     for (const name of Object.keys(recipes) as Name[])
       expect((await recipeOf(name, choices)).advantage).toMatchObject({
-        ...{ type: 'grpo', singleton: 'raw', minimumSpread: 0, epsilon: 1e-6, episodeScore: 'mean' },
+        type: 'grpo',
+        singleton: 'raw',
+        minimumSpread: 0,
+        epsilon: 1e-6,
+        episodeScore: 'mean',
       });
   });
 

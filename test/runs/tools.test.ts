@@ -53,7 +53,9 @@ describe('a tiny random Qwen3 with its real chat template', () => {
     const directory = join(root, 'qwen3');
     writeMiniQwen3(directory);
     const recipe = tinyRecipe({
-      ...{ team, tasks, model: checkpoint(directory) },
+      team,
+      tasks,
+      model: checkpoint(directory),
       warmStart: { steps: 150, batch: 1, learningRate: 1e-2, lossTarget: 0.05 },
       training: { steps: 2, tasksPerStep: 2, groupSize: 4, checkpointEvery: 2 },
       evaluation: { tasks: 1, samples: 1 },

@@ -30,7 +30,9 @@ describe.each(engines)('a team sampled by %s', (name, url, sampler, path) => {
     const base = served.parse(await (await fetch(`${url}${path}`)).json());
     const recipe = (engine: SamplerInput) =>
       tinyRecipe({
-        ...{ model: lora(checkpoint(base), { rank: 4 }), warmStart: undefined, sampler: engine },
+        model: lora(checkpoint(base), { rank: 4 }),
+        warmStart: undefined,
+        sampler: engine,
         training: { steps: 4, tasksPerStep: 2, groupSize: 4, checkpointEvery: 1 },
         policies: { solver: { optimizer: { learningRate: 1e-2 } }, verifier: { optimizer: { learningRate: 1e-2 } } },
       } as unknown as Partial<RecipeInput>);

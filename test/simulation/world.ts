@@ -66,7 +66,12 @@ function definitionOf(variant: number, hostility: number, pace: Pace): RecipeDef
     tasks: numbers,
     model: tinyDecoder({ width: 8, layers: 1, heads: 1, feedForward: 8, context: 256, tokenizer: { type: 'bytes' } }),
     training: {
-      ...{ steps: 3, tasksPerStep: 2, groupSize: 3, checkpointEvery: 1, maxTurns: 8, episodeTimeoutMs: 1000 },
+      steps: 3,
+      tasksPerStep: 2,
+      groupSize: 3,
+      checkpointEvery: 1,
+      maxTurns: 8,
+      episodeTimeoutMs: 1000,
       ...training,
     },
     evaluation: { every: 2, tasks: 2, samples: 1, ...evaluation },
@@ -121,7 +126,10 @@ async function processOf({
   readonly backend: () => ScriptedBackend;
 }): Promise<void> {
   const host: Host = {
-    ...{ threads: 1, files, clock, signal },
+    threads: 1,
+    files,
+    clock,
+    signal,
     protect: (work) => work(),
     notify: () => {},
     warn: () => {},
@@ -165,7 +173,10 @@ export async function live(world: World, time: VirtualTime): Promise<EndedRun> {
     const controller = new AbortController();
     const interruption = new Error('interrupted');
     const work = processOf({
-      ...{ files, clock: time, signal: controller.signal, definition },
+      files,
+      clock: time,
+      signal: controller.signal,
+      definition,
       backend: () => new ScriptedBackend({ files, delay, trained: (...of) => samples.note(number, ...of) }),
     });
     if (interruptAfterMs !== undefined) setTimeout(() => controller.abort(interruption), interruptAfterMs);

@@ -50,14 +50,18 @@ export const integrations: readonly Integration[] = [
   ),
   ...inFile(
     {
-      ...{ kind: 'environments', suite: 'openworld', pins: 'test/openworld/seats/requirements.txt' },
+      kind: 'environments',
+      suite: 'openworld',
+      pins: 'test/openworld/seats/requirements.txt',
       file: 'test/openworld/seats.openworld.ts',
     },
     'verifiers',
   ),
   ...inFile(
     {
-      ...{ kind: 'environments', suite: 'openworld', pins: 'test/openworld/harbor/requirements.txt' },
+      kind: 'environments',
+      suite: 'openworld',
+      pins: 'test/openworld/harbor/requirements.txt',
       file: 'test/openworld/harbor.openworld.ts',
     },
     ...['harbor', 'openenv'],
@@ -82,21 +86,27 @@ export const integrations: readonly Integration[] = [
   ),
   ...inFile(
     {
-      ...{ kind: 'evaluation', suite: 'evals', pins: 'test/evals/requirements.txt' },
+      kind: 'evaluation',
+      suite: 'evals',
+      pins: 'test/evals/requirements.txt',
       file: 'test/evals/served.evals.ts',
     },
     { package: 'inspect-ai', title: 'Inspect' },
   ),
   ...inFile(
     {
-      ...{ kind: 'evaluation', suite: 'evals', pins: 'test/evals/lighteval.txt' },
+      kind: 'evaluation',
+      suite: 'evals',
+      pins: 'test/evals/lighteval.txt',
       file: 'test/evals/served.evals.ts',
     },
     { package: 'lighteval', title: 'lighteval' },
   ),
   ...inFile(
     {
-      ...{ kind: 'evaluation', suite: 'evals', pins: 'test/evals/served.evals.ts' },
+      kind: 'evaluation',
+      suite: 'evals',
+      pins: 'test/evals/served.evals.ts',
       file: 'test/evals/served.evals.ts',
     },
     { package: 'promptfoo', title: 'promptfoo' },
@@ -126,7 +136,9 @@ export const integrations: readonly Integration[] = [
   ),
   ...inFile(
     {
-      ...{ kind: 'programs', suite: 'bundlers', pins: 'test/bundlers/production.bundlers.ts' },
+      kind: 'programs',
+      suite: 'bundlers',
+      pins: 'test/bundlers/production.bundlers.ts',
       file: 'test/bundlers/production.bundlers.ts',
     },
     ...['next', 'bun', 'deno'],

@@ -31,8 +31,13 @@ export async function startS3Server(python: string): Promise<S3Server> {
     if (!response.ok) throw new Error(`no bucket: ${response.status} ${await response.text()}`);
   });
   const restore = withEnvironment({
-    ...{ AWS_ACCESS_KEY_ID: 'AKIDTEST', AWS_SECRET_ACCESS_KEY: S3_SECRET, AWS_SESSION_TOKEN: undefined },
-    ...{ AWS_REGION: 'us-east-1', AWS_ENDPOINT_URL: url, AWS_ENDPOINT_URL_S3: undefined, AWS_PROFILE: undefined },
+    AWS_ACCESS_KEY_ID: 'AKIDTEST',
+    AWS_SECRET_ACCESS_KEY: S3_SECRET,
+    AWS_SESSION_TOKEN: undefined,
+    AWS_REGION: 'us-east-1',
+    AWS_ENDPOINT_URL: url,
+    AWS_ENDPOINT_URL_S3: undefined,
+    AWS_PROFILE: undefined,
   });
   return {
     url,

@@ -150,11 +150,20 @@ export class SamplerFake {
           404,
         );
       const { tokens, logprobs, finishReason } = await this.#sample(model, {
-        ...{ prompt: body.prompt, temperature: body.temperature, topP: body.top_p, topK: body.top_k },
-        ...{ maxTokens: body.max_tokens, stopTokens: body.stop_token_ids, seed: body.seed },
+        prompt: body.prompt,
+        temperature: body.temperature,
+        topP: body.top_p,
+        topK: body.top_k,
+        maxTokens: body.max_tokens,
+        stopTokens: body.stop_token_ids,
+        seed: body.seed,
       });
       const choice = {
-        ...{ index: 0, text: '', finish_reason: finishReason, stop_reason: null, token_ids: tokens },
+        index: 0,
+        text: '',
+        finish_reason: finishReason,
+        stop_reason: null,
+        token_ids: tokens,
         logprobs: { text_offset: [], token_logprobs: logprobs, tokens: [], top_logprobs: [] },
       };
       const usage = { prompt_tokens: body.prompt.length, completion_tokens: tokens.length };
@@ -199,8 +208,12 @@ export class SamplerFake {
       if (model === undefined)
         return c.json({ error: { message: `The following requested LoRA adapters are not loaded: ${name}` } }, 400);
       const { tokens, logprobs, finishReason } = await this.#sample(model, {
-        ...{ prompt, temperature: wish.temperature, topP: wish.top_p, topK: wish.top_k },
-        ...{ maxTokens: wish.max_new_tokens, seed: wish.sampling_seed },
+        prompt,
+        temperature: wish.temperature,
+        topP: wish.top_p,
+        topK: wish.top_k,
+        maxTokens: wish.max_new_tokens,
+        seed: wish.sampling_seed,
         stopTokens: wish.ignore_eos === true ? [] : wish.stop_token_ids,
       });
       const meta = {

@@ -14,8 +14,16 @@ import { countAllocations } from './count-allocations.js';
 
 const POLICY = 0;
 const config = {
-  ...{ vocabSize: 256, width: 32, layers: 2, heads: 4, kvHeads: 2, headDim: 8, feedForward: 96 },
-  ...{ context: 128, ropeBase: 10_000, normEpsilon: 1e-6 },
+  vocabSize: 256,
+  width: 32,
+  layers: 2,
+  heads: 4,
+  kvHeads: 2,
+  headDim: 8,
+  feedForward: 96,
+  context: 128,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
 };
 const optimizer = plainAdamW(1e-3);
 

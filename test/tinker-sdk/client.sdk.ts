@@ -59,7 +59,12 @@ describe.each(['0.24.1', '0.38.0'])('tinker %s from PyPI', (version) => {
     });
     const seen = JSON.parse(stdout) as Seen;
     expect(seen).toMatchObject({
-      ...{ sdk: version, rank: 4, repeats: true, prompt_first: null, kept: 4, base: 4 },
+      sdk: version,
+      rank: 4,
+      repeats: true,
+      prompt_first: null,
+      kept: 4,
+      base: 4,
       checkpoints: ['sampler_weights/kept', 'weights/before-rl'],
       refused: expect.stringMatching(/99999/),
     });

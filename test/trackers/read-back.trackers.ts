@@ -115,7 +115,9 @@ it.skipIf(!available)('is read by tensorboard, mlflow and trackio as the log has
 it.skipIf(!available)('is read back from an offline run of wandb, which the example wrote', async () => {
   if (!available) return;
   const restore = withEnvironment({
-    ...{ WANDB_MODE: 'offline', WANDB_DIR: root, WANDB_SILENT: 'true' },
+    WANDB_MODE: 'offline',
+    WANDB_DIR: root,
+    WANDB_SILENT: 'true',
     WANDB_PYTHON: environment.python,
   });
   const notices: string[] = [];
@@ -135,7 +137,8 @@ it.skipIf(!available)('is read back from an offline run of wandb, which the exam
   for (const name of ['train.reward.mean', 'evaluation.averageAtK', 'train.agents.solver.gradientNorm'])
     expect(logged(name)).toEqual(expected[name.replaceAll('.', '/').replace('train/agents', 'agents')]);
   const sync = await promisify(execFile)(join(dirname(environment.python), 'wandb'), ['sync', '--dry-run'], {
-    ...{ cwd: root, env: { ...process.env, WANDB_DIR: root } },
+    cwd: root,
+    env: { ...process.env, WANDB_DIR: root },
   });
   expect(sync.stdout + sync.stderr).toMatch(/Would sync 1 run/);
 });

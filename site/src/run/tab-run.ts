@@ -61,7 +61,10 @@ export async function trainInTab(
     writeCheckpoint: async () => {},
   };
   const host: Host = {
-    ...{ threads: 1, files: tabFiles(new Map()), clock: systemClock, signal },
+    threads: 1,
+    files: tabFiles(new Map()),
+    clock: systemClock,
+    signal,
     protect: (work) => work(),
     notify: () => {},
     warn: (code, message) => void log.emit({ type: 'warning', code, message }),
@@ -90,8 +93,17 @@ async function openInTab(recipe: Recipe, backend: Backend, host: Host, warm: str
   const trained = trainedModels(recipe, { assignment, backends, weights, policies }, () => 'this tab');
   return {
     ...runSettings(recipe),
-    ...{ assignment, tasks: { train, test }, backends, weights, models: policies, trained, executor, host },
-    ...{ commits: {}, warnings: [], dispose: () => backend.dispose() },
+    assignment,
+    tasks: { train, test },
+    backends,
+    weights,
+    models: policies,
+    trained,
+    executor,
+    host,
+    commits: {},
+    warnings: [],
+    dispose: () => backend.dispose(),
   };
 }
 

@@ -49,7 +49,8 @@ export function assistant(
   if (typeof reply === 'string') return { role: 'assistant', content: reply };
   const { id, content, toolCalls } = reply;
   return {
-    ...{ role: 'assistant', content },
+    role: 'assistant',
+    content,
     ...(toolCalls.length === 0 ? {} : { toolCalls }),
     ...(id === undefined ? {} : { turnId: id }),
   };

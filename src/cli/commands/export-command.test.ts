@@ -67,7 +67,11 @@ describe('export', () => {
     const policy = await loadPolicy(to, { threads: 1 });
     expect(policy.agent).toEqual({ name: 'solver', system: '<solver>', sampling });
     expect(JSON.parse(await readFile(join(to, 'generation_config.json'), 'utf8'))).toEqual({
-      ...{ do_sample: true, temperature: 1, top_p: 1, top_k: 0, max_new_tokens: 6 },
+      do_sample: true,
+      temperature: 1,
+      top_p: 1,
+      top_k: 0,
+      max_new_tokens: 6,
       eos_token_id: policy.tokenizer.stopTokens[0],
     });
     const prompt = policy.tokenizer.chat([system('<solver>'), user('1')]);
@@ -193,7 +197,8 @@ describe('export', () => {
     const [file, directory] = [target(), target()];
     const words = ['export', path, '--agent', 'solver', '--to'];
     expect(await drmas([...words, file, '--format', 'gguf'])).toEqual({
-      ...{ code: 2, out: '' },
+      code: 2,
+      out: '',
       err: expect.stringMatching(/^error: a GGUF file cannot express the symbols: "0<" ends as "<.*" begins\n$/),
     });
     expect(existsSync(file)).toBe(false);

@@ -47,8 +47,12 @@ describe('plan --measure', () => {
     const rented = join(root, 'rented.json');
     const slow = { iterationSeconds: 1, sequenceSeconds: 0, promptTokenSeconds: 0 };
     const machine = {
-      ...{ name: 'rented', sampling: slow, training: { tokenSeconds: 0, updateSeconds: 8 } },
-      ...{ transferSeconds: 2, pricePerHour: 360, memoryBytes: 1 },
+      name: 'rented',
+      sampling: slow,
+      training: { tokenSeconds: 0, updateSeconds: 8 },
+      transferSeconds: 2,
+      pricePerHour: 360,
+      memoryBytes: 1,
     };
     await writeFile(rented, JSON.stringify(machine));
     const words = ['plan', file, '--seconds', '1', '--machine', rented, '--concurrency', '6', '--json'];

@@ -108,7 +108,10 @@ async function resumeRun(there: CommandContext, source: string, options: TypedRu
   let isReplayed = !asJson;
   const perform = ({ sinks = [], onStart, ...reporting }: Reporting) =>
     resumeIn(there.place, path, source, {
-      ...{ ...(threads === undefined ? {} : { threads }), track, store, ...reporting },
+      ...(threads === undefined ? {} : { threads }),
+      track,
+      store,
+      ...reporting,
       // onStart prints the events of the log, which include those emitted before it.
       sinks: asJson ? [{ write: (event: RunEvent) => void (isReplayed && print.write(event)) }] : sinks,
       onStart(start) {

@@ -235,7 +235,12 @@ describe('during a step', () => {
     const reporter = opened({ live: false, width: 80, write: (text) => (shown += text) });
     const failed = (reason: string): EventBody => ({
       type: 'episode.failed',
-      ...{ step: 2, task: 'a', episode: 1, reason, message: 'no', action: 'exclude' },
+      step: 2,
+      task: 'a',
+      episode: 1,
+      reason,
+      message: 'no',
+      action: 'exclude',
     });
     for (const reason of ['timeout', 'timeout', 'error']) reporter.write(stamped(failed(reason)));
     reporter.write(stamped(step(2, { episodes: { played: 128, failed: 3 } })));

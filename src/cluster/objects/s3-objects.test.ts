@@ -103,7 +103,9 @@ describe('a place that cannot be used', () => {
     expect(await refusal('s3://mine/x')).toMatch(/S3 rejects the credentials \(InvalidAccessKeyId\)$/);
     asNobody();
     const unknown = withEnvironment({
-      ...{ AWS_ACCESS_KEY_ID: undefined, AWS_SECRET_ACCESS_KEY: undefined, HOME: root },
+      AWS_ACCESS_KEY_ID: undefined,
+      AWS_SECRET_ACCESS_KEY: undefined,
+      HOME: root,
       AWS_EC2_METADATA_DISABLED: 'true',
     });
     expect(await refusal('s3://mine/x')).toMatch(/no credentials: set AWS_ACCESS_KEY_ID/);

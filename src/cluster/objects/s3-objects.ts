@@ -173,7 +173,10 @@ export class S3Objects implements ObjectStore {
     const failure = (error: unknown): S3Failure => s3Failure(error, this.#bucket);
     try {
       return await pRetry(act, {
-        ...{ retries, minTimeout: retryDelayMs, maxTimeout: LONGEST_WAIT_MS, randomize: true },
+        retries,
+        minTimeout: retryDelayMs,
+        maxTimeout: LONGEST_WAIT_MS,
+        randomize: true,
         shouldRetry: ({ error }) => failure(error).mayPass,
       });
     } catch (error) {

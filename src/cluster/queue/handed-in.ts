@@ -238,8 +238,13 @@ function checkTokens(
 function checkText(at: string, turn: Turn, spoken: TextRequest, answer: Utterance): void {
   const { promptTokens, responseTokens } = answer;
   const utterance = {
-    ...{ prompt: [], response: [], logprobs: [], policyVersion: 0 },
-    ...{ text: answer.text, finishReason: answer.finishReason, temperature: spoken.temperature },
+    prompt: [],
+    response: [],
+    logprobs: [],
+    policyVersion: 0,
+    text: answer.text,
+    finishReason: answer.finishReason,
+    temperature: spoken.temperature,
   };
   for (const [field, value] of Object.entries(utterance))
     expectEqual(`${at}: ${field}`, turn[field as keyof Turn], value);

@@ -42,7 +42,13 @@ export async function queueExecutor(
   const run = randomUUID();
   const warnOnce = onceEach((message) => host.warn('queue.redis', message));
   const server = new RolloutServer({
-    ...{ context, code, recipe, leaseSeconds, key: queueSecret, run, gateway },
+    context,
+    code,
+    recipe,
+    leaseSeconds,
+    key: queueSecret,
+    run,
+    gateway,
     onIgnored: (message) => host.warn('gateway.ignored', message),
     onFault: (message) => host.warn('queue.episode', message),
   });

@@ -74,7 +74,10 @@ export class RayClient {
         await this.#ask('POST', '/api/jobs/', text);
       },
       {
-        ...{ retries: OFFERS, minTimeout: 500, maxTimeout: 5000, signal },
+        retries: OFFERS,
+        minTimeout: 500,
+        maxTimeout: 5000,
+        signal,
         shouldRetry: ({ error }) => !(error instanceof BackendError) || NO_AGENT.test(error.message),
       },
     );

@@ -26,8 +26,10 @@ let program: CompiledProgram;
 beforeAll(async () => {
   s3 = await s3Fake(['mine']);
   restore = withEnvironment({
-    ...{ AWS_ACCESS_KEY_ID: 'AKIDALL', AWS_SECRET_ACCESS_KEY: SECRET },
-    ...{ AWS_REGION: S3_REGION, AWS_ENDPOINT_URL: s3.url },
+    AWS_ACCESS_KEY_ID: 'AKIDALL',
+    AWS_SECRET_ACCESS_KEY: SECRET,
+    AWS_REGION: S3_REGION,
+    AWS_ENDPOINT_URL: s3.url,
   });
   program = await compiledProgram();
   file = await writeTinyStudy(root);

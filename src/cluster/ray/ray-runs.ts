@@ -121,7 +121,10 @@ export class RayRuns {
     const overrides = log.record.recipe.overrides.flatMap((override) => ['--set', override]);
     const words = ['train', recipe, '--run', run, '--resume', '--json', '--threads', `${cpus}`, ...kept, ...overrides];
     const request = {
-      ...{ id, cpus, packageName: name, entrypoint: `${command} ${words.map(shellWord).join(' ')}` },
+      id,
+      cpus,
+      packageName: name,
+      entrypoint: `${command} ${words.map(shellWord).join(' ')}`,
       environment: environmentOf(store),
       metadata: { drmas_run: log.name },
     };

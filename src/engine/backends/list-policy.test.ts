@@ -47,7 +47,12 @@ class Other extends Bigram {}
 
 const opened = (weights: WeightsSpec = random) => new Bigram('writer', weights, nodeFiles);
 const request = (n: number, temperature: number) => ({
-  ...{ prompt: [0], temperature, topP: 1, topK: 0, maxTokens: 1, stopTokens: [2] },
+  prompt: [0],
+  temperature,
+  topP: 1,
+  topK: 0,
+  maxTokens: 1,
+  stopTokens: [2],
   key: randomKey('list policy', n),
 });
 const sgd = (learningRate: number) => ({ optimizer: { type: 'sgd', learningRate }, clipNorm: 0 });
@@ -58,7 +63,9 @@ async function sampleOf(policy: ListPolicy) {
     mask: Uint8Array.of(0, 1, 1, 1),
     advantages: Float32Array.of(0, 1, 1, -0.5),
     behaviourLogprobs: new Float32Array(4),
-    ...{ temperature: 1, policyVersion: 0, agent: 'writer' },
+    temperature: 1,
+    policyVersion: 0,
+    agent: 'writer',
   };
   const [behaviourLogprobs = new Float32Array(4)] = await policy.logprobs([sample]);
   return { ...sample, behaviourLogprobs };

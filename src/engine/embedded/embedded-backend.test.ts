@@ -25,8 +25,16 @@ const tokenizer = bytesTokenizer();
 const random = (seed: number, feedForward: number): WeightsSpec => ({
   type: 'random',
   config: {
-    ...{ vocabSize: tokenizer.vocabSize, width: 8, layers: 2, heads: 2, kvHeads: 1, headDim: 4, feedForward },
-    ...{ context: 32, ropeBase: 10_000, normEpsilon: 1e-6 },
+    vocabSize: tokenizer.vocabSize,
+    width: 8,
+    layers: 2,
+    heads: 2,
+    kvHeads: 1,
+    headDim: 4,
+    feedForward,
+    context: 32,
+    ropeBase: 10_000,
+    normEpsilon: 1e-6,
   },
   tokenizer,
   seed,
@@ -54,8 +62,16 @@ function failingDisk(): { left: number; readonly files: Files } {
 
 describe('a checkpoint that cannot be read to its end', () => {
   const config = {
-    ...{ vocabSize: 261, width: 8, layers: 1, heads: 2, kvHeads: 1, headDim: 4, feedForward: 12 },
-    ...{ context: 64, ropeBase: 10_000, normEpsilon: 1e-6 },
+    vocabSize: 261,
+    width: 8,
+    layers: 1,
+    heads: 2,
+    kvHeads: 1,
+    headDim: 4,
+    feedForward: 12,
+    context: 64,
+    ropeBase: 10_000,
+    normEpsilon: 1e-6,
   };
   const tokens = Int32Array.of(1, 2, 3);
 

@@ -149,7 +149,11 @@ async function startEngine(options: EngineOptions, precisions?: readonly Precisi
     throw new ArgumentError(`threads: expected a whole number of at least 1, found ${threads}`);
   requireSeed(seed);
   const backend = await startEmbedded({
-    ...{ threads, device, kernels, recompute, precisions },
+    threads,
+    device,
+    kernels,
+    recompute,
+    precisions,
     files: nodeFiles,
     ...(onProgress && { onProgress }),
   });

@@ -64,7 +64,9 @@ export function checkedUpdate(
     throw new ArgumentError(`normalizer: expected a number above 0, found ${normalizer}`);
   const weighted = spec.type === 'cross-entropy';
   const checked = checkedSamples(samples, {
-    ...{ model, config, weighted },
+    model,
+    config,
+    weighted,
     required: [
       ...(weighted ? [] : (['behaviourLogprobs', 'advantages'] as const)),
       ...(kl === undefined ? [] : (['referenceLogprobs'] as const)),

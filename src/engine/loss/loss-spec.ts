@@ -105,7 +105,10 @@ export function lossKind(loss: AnyLoss): LossKind {
     };
   };
   return {
-    ...{ ratio, gradientOf, withoutAdvantage, begin },
+    ratio,
+    gradientOf,
+    withoutAdvantage,
+    begin,
     ...(weighsDemonstrations === undefined ? {} : { weighsDemonstrations }),
     aggregate: declaration.aggregate ?? aggregationOf(settings),
     token: begin(EMPTY).token,

@@ -67,7 +67,10 @@ export class EngineHttp {
     };
     try {
       const answer = await pRetry(once, {
-        ...{ retries: RETRIES, minTimeout: this.#backOffMs, maxTimeout: 10_000, signal },
+        retries: RETRIES,
+        minTimeout: this.#backOffMs,
+        maxTimeout: 10_000,
+        signal,
         shouldRetry: ({ error }) => error instanceof Busy || isUnreachable(error),
       });
       return { status: answer.status, body: parsed(answer.text()) };

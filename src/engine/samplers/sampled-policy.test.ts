@@ -79,8 +79,11 @@ describe('sampled policy', () => {
       trainer,
       samplerSchema.parse({ type, url: fake.url, folder, ...spec }),
       {
-        ...{ host: nodeHost({ warn: (_, message) => void warnings.push(message) }), row: embedded, weights: [weights] },
-        ...{ environment: {}, backOffMs: 5 },
+        host: nodeHost({ warn: (_, message) => void warnings.push(message) }),
+        row: embedded,
+        weights: [weights],
+        environment: {},
+        backOffMs: 5,
       },
     );
     return { fake, backend, warnings, folder };

@@ -79,9 +79,15 @@ export class SglangEngine implements SamplingEngine {
     const body = {
       input_ids: prompt,
       sampling_params: {
-        ...{ temperature, top_p: topP, top_k: topK === 0 ? -1 : topK, min_p: 0, max_new_tokens: maxTokens },
+        temperature,
+        top_p: topP,
+        top_k: topK === 0 ? -1 : topK,
+        min_p: 0,
+        max_new_tokens: maxTokens,
         // Not `ignore_eos`, which switches these off too.
-        ...{ stop_token_ids: stopTokens, skip_special_tokens: false, sampling_seed: seed },
+        stop_token_ids: stopTokens,
+        skip_special_tokens: false,
+        sampling_seed: seed,
       },
       return_logprob: true,
       ...(kind === 'adapter' && { lora_path: name }),

@@ -74,8 +74,16 @@ export class VllmEngine implements SamplingEngine {
       prompt,
       max_tokens: maxTokens,
       // All settings: the server fills in missing ones from the model's generation_config.json.
-      ...{ temperature, top_p: topP, top_k: topK === 0 ? -1 : topK, min_p: 0, repetition_penalty: 1, seed },
-      ...{ stop_token_ids: stopTokens, ignore_eos: true, logprobs: 0, return_token_ids: true },
+      temperature,
+      top_p: topP,
+      top_k: topK === 0 ? -1 : topK,
+      min_p: 0,
+      repetition_penalty: 1,
+      seed,
+      stop_token_ids: stopTokens,
+      ignore_eos: true,
+      logprobs: 0,
+      return_token_ids: true,
       skip_special_tokens: false,
     };
     const path = '/v1/completions';

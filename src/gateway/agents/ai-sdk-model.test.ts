@@ -6,8 +6,13 @@ import { agentModel } from './ai-sdk-model.js';
 
 const call = { id: 'call_t1_0', name: 'look', arguments: '{"b": 1.0,  "a":"caf\\u00e9"}' };
 const answer = (changes: Partial<ModelAnswer>): ModelAnswer => ({
-  ...{ id: 't1', model: 'solver', content: '', toolCalls: [], finishReason: 'stop' },
-  ...{ usage: { promptTokens: 5, responseTokens: 3 }, ...changes },
+  id: 't1',
+  model: 'solver',
+  content: '',
+  toolCalls: [],
+  finishReason: 'stop',
+  usage: { promptTokens: 5, responseTokens: 3 },
+  ...changes,
 });
 const calling = answer({ content: 'Let me look.', reasoning: 'hm', toolCalls: [call], finishReason: 'tool_calls' });
 
@@ -53,7 +58,9 @@ describe('a model of AI SDK', () => {
     });
     expect(second?.messages.slice(2)).toEqual([
       {
-        ...{ role: 'assistant', content: 'Let me look.', turnId: 't1' },
+        role: 'assistant',
+        content: 'Let me look.',
+        turnId: 't1',
         toolCalls: [{ ...call, arguments: '{"b":1,"a":"café"}' }], // the framework's spelling; the id names the turn
       },
       { role: 'tool', content: '{"seen":"café"}', toolCallId: 'call_t1_0', name: 'look' },

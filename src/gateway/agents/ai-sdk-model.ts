@@ -43,8 +43,12 @@ function rejectAsModel(error: unknown): never {
   if (!(error instanceof DialectError)) throw error;
   const { message, code, status } = error;
   throw Object.assign(error, {
-    ...{ [Symbol.for('vercel.ai.error')]: true, [Symbol.for('vercel.ai.error.AI_APICallError')]: true },
-    ...{ url: 'drmas', requestBodyValues: {}, statusCode: status, isRetryable: false },
+    [Symbol.for('vercel.ai.error')]: true,
+    [Symbol.for('vercel.ai.error.AI_APICallError')]: true,
+    url: 'drmas',
+    requestBodyValues: {},
+    statusCode: status,
+    isRetryable: false,
     data: { error: { message, type: 'invalid_request_error', code } },
   });
 }
@@ -56,8 +60,10 @@ function resultOf(answer: ModelAnswer, warnings: ModelWarning[]): ModelResult {
     finishReason: { unified: finishReason === 'tool_calls' ? 'tool-calls' : finishReason, raw: finishReason },
     usage: {
       inputTokens: {
-        ...{ total: usage.promptTokens, noCache: usage.promptTokens },
-        ...{ cacheRead: undefined, cacheWrite: undefined },
+        total: usage.promptTokens,
+        noCache: usage.promptTokens,
+        cacheRead: undefined,
+        cacheWrite: undefined,
       },
       outputTokens: { total: usage.responseTokens, text: undefined, reasoning: undefined },
     },

@@ -84,7 +84,8 @@ function messagesOf(message: PromptMessage): Message[] {
   const turnId = [message, ...parts].map(turnOf).find((id) => id !== undefined);
   return [
     {
-      ...{ role, content: text },
+      role,
+      content: text,
       ...(toolCalls.length === 0 ? {} : { toolCalls }),
       ...(turnId === undefined ? {} : { turnId }),
     },

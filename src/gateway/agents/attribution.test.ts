@@ -226,7 +226,9 @@ describe('a call that is refused', () => {
   it('is made once, for any number of retries of a framework', async () => {
     const seen: string[] = [];
     const counted = (model: LanguageModel): LanguageModel => ({
-      ...{ specificationVersion: 'v3', provider: 'drmas', supportedUrls: {} },
+      specificationVersion: 'v3',
+      provider: 'drmas',
+      supportedUrls: {},
       modelId: model.modelId,
       doGenerate: (call) => {
         seen.push(model.modelId);
@@ -254,7 +256,9 @@ describe('a stream', () => {
       play: async ({ agents }) => {
         const stop = new AbortController();
         const { textStream } = streamText({
-          ...{ model: agents.solver.model, prompt: 'x', abortSignal: stop.signal },
+          model: agents.solver.model,
+          prompt: 'x',
+          abortSignal: stop.signal,
           onError: () => {},
         });
         await act(textStream[Symbol.asyncIterator](), stop);

@@ -29,13 +29,18 @@ export async function foreignCall(
   };
   const options: ForeignAskOptions = {
     ...askOptions(request),
-    ...{ signal, ignored: request.ignored, foreign: true },
+    signal,
+    ignored: request.ignored,
+    foreign: true,
     ...(request.probe === true ? { probe } : {}),
   };
   const { id, content, reasoning, toolCalls, finishReason } = await ask(request.messages, options);
   const turn = probed ?? episode.turns.find((each) => each.id === id);
   return {
-    ...{ id, model: request.model, content, toolCalls },
+    id,
+    model: request.model,
+    content,
+    toolCalls,
     ...(reasoning === undefined ? {} : { reasoning }),
     finishReason: toolCalls.length > 0 ? 'tool_calls' : finishReason,
     usage: turn === undefined ? { promptTokens: 0, responseTokens: 0 } : usageOf(turn),

@@ -32,7 +32,9 @@ const usage3 = { inputTokens: tokens, outputTokens: { total: 1, text: 1, reasoni
 const third = new MockLanguageModelV3({
   modelId: 'gpt',
   doGenerate: async () => ({
-    ...{ content: [text], usage: usage3, warnings: [] },
+    content: [text],
+    usage: usage3,
+    warnings: [],
     finishReason: { unified: 'stop', raw: undefined },
   }),
   doStream: async () => ({

@@ -108,8 +108,18 @@ dialectContract('chat completions', {
     tools: [lookTool],
     tool_choice: { type: 'function', function: { name: 'look' } },
     parallel_tool_calls: true,
-    ...{ temperature: 0.5, top_p: 0.9, n: 1, logit_bias: {}, store: false, user: 'me', metadata: { a: 'b' } },
-    ...{ max_tokens: 8, max_completion_tokens: 64_000, stream: false, stream_options: null, response_format: null },
+    temperature: 0.5,
+    top_p: 0.9,
+    n: 1,
+    logit_bias: {},
+    store: false,
+    user: 'me',
+    metadata: { a: 'b' },
+    max_tokens: 8,
+    max_completion_tokens: 64_000,
+    stream: false,
+    stream_options: null,
+    response_format: null,
   },
   refused: [
     ['no model', { messages: plain.messages }, /^model: /],
@@ -170,7 +180,11 @@ dialectContract('chat completions', {
 
 describe('chat completions', () => {
   const answer: ModelAnswer = {
-    ...{ id: 'c0ffee', model: 'solver', content: 'ab', toolCalls: [], finishReason: 'stop' },
+    id: 'c0ffee',
+    model: 'solver',
+    content: 'ab',
+    toolCalls: [],
+    finishReason: 'stop',
     usage: { promptTokens: 2, responseTokens: 3 },
     tokens: { prompt: [4, 5], response: [6, 7, 0], logprobs: [-1, -0.5, -0.25] },
   };

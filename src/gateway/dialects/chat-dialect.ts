@@ -116,7 +116,9 @@ function read(value: unknown): ModelRequest {
   if (n && n > 1 && stream)
     throw new DialectError(400, 'invalid_request', 'n: a stream has one answer; send n: 1, or stream: false');
   return {
-    ...{ model, messages, stream: stream === true },
+    model,
+    messages,
+    stream: stream === true,
     ...toolsOf(tools, tool_choice ?? undefined),
     ...given({ maxTokens: request.max_completion_tokens ?? request.max_tokens, answers: n }),
     ...(format?.type === 'json_schema' ? { responseSchema: format.json_schema.schema ?? { type: 'object' } } : {}),
@@ -181,7 +183,9 @@ const event = (data: object): StreamEvent => ({ data: JSON.stringify(data) });
 const headOf = (object: string, id: string, model: string) => ({ id, object, created: epochSeconds(), model });
 
 const written = ({ id, name, arguments: text }: ToolCall) => ({
-  ...{ id, type: 'function', function: { name, arguments: text } },
+  id,
+  type: 'function',
+  function: { name, arguments: text },
 });
 
 /** Counts with all their details: some clients fail if these are absent. */
@@ -191,7 +195,10 @@ const usageOf = ({ promptTokens, responseTokens }: ModelAnswer['usage']) => ({
   total_tokens: promptTokens + responseTokens,
   prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
   completion_tokens_details: {
-    ...{ reasoning_tokens: 0, audio_tokens: 0, accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
+    reasoning_tokens: 0,
+    audio_tokens: 0,
+    accepted_prediction_tokens: 0,
+    rejected_prediction_tokens: 0,
   },
 });
 
@@ -202,7 +209,10 @@ function choiceTokens(tokens: ModelAnswer['tokens']): object {
   if (tokens === undefined) return { logprobs: null };
   const { response, logprobs } = tokens;
   const content = logprobs.map((logprob, i) => ({
-    ...{ token: `token_id:${response[i]}`, logprob, bytes: null, top_logprobs: [] },
+    token: `token_id:${response[i]}`,
+    logprob,
+    bytes: null,
+    top_logprobs: [],
   }));
   return { token_ids: response, logprobs: { content, refusal: null } };
 }

@@ -51,7 +51,9 @@ const message = z.object({ role: z.enum(['user', 'assistant', 'system']), conten
 const tool = z
   .object({
     type: z.literal('custom', 'expected a custom tool: the server has no built-in tools').nullish(),
-    ...{ name: nameText, description: z.string().nullish(), input_schema: jsonSchema },
+    name: nameText,
+    description: z.string().nullish(),
+    input_schema: jsonSchema,
   })
   .transform(({ name, description, input_schema: parameters }): Tool => {
     return { name, parameters, ...given({ description }) };
@@ -92,7 +94,8 @@ function read(value: unknown): ModelRequest {
   const { max_tokens: maxTokens, stream, temperature, top_p: topP, top_k: topK, stop_sequences: stop } = request;
   return {
     ...conversationOf(request),
-    ...{ maxTokens, stream: stream === true },
+    maxTokens,
+    stream: stream === true,
     sampling: given({ temperature, topP, topK, stop }),
     ignored: [
       ...presentFields(value as object, WISHES),
@@ -112,7 +115,12 @@ function conversationOf(request: z.output<typeof counted>): ModelRequest {
   const schema = (request.output_config?.format ?? request.output_format)?.schema;
   const instructions = system ? [{ role: 'system', content: system } as const] : [];
   return {
-    ...{ model, stream: false, streamUsage: true, wantsTokenIds: false, sampling: {}, ignored: [] },
+    model,
+    stream: false,
+    streamUsage: true,
+    wantsTokenIds: false,
+    sampling: {},
+    ignored: [],
     messages: [...instructions, ...messages.flatMap(messagesOf)],
     ...toolsOf(tools, tool_choice ?? undefined),
     ...given({ responseSchema: schema }),
@@ -132,17 +140,26 @@ function messagesOf({ role, content }: z.output<typeof message>): Message[] {
 }
 
 const callOf = ({ id, name, input }: Extract<Block, { type: 'tool_use' }>): ToolCall => ({
-  ...{ id, name, arguments: JSON.stringify(input) },
+  id,
+  name,
+  arguments: JSON.stringify(input),
 });
 
 const STOP_REASONS = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' } as const;
 
 const counts = (input_tokens: number, output_tokens: number) => ({
-  ...{ input_tokens, output_tokens, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+  input_tokens,
+  output_tokens,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
 });
 
 const shell = (id: string, model: string) => ({
-  ...{ id, type: 'message', role: 'assistant', model, stop_sequence: null },
+  id,
+  type: 'message',
+  role: 'assistant',
+  model,
+  stop_sequence: null,
 });
 
 /** The arguments of a call as the object that they are. */
@@ -234,6 +251,9 @@ function error({ status, code, message }: DialectError): object {
 
 /** Translates Anthropic's messages. */
 export const messagesDialect: Dialect = {
-  ...{ read, write, stream, error },
+  read,
+  write,
+  stream,
+  error,
   streamError: (refusal) => ({ event: 'error', data: JSON.stringify(error(refusal)) }),
 };

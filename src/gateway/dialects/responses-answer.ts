@@ -17,14 +17,25 @@ const thoughtPart = (text: string) => ({ type: 'reasoning_text', text });
 /** The three kinds of items, each with a text: a thought, a message, a call's arguments. */
 const items = {
   reasoning: (id: string, text: string): OutputItem => ({
-    ...{ type: 'reasoning', id: `rs_${id}`, summary: [], content: [thoughtPart(text)] },
+    type: 'reasoning',
+    id: `rs_${id}`,
+    summary: [],
+    content: [thoughtPart(text)],
   }),
   message: (id: string, text: string, status = 'completed'): OutputItem => ({
-    ...{ type: 'message', id: `msg_${id}`, role: 'assistant', status },
+    type: 'message',
+    id: `msg_${id}`,
+    role: 'assistant',
+    status,
     content: status === 'completed' ? [textPart(text)] : [],
   }),
   call: ({ id, name }: { id: string; name: string }, text: string, status = 'completed'): OutputItem => ({
-    ...{ type: 'function_call', id: `fc_${id}`, call_id: id, name, arguments: text, status },
+    type: 'function_call',
+    id: `fc_${id}`,
+    call_id: id,
+    name,
+    arguments: text,
+    status,
   }),
 };
 
@@ -46,8 +57,11 @@ export function responseObject(request: ModelRequest, answer: ModelAnswer): obje
     incomplete_details: cut ? { reason: 'max_output_tokens' } : null,
     output: outputOf(answer),
     usage: {
-      ...{ input_tokens: promptTokens, output_tokens: responseTokens, total_tokens: promptTokens + responseTokens },
-      ...{ input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } },
+      input_tokens: promptTokens,
+      output_tokens: responseTokens,
+      total_tokens: promptTokens + responseTokens,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens_details: { reasoning_tokens: 0 },
     },
   };
 }
@@ -55,7 +69,13 @@ export function responseObject(request: ModelRequest, answer: ModelAnswer): obje
 /** The fields of a response that has only begun. */
 function shell({ model, tools = [], toolChoice = 'auto', maxTokens }: ModelRequest, id: string, status: string) {
   return {
-    ...{ id, object: 'response', created_at: epochSeconds(), status, model, error: null, incomplete_details: null },
+    id,
+    object: 'response',
+    created_at: epochSeconds(),
+    status,
+    model,
+    error: null,
+    incomplete_details: null,
     ...{
       instructions: null,
       max_output_tokens: maxTokens ?? null,

@@ -56,7 +56,9 @@ function viewOf(body: unknown) {
     each.type === 'function_call' ? [{ id: each.call_id, name: each.name, arguments: each.arguments }] : [],
   );
   return {
-    ...{ text: texts('message'), reasoning: texts('reasoning'), calls },
+    text: texts('message'),
+    reasoning: texts('reasoning'),
+    calls,
     finish: status === 'completed' && calls.length > 0 ? 'called' : status,
     tokens: [usage.input_tokens, usage.output_tokens] as const,
   };
@@ -142,7 +144,11 @@ dialectContract('responses', {
 
 describe('responses', () => {
   const answer: ModelAnswer = {
-    ...{ id: 'c0ffee', model: 'solver', content: 'ab', reasoning: 'Hm.', finishReason: 'tool_calls' },
+    id: 'c0ffee',
+    model: 'solver',
+    content: 'ab',
+    reasoning: 'Hm.',
+    finishReason: 'tool_calls',
     toolCalls: [{ id: 'call_c0ffee_0', name: 'look', arguments: '{}' }],
     usage: { promptTokens: 2, responseTokens: 3 },
   };

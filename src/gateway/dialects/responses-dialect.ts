@@ -50,7 +50,9 @@ const item = z.preprocess(
 const tool = z
   .object({
     type: z.literal('function', 'expected a function'),
-    ...{ name: nameText, description: z.string().nullish(), parameters: jsonSchema.nullish() },
+    name: nameText,
+    description: z.string().nullish(),
+    parameters: jsonSchema.nullish(),
   })
   .transform(({ name, description, parameters }): Tool => {
     return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description }) };
@@ -97,7 +99,10 @@ function read(value: unknown, recall: Recall = () => undefined): ModelRequest {
   const { model, input, instructions, tools, tool_choice, temperature, top_p: topP } = request;
   const form = request.text?.format;
   return {
-    ...{ model, stream: request.stream === true, streamUsage: true, wantsTokenIds: false },
+    model,
+    stream: request.stream === true,
+    streamUsage: true,
+    wantsTokenIds: false,
     messages: [
       ...(instructions ? [{ role: 'system', content: instructions } as const] : []),
       ...messagesOf(withoutReferences(input, recall)),
@@ -161,5 +166,9 @@ function messagesOf(items: readonly InputItem[]): Message[] {
 
 /** Translates responses. */
 export const responsesDialect: Dialect = {
-  ...{ read, write: responseObject, stream: responseEvents, error: openAiError, streamError: responseErrorEvent },
+  read,
+  write: responseObject,
+  stream: responseEvents,
+  error: openAiError,
+  streamError: responseErrorEvent,
 };

@@ -32,8 +32,13 @@ const chosen = (feature: number, ...choices: readonly number[]): Sequence => ({
 });
 
 const request = (n: number, changes: Partial<GenerateRequest> = {}): GenerateRequest => ({
-  ...{ prompt: [EASY], stopTokens: [], key: randomKey('table', n) },
-  ...{ temperature: 1, topP: 1, topK: 0, maxTokens: 1 },
+  prompt: [EASY],
+  stopTokens: [],
+  key: randomKey('table', n),
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  maxTokens: 1,
   ...changes,
 });
 
@@ -97,7 +102,10 @@ describe('table contract', () => {
   const bytes = Array.from({ length: 256 }, (_, i) => `choice ${i}`);
   const table = (choices: readonly string[], length: number): WeightsSpec => {
     const model: ChoiceTableSpec = {
-      ...{ type: 'choice-table', choices, features: ['task 0', 'task 1', 'task 2'], length },
+      type: 'choice-table',
+      choices,
+      features: ['task 0', 'task 1', 'task 2'],
+      length,
     };
     return { type: 'of-kind', model };
   };

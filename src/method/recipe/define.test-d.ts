@@ -70,7 +70,9 @@ test('a plug-in of `use` can be chosen in the section of its kind', () => {
   const raw = defineEstimator({
     type: 'raw',
     schema: { factor: z.number().default(1) },
-    ...{ source: '', formula: '', use: '' },
+    source: '',
+    formula: '',
+    use: '',
     compute: (batch) => batch.rewards,
   });
   const mine = defineBackend({

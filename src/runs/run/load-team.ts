@@ -91,7 +91,11 @@ export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDispo
     const [group] = await executor.playGroups({
       team: score ? team : { ...unscored, reward: () => 0 },
       tasks: [task],
-      ...{ groupSize: 1, firstSample: sample, phase: 'evaluation', step: this.#step, sampling },
+      groupSize: 1,
+      firstSample: sample,
+      phase: 'evaluation',
+      step: this.#step,
+      sampling,
       signal: AbortSignal.any([this.#disposed.signal, ...(signal === undefined ? [] : [signal])]),
     });
     const episode = group?.episodes[0] as Episode<Data>;

@@ -15,7 +15,9 @@ let restore: () => void;
 beforeAll(async () => {
   s3 = await s3Fake(['mine']);
   restore = withEnvironment({
-    ...{ AWS_ACCESS_KEY_ID: 'AKIDALL', AWS_SECRET_ACCESS_KEY: 'secret', AWS_REGION: S3_REGION },
+    AWS_ACCESS_KEY_ID: 'AKIDALL',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+    AWS_REGION: S3_REGION,
     AWS_ENDPOINT_URL: s3.url,
   });
 });
@@ -46,7 +48,10 @@ describe('a run with a copy in a store', () => {
     });
     const run = join(root, 'first');
     const { events } = await train(recipe, {
-      ...{ run, store: 's3://mine/a', threads: 1, sinks: [refuse, again] },
+      run,
+      store: 's3://mine/a',
+      threads: 1,
+      sinks: [refuse, again],
       onNotice: (message) => notices.push(message),
     });
     expect(

@@ -59,7 +59,11 @@ const rows = [
 
 /** A call of AI SDK 7, copied by hand from the spans that `ai` 7.0.173 made with `@ai-sdk/otel` 1.0.173. */
 const sdk7 = (id: string, input: unknown, output: unknown) => ({
-  ...{ traceId: 't1', spanId: id, parentSpanId: 'agent', name: 'chat big-1', startTime: [1, Number(id)] },
+  traceId: 't1',
+  spanId: id,
+  parentSpanId: 'agent',
+  name: 'chat big-1',
+  startTime: [1, Number(id)],
   attributes: {
     'gen_ai.operation.name': 'chat',
     'gen_ai.request.model': 'big-1',
@@ -81,7 +85,10 @@ const answered = [
   { role: 'tool', parts: [{ type: 'tool_call_response', id: 'c1', response: '5' }] },
 ];
 const around = {
-  ...{ traceId: 't1', spanId: 'agent', name: 'invoke_agent big-1', startTime: [0, 9] },
+  traceId: 't1',
+  spanId: 'agent',
+  name: 'invoke_agent big-1',
+  startTime: [0, 9],
   attributes: { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'buyer', 'drmas.success': 1 },
 };
 const ofSdk7 = [sdk7('2', answered, [{ type: 'text', content: '5' }]), sdk7('1', [question], [callPart]), around];
@@ -117,12 +124,23 @@ const openAi = {
 };
 
 const observation = (id: string, startTime: string, input: unknown, output: unknown) => ({
-  ...{ id, traceId: 't1', type: 'GENERATION', name: 'llm', startTime, parentObservationId: 'a', model: 'big-1' },
-  ...{ input, output, usageDetails: { input: 10, output: 5 } },
+  id,
+  traceId: 't1',
+  type: 'GENERATION',
+  name: 'llm',
+  startTime,
+  parentObservationId: 'a',
+  model: 'big-1',
+  input,
+  output,
+  usageDetails: { input: 10, output: 5 },
   metadata: { attributes: { 'gen_ai.tool.definitions': JSON.stringify(openAi.tools) } },
 });
 const langfuse = {
-  ...{ id: 't1', name: 'order', input: { order: '3 fig' }, output: '5' },
+  id: 't1',
+  name: 'order',
+  input: { order: '3 fig' },
+  output: '5',
   scores: [{ name: 'correct', value: 1, dataType: 'BOOLEAN' }],
   observations: [
     observation('g2', '2026-01-01T00:00:02Z', [...read, openAi.call, openAi.result], {
@@ -149,7 +167,9 @@ const logRow = (span_id: string, start: number, span_attributes: object, more: o
     root_span_id: 'r',
     span_parents: span_id === 'r' ? null : span_id === 'a' ? ['r'] : ['a'],
   },
-  ...{ span_attributes, metrics: { start, prompt_tokens: 10, completion_tokens: 5 }, ...more },
+  span_attributes,
+  metrics: { start, prompt_tokens: 10, completion_tokens: 5 },
+  ...more,
 });
 const braintrust = [
   logRow('r', 1, { name: 'order', type: 'task' }, { input: { order: '3 fig' }, output: '5', scores: { correct: 1 } }),
@@ -174,8 +194,11 @@ const braintrust = [
 
 /** A span as an exporter of JSON lines writes it. */
 const writtenSpan = (span: ReadableSpan) => ({
-  ...{ name: span.name, attributes: span.attributes, startTime: span.startTime },
-  ...{ spanContext: span.spanContext(), parentSpanContext: span.parentSpanContext },
+  name: span.name,
+  attributes: span.attributes,
+  startTime: span.startTime,
+  spanContext: span.spanContext(),
+  parentSpanContext: span.parentSpanContext,
 });
 
 describe('traces', () => {
@@ -209,11 +232,14 @@ describe('traces', () => {
             ? [{ type: 'text', text: '5' }]
             : [{ type: 'tool-call', toolCallId: 'c1', toolName: 'price', input: call.arguments }],
         finishReason: { unified: 'stop', raw: 'stop' },
-        ...{ usage, warnings: [] },
+        usage,
+        warnings: [],
       }),
     });
     const buyer = new ToolLoopAgent({
-      ...{ model, instructions: 'Say its price.', stopWhen: stepCountIs(4) },
+      model,
+      instructions: 'Say its price.',
+      stopWhen: stepCountIs(4),
       tools: {
         price: tool({ description: 'price of one', inputSchema: z.object({ fruit: z.string() }), execute: () => '5' }),
       },

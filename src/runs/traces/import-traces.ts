@@ -104,7 +104,10 @@ function importOf(all: readonly TracedEpisode[], options: ImportOptions): TraceI
   });
   const scores = all.flatMap((episode) => scoreOf(episode) ?? []);
   return {
-    ...{ demonstrations, tasks, masked, dropped },
+    demonstrations,
+    tasks,
+    masked,
+    dropped,
     agents: agentsIn(all, demonstrations, options),
     traces: { all: all.length, kept: kept.length, scored: scores.length, mean: scores.length === 0 ? 0 : mean(scores) },
     ...(heldOut === undefined

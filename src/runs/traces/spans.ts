@@ -47,7 +47,10 @@ function openTelemetrySpan(value: JsonFields): readonly TraceSpan[] | undefined 
   const evaluated = events.map(({ attributes: ofEvent }) => attributesOf(ofEvent));
   return [
     {
-      ...{ trace, id, name: text(value.name) ?? '', attributes },
+      trace,
+      id,
+      name: text(value.name) ?? '',
+      attributes,
       parent: text(value.parentSpanId) ?? text(value.parentId) ?? text(parents.spanId),
       start: startText(value.startTimeUnixNano ?? value.startTime ?? value.timestamp),
       scores: numbers([...evaluated.map(evaluation), ...Object.entries(attributes).map(rewardOfRun)]),
@@ -65,7 +68,10 @@ function langfuseSpan(value: JsonFields): readonly TraceSpan[] | undefined {
   const calls = type === 'GENERATION';
   return [
     {
-      ...{ trace, id, name: text(value.name) ?? '', parent: text(value.parentObservationId) },
+      trace,
+      id,
+      name: text(value.name) ?? '',
+      parent: text(value.parentObservationId),
       start: startText(value.startTime),
       attributes: {
         ...more,

@@ -17,7 +17,12 @@ beforeEach(async () => {
 afterEach(() => rm(path, { recursive: true }));
 
 const tracked = (changes: Partial<TrackedRun> = {}): TrackedRun => ({
-  ...{ path, name: 'first', recipe: 'math', settings: { training: { steps: 3 } }, events: [], environment: {} },
+  path,
+  name: 'first',
+  recipe: 'math',
+  settings: { training: { steps: 3 } },
+  events: [],
+  environment: {},
   ...changes,
 });
 

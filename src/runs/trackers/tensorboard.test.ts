@@ -15,7 +15,12 @@ describe('tensorboard', () => {
   afterEach(() => rm(path, { recursive: true }));
 
   const tracked = (changes: Partial<TrackedRun> = {}): TrackedRun => ({
-    ...{ path, name: 'run', recipe: 'math', settings: {}, events: [], environment: {} },
+    path,
+    name: 'run',
+    recipe: 'math',
+    settings: {},
+    events: [],
+    environment: {},
     ...changes,
   });
 

@@ -198,7 +198,9 @@ class AnswerWriter {
     const fits = content.startsWith(given);
     const response = generation?.tokens ?? this.#sampled;
     return {
-      ...{ id, model, content: fits ? content : calls.length > 0 ? given : text },
+      id,
+      model,
+      content: fits ? content : calls.length > 0 ? given : text,
       ...(reasoning === undefined || !fits ? {} : { reasoning }),
       toolCalls: calls.map((call, n) => ({ id: `call_${id}_${n}`, ...call })),
       finishReason: calls.length > 0 ? 'tool_calls' : (generation?.finishReason ?? 'stop'),

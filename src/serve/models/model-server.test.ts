@@ -86,7 +86,9 @@ describe('the agents of a run', () => {
   it('answer 64 streams at once, each as it would be answered alone', async () => {
     const { client } = await served(agentModels);
     const body = (seed: number) => ({
-      ...{ model: seed % 2 === 0 ? 'solver' : 'verifier', seed, max_tokens: 6 },
+      model: seed % 2 === 0 ? 'solver' : 'verifier',
+      seed,
+      max_tokens: 6,
       messages: [{ role: 'user' as const, content: `${seed % 10}+${seed % 7}` }],
     });
     const streamed = async (seed: number) => {
@@ -230,13 +232,15 @@ describe('a served agent', () => {
     await refused({ model: 'other' }).toMatchObject({ status: 404, code: 'model_not_found' });
     await refused({ temperature: -1 }).toMatchObject({ status: 400, code: 'invalid_value' });
     await refused({ messages: [{ role: 'user', content: 'x'.repeat(60) }] }).toMatchObject({
-      ...{ status: 400, code: 'context_length_exceeded' },
+      status: 400,
+      code: 'context_length_exceeded',
       message: expect.stringContaining('which leave no room in a context of 64 tokens'),
     });
     await refused({ messages: [{ role: 'user', content: 'x'.repeat(1e5) }] }).toMatchObject({ status: 400 });
     await refused({ messages: [] }).toMatchObject({ status: 400 });
     await refused({ stop: Array.from({ length: 5e5 }, () => '~') }).toMatchObject({
-      ...{ status: 400, message: expect.stringContaining('stop: expected at most 256 stop texts') },
+      status: 400,
+      message: expect.stringContaining('stop: expected at most 256 stop texts'),
     });
     await refused({ model: 'toolless', tools: [add] }).toMatchObject({ status: 400, code: 'no_tools' });
     const other = new OpenAI({ baseURL: `${port.url}/v1`, apiKey: 'guess', maxRetries: 0 });

@@ -91,7 +91,10 @@ export async function openAgentModels(request: AgentModelsRequest, host: Host): 
   if (bytes > mostBytes)
     throw new RunError(`the weights take ${byteText(bytes)}, but the limit is ${byteText(mostBytes)}`);
   const backend = await startEmbedded({
-    ...{ device, threads, files, onProgress: notify },
+    device,
+    threads,
+    files,
+    onProgress: notify,
     precisions: precisionsOf([...specs.values()]),
   });
   try {

@@ -140,7 +140,9 @@ export function asMisfit(
   if (turn.valid)
     turns[at] = Object.freeze({
       ...turn,
-      ...{ valid: false, value: undefined, penalty: agents[turn.agent]?.invalidPenalty ?? 0 },
+      valid: false,
+      value: undefined,
+      penalty: agents[turn.agent]?.invalidPenalty ?? 0,
     });
   const message = `the output of '${turn.agent}' does not fit: ${thrown.message}`;
   return thrown.with({ reason: 'invalid-output', message, agent: turn.agent });

@@ -107,7 +107,9 @@ describe('a judge in the reward', () => {
       return 'a';
     });
     expect((await played(teamOf(grade), broken)).failure).toEqual({
-      ...{ reason: 'backend', message: 'judge: gone', agent: 'judge' },
+      reason: 'backend',
+      message: 'judge: gone',
+      agent: 'judge',
       scoring: true, // only the score is missing
     });
     const many = await played(teamOf(grade), says({ solver: 'a', judge: '7' }), { maxTurns: 1 });

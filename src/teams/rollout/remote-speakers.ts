@@ -40,7 +40,11 @@ export function remoteSettings(context: RolloutContext): RemoteSettings {
     'endpoint' in policy ? 'endpoint' : { tokenizer: describedTokenizer(name, policy), context: policy.context },
   ]);
   return {
-    ...{ agents, seed, maxTurns, timeoutMs, policies: Object.fromEntries(known) },
+    agents,
+    seed,
+    maxTurns,
+    timeoutMs,
+    policies: Object.fromEntries(known),
     ...(maxOutcomeBytes === undefined ? {} : { maxOutcomeBytes }),
     ...(partWeights === undefined ? {} : { partWeights }),
     ...(rewardRetries === undefined ? {} : { rewardRetries }),

@@ -116,7 +116,10 @@ const textOf = (value: unknown) => (typeof value === 'string' ? value : (JSON.st
 function mastraReading(scorer: object): ScorerCalls['read'] {
   const type: unknown = 'type' in scorer ? scorer.type : undefined;
   const message = (role: 'user' | 'assistant', parts: readonly object[]) => ({
-    ...{ id: role, role, createdAt: new Date(0), content: { format: 2, parts } },
+    id: role,
+    role,
+    createdAt: new Date(0),
+    content: { format: 2, parts },
   });
   const text = (value: unknown) => ({ type: 'text', text: textOf(value) });
   return ({ expected, ...given }, turns) => {
@@ -127,7 +130,9 @@ function mastraReading(scorer: object): ScorerCalls['read'] {
     const invocations = calls.map(({ id, name, arguments: args, result }) => ({
       type: 'tool-invocation',
       toolInvocation: {
-        ...{ toolCallId: id, toolName: name, args },
+        toolCallId: id,
+        toolName: name,
+        args,
         ...(result === undefined ? { state: 'call' } : { state: 'result', result }),
       },
     }));

@@ -80,7 +80,9 @@ describe('fromScorers', () => {
       agent: { input, output: messages, groundTruth: 'Paris' },
       trajectory: { input, output: { steps, rawOutput: messages } },
       judge: {
-        ...{ input: task.question, output: 'Paris', expected: 'Paris' },
+        input: task.question,
+        output: 'Paris',
+        expected: 'Paris',
         toolCalls: [{ ...called, status: 'ok', result: 'found' }],
         session: {
           events: [
@@ -97,7 +99,8 @@ describe('fromScorers', () => {
   it('knows the judges of Mastra and of vitest-evals, and gives the latter their model', async () => {
     const judgeHarness = { run: async (prompt: string) => ({ output: `${prompt}: good` }) };
     const judge = {
-      ...{ name: 'asks', judgeHarness },
+      name: 'asks',
+      judgeHarness,
       assess: async ({ runJudge }: { runJudge: (prompt: string) => Promise<string> }) =>
         Number((await runJudge('How?')) === 'How?: good'),
     };

@@ -70,7 +70,12 @@ function joined(parts: readonly TaskSet[]): TaskSet {
   const warnings = parts.flatMap((part) => part.warnings ?? []);
   const name = parts.map((part) => part.name).join(' + ');
   return {
-    ...{ name, size, warnings, ...originsOf(parts), parts, at },
+    name,
+    size,
+    warnings,
+    ...originsOf(parts),
+    parts,
+    at,
     fitted: (tokensOf) => joined(parts.map((part) => fittedSet(part, tokensOf))),
   };
 }

@@ -69,7 +69,8 @@ function mixed(parts: readonly TaskSet[], shares: readonly number[]): TaskSet {
     size: Number.POSITIVE_INFINITY,
     warnings: parts.flatMap((part) => part.warnings ?? []),
     ...originsOf(parts),
-    ...{ parts, at },
+    parts,
+    at,
     fitted: (tokensOf) =>
       mixed(
         parts.map((part) => fittedSet(part, tokensOf)),

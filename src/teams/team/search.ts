@@ -163,7 +163,12 @@ export function searchTeam(options: SearchTeamOptions) {
       const source = retrieverOf(task);
       if (form === 'paper')
         return playPaperSearch({
-          ...{ question, agents: { verifier, searcher, answerer }, retriever: source, maxTurns, topk, signal },
+          question,
+          agents: { verifier, searcher, answerer },
+          retriever: source,
+          maxTurns,
+          topk,
+          signal,
           prompt: (agent, { evidence, ...state }) => {
             if (prompts === 'paper') return paperSearchPrompt(agent, state);
             const teammates = agent === 'searcher' ? state.context : '';

@@ -193,7 +193,12 @@ describe('a server that does not answer', () => {
   const connect = () =>
     TinkerBackend.connect(
       {
-        ...{ type: 'tinker', url: fake.url, profile: 'skyrl-jax', models: {}, concurrency: 8, saveEvery: 1 },
+        type: 'tinker',
+        url: fake.url,
+        profile: 'skyrl-jax',
+        models: {},
+        concurrency: 8,
+        saveEvery: 1,
         deadlineSeconds: DEADLINE,
       },
       { host: nodeHost({ warn: () => {} }), models: [adapterOn(directory)], environment: {} },
@@ -244,7 +249,9 @@ describe('a server that does not answer', () => {
             behaviourLogprobs: zeros,
             advantages: zeros,
           },
-          ...{ temperature: 1, policyVersion: 0, agent: 'solver' },
+          temperature: 1,
+          policyVersion: 0,
+          agent: 'solver',
         };
         const { error, seconds } = await ending(() => {
           if (path === 'asample') return policy.generate({ ...sampled, key: randomKey('silent') });

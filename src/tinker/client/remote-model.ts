@@ -239,7 +239,11 @@ export class RemoteModel {
         model_seq_id: client.nextModel(),
         base_model: baseModel,
         lora_config: {
-          ...{ rank, seed, train_attn: attention, train_mlp: feedForward, train_unembed: false },
+          rank,
+          seed,
+          train_attn: attention,
+          train_mlp: feedForward,
+          train_unembed: false,
           ...(extended && { alpha }),
         },
         type: 'create_model',

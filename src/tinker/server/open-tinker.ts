@@ -50,7 +50,10 @@ export async function openTinker(request: TinkerRequest, host: Host): Promise<Op
   // The typed name, the directory itself, the name that other programs use, and the last part of the directory.
   const names = [...new Set([model, directory, basename(model)])];
   const backend = await startEmbedded({
-    ...{ device, threads, files, onProgress: notify },
+    device,
+    threads,
+    files,
+    onProgress: notify,
     precisions: ['float32'],
   });
   try {
@@ -59,7 +62,14 @@ export async function openTinker(request: TinkerRequest, host: Host): Promise<Op
     await base.close();
     const bases = new Map(names.map((name) => [name, directory]));
     const service = new TinkerService({
-      ...{ backend, files, bases, base, store, disk, mostModels, idleSeconds },
+      backend,
+      files,
+      bases,
+      base,
+      store,
+      disk,
+      mostModels,
+      idleSeconds,
       memory: memory ?? process.availableMemory() / 2,
     });
     const { app, guard, drain } = tinkerApp({ service, token, allowedHosts, most, version: packageVersion() });

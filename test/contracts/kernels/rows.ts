@@ -473,10 +473,16 @@ export function convolutionContract(subject: Subject): void {
         const at = Array.from({ length: to - from }, (_, t) => from + t);
         const out = blank(subject(), at.length * width);
         subject().convolutionCached({
-          ...{ out, products, bcx: floats(subject(), pickRows(bcx, at, 3 * width)), weight: floats(subject(), weight) },
+          out,
+          products,
+          bcx: floats(subject(), pickRows(bcx, at, 3 * width)),
+          weight: floats(subject(), weight),
           slots: integers(subject(), Array(at.length).fill(slot)),
           positions: integers(subject(), at),
-          ...{ rows: at.length, capacity, width, taps },
+          rows: at.length,
+          capacity,
+          width,
+          taps,
         });
         sameBits(body(out), expected.subarray(from * width, to * width), `slot ${slot}, ${from} to ${to}`);
       };

@@ -296,7 +296,8 @@ describe('vitest-evals', () => {
       },
     });
     const grader = createJudge({
-      ...{ name: 'grader', judgeHarness },
+      name: 'grader',
+      judgeHarness,
       assess: async ({ runJudge, output }) => {
         const verdict = await runJudge?.({ prompt: `Grade ${output}` });
         return { score: JSON.stringify(verdict).includes('"B"') ? 0.5 : 0 };
@@ -348,7 +349,9 @@ describe('vitest-evals', () => {
 /** A question and an answer as messages of Mastra. */
 function messagesOf(question: string, answer: string) {
   const message = (role: 'user' | 'assistant', text: string) => ({
-    ...{ id: role, role, createdAt: new Date(0) },
+    id: role,
+    role,
+    createdAt: new Date(0),
     content: { format: 2 as const, parts: [{ type: 'text' as const, text }] },
   });
   const inputMessages = [message('user', question)];

@@ -65,7 +65,8 @@ const safetensors: Target = {
 async function ggufSeed(): Promise<Uint8Array> {
   const { config } = readConfig({ ...JSON.parse(texts('config.json')[0] as string), num_hidden_layers: 1 });
   const tensors = expectedTensors(config).map(({ name, shape }) => ({
-    ...{ name: ggufName(name), shape },
+    name: ggufName(name),
+    shape,
     read: async () => new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(0.5),
   }));
   const metadata: GgufMetadata = {
@@ -207,7 +208,10 @@ const agentProfile: Target = {
   name: 'agent-profile',
   seeds: [
     JSON.stringify({
-      ...{ version: 1, name: 'solver', system: 'Solve.', tools: 'plain' },
+      version: 1,
+      name: 'solver',
+      system: 'Solve.',
+      tools: 'plain',
       sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 30 },
     }),
     '{"version":1,"name":"a","sampling":{"temperature":0,"topP":0.5,"topK":4,"maxTokens":1}}',

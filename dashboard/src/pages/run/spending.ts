@@ -27,7 +27,8 @@ export function spendingRows({ agents, steps, evaluations, warmups }: EventsByKi
     const { tokens, cost } = spentTogether(spent);
     return [
       {
-        ...{ name, tokens },
+        name,
+        tokens,
         ...(episodes === 0 ? {} : { perEpisode: (tokens.read + tokens.written) / episodes }),
         ...(seconds === undefined ? {} : { seconds }),
         ...(cost === undefined ? {} : { cost }),

@@ -38,7 +38,10 @@ export function TalkTab({ run, query }: TalkTabProps) {
     if (busy || conversation.length === 0 || chosen === undefined) return;
     setSeed(seed + 1);
     void ask({
-      ...{ run: run.name, agent: chosen.name, messages: conversation, seed },
+      run: run.name,
+      agent: chosen.name,
+      messages: conversation,
+      seed,
       step: step === NEWEST ? null : Number(step),
       temperature: greedy ? 0 : numberOr(temperature),
       maxTokens: numberOr(maxTokens),

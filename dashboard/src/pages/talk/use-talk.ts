@@ -51,7 +51,10 @@ export function useTalk(run: string) {
     look();
   };
   return {
-    ...{ facts, problem, exchanges, ask },
+    facts,
+    problem,
+    exchanges,
+    ask,
     stop: () => asking.current?.abort(),
     release: () => talk?.release().then(look),
   };

@@ -117,7 +117,10 @@ function terminal() {
   const chat = new Chat({ agent: undefined, model: { ...model, generate } }, { seed: 1 });
   const controller = new AbortController();
   const talking = talk([{ name: 'echo', chat }], {
-    ...{ screen, keyboard: { input, output: new PassThrough() }, notify: screen.write, signal: controller.signal },
+    screen,
+    keyboard: { input, output: new PassThrough() },
+    notify: screen.write,
+    signal: controller.signal,
     greeting: 'hello',
   });
   const until = async (text: string) => {

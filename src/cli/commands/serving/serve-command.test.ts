@@ -65,7 +65,8 @@ describe('serve', () => {
     expect(answered.status).toBe(200);
     await usedByTheOfficialClient(new OpenAI({ baseURL: `${url}/v1`, apiKey: 'secret' }));
     expect(await drmas([...words, '--host', '127.0.0.1'], { environment })).toMatchObject({
-      ...{ code: 2, err: expect.stringMatching(/cannot listen on .*EADDRINUSE/) },
+      code: 2,
+      err: expect.stringMatching(/cannot listen on .*EADDRINUSE/),
     });
     controller.abort(new Error('interrupted'));
     const { code, out, err } = await ended;
@@ -88,7 +89,9 @@ describe('serve', () => {
     [['--max-requests', '0'], /expected an integer >= 1/],
   ])('refuses %j before it loads anything', async (words, message) => {
     expect(await drmas(['serve', run, ...words], { environment: {} })).toMatchObject({
-      ...{ code: 2, out: '', err: expect.stringMatching(message) },
+      code: 2,
+      out: '',
+      err: expect.stringMatching(message),
     });
   });
 });

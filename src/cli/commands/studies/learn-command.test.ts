@@ -50,7 +50,8 @@ function traceOf(order: string, number: number) {
     { role: 'user', content: `${order} ${price}` },
   ];
   return {
-    ...{ id: order, input: { order, cost } },
+    id: order,
+    input: { order, cost },
     scores: [{ name: 'correct', value: number % 10 === 0 ? 0 : 1 }],
     observations: [
       generation('buyer', 1, buying, called),

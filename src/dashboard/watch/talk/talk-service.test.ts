@@ -213,7 +213,12 @@ describe('talk routes', () => {
     const patient = new TalkService({ idleMinutes: 0.2 / 60 });
     const path = join(runs, 'first');
     const question: TalkQuestion = {
-      ...{ run: 'first', agent: 'solver', step: null, temperature: null, maxTokens: null, seed: 0 },
+      run: 'first',
+      agent: 'solver',
+      step: null,
+      temperature: null,
+      maxTokens: null,
+      seed: 0,
       messages: [{ role: 'user', content: '1' }],
     };
     for await (const _ of patient.ask(path, question, new AbortController().signal));

@@ -78,7 +78,10 @@ export class TalkService {
       ...common,
       problem: null,
       agents: known.map(({ name, system = null, sampling: { temperature, maxTokens } }) => ({
-        ...{ name, system, temperature, maxTokens },
+        name,
+        system,
+        temperature,
+        maxTokens,
       })),
     };
   }
@@ -154,7 +157,12 @@ async function* answers(
   if (agentModel === undefined) return;
   const began = performance.now();
   const request = {
-    ...{ model: agent, messages, stream: true, streamUsage: false, wantsTokenIds: false, ignored: [] },
+    model: agent,
+    messages,
+    stream: true,
+    streamUsage: false,
+    wantsTokenIds: false,
+    ignored: [],
     ...(maxTokens === null ? {} : { maxTokens }),
     sampling: { seed, ...(temperature === null ? {} : { temperature }) },
   };

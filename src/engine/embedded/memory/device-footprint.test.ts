@@ -8,11 +8,24 @@ import type { FoundAdapter } from '../../tensor/webgpu/open-device.js';
 import { deviceMemoryPlan } from './device-footprint.js';
 
 const config: DecoderConfig = {
-  ...{ vocabSize: 4096, width: 128, layers: 4, heads: 4, kvHeads: 2, headDim: 32, feedForward: 512 },
-  ...{ context: 512, ropeBase: 10_000, normEpsilon: 1e-6 },
+  vocabSize: 4096,
+  width: 128,
+  layers: 4,
+  heads: 4,
+  kvHeads: 2,
+  headDim: 32,
+  feedForward: 512,
+  context: 512,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
 };
 const whole: PlannedPolicy = {
-  ...{ name: 'solver', config, precision: 'float32', optimizer: plainAdamW(1e-3), agents: 1, versions: 1 },
+  name: 'solver',
+  config,
+  precision: 'float32',
+  optimizer: plainAdamW(1e-3),
+  agents: 1,
+  versions: 1,
 };
 const adapter = { settings: { rank: 4, alpha: 4, targets: PROJECTIONS }, base: 'base', kept: 'bfloat16' } as const;
 const matrices = 4096 * 128 + 4 * (128 * (128 + 2 * 64) + 128 * 128 + 3 * 128 * 512);
@@ -20,7 +33,11 @@ const parameters = matrices + 4 * 2 * 128 + 128;
 
 const none = () => Promise.reject(new DeviceError('absent', 'no driver offers a GPU'));
 const adapterOf = (buffer: number): FoundAdapter => ({
-  ...{ name: 'a small one', features: [], buffer, binding: buffer, software: false },
+  name: 'a small one',
+  features: [],
+  buffer,
+  binding: buffer,
+  software: false,
   open: async () => createCountingDevice(buffer),
 });
 const planOf = (planned: readonly PlannedPolicy[], recompute = false, find: () => Promise<FoundAdapter> = none) =>

@@ -41,7 +41,8 @@ export async function deviceMemoryPlan(
     (error: unknown) => [undefined, messageOfDevice(error)] as const,
   );
   const planOf = ({ policies, ...total }: Counted, note: string) => ({
-    ...{ policies, notes: [`memory is a GPU's, ${note}`] },
+    policies,
+    notes: [`memory is a GPU's, ${note}`],
     ...(all ? { total } : {}),
   });
   const anywhere = () => counted(options, sized);
@@ -127,9 +128,13 @@ async function train(engine: Engine, policy: number, length: number, written: nu
   const samples = Array.from(
     { length: Math.max(1, Math.floor(rows / (length - 1))) },
     (_, i): TrainingSample => ({
-      ...{ tokens: new Int32Array(length).fill(i, 0, 1), mask: new Uint8Array(length).fill(1, first) },
-      ...{ behaviourLogprobs: new Float32Array(length), advantages: new Float32Array(length).fill(1) },
-      ...{ temperature: 1, policyVersion: 0, agent: '' },
+      tokens: new Int32Array(length).fill(i, 0, 1),
+      mask: new Uint8Array(length).fill(1, first),
+      behaviourLogprobs: new Float32Array(length),
+      advantages: new Float32Array(length).fill(1),
+      temperature: 1,
+      policyVersion: 0,
+      agent: '',
     }),
   );
   await engine.forwardBackward(policy, packSamples(samples), { loss: { type: 'demonstrations' }, normalizer: 1 });

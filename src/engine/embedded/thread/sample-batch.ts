@@ -35,7 +35,9 @@ export function packSamples(samples: readonly TrainingSample[]): SampleBatch {
       OPTIONAL.flatMap((name) => (hasAll(samples, name) ? [[name, new Float32Array(total)]] : [])),
     ) as OptionalField,
     rest: samples.map(({ temperature, policyVersion, agent, episodeTokens, spans }) => ({
-      ...{ temperature, policyVersion, agent },
+      temperature,
+      policyVersion,
+      agent,
       ...(episodeTokens === undefined ? {} : { episodeTokens }),
       ...(spans === undefined ? {} : { spans }),
     })),

@@ -100,7 +100,10 @@ function chainOf(responses: readonly Response[]): TrainingSample {
     proximalLogprobs: logprobs((token, t) => -0.4 * token - 0.1 * t + Math.sin(3 * token + t) / 5),
     referenceLogprobs: logprobs((token, t) => -0.5 * token + 0.2 * t),
     advantages: Float32Array.from(advantages, (advantage = 0) => advantage),
-    ...{ temperature: 1, policyVersion: 0, agent: 'solver', episodeTokens: 11 },
+    temperature: 1,
+    policyVersion: 0,
+    agent: 'solver',
+    episodeTokens: 11,
   };
 }
 

@@ -84,7 +84,9 @@ describe.each(Object.entries(sources))('a critic of %s', (_, source) => {
       [20, 30],
     ] as const;
     const turns = spans.map(([start, end]) => ({
-      ...{ tokens: tokens.subarray(0, end), mask: new Uint8Array(end).fill(1, start), temperature: 1 },
+      tokens: tokens.subarray(0, end),
+      mask: new Uint8Array(end).fill(1, start),
+      temperature: 1,
     }));
     const mask = new Uint8Array(tokens.length);
     for (const [start, end] of spans) mask.fill(1, start, end);

@@ -25,10 +25,23 @@ const llama3 = {
 const gemma3 = { architectures: ['Gemma3ForCausalLM'], model_type: 'gemma3_text' };
 /** LFM2-350M's config.json, for a smaller vocabulary and context. */
 const lfm2 = {
-  ...{ architectures: ['Lfm2ForCausalLM'], model_type: 'lfm2', rms_norm_eps: undefined, intermediate_size: undefined },
-  ...{ block_auto_adjust_ff_dim: true, block_ff_dim: 6656, block_ffn_dim_multiplier: 1, block_multiple_of: 256 },
-  ...{ conv_L_cache: 3, conv_bias: false, full_attn_idxs: [2, 5, 8, 10, 12, 14], norm_eps: 1e-5, rope_theta: 1e6 },
-  ...{ hidden_size: 1024, num_attention_heads: 16, num_hidden_layers: 16, num_key_value_heads: 8 },
+  architectures: ['Lfm2ForCausalLM'],
+  model_type: 'lfm2',
+  rms_norm_eps: undefined,
+  intermediate_size: undefined,
+  block_auto_adjust_ff_dim: true,
+  block_ff_dim: 6656,
+  block_ffn_dim_multiplier: 1,
+  block_multiple_of: 256,
+  conv_L_cache: 3,
+  conv_bias: false,
+  full_attn_idxs: [2, 5, 8, 10, 12, 14],
+  norm_eps: 1e-5,
+  rope_theta: 1e6,
+  hidden_size: 1024,
+  num_attention_heads: 16,
+  num_hidden_layers: 16,
+  num_key_value_heads: 8,
 };
 const llama3Scaling = {
   type: 'llama3',
@@ -39,7 +52,11 @@ const llama3Scaling = {
 };
 
 const gemma = {
-  ...{ queryKeyNorm: true, gate: 'gelu', offsetNorms: true, resultNorms: true, scaledEmbedding: true },
+  queryKeyNorm: true,
+  gate: 'gelu',
+  offsetNorms: true,
+  resultNorms: true,
+  scaledEmbedding: true,
 } as const satisfies Partial<DecoderConfig>;
 const count = fc.integer({ min: 1, max: 40 });
 const decoderConfig: fc.Arbitrary<DecoderConfig> = fc

@@ -16,11 +16,13 @@ const templateId = (id: string) =>
 /** A message with its calls' arguments as the objects that templates write in their own way. */
 export function templateMessage({ role, content, toolCalls = [], toolCallId, name }: Message) {
   const calls = toolCalls.map(({ id, name, arguments: text }) => ({
-    ...{ id: templateId(id), type: 'function' },
+    id: templateId(id),
+    type: 'function',
     function: { name, arguments: jsonObject(text) ?? text },
   }));
   return {
-    ...{ role, content },
+    role,
+    content,
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
     ...(toolCallId === undefined ? {} : { tool_call_id: templateId(toolCallId) }),
     ...(name === undefined ? {} : { name }),

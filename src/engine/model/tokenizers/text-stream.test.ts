@@ -6,8 +6,11 @@ import { createTokenizer } from './create-tokenizer.js';
 import { TextStream } from './text-stream.js';
 
 const symbols = createTokenizer({
-  ...{ type: 'symbols', symbols: ['a', ' ', 'é', '<end>', '<ask>'], stop: '<end>' },
-  ...{ endOfUser: '<ask>', endOfAssistant: '<end>' },
+  type: 'symbols',
+  symbols: ['a', ' ', 'é', '<end>', '<ask>'],
+  stop: '<end>',
+  endOfUser: '<ask>',
+  endOfAssistant: '<end>',
 });
 /** Words with their space in front, which the first word of a text loses, as decoders of Llama's family do. */
 const words: Tokenizer = {

@@ -37,14 +37,22 @@ function bytesForm(): HuggingFaceSpec {
       pre_tokenizer: byteLevel,
       decoder: byteLevel,
       model: {
-        ...{ type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: null, end_of_word_suffix: null },
-        ...{ fuse_unk: false, byte_fallback: false, ignore_merges: false },
+        type: 'BPE',
+        dropout: null,
+        unk_token: null,
+        continuing_subword_prefix: null,
+        end_of_word_suffix: null,
+        fuse_unk: false,
+        byte_fallback: false,
+        ignore_merges: false,
         vocab: Object.fromEntries(BYTE_CHARACTERS.map((character, byte) => [character, byte])),
         merges: [],
       },
     },
     config: {
-      ...{ ...commonConfig, eos_token: end, pad_token: pad },
+      ...commonConfig,
+      eos_token: end,
+      pad_token: pad,
       chat_template:
         `{% for message in messages %}{% if message['role'] == 'system' %}{{ ${literal(system)} }}` +
         `{% elif message['role'] == 'assistant' %}{{ ${literal(assistant)} }}{% else %}{{ ${literal(user)} }}` +
@@ -69,12 +77,16 @@ function symbolsForm({ symbols, stop, endOfUser, endOfAssistant }: SymbolsSpec):
       decoder: { type: 'Fuse' },
       model: {
         // A text with anything that is no symbol is an error, since no vocabulary has a token without text.
-        ...{ type: 'WordPiece', unk_token: '', continuing_subword_prefix: '', max_input_chars_per_word: 1_000_000 },
+        type: 'WordPiece',
+        unk_token: '',
+        continuing_subword_prefix: '',
+        max_input_chars_per_word: 1_000_000,
         vocab: Object.fromEntries(symbols.map((symbol, id) => [symbol, id])),
       },
     },
     config: {
-      ...{ ...commonConfig, eos_token: stop },
+      ...commonConfig,
+      eos_token: stop,
       chat_template:
         `{% for message in messages %}{{ message['content'] }}{% if message['role'] == 'assistant' %}` +
         `{{ ${literal(endOfAssistant)} }}{% elif message['role'] != 'system' %}{{ ${literal(endOfUser)} }}` +
@@ -88,7 +100,11 @@ const commonConfig = { tokenizer_class: 'PreTrainedTokenizerFast', clean_up_toke
 function commonParts(special: readonly { readonly id: number; readonly content: string }[]) {
   const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
   return {
-    ...{ version: '1.0', truncation: null, padding: null, normalizer: null, post_processor: null },
+    version: '1.0',
+    truncation: null,
+    padding: null,
+    normalizer: null,
+    post_processor: null,
     added_tokens: special.map((token) => ({ ...token, ...flags })),
   };
 }

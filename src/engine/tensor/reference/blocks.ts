@@ -40,8 +40,10 @@ export const blockLinear: HostKernels['blockLinear'] = ({ blocks, format, ...giv
 export const blockLinearTransposed: HostKernels['blockLinearTransposed'] = ({ blocks, format, ...given }) => {
   const { inputs, outputs } = given;
   const matrix: BlockMatrix<Int32Array> = {
-    ...{ format: formatOf(format), words: blocks },
-    ...{ inputs: outputs, outputs: inputs },
+    format: formatOf(format),
+    words: blocks,
+    inputs: outputs,
+    outputs: inputs,
   };
   const whole = unpackOutputs(matrix, 0, inputs); // [inputs, outputs]
   linearUnpacked(given, (first, count) => {

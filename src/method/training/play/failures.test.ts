@@ -18,7 +18,8 @@ const groups = (...failures: (Failure | undefined)[]) => {
   ];
 };
 const answer = (line: number): Failure => ({
-  ...{ reason: 'backend', agent: 'solver' },
+  reason: 'backend',
+  agent: 'solver',
   message: `solver: line ${line}: <html>`,
 });
 const thrown = (message: string, line: number): Failure => ({

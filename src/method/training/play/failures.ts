@@ -121,7 +121,9 @@ export function failureWarnings(before: LastingFailures, played: Failing): Warni
         ? `\nThe run ends if more than ${percent(FREQUENT_OF_CALLS, 0)} fail for it in ${STEPS} steps in a row.`
         : '';
       return {
-        ...{ type: 'warning', code: 'episodes.failing', step },
+        type: 'warning',
+        code: 'episodes.failing',
+        step,
         ...(first.agent === undefined ? {} : { agent: first.agent }),
         message: `step ${step}: ${episodes}: ${failureText(first)}\n${remedyOfFailure(first.reason)}${end}`,
       };

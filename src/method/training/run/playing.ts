@@ -29,7 +29,12 @@ function agentSettings(
   return {
     policy,
     ...(system === undefined ? {} : { system }),
-    ...{ sampling, evaluationSampling, invalidPenalty, callCost, tokenCost, frozen },
+    sampling,
+    evaluationSampling,
+    invalidPenalty,
+    callCost,
+    tokenCost,
+    frozen,
     judges: frozen,
   };
 }

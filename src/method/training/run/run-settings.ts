@@ -31,7 +31,11 @@ export interface RunSettings {
 export function runSettings(recipe: Recipe): RunSettings {
   const { team, seed, training, evaluation, agents, tasks, warmStart } = recipe;
   return {
-    ...{ team, seed, training, evaluation, agents },
+    team,
+    seed,
+    training,
+    evaluation,
+    agents,
     estimator: estimatorOf(recipe),
     staleness: stalenessOf(recipe.rollout),
     prices: pricesOf(recipe),

@@ -10,8 +10,13 @@ let named = 0;
 const turnOf = (prompt: readonly number[], response: readonly number[], changes: Partial<Turn> = {}): Turn =>
   ({
     id: String(named++).padStart(16, '0'),
-    ...{ agent: 'solver', policy: 'solver', policyVersion: 0, temperature: 1 },
-    ...{ prompt, response, logprobs: response.map(() => -1) },
+    agent: 'solver',
+    policy: 'solver',
+    policyVersion: 0,
+    temperature: 1,
+    prompt,
+    response,
+    logprobs: response.map(() => -1),
     ...changes,
   }) as Turn;
 

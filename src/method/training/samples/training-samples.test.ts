@@ -5,8 +5,13 @@ import { scoreTurns, trainingSample } from './training-samples.js';
 
 const turnOf = (prompt: readonly number[], response: readonly number[]): Turn =>
   ({
-    ...{ agent: 'solver', policy: 'solver', policyVersion: 2, temperature: 0.5 },
-    ...{ prompt, response, logprobs: response.map((token) => -token / 8) },
+    agent: 'solver',
+    policy: 'solver',
+    policyVersion: 2,
+    temperature: 0.5,
+    prompt,
+    response,
+    logprobs: response.map((token) => -token / 8),
   }) as unknown as Turn;
 
 const first = turnOf([1, 2], [3, 4]);
@@ -33,7 +38,10 @@ it('makes one sequence of a chain, with the numbers of each turn', () => {
     behaviourLogprobs: Float32Array.of(0, 0, -3 / 8, -4 / 8, 0, -6 / 8, -7 / 8, -1),
     advantages: Float32Array.of(0, 0, 1, 1, 0, -2, 0, 0.5),
     referenceLogprobs: Float32Array.of(0, 0, -1, -2, 0, -3, -4, -5),
-    ...{ temperature: 0.5, policyVersion: 2, agent: 'solver', episodeTokens: 9 },
+    temperature: 0.5,
+    policyVersion: 2,
+    agent: 'solver',
+    episodeTokens: 9,
   });
   expect(trainingSample([{ turn: first, advantage: 1 }])).not.toHaveProperty('spans');
 });

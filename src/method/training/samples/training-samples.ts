@@ -32,7 +32,9 @@ export function trainingSample(chain: readonly WeighedTurn[], episodeTokens?: nu
     ...(chain.length > 1 ? { spans: chain.map(({ turn }) => spanOf(turn)) } : {}),
     behaviourLogprobs: new Float32Array(length),
     advantages: new Float32Array(length),
-    ...{ temperature, policyVersion, agent },
+    temperature,
+    policyVersion,
+    agent,
     ...(episodeTokens === undefined ? {} : { episodeTokens }),
     ...(last.referenceLogprobs === undefined ? {} : { referenceLogprobs: new Float32Array(length) }),
   };

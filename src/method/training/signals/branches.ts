@@ -56,7 +56,8 @@ export async function playBranches(
       trainedTurns({ turns }).flatMap((of) => {
         const fixed = turns.filter(({ turn, judging }) => turn < of.turn && judging !== true);
         return Array.from({ length: alternatives }, (_, n) => ({
-          ...{ task, of },
+          task,
+          of,
           replay: { sample, fixed, number: of.turn * alternatives + n },
         }));
       }),
@@ -65,7 +66,14 @@ export async function playBranches(
   if (again.length === 0) return [];
   const [tasks, replays] = [again.map(({ task }) => task), again.map(({ replay }) => replay)];
   const played = await executor.playGroups({
-    ...{ team, tasks, replays, groupSize: 1, phase: 'training', step, versions, signal },
+    team,
+    tasks,
+    replays,
+    groupSize: 1,
+    phase: 'training',
+    step,
+    versions,
+    signal,
   });
   return again.map(({ of }, i) => ({ of, episode: played[i]?.episodes[0] as Episode }));
 }

@@ -53,7 +53,13 @@ const brevity: Signal = {
     const tasks = groups.map(({ task }) => task);
     const sampling = { temperature: 0.25 };
     const played = await executor.playGroups({
-      ...{ team, tasks, groupSize: 1, phase: 'baseline', step, sampling, signal },
+      team,
+      tasks,
+      groupSize: 1,
+      phase: 'baseline',
+      step,
+      sampling,
+      signal,
     });
     return { episodes: played.flatMap(({ episodes }) => episodes), byTurn: new Map() };
   },

@@ -39,7 +39,10 @@ export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warn
     const left = episodes.filter(({ unanswered = {} }) => agent in unanswered);
     const [first] = left;
     return {
-      ...{ type: 'warning', code: 'calls.unanswered', step, agent },
+      type: 'warning',
+      code: 'calls.unanswered',
+      step,
+      agent,
       message: `step 1: in ${left.length} of ${episodes.length} episodes, such as ${first?.task.id}/${first?.sample}, \`play\` returned before a call of '${agent}' was answered. The call was cancelled and is no turn. If that is not on purpose, \`await\` the call.`,
     };
   });

@@ -65,7 +65,11 @@ export async function playStep(run: StepPlayer, progress: StepPosition, options:
   const extra = await playSignals(run, { step, groups: learnt, versions });
   const levels = levelsOf(scored, run, tasks, progress.predictions);
   return {
-    ...{ step, all, scored, kept: learnt, extra },
+    step,
+    all,
+    scored,
+    kept: learnt,
+    extra,
     ...(levels && { levels }),
     ...(filter === undefined ? {} : { filter: counts }),
     seconds: host.clock.seconds() - started,

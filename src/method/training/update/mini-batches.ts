@@ -32,7 +32,8 @@ export function* updatesOf<Sample>(
   const total = position.steps * epochs * miniBatches;
   const decay = decayAfterRise(rates, total);
   const bonus: LearningRateSettings = {
-    ...{ learningRate: 1, warmupSteps: 0 },
+    learningRate: 1,
+    warmupSteps: 0,
     schedule: entropySchedule ?? { type: 'constant' },
   };
   const bonusDecay = decayAfterRise(bonus, total);

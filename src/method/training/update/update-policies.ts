@@ -80,7 +80,8 @@ function samplesOf({ kl, loss }: Learner, chains: readonly (readonly TurnAdvanta
   return chains.map((chain) =>
     trainingSample(
       chain.map(({ turn, advantage }) => ({
-        ...{ turn, advantage },
+        turn,
+        advantage,
         referenceLogprobs: kl?.in === 'loss' ? signals.get(turn)?.referenceLogprobs : undefined,
       })),
       lengths?.get((chain[0] as TurnAdvantage).episode),

@@ -41,7 +41,12 @@ describe('an entropy bonus', () => {
       publish: async () => {},
     };
     const learner = {
-      ...{ name: 'solver', handle, capabilities: {}, settings: policies.solver, loss, agents },
+      name: 'solver',
+      handle,
+      capabilities: {},
+      settings: policies.solver,
+      loss,
+      agents,
     } as unknown as Learner;
     const options = { kl: new Map(), watch: { skipAboveNorm: () => undefined }, keepRatios: false, versions: 1 };
     for (const step of [1, 2, 3, 4])

@@ -6,7 +6,9 @@ import { hypervolume, paretoPicture } from './pareto-front.js';
 const [empty] = summariseVariants([], ['']);
 const variant = (name: string, rewards: Readonly<Record<string, number>>, runs = 1): VariantSummary => ({
   ...(empty as VariantSummary),
-  ...{ variant: name, runs, rewards },
+  variant: name,
+  runs,
+  rewards,
 });
 const at = (name: string, correct: number, calls: number) =>
   variant(name, { 'reward: correct': correct, 'reward: calls': calls });

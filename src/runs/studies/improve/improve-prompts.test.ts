@@ -88,8 +88,16 @@ const recipeAt = (url: string, overrides: readonly string[] = []): Recipe =>
   );
 
 const recordOf = (changes: Partial<ImprovementRecord> = {}): ImprovementRecord => ({
-  ...{ version: 1, source: 'adders', codeHash: '', overrides: [], agents: ['adder'] },
-  ...{ endpoint: { url: 'http://127.0.0.1:1/v1', model: 'writer' }, proposals: 2, tasks: 16, samples: 2, ...changes },
+  version: 1,
+  source: 'adders',
+  codeHash: '',
+  overrides: [],
+  agents: ['adder'],
+  endpoint: { url: 'http://127.0.0.1:1/v1', model: 'writer' },
+  proposals: 2,
+  tasks: 16,
+  samples: 2,
+  ...changes,
 });
 
 async function improvement(url: string, changes: Partial<ImprovementRecord> = {}): Promise<Improvement> {

@@ -64,7 +64,10 @@ export async function requestImprovement(source: string, options: ImprovementOpt
       overrides,
       ...(place.checkpoint === undefined ? {} : { checkpoint: place.checkpoint.step }),
       endpoint: { url, model },
-      ...{ agents, proposals, tasks, samples },
+      agents,
+      proposals,
+      tasks,
+      samples,
       ...(pool === undefined ? {} : { pool }),
     },
   };
@@ -90,7 +93,9 @@ async function continuation(
   const spec = endpointOf(endpoint ?? before.endpoint.url, model ?? before.endpoint.model);
   const { result: _, ...record } = before;
   return {
-    ...{ recipe, checkpoint, directory },
+    recipe,
+    checkpoint,
+    directory,
     endpoint: spec,
     record: {
       ...record,

@@ -191,7 +191,12 @@ class TimedPlays {
     await pLimit(atOnce).map(samples.slice(0, most), async (sample) => {
       if (begun++ >= LEAST * atOnce && host.clock.seconds() - began > this.#budget / 8) return;
       const [group] = await executor.playGroups({
-        ...{ team, ...sample, groupSize: 1, phase: 'training' as const, step, signal: host.signal },
+        team,
+        ...sample,
+        groupSize: 1,
+        phase: 'training' as const,
+        step,
+        signal: host.signal,
       });
       this.episodes.push(...(group?.episodes ?? []));
     });

@@ -138,7 +138,8 @@ function traceOf(value: unknown, ofAll: string | undefined, where: EntryPlace & 
     );
   const [first, ...others] = messages as unknown as [Message, ...Message[]]; // the schema refuses an empty list
   const shared = {
-    ...{ agent, ...(tools === undefined ? {} : { tools: tools as readonly Tool[] }) },
+    agent,
+    ...(tools === undefined ? {} : { tools: tools as readonly Tool[] }),
     ...(first.role === 'system' ? { system: first.content } : {}),
   };
   const conversation = first.role === 'system' ? others : [first, ...others];

@@ -165,8 +165,16 @@ function sourceOf<Data>(
   return {
     name: basename(path),
     settings: {
-      ...{ file: path, ...formatSettings, question, answer: named, id, split, metadata, test },
-      ...{ maxQuestionTokens, origin },
+      file: path,
+      ...formatSettings,
+      question,
+      answer: named,
+      id,
+      split,
+      metadata,
+      test,
+      maxQuestionTokens,
+      origin,
     },
     configure: ({ file: other, answer: changed, ...rest }) =>
       create(other as string, { ...rest, answer: (changed as string | null | undefined) ?? answer }),

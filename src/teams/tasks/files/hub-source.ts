@@ -87,7 +87,9 @@ export function hub<Data = QuestionAndAnswer>(name: string, options: HubOptions 
     async load(wanted, schema, { commits = {}, signal, notify } = {}) {
       const origin = `datasets/${name}@${revision}`;
       const downloaded = await datasetFiles(dataset, (names) => chosenFiles(name, names, checked, wanted), {
-        ...{ commit: commits[origin], signal, onProgress: notify },
+        commit: commits[origin],
+        signal,
+        onProgress: notify,
       });
       const [first, ...rest] = downloaded.files.map(({ path, name: file }) => ({ path, name: file }));
       if (first === undefined) throw new TaskError(`the data set ${name} has no files of the split '${wanted}'`);

@@ -144,7 +144,7 @@ describe('an answer with any operators', () => {
   });
 });
 
-/** An operator with its spelling, another order of its operands where it has one, and its value in double precision. None cancels. */
+/** An operator: its spelling, another order of its operands if it has one, its value in doubles. None cancels. */
 interface Operator {
   readonly write: (...operands: string[]) => string;
   readonly swap?: true;

@@ -80,7 +80,7 @@ const TEXT_COMMANDS = 'text|textbf|textit|textrm|textnormal|mbox|mathrm|mathbf|m
 const TEXT = new RegExp(`\\\\(${TEXT_COMMANDS})\\s*\\{([^{}]*)\\}(\\s*\\^\\s*(?:\\{\\d\\}|\\d))?`, 'g');
 /** Single letters that are units in upright type: 5\mathrm{m}, but not 5\mathrm{i}. */
 const UNIT_LETTER = /^\s*[mgshlLNJWVAKCFB]\s*$/;
-/** What follows a word between two parts of an expression, as in 5\text{ choose }2; a relation or an operator does not. */
+/** The text after a word that joins two parts, as in 5\text{ choose }2. No relation or operator follows it. */
 const GOES_ON = new RegExp(
   String.raw`^(?:[(|]|\s*(?:\d|(?!(?:or|and)(?![A-Za-z]))[A-Za-z]|\\(?!(?:${TEXT_COMMANDS}|lt|le|leq|gt|ge|geq|neq?|in|cup|cap|pm|mp|times|cdot|div|end|right|r[a-z]+|q?quad|implies|iff|land|lor|to|approx|[Bb]igg?[rm]?)(?![A-Za-z]))[A-Za-z]))`,
 );

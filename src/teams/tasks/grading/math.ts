@@ -159,7 +159,7 @@ const sameParts = (a: Expression, b: Expression) =>
 
 const ONE: Complex = { re: 1, im: 0 };
 
-/** Near 0 most floors are 0, |x - 100| is 100 - x, and so is the root of (x - 100)^2: they must agree far from 0 too. */
+/** Near 0 most floors are 0, and |x - 100| and the root of (x - 100)^2 are 100 - x: they must agree far from 0 too. */
 function sameFarAway(a: Expression, b: Expression): boolean {
   return farPlaces([a, b]).every((place) => {
     const [left, right] = [valueAt(a, place), valueAt(b, place)];
@@ -167,7 +167,7 @@ function sameFarAway(a: Expression, b: Expression): boolean {
   });
 }
 
-/** A place far from 0, and whether values that are not real count there: beyond a root's domain there are conventions. */
+/** A place far from 0, and whether values that are not real count there: there are conventions for roots. */
 interface FarPlace extends Place {
   readonly complex: boolean;
 }
@@ -211,7 +211,7 @@ function reachOf(nodes: readonly Expression[]): number {
 const MAX_REACH = 1e15;
 
 /**
- * Whether the operands of the floors of two expressions differ by whole numbers, or in sign, and whether the expressions
+ * Whether the operands of two expressions' floors differ by whole numbers, or in sign, and whether the expressions
  * are equal around their floors: 5⌊x/1000⌋ and 6⌊x/1000⌋ are both 0 near 0. An expression without floors can equal
  * only floors of numbers.
  */

@@ -227,7 +227,10 @@ async function transportTo(
   const { getDefaultEnvironment, StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const { command, args = [], env = {}, cwd } = server;
   const transport = new StdioClientTransport({
-    ...{ command, args: [...args], env: { ...getDefaultEnvironment(), ...env }, stderr: 'pipe' },
+    command,
+    args: [...args],
+    env: { ...getDefaultEnvironment(), ...env },
+    stderr: 'pipe',
     ...(cwd === undefined ? {} : { cwd }),
   });
   let errors = '';
@@ -238,7 +241,8 @@ async function transportTo(
 }
 
 const toolOf = ({ name, description, inputSchema }: McpTool): Tool => ({
-  ...{ name, parameters: inputSchema },
+  name,
+  parameters: inputSchema,
   ...(description === undefined ? {} : { description }),
 });
 

@@ -61,12 +61,18 @@ describe("the paper's form", () => {
       const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 1 });
       expect(episode.failure).toBeUndefined();
       const played = episode.turns.map(({ agent, valid, penalty, envStep, messages }, n) => ({
-        ...{ agent, valid, envStep, reward: (episode.score.team ?? 0) - penalty },
+        agent,
+        valid,
+        envStep,
+        reward: (episode.score.team ?? 0) - penalty,
         prompt: typeof rows[n]?.[5] === 'string' ? digest([...messages]) : messages,
       }));
       expect(played, question).toEqual(
         rows.map(([agent, _, valid, reward, envStep, prompt]) => ({
-          ...{ agent: names[suite.agents[agent] ?? ''], valid, envStep, reward: expect.closeTo(reward, 6) },
+          agent: names[suite.agents[agent] ?? ''],
+          valid,
+          envStep,
+          reward: expect.closeTo(reward, 6),
           prompt: typeof prompt === 'string' ? prompt : prompt.map(({ role, content }) => ({ role, content })),
         })),
       );
@@ -77,7 +83,8 @@ describe("the paper's form", () => {
   it('takes prompts of the user, and shows the searcher the verdict', async () => {
     const requests: string[] = [];
     const team = searchTeam({
-      ...{ form: 'paper', retriever: { search: async () => [{ text: 'Ada reads.' }] } },
+      form: 'paper',
+      retriever: { search: async () => [{ text: 'Ada reads.' }] },
       prompt: ({ agent, evidence, teammates }) => {
         requests.push(`${agent}: ${evidence.length} searches${teammates ?? ''}`);
         return agent;

@@ -68,21 +68,28 @@ const RATIO = Math.exp(0.5);
 
 const losses: readonly RefereeCase[] = [
   coreLossCase('weights-scale', 'Twice the weight of a token gives twice the loss and twice the gradient.', {
-    ...{ batches: () => [weighed(2)], norm: 2, loss: (row) => -2 * here(row) },
+    batches: () => [weighed(2)],
+    norm: 2,
+    loss: (row) => -2 * here(row),
   }),
   coreLossCase('datums-add', 'The sequences of a batch add up.', {
     batches: () => [{ data: [...weighed(1).data, ...weighed(2, SHORT).data], loss_fn: 'cross_entropy' }],
-    ...{ norm: 3, loss: (row) => -3 * here(row) },
+    norm: 3,
+    loss: (row) => -3 * here(row),
   }),
   coreLossCase('batches-add', 'Batches add up until the next update.', {
-    ...{ batches: () => [weighed(1), weighed(2, SHORT)], norm: 3, loss: (row) => -3 * here(row) },
+    batches: () => [weighed(1), weighed(2, SHORT)],
+    norm: 3,
+    loss: (row) => -3 * here(row),
   }),
   lossCase('weights-of-tokens', 'The loss is the sum of the weighted tokens; weights may be fractions.', {
     batches: () => [lossOn(LONG, 'cross_entropy', { weights: rowWith(LONG, { 2: 0.5, 3: 1, 7: 1.5 }) })],
     loss: (row) => -(0.5 * (row[2] as number) + (row[3] as number) + 1.5 * (row[7] as number)),
   }),
   lossCase('weights-zero', 'A batch of weights 0 gives the loss 0 and no gradient.', {
-    ...{ batches: () => [weighed(0)], norm: 0, loss: () => 0 },
+    batches: () => [weighed(0)],
+    norm: 0,
+    loss: () => 0,
   }),
   lossCase(
     'weights-negative',
@@ -95,13 +102,19 @@ const losses: readonly RefereeCase[] = [
     loss: (row) => -row.reduce((sum, logprob) => sum + logprob, 0),
   }),
   coreLossCase('importance-sampling', 'At ratio 1 the gradient is the advantage times that of the log-prob.', {
-    ...{ batches: (row) => ratio('importance_sampling', row, { advantage: 2 }), norm: 2, loss: () => -2 },
+    batches: (row) => ratio('importance_sampling', row, { advantage: 2 }),
+    norm: 2,
+    loss: () => -2,
   }),
   coreLossCase('importance-sampling-ratio', 'A token whose ratio is e^0.5 counts as often.', {
-    ...{ batches: (row) => ratio('importance_sampling', row, { shift: 0.5 }), norm: RATIO, loss: () => -RATIO },
+    batches: (row) => ratio('importance_sampling', row, { shift: 0.5 }),
+    norm: RATIO,
+    loss: () => -RATIO,
   }),
   coreLossCase('importance-sampling-negative', 'A negative advantage turns the gradient around.', {
-    ...{ batches: (row) => ratio('importance_sampling', row, { advantage: -1 }), norm: 1, loss: () => 1 },
+    batches: (row) => ratio('importance_sampling', row, { advantage: -1 }),
+    norm: 1,
+    loss: () => 1,
   }),
   lossCase(
     'ppo-inside',
@@ -120,7 +133,8 @@ const losses: readonly RefereeCase[] = [
     'Below the lower bound a negative advantage has no gradient.',
     {
       batches: (row) => ratio('ppo', row, { shift: -0.5, advantage: -1, bounds: [0.7, 1.2] }),
-      ...{ norm: 0, loss: () => 0.7 },
+      norm: 0,
+      loss: () => 0.7,
     },
     ownLoss('ppo'),
   ),

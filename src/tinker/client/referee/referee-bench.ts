@@ -209,7 +209,10 @@ export const crossEntropy = (tokens: Int32Array, weight = 1) =>
 export const define =
   (area: RefereeCase['area'], core?: 'core') =>
   (name: string, about: string, run: RefereeCase['run'], known?: RefereeCase['known']): RefereeCase => ({
-    ...{ name, area, about, run },
+    name,
+    area,
+    about,
+    run,
     ...(core && { core: true }),
     ...(known && { known }),
   });

@@ -31,7 +31,11 @@ async function fakeOf(behaves: FakeName, changes: Partial<FakeBehaviour> = {}): 
 
 const judged = (url: string, request: Partial<RefereeRequest>) =>
   referee({
-    ...{ url, apiKey: undefined, profile: 'auto', budgetSeconds: 120, tolerance: 1e-5 },
+    url,
+    apiKey: undefined,
+    profile: 'auto',
+    budgetSeconds: 120,
+    tolerance: 1e-5,
     timing: { backOff: 0.01, total: 30, patienceMs: 400 },
     ...request,
   });

@@ -68,7 +68,9 @@ const stepOf = async (model: RemoteModel, adam: object = {}) => {
 };
 
 const numbered = (model: RemoteModel, seq_id: number, tokens: Int32Array) => ({
-  ...{ model_id: model.id, seq_id, type: 'forward_backward' },
+  model_id: model.id,
+  seq_id,
+  type: 'forward_backward',
   forward_backward_input: crossEntropy(tokens),
 });
 

@@ -12,8 +12,18 @@ import { DecoderWeights, type Gradient, zeroGradient } from '../weights/model-we
 import { type Keep, LayerStack, type TrunkPass } from './layer-stack.js';
 
 const config: DecoderConfig = {
-  ...{ vocabSize: 7, width: 6, layers: 2, heads: 2, kvHeads: 1, headDim: 4, feedForward: 5 },
-  ...{ context: 16, ropeBase: 10_000, normEpsilon: 1e-6, attentionBias: 'qkvo', queryKeyNorm: true },
+  vocabSize: 7,
+  width: 6,
+  layers: 2,
+  heads: 2,
+  kvHeads: 1,
+  headDim: 4,
+  feedForward: 5,
+  context: 16,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
+  attentionBias: 'qkvo',
+  queryKeyNorm: true,
 };
 const kernels = createReferenceKernels();
 const weights = new DecoderWeights(kernels, config);

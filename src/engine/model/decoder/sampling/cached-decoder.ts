@@ -183,7 +183,13 @@ export class CachedDecoder {
     const attend = (layer: number, { attended, qkv }: typeof buffers) => {
       if (convolves(config, layer)) {
         kernels.convolutionCached({
-          ...{ out: attended, products: cache.products(layer), bcx: qkv, slots, positions, rows: count, capacity },
+          out: attended,
+          products: cache.products(layer),
+          bcx: qkv,
+          slots,
+          positions,
+          rows: count,
+          capacity,
           ...{
             weight: (tensors.layers[layer] as LayerTensors).convolution,
             width,

@@ -10,8 +10,16 @@ import { DecoderWeights } from '../weights/model-weights.js';
 import { DecoderSampler, type SamplerRequest, type SamplerResult } from './decoder-sampler.js';
 
 const config: DecoderConfig = {
-  ...{ vocabSize: 9, width: 8, layers: 1, heads: 2, kvHeads: 2, headDim: 4, feedForward: 6 },
-  ...{ context: 600, ropeBase: 10_000, normEpsilon: 1e-6 },
+  vocabSize: 9,
+  width: 8,
+  layers: 1,
+  heads: 2,
+  kvHeads: 2,
+  headDim: 4,
+  feedForward: 6,
+  context: 600,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
 };
 
 function samplerOf(version = 1, kernels: Kernels = createReferenceKernels()): DecoderSampler {
@@ -23,7 +31,14 @@ function samplerOf(version = 1, kernels: Kernels = createReferenceKernels()): De
 }
 
 const request = (id: number, changes: Partial<SamplerRequest> = {}): SamplerRequest => ({
-  ...{ id, policy: 'policy', prompt: [1, 2, 3], maxTokens: 4, temperature: 1, topK: 0, topP: 1, stopTokens: [] },
+  id,
+  policy: 'policy',
+  prompt: [1, 2, 3],
+  maxTokens: 4,
+  temperature: 1,
+  topK: 0,
+  topP: 1,
+  stopTokens: [],
   key: randomKey('sampler', id),
   ...changes,
 });

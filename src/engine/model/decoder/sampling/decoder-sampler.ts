@@ -227,7 +227,10 @@ export class DecoderSampler {
       }
       for (let position = prefix.shared; position < last; position++)
         (prefix.after === undefined ? rows : laterRows).push({
-          ...{ policy, token: prompt[position] as number, slot: slot.index, position },
+          policy,
+          token: prompt[position] as number,
+          slot: slot.index,
+          position,
         });
       fresh.set(slot, prefix);
       slot.tokens = prompt.slice(0, last);

@@ -62,7 +62,9 @@ export class PackedDecoder {
         get weight() {
           return weightOf();
         },
-        ...{ inputs, outputs, transpose },
+        inputs,
+        outputs,
+        transpose,
       };
       const held = products.hold(stored, kind);
       this.#held.push(held);

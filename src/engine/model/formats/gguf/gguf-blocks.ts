@@ -115,7 +115,11 @@ const sixBits: Unpack = (blocks, at, numbers, to) => {
 
 const plain = (dtype: TensorDtype): GgufFormat => ({ name: dtype, dtype, numbers: 1, bytes: bytesOf[dtype] });
 const blocks = (name: string, numbers: number, bytes: number, unpack: Unpack): GgufFormat => ({
-  ...{ name, dtype: 'F32', numbers, bytes, unpack },
+  name,
+  dtype: 'F32',
+  numbers,
+  bytes,
+  unpack,
 });
 
 /** The formats that are read, by their number in a file. */
@@ -135,8 +139,22 @@ export const FORMATS: ReadonlyMap<number, GgufFormat> = new Map([
 
 /** Names of other formats, for messages. */
 const OTHERS: Readonly<Record<number, string>> = {
-  ...{ 9: 'Q8_1', 10: 'Q2_K', 11: 'Q3_K', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S' },
-  ...{ 20: 'IQ4_NL', 21: 'IQ3_S', 22: 'IQ2_S', 23: 'IQ4_XS', 28: 'F64', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0' },
+  9: 'Q8_1',
+  10: 'Q2_K',
+  11: 'Q3_K',
+  15: 'Q8_K',
+  16: 'IQ2_XXS',
+  17: 'IQ2_XS',
+  18: 'IQ3_XXS',
+  19: 'IQ1_S',
+  20: 'IQ4_NL',
+  21: 'IQ3_S',
+  22: 'IQ2_S',
+  23: 'IQ4_XS',
+  28: 'F64',
+  29: 'IQ1_M',
+  34: 'TQ1_0',
+  35: 'TQ2_0',
   39: 'MXFP4',
 };
 

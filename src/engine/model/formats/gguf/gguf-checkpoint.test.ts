@@ -66,8 +66,16 @@ describe('a model that was exported to GGUF', () => {
 });
 
 const small: DecoderConfig = {
-  ...{ vocabSize: 6, width: 8, layers: 1, heads: 2, kvHeads: 1, headDim: 4, feedForward: 12, context: 16 },
-  ...{ ropeBase: 10_000, normEpsilon: 1e-6 },
+  vocabSize: 6,
+  width: 8,
+  layers: 1,
+  heads: 2,
+  kvHeads: 1,
+  headDim: 4,
+  feedForward: 12,
+  context: 16,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
 };
 
 function* zeros(config: DecoderConfig): Generator<StoredTensor> {

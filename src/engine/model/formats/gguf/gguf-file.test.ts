@@ -8,7 +8,8 @@ async function encoded(metadata: GgufMetadata, tensors: readonly GgufTensor[]): 
   return Uint8Array.from(Buffer.concat(parts));
 }
 const tensor = (name: string, shape: number[], ...data: number[]): GgufTensor => ({
-  ...{ name, shape },
+  name,
+  shape,
   read: async () => Float32Array.from(data),
 });
 

@@ -11,8 +11,19 @@ export const VERSION = 3;
 export const ALIGNMENT = 32;
 /** The types of values, by their numbers in a file. */
 export const TYPE = {
-  ...{ uint8: 0, int8: 1, uint16: 2, int16: 3, uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9 },
-  ...{ uint64: 10, int64: 11, float64: 12 },
+  uint8: 0,
+  int8: 1,
+  uint16: 2,
+  int16: 3,
+  uint32: 4,
+  int32: 5,
+  float32: 6,
+  bool: 7,
+  string: 8,
+  array: 9,
+  uint64: 10,
+  int64: 11,
+  float64: 12,
 } as const;
 /** The number of the tensors' format, float32. */
 export const F32 = 0;

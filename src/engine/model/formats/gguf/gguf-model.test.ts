@@ -10,8 +10,16 @@ import { decoderTensors } from './gguf-decoder.js';
 import { ggufHeader, ggufOf } from './gguf-model.js';
 
 const config: DecoderConfig = {
-  ...{ vocabSize: 9, width: 8, layers: 1, heads: 2, kvHeads: 1, headDim: 4, feedForward: 12, context: 16 },
-  ...{ ropeBase: 10_000, normEpsilon: 1e-6 },
+  vocabSize: 9,
+  width: 8,
+  layers: 1,
+  heads: 2,
+  kvHeads: 1,
+  headDim: 4,
+  feedForward: 12,
+  context: 16,
+  ropeBase: 10_000,
+  normEpsilon: 1e-6,
 };
 const symbols = ['<end>', '<ask>', '0', '\n', 'é'];
 const spec = { type: 'symbols', symbols, stop: '<end>', endOfUser: '<ask>', endOfAssistant: '<end>' };
@@ -62,7 +70,10 @@ describe('the header of a GGUF file', () => {
     config: {},
     stopTokens: [0],
     tokenizer: {
-      ...{ added_tokens: [], normalizer: null, decoder: null, post_processor: null },
+      added_tokens: [],
+      normalizer: null,
+      decoder: null,
+      post_processor: null,
       pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: false, use_regex: true },
       model: { type: 'BPE', vocab: { a: 0, b: 1 }, merges: [] },
       ...changes,
@@ -90,7 +101,11 @@ describe('the header of a GGUF file', () => {
       {
         attentionBias: 'qkv',
         ropeScaling: {
-          ...{ type: 'llama3', factor: 2, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalContext: 8 },
+          type: 'llama3',
+          factor: 2,
+          lowFrequencyFactor: 1,
+          highFrequencyFactor: 4,
+          originalContext: 8,
         },
       },
       ...([CheckpointError, 'not qwen2'] as const),

@@ -4,8 +4,16 @@ import type { DecoderConfig } from '../../../contract/architecture.js';
 import { llama3Scaling, ropeFactors } from './gguf-rope.js';
 
 const config: DecoderConfig = {
-  ...{ vocabSize: 6, width: 64, layers: 1, heads: 1, kvHeads: 1, headDim: 64, feedForward: 12, context: 16 },
-  ...{ ropeBase: 500_000, normEpsilon: 1e-6 },
+  vocabSize: 6,
+  width: 64,
+  layers: 1,
+  heads: 1,
+  kvHeads: 1,
+  headDim: 64,
+  feedForward: 12,
+  context: 16,
+  ropeBase: 500_000,
+  normEpsilon: 1e-6,
 };
 const scaling = (factor: number, low: number, high: number, originalContext: number) =>
   ({ type: 'llama3', factor, lowFrequencyFactor: low, highFrequencyFactor: high, originalContext }) as const;

@@ -115,8 +115,12 @@ function byteLevelVocabulary({ tokenizer, config, chatTemplate }: HuggingFaceSpe
   };
   const whole = Array.from(tokens, (token, id): Token => token ?? { text: `[PAD${id}]`, kind: 'unused' });
   return {
-    ...{ tokens: whole, merges, split, chatTemplate: chatTemplate ?? templateOf(config.chat_template) },
-    ...{ bos: idOf(config.bos_token), pad: idOf(config.pad_token) },
+    tokens: whole,
+    merges,
+    split,
+    chatTemplate: chatTemplate ?? templateOf(config.chat_template),
+    bos: idOf(config.bos_token),
+    pad: idOf(config.pad_token),
   };
 }
 
