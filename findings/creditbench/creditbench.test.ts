@@ -110,7 +110,9 @@ describe('creditScore', () => {
     defineEstimator({
       type: 'scaled',
       schema: {},
-      ...{ source: 'a test', formula: 'the reward times a factor', use: 'to test' },
+      source: 'a test',
+      formula: 'the reward times a factor',
+      use: 'to test',
       compute: (batch) => batch.rewards.map((reward) => factor * reward),
     }).open({ type: 'scaled' });
   const exact = steps.map((step) => ({
@@ -190,7 +192,12 @@ describe('kendall', () => {
 
 describe('the limits of the training part', () => {
   const training = (estimator: string, last: number): TrainingResult => ({
-    ...{ family: 'rare-caller', estimator, seed: 11, difficulty: 0.5, learningRate: 0.003, kernels: 'x' },
+    family: 'rare-caller',
+    estimator,
+    seed: 11,
+    difficulty: 0.5,
+    learningRate: 0.003,
+    kernels: 'x',
     curve: [0.1, last],
     origin: { commit: '', node: '', seconds: 1 },
   });
@@ -222,7 +229,13 @@ describe('the levels of a baseline', () => {
       [1 / 12, 1 / 4, 1 / 2, 3 / 4].flatMap((start) =>
         Object.entries({ ...ends, 'drmas,spread=none': 0.6, 'dr-grpo': 0.4 + (seed - 15) / 1000 }).map(
           ([estimator, end]) => ({
-            ...{ family: 'rare-caller', estimator, seed, difficulty: 0.5, start, learningRate: 0.003, kernels: 'x' },
+            family: 'rare-caller',
+            estimator,
+            seed,
+            difficulty: 0.5,
+            start,
+            learningRate: 0.003,
+            kernels: 'x',
             curve: [0, end + seed / 100],
             origin: { commit: '', node: '', seconds: 1 },
           }),
