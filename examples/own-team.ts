@@ -1,6 +1,9 @@
 /**
  * A custom team: the solver writes two drafts at once, and only when they disagree does the verifier judge whether the
  * first is right. The team's reward is for its answer; the verifier's, when it is called, is for its verdict.
+ *
+ * It shows how a team is written. Twenty steps of a toy model on this arithmetic do not raise its score. A team whose
+ * score rises in seconds is the one that `npx drmas init my-team` writes.
  */
 import { agent, arithmetic, assistant, boxed, defineRecipe, defineTeam, oneOf, tinyDecoder, user } from 'drmas';
 import { z } from 'zod';

@@ -54,8 +54,8 @@ const LEGEND_LINE = 18;
 const MOST_NAMES_A_ROW = 4;
 
 /**
- * Colours that colour-blind readers can distinguish, on white and on black (Okabe and Ito 2008, a little darker). A figure
- * brings its ground along, because a page may be dark for readers whose system is light.
+ * Colours that colour-blind readers can distinguish, on white and on black (Okabe and Ito 2008, a little darker). A
+ * figure brings its ground along, because a page may be dark for readers whose system is light.
  */
 const STYLE = `
 svg { font: 12px system-ui, sans-serif; fill: #444; stroke: none } .ground { fill: #fff }
@@ -71,8 +71,8 @@ svg { fill: #ccc } .ground { fill: #0d1117 } .c0 { color: #aaa } .c1 { color: #5
 `.trim();
 
 /**
- * A curtain that opens over the lines. Without animation it is open. Motion that begins by itself may last 5 s without a
- * way to stop it (WCAG 2.2.2).
+ * A curtain that opens over the lines. Without animation it is open. Motion that begins by itself may last 5 s without
+ * a way to stop it (WCAG 2.2.2).
  */
 const MOTION = `
 #curtain rect { transform-origin: left }

@@ -38,6 +38,15 @@ describe('the blocks of a page', () => {
     expect(faults('| a | b |', '| 1 | 2 |')).toEqual(['page.md:1: a row of a table without a head']);
   });
 
+  it('are text that a comment at the beginning of its line makes HTML', () => {
+    expect(
+      faults('It is', '<!-- finding: {{x}} -->5<!-- end --> of [a', 'link](b.md).', '', '<!-- x --> <!-- y -->'),
+    ).toEqual(['page.md:2: text behind a comment that begins its line; expected a word before it']);
+    expect(
+      faults('It', 'is <!-- finding: {{x}} -->5<!-- end -->.', '<!-- finding:', '{{y}}', '-->', 'z', '<!-- end -->'),
+    ).toEqual([]);
+  });
+
   it('are headings that leave out a level', () => {
     expect(faults('# One', '### Three', '# One')).toEqual(['page.md:2: a heading of level 3 below one of level 1']);
   });
@@ -98,7 +107,7 @@ describe('the README', () => {
       /^!\[.*two-curves\.svg\)$/m,
       /^\[Getting started\]/m,
       /trainable\('buyer', \{ otherwise: production \}\)/,
-      /^- \*\*.*\n {2}<!-- finding: \{\{gain:/m, // numbers with their intervals
+      /^- \*\*.*\n {2}.*<!-- finding: \{\{gain:/m, // numbers with their intervals
       /^## What it is not yet$/m,
       /cannot train GPT, Claude or Gemini/,
       /^npm ci && npm start /m,

@@ -15,6 +15,8 @@ const OPENING = /^\s*```([\w-]+( ignore: \S.*)?)?$/;
 const CLOSING = /^\s*```$/;
 const HEADING = /^(#{1,6}) /;
 const ROW = /^\s*\|/;
+/** Markdown takes such a line as HTML: it ends the paragraph, and links and code on it stay as they are typed. */
+const TEXT_BEHIND_COMMENT = /^\s*<!--.*?-->\s*[^\s<]/;
 const DELIMITERS = /^\s*\|(\s*:?-+:?\s*\|)+\s*$/;
 
 /** A shell command that is the end of another one, or holds the beginning of a second one. */
@@ -60,6 +62,7 @@ export function blockFaults(page: string, text: string): string[] {
       else say(i, 'expected a fence alone on its line, with nothing but a language behind it');
       continue;
     }
+    if (TEXT_BEHIND_COMMENT.test(line)) say(i, 'text behind a comment that begins its line; expected a word before it');
     const heading = HEADING.exec(line)?.[1]?.length;
     if (heading !== undefined) {
       if (heading > level + 1) say(i, `a heading of level ${heading} below one of level ${level}`);

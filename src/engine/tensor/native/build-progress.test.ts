@@ -21,13 +21,21 @@ it('has a line at once, and then one every four seconds until the end', () => {
 
 it('says whom it waits for', () => {
   const lines: string[] = [];
-  const end = waitingProgress('process 7', (line) => lines.push(line));
+  const end = waitingProgress('process 0', (line) => lines.push(line));
   vi.advanceTimersByTime(9000);
   end();
   vi.advanceTimersByTime(9000);
   expect(lines).toEqual([
-    'another process (process 7) compiles the kernels; waiting for it',
-    'another process (process 7) compiles the kernels; waiting for 4 s',
-    'another process (process 7) compiles the kernels; waiting for 8 s',
+    'another process (process 0) compiles the kernels; waiting for it',
+    'another process (process 0) compiles the kernels; waiting for 4 s',
+    'another process (process 0) compiles the kernels; waiting for 8 s',
   ]);
+});
+
+it('does not wait aloud for a thread of this process, which reports itself', () => {
+  const lines: string[] = [];
+  const end = waitingProgress(`process ${process.pid}`, (line) => lines.push(line));
+  vi.advanceTimersByTime(9000);
+  end();
+  expect(lines).toEqual([]);
 });

@@ -25,8 +25,12 @@ export function compileProgress(
   return { done: () => void done++, end };
 }
 
-/** Begins to report that another process compiles. Returns the function that ends the reports. */
+/**
+ * Begins to report that another process compiles, unless it is this one: the thread that compiles reports its progress.
+ * Returns the function that ends the reports.
+ */
 export function waitingProgress(holder: string, onProgress: ((message: string) => void) | undefined): () => void {
+  if (holder === `process ${process.pid}`) return () => {};
   const who = `another process${holder === '' ? '' : ` (${holder})`} compiles the kernels`;
   onProgress?.(`${who}; waiting for it`);
   return repeated((seconds) => onProgress?.(`${who}; waiting for ${seconds} s`));

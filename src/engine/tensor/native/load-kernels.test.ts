@@ -271,8 +271,7 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
       ['first', 0],
       ['first', 1],
     ]);
-    const [, waiting] = all.filter(({ builds }) => builds === 0);
-    expect(waiting?.messages[0]).toBe(`another process (process ${process.pid}) compiles the kernels; waiting for it`);
+    for (const { builds, messages } of all) expect(messages.length > 0).toBe(builds > 0); // one of them reports
     const names = await ended();
     expect(names).toEqual([...new Set(names)]);
   });
