@@ -166,7 +166,7 @@ function withoutEnd(text: string): string {
   }
 }
 
-/** The characters before and after a text that decide what it is. */
+/** The characters before and after a text that decide its kind. */
 const SIDE = 30;
 
 /** Replaces \text{...} and its kin: a conjunction, a unit behind a quantity, a function, or an answer in words. */

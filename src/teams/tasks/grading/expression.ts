@@ -67,7 +67,7 @@ const constantNames = new Set(['e', 'i', '\\pi']);
 export const hasVariables = (expression: Expression): boolean =>
   nodesOf(expression).some((node) => node.type === 'name' && !constantNames.has(node.name));
 
-/** Whether a call is one of a function that the answer names, of which nothing is known. */
+/** Whether a call is one of a function that the answer names and nobody knows. */
 export const isNamedFunction = (name: string): boolean => name.endsWith('()');
 
 const number = (digits: string): Expression => ({ type: 'number', digits });

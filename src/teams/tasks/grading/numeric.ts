@@ -135,7 +135,7 @@ function valueOfName(name: string, { point, reach = 0, positive }: Place): Compl
   return real(point >= 2 && uniformAt(key, 2 * point + 1) < 0.5 ? -size : size);
 }
 
-/** A function of which only the name is known: it changes with each of its arguments. */
+/** A function that is known by its name alone: it changes with each of its arguments. */
 function namedFunction(name: string, values: readonly Complex[]): Complex {
   const key = randomKey('grading', name);
   const phase = values.reduce(
