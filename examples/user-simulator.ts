@@ -18,8 +18,7 @@ const team = defineTeam({
     clerk: agent({ system: 'Sell', parse: integer, sampling: { maxTokens: 3 }, invalidPenalty: 0.1 }),
   },
   async play({ task: { fruit, name }, agents: { customer, clerk } }) {
-    const heard: Message[] = [user(name)]; // the customer's side: the wish, then the clerk's words
-    const asked: Message[] = []; // the clerk's side
+    const [heard, asked]: [Message[], Message[]] = [[user(name)], []]; // the customer's side, the clerk's side
     for (let round = 0; ; round++) {
       const wish = await customer(heard);
       asked.push(user(wish.text));
