@@ -64,6 +64,8 @@ export function fillPage(
 ): string {
   const parts = new Map(questions.flatMap((question) => question.parts.map((part) => [part.id, part] as const)));
   const partOf = (id: string): Part => known(parts.get(id), `a part ${id}`);
+  /** The results of parts, from their ids joined by `+`. */
+  const resultsOf = (ids: string) => ids.split('+').map((id) => new PartResults(partOf(id), results));
   const gainBy =
     (score: typeof lastScore) =>
     ([id = '', regime = '', variant = '', other]: readonly string[]) => {
@@ -127,14 +129,9 @@ export function fillPage(
       return slopeText(slopeOnDose(of, whole, of.variant(variant)));
     },
     compared: ([rows = '']) => comparedText(rows.split('+'), partOf, results),
-    collapse: ([ids = '']) => collapseTable(ids.split('+').map((id) => new PartResults(partOf(id), results))),
-    spikes: ([ids = '']) => spikesTable(ids.split('+').map((id) => new PartResults(partOf(id), results))),
-    sooner: ([ids = '', slow = '', quick = '']) =>
-      soonerTable(
-        ids.split('+').map((id) => new PartResults(partOf(id), results)),
-        slow,
-        quick,
-      ),
+    collapse: ([ids = '']) => collapseTable(resultsOf(ids)),
+    spikes: ([ids = '']) => spikesTable(resultsOf(ids)),
+    sooner: ([ids = '', slow = '', quick = '']) => soonerTable(resultsOf(ids), slow, quick),
     spent: ([id = '']) => spentText(partOf(id), results),
     reward: gainBy(lastReward),
     earned: gainBy(earned),
@@ -163,17 +160,14 @@ export function fillPage(
       return Number.isNaN(value) ? 'nothing yet' : value.toFixed(2);
     },
     response: ([ids = '', variant = '', by = '']) => {
-      const of = ids.split('+').map((id) => new PartResults(partOf(id), results));
+      const of = resultsOf(ids);
       const { slope, correlation, points } = responseOf(of, variant, predictor(by));
       if (points === 0) return 'nothing yet';
       if (slope.pairs === 0) return 'no slope, because all regimes have the same value';
       return `${slopeText(slope)} (correlation ${correlation.toFixed(2)} over ${points} pairs)`;
     },
     rule: ([ids = '', variant = '', by = '']) => {
-      const doses = ids.split('+').flatMap((id) => {
-        const of = new PartResults(partOf(id), results);
-        return dosesOf(of, of.variant(variant));
-      });
+      const doses = resultsOf(ids).flatMap((of) => dosesOf(of, of.variant(variant)));
       const { hinted, silent } = ruleOf(doses, predictor(by));
       if (hinted.doses + silent.doses === 0) return 'nothing yet';
       return `${HINTS[predictor(by)].text}: gains in ${hinted.gained} of ${hinted.doses} regimes; else in ${silent.gained} of ${silent.doses}`;

@@ -109,24 +109,26 @@ interface RatePairs {
   readonly pairs: readonly { readonly grpo: TrainResult; readonly drmas: TrainResult }[];
 }
 
-/** The cells of parts whose variants are GRPO and Dr. MAS at several rates. */
+/** The cells of parts whose variants are GRPO and Dr. MAS at several rates, as far as they have a pair. */
 const cellsOf = (parts: readonly PartResults[]): RatePairs[] =>
-  parts.flatMap((of) =>
-    of.part.regimes.flatMap((regime) =>
-      [...new Set(of.part.variants.map(({ learningRate = Number.NaN }) => learningRate))].map((rate) => ({
-        name: `\`${regime.recipe === 'repair' ? 'repair' : 'escalation'}\` at ${rate}`,
-        regime,
-        pairs: of.part.seeds.flatMap((seed) => {
-          const [grpo, drmas] = ['grpo', 'drmas'].map((id) => of.train(regime, of.variant(`${id}-at-${rate}`), seed));
-          return grpo === undefined || drmas === undefined ? [] : [{ grpo, drmas }];
-        }),
-      })),
-    ),
-  );
+  parts
+    .flatMap((of) =>
+      of.part.regimes.flatMap((regime) =>
+        [...new Set(of.part.variants.map(({ learningRate = Number.NaN }) => learningRate))].map((rate) => ({
+          name: `\`${regime.recipe === 'repair' ? 'repair' : 'escalation'}\` at ${rate}`,
+          regime,
+          pairs: of.part.seeds.flatMap((seed) => {
+            const [grpo, drmas] = ['grpo', 'drmas'].map((id) => of.train(regime, of.variant(`${id}-at-${rate}`), seed));
+            return grpo === undefined || drmas === undefined ? [] : [{ grpo, drmas }];
+          }),
+        })),
+      ),
+    )
+    .filter(({ pairs }) => pairs.length > 0);
 
 /** One row a cell: the runs that collapsed and those that never rose, with the exact test of signs by Holm. */
 export function collapseTable(parts: readonly PartResults[]): string {
-  const cells = cellsOf(parts).filter(({ pairs }) => pairs.length > 0);
+  const cells = cellsOf(parts);
   if (cells.length === 0) return 'nothing yet';
   const differences = cells.map(({ regime, pairs }) =>
     pairs.map(({ grpo, drmas }) => Number(hasCollapsed(regime, grpo)) - Number(hasCollapsed(regime, drmas))),
@@ -173,7 +175,7 @@ export const SPIKES: Readonly<Record<string, (norms: readonly number[]) => numbe
 
 /** One row a cell: the difference of each count of spikes, Dr. MAS minus GRPO, and the ratio of the largest norms. */
 export function spikesTable(parts: readonly PartResults[]): string {
-  const cells = cellsOf(parts).filter(({ pairs }) => pairs.length > 0);
+  const cells = cellsOf(parts);
   if (cells.length === 0) return 'nothing yet';
   const rows = cells.map(({ name, regime, pairs }) => {
     const normsOf = (run: TrainResult) => run.agents[regime.agent]?.norms ?? [];
