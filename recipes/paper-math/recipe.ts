@@ -9,7 +9,7 @@
  */
 import { checkpoint, defineRecipe, file, solverVerifier } from 'drmas';
 
-const agents = { sampling: { maxTokens: 4096 } };
+const agents = { sampling: { maxTokens: 4096 }, promptLimit: { tokens: 8192, cut: 'middle' as const } };
 /** The original leaves out problems that are too long, of training and of evaluation (`filter_overlong_prompts`). */
 const shorter = { maxQuestionTokens: 8192 };
 const policy = {

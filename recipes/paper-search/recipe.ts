@@ -11,7 +11,7 @@
 import { checkpoint, defineRecipe, file, searchTeam } from 'drmas';
 import { searchR1Retriever } from 'drmas/tasks';
 
-const agents = { sampling: { maxTokens: 800 } };
+const agents = { sampling: { maxTokens: 800 }, promptLimit: { tokens: 4096, cut: 'left' as const } };
 const policy = {
   optimizer: { learningRate: 1e-6, beta1: 0.9, beta2: 0.999, weightDecay: 0.01 },
   warmupSteps: 0,

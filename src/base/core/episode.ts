@@ -61,6 +61,8 @@ export interface Turn {
   readonly ignored?: readonly string[];
   /** The tools that the agent could call. Absent if it had none. */
   readonly tools?: readonly Tool[];
+  /** The number of tokens that the prompt lost because it was longer than the agent's `promptLimit`. Else absent. */
+  readonly cut?: number;
   /** The number of prefilled tokens: the prompt's end, with which the text begins. Absent without a prefill. */
   readonly prefilled?: number;
   /** The text without tool calls and reasoning. Absent if the text has neither. */

@@ -64,6 +64,7 @@ const turnSchema = z.object({
   history: z.object({ exact: count, byText: count, byCalls: count, foreign: count }).optional(),
   ignored: listOf(text, MOST_TOOLS).optional(),
   tools: listOf(z.object({ name: text }), MOST_TOOLS).optional(),
+  cut: count.optional(),
   prefilled: count.optional(),
   content: text.optional(),
   reasoning: text.optional(),

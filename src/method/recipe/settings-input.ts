@@ -495,6 +495,19 @@ export interface AgentInput {
       }
     | undefined;
   /**
+   * Cuts prompts that are too long, as verl does; they train like others. Default: a prompt may fill the
+   * context, and an episode fails if one does not fit. An endpoint's prompts are not cut, because drmas does
+   * not know their tokens.
+   */
+  readonly promptLimit?:
+    | {
+        /** The most tokens of a prompt. */
+        readonly tokens?: number | undefined;
+        /** Where a longer prompt loses tokens: `left` keeps its end, `middle` keeps a half at each end. */
+        readonly cut?: 'left' | 'middle' | undefined;
+      }
+    | undefined;
+  /**
    * This is subtracted from the reward of a turn with an invalid output. Default: the setting of the team's
    * agent, else 0.
    */

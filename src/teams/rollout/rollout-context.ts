@@ -5,6 +5,14 @@ import type { PlayableHandle, Sampling, TextBackend } from '../../engine/contrac
 import type { AgentWays, EpisodeWays, GatewayConnection } from '../team/agent-adapters.js';
 import type { Ask, AskOptions, RankedEpisode, Team } from '../team/team.js';
 
+/** The most tokens of an agent's prompts, and where a longer one loses tokens. */
+export interface PromptLimit {
+  /** At least 1. */
+  readonly tokens: number;
+  /** `left` keeps the prompt's end. `middle` keeps a half at each end, and an odd token at the end. */
+  readonly cut: 'left' | 'middle';
+}
+
 /** The settings of an agent in a run: its policy and how it samples. */
 export interface AgentSettings {
   readonly policy: string;
@@ -13,6 +21,8 @@ export interface AgentSettings {
   readonly sampling: Sampling;
   /** The sampling of evaluations; default `sampling`. */
   readonly evaluationSampling?: Sampling;
+  /** Longer prompts are cut; default: a prompt may fill the context. */
+  readonly promptLimit?: PromptLimit | undefined;
   /** The penalty that is subtracted from the reward of a turn whose output is invalid (>= 0). */
   readonly invalidPenalty: number;
   /** Is subtracted from the team's reward for every call (>= 0); default 0. */

@@ -45,6 +45,18 @@ export const agentSchema = z.strictObject({
   evaluationSampling: evaluationSampling
     .optional()
     .describe('Sampling settings for this agent in evaluations. They override `evaluation.sampling` and `sampling`.'),
+  promptLimit: z
+    .strictObject({
+      tokens: count.describe('The most tokens of a prompt.'),
+      cut: z
+        .enum(['left', 'middle'])
+        .describe('Where a longer prompt loses tokens: `left` keeps its end, `middle` keeps a half at each end.'),
+    })
+    .optional()
+    .describe(
+      'Cuts prompts that are too long, as verl does; they train like others. Default: a prompt may fill the context, and ' +
+        "an episode fails if one does not fit. An endpoint's prompts are not cut, because drmas does not know their tokens.",
+    ),
   invalidPenalty: nonNegative.describe(
     'This is subtracted from the reward of a turn with an invalid output. Default: the setting of the ' +
       "team's agent, else 0.",

@@ -21,7 +21,7 @@ export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): Roll
 }
 
 function agentSettings(
-  { system, sampling, invalidPenalty, callCost, tokenCost }: Recipe['agents'][string],
+  { system, sampling, promptLimit, invalidPenalty, callCost, tokenCost }: Recipe['agents'][string],
   evaluationSampling: Sampling,
   policy: string,
   frozen: boolean,
@@ -30,6 +30,7 @@ function agentSettings(
     policy,
     ...(system === undefined ? {} : { system }),
     sampling,
+    ...(promptLimit === undefined ? {} : { promptLimit }),
     evaluationSampling,
     invalidPenalty,
     callCost,

@@ -9,7 +9,7 @@ import { checkedOptions, openingOf } from '../ask-options.js';
 import { EpisodeFailure } from '../episode-failure.js';
 import { promptMessages } from '../prompt-messages.js';
 import type { AgentSpeaker } from '../read-answer.js';
-import type { ForeignAskOptions, MeasurePrompt, RolloutContext } from '../rollout-context.js';
+import type { ForeignAskOptions, MeasurePrompt, PromptLimit, RolloutContext } from '../rollout-context.js';
 import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
 
 /**
@@ -33,6 +33,8 @@ export interface CallPrompt extends Omit<ForeignAskOptions, 'signal' | 'maxToken
   readonly opening: readonly number[];
   /** The source of the prompt's ids; absent for an endpoint. */
   readonly encoded?: Encoded;
+  /** The number of tokens that the prompt lost to the agent's limit; absent if none. */
+  readonly cut?: number;
 }
 
 /** The prompts of one episode's calls. */
@@ -49,9 +51,12 @@ export class CallPrompts {
     this.#turns = turns;
   }
 
-  /** Remembers the ids of a turn that was read from a prompt, for the prompts that repeat it. */
-  add(turn: Turn, { encoded }: Pick<CallPrompt, 'encoded'>): void {
-    if (encoded !== undefined) this.#conversations.add(turn, encoded);
+  /**
+   * Remembers the ids of a turn that was read from a prompt, for the prompts that repeat it. A later prompt continues
+   * from the whole conversation, so the ids of a prompt that was cut are not remembered.
+   */
+  add(turn: Turn, { encoded, cut }: Pick<CallPrompt, 'encoded' | 'cut'>): void {
+    if (encoded !== undefined && cut === undefined) this.#conversations.add(turn, encoded);
   }
 
   /**
@@ -62,7 +67,7 @@ export class CallPrompts {
    *   prompt is too long or has a text that the tokenizer cannot represent
    */
   of(role: ConfiguredAgent, input: string | readonly Message[], options: ForeignAskOptions = {}): CallPrompt {
-    const { name, agent, sampling, policy } = role;
+    const { name, agent, sampling, policy, settings } = role;
     const { maxTokens: most = sampling.maxTokens, ...given } = checkedOptions(role, options);
     const { foreign = false } = options;
     const messages = promptMessages(agent.system, input, given.responseSchema, foreign);
@@ -79,7 +84,8 @@ export class CallPrompts {
         : new EpisodeFailure('overlong', `${name}: a prompt of ${length} ${needs} the context of ${context}`);
     const characters = charactersOf(messages, given.tools);
     if (characters > context * LONGEST_TOKEN) throw overlong(`${characters} characters`, 'exceeds');
-    const ids = this.#idsOf({ name, agent, policy }, messages, given, foreign);
+    const limit = settings.promptLimit;
+    const ids = this.#idsOf({ name, agent, policy, limit }, messages, given, foreign);
     const room = context - ids.prompt.length;
     if (room < (foreign ? 1 : maxTokens))
       throw overlong(`${ids.prompt.length} tokens`, `and up to ${maxTokens} more exceed`);
@@ -89,16 +95,18 @@ export class CallPrompts {
   /** The prompt's size as a call would measure it. If it cannot fit, a lower bound from its characters. */
   readonly measure: MeasurePrompt = (name, input, options) => {
     const agent = this.#team[name];
-    const policy = this.#context.policies[this.#context.agents[name]?.policy ?? ''];
+    const settings = this.#context.agents[name];
+    const policy = this.#context.policies[settings?.policy ?? ''];
     if (agent === undefined || policy === undefined || 'endpoint' in policy) return undefined;
     const messages = promptMessages(agent.system, input, options.responseSchema, true);
     const characters = charactersOf(messages, options.tools);
     if (characters > policy.context * LONGEST_TOKEN) return Math.ceil(characters / LONGEST_TOKEN);
-    return this.#idsOf({ name, agent, policy }, messages, options, true).prompt.length;
+    return this.#idsOf({ name, agent, policy, limit: settings?.promptLimit }, messages, options, true).prompt.length;
   };
 
   /**
-   * The model's input ids for these messages, with the beginning of the response if drmas writes it.
+   * The model's input ids for these messages within the agent's limit, with the beginning of the response if drmas
+   * writes it.
    * @throws the tokenizer's error, or a DialectError for a foreign call
    */
   #idsOf(
@@ -106,7 +114,13 @@ export class CallPrompts {
       name,
       agent,
       policy: { tokenizer },
-    }: { readonly name: string; readonly agent: Agent; readonly policy: PlayableHandle },
+      limit,
+    }: {
+      readonly name: string;
+      readonly agent: Agent;
+      readonly policy: PlayableHandle;
+      readonly limit: PromptLimit | undefined;
+    },
     messages: readonly Message[],
     given: AskOptions,
     foreign: boolean,
@@ -119,12 +133,22 @@ export class CallPrompts {
         return speaker !== undefined && 'tokenizer' in speaker && isSameTokenizer(speaker.tokenizer, tokenizer);
       });
       const encoded = this.#conversations.encode({ messages, tools: given.tools }, sameIds, tokenizer);
-      return { prompt: [...encoded.ids, ...opening], opening, encoded };
+      const whole = [...encoded.ids, ...opening];
+      const prompt = limit === undefined ? whole : cutPrompt(whole, limit);
+      const cut = whole.length - prompt.length;
+      return { prompt, opening, encoded, ...(cut === 0 ? {} : { cut }) };
     } catch (error) {
       if (!foreign) throw error;
       throw new DialectError(400, 'invalid_request', `${name} cannot read this: ${messageOf(error)}`);
     }
   }
+}
+
+/** The ids of a prompt within its limit, by the rules of verl (`postprocess_data`, verl/utils/torch_functional.py). */
+export function cutPrompt(ids: readonly number[], { tokens, cut }: PromptLimit): readonly number[] {
+  if (ids.length <= tokens) return ids;
+  const kept = cut === 'left' ? 0 : tokens >> 1;
+  return [...ids.slice(0, kept), ...ids.slice(ids.length - (tokens - kept))];
 }
 
 function charactersOf(messages: readonly Message[], tools: readonly Tool[] = []): number {
