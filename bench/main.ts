@@ -1,4 +1,5 @@
 /** `npm run bench`: how fast the engine is here, against the machine's own limits and, with --peers, against others. */
+import { appendFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
@@ -16,6 +17,7 @@ import { benchTinker } from './parts/tinker.js';
 import { benchTrain } from './parts/train.js';
 import { peersDirectory } from './peers/environment.js';
 import { reportText } from './report.js';
+import type { BenchRecord } from './results.js';
 import { largeShapes, type Shape, shapes } from './workload.js';
 
 const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
@@ -53,6 +55,8 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   --drmas DIR        a checkout of the paper's code (github.com/langfengQ/DrMAS), for estimators --peers
   --llama-server F   the program llama-server of llama.cpp, for serve: the same weights, the same requests
   --json             results as JSON on stdout, progress on stderr
+  --record FILE      appends the results as a line of JSON, with the date and the machine; docs/benchmarks.jsonl is such
+                     a file
 `;
 
 async function main(): Promise<void> {
@@ -70,6 +74,7 @@ async function main(): Promise<void> {
       drmas: { type: 'string' },
       'llama-server': { type: 'string' },
       json: { type: 'boolean', default: false },
+      record: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -98,12 +103,27 @@ async function main(): Promise<void> {
     drmas: values.drmas,
     llamaServer: values['llama-server'],
   };
+  const { record } = values;
+  const typed = process.argv.slice(2).filter((word, i, all) => word !== '--record' && all[i - 1] !== '--record');
+  if (record !== undefined) await appendFile(record, ''); // a file that cannot be written is reported before the work
   const started = performance.now();
   const say = (message: string) => process.stderr.write(`${message}\n`);
   const context: Context = { options, say, results: { kernels: [], rows: [], ratios: [], skipped: [] } };
-  say(`${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores, Node ${process.version}`);
+  const machine = `${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores`;
+  say(`${machine}, Node ${process.version}`);
   for (const bench of benches) await bench(context);
   say(`${((performance.now() - started) / 1e3).toFixed(0)} s\n`);
+  if (record !== undefined) {
+    const [date = ''] = new Date().toISOString().split('T');
+    const line: BenchRecord = {
+      date,
+      machine,
+      node: process.versions.node,
+      arguments: typed,
+      results: context.results,
+    };
+    await appendFile(record, `${JSON.stringify(line)}\n`);
+  }
   if (values.json) process.stdout.write(`${JSON.stringify(context.results, null, 2)}\n`);
   else process.stdout.write(`${reportText(context.results)}\n`);
   if (options.peers) say(`\nThe peers lie in ${peersDirectory()}; delete it when they are not needed any more.`);

@@ -59,6 +59,16 @@ export interface Results {
   readonly skipped: Skipped[];
 }
 
+/** What a call measured, when, on which machine and with which arguments. */
+export interface BenchRecord {
+  /** ISO 8601, without the time. */
+  readonly date: string;
+  readonly machine: string;
+  readonly node: string;
+  readonly arguments: readonly string[];
+  readonly results: Results;
+}
+
 export const DRMAS = 'drmas';
 
 /** The name of this engine with products in a precision. */

@@ -1,5 +1,7 @@
 /** The parts of pages that the code writes, by the name in their marks. */
 
+import { amount } from '../../bench/report.js';
+import type { BenchRecord } from '../../bench/results.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../src/cli/define-command.js';
 import { modelText } from '../../src/cli/reporter/start-printer.js';
@@ -178,6 +180,43 @@ const integrationTable: Region = {
     ),
 };
 
+/** What `npm run bench -- ... --record docs/benchmarks.jsonl` measured of the parts with a pretrained model. */
+const realModel: Region = {
+  name: 'bench-real',
+  render: () =>
+    readPage('docs/benchmarks.jsonl')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as BenchRecord)
+      .flatMap(({ date, machine, node, arguments: words, results }) => [
+        `\`npm run bench -- ${words.filter((word) => word !== '--json').join(' ')}\`, ${date}, ${machine}, Node ${node}.`,
+        table(
+          ['work', 'engine', 'threads', 'tok/s', 'low to high', 'repetitions', 'processor ms a token', 'peak memory'],
+          results.rows.map(({ shape, engine, threads, median, low, high, used, clean, details }) => [
+            shape,
+            engine,
+            String(threads),
+            amount(median),
+            `${amount(low)} to ${amount(high)}`,
+            `${used}${clean === false ? ', not alone' : ''}`,
+            amount(details['processor ms a token'] ?? Number.NaN),
+            `${amount(details['bytes of memory at most'] ?? Number.NaN)}B`,
+          ]),
+        ),
+        table(
+          ['work', 'ratio of medians', 'value', 'target'],
+          results.ratios.map(({ shape, what, value, target }) => [
+            shape,
+            what,
+            value.toFixed(2),
+            target === undefined ? '' : `${target}, ${value >= target ? 'met' : 'missed'}`,
+          ]),
+        ),
+        ...results.skipped.map(({ what, reason }) => `Not measured: ${what}: ${reason}.`),
+      ])
+      .join('\n\n'),
+};
+
 /** Every generated part of a hand-written page. */
 export const regions: readonly Region[] = [
   commandPages,
@@ -186,6 +225,7 @@ export const regions: readonly Region[] = [
   integrationTable,
   kernels,
   losses,
+  realModel,
   recipes,
   refereeMatrix,
 ];
