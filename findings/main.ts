@@ -95,7 +95,8 @@ async function main(): Promise<number> {
       run: (job, options) => runJob(job, { ...options, runs, keep }),
       store: (job, result) => writeResult(RESULTS, job, result),
       onDone: ({ done, all, job }, result) => {
-        const score = result.kind === 'train' ? `${(100 * (result.curve.at(-1)?.team ?? 0)).toFixed(1)} %` : 'probed';
+        const score =
+          result.kind === 'train' ? `${(100 * (result.curve.at(-1)?.team ?? 0)).toFixed(1)} %` : result.kind;
         const left = ((performance.now() - started) / 1000 / done) * (all - done);
         say(`${done}/${all}  ${jobName(job)}  ${score}  ${result.origin.seconds} s, about ${duration(left)} left`);
       },

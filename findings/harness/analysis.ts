@@ -25,6 +25,12 @@ export class PartResults {
     return result?.kind === 'probe' ? result : undefined;
   }
 
+  /** The overlap of the agent's contexts; undefined if it is not measured yet. */
+  overlap(regime: Regime, seed: number): number | undefined {
+    const result = this.#results.of({ kind: 'overlap', regime, variant: this.baseline, seed });
+    return result?.kind === 'overlap' ? result.overlap : undefined;
+  }
+
   get baseline(): Variant {
     return this.variant(this.part.baseline);
   }

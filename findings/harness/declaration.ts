@@ -63,16 +63,20 @@ export interface Part {
   /** One pair each; the warm start has the same seed. */
   readonly seeds: readonly number[];
   /**
-   * The figure: gain against predicted inflation, scores of single runs, curves of evaluations, or norms by step.
-   * Default: none.
+   * The figure: gain against predicted inflation, scores of single runs, curves of evaluations, norms by step, or gain
+   * against the overlap of contexts. Default: none.
    */
-  readonly figure?: 'dose' | 'scores' | 'curves' | 'norms';
+  readonly figure?: 'dose' | 'scores' | 'curves' | 'norms' | 'overlap';
   /** The success that runs are timed to, in place of scores. The part has one regime. */
   readonly waiting?: Waiting;
   /** Whether `drmas plan --play` runs before, with the baseline's estimator. */
   readonly probe?: true;
   /** The seeds of the probes, which are made before all runs. Default: one probe before each pair, with its seed. */
   readonly probeSeeds?: readonly number[];
+  /** Whether the overlap of the agent's contexts is measured in each regime, with the part's seeds. */
+  readonly overlap?: true;
+  /** Whether weights stay as they are, so that the runs measure the signal and the noise of gradients. */
+  readonly still?: true;
   /** Whether the reward of the regime's agent is compared beside the score. */
   readonly ownReward?: true;
   /**
@@ -118,31 +122,29 @@ export const PAIRS: readonly number[] = Array.from({ length: PAIRS_FOR_A_CLAIM }
 /** Ten pairs of further seeds, for questions that were declared after results with `PAIRS`. */
 export const FRESH_PAIRS: readonly number[] = PAIRS.map((seed) => seed + 2 * PAIRS_FOR_A_CLAIM);
 
-/** One execution: a training run, or a probe of the initial policies. */
+/** One execution: a training run, a probe of the initial policies, or a measurement of their overlap. */
 export interface Job {
-  readonly kind: 'train' | 'probe';
+  readonly kind: 'train' | 'probe' | 'overlap';
   readonly regime: Regime;
   readonly variant: Variant;
   readonly seed: number;
 }
 
-/** The name of a probe's folder beside the variants' folders. */
-const PROBE = 'probe';
-
+/** The name of a job. A probe's and an overlap's kind stands in the variant's place. */
 export const jobName = ({ kind, regime, variant, seed }: Job): string =>
-  `${regime.id}/${kind === 'probe' ? PROBE : variant.id}/seed-${seed}`;
+  `${regime.id}/${kind === 'train' ? variant.id : kind}/seed-${seed}`;
 
 /** A part's runs, pair by pair, so that a part that is cut short has whole pairs; probes before what they predict. */
-export function jobsOf({ regimes, variants, baseline, seeds, probe, probeSeeds }: Part): Job[] {
-  const probes = (regime: Regime, seed: number): Job[] =>
-    variants
-      .filter(({ id }) => probe === true && id === baseline)
-      .map((variant) => ({ kind: 'probe', regime, variant, seed }));
+export function jobsOf({ regimes, variants, baseline, seeds, probe, probeSeeds, overlap }: Part): Job[] {
+  const before = (kind: 'probe' | 'overlap', regime: Regime, seed: number): Job[] =>
+    variants.filter(({ id }) => id === baseline).map((variant) => ({ kind, regime, variant, seed }));
+  const probes = (regime: Regime, seed: number) => (probe === true ? before('probe', regime, seed) : []);
   return [
     ...(probeSeeds ?? []).flatMap((seed) => regimes.flatMap((regime) => probes(regime, seed))),
     ...seeds.flatMap((seed) =>
       regimes.flatMap((regime): Job[] => [
         ...(probeSeeds === undefined ? probes(regime, seed) : []),
+        ...(overlap === true ? before('overlap', regime, seed) : []),
         ...variants.map((variant) => ({ kind: 'train', regime, variant, seed }) as const),
       ]),
     ),
@@ -164,9 +166,19 @@ function overridesOf({ regime, variant, seed }: Job): string[] {
 
 const recipeOf = ({ regime, variant }: Job) => variant.recipe ?? regime.recipe;
 
-/** The arguments of `drmas` for a job; they determine its result bit for bit. */
+/** The program that measures an overlap, relative to the repository. */
+export const OVERLAP = 'findings/harness/overlap.ts';
+
+const taskOf = (job: Job): readonly string[] =>
+  job.kind === 'probe'
+    ? ['plan', recipeOf(job), '--play']
+    : job.kind === 'train'
+      ? ['train', recipeOf(job)]
+      : [recipeOf(job)];
+
+/** The arguments of the job's program, which is `drmas` or `OVERLAP`; they determine its result bit for bit. */
 export const commandOf = (job: Job): string[] => [
-  ...(job.kind === 'probe' ? ['plan', recipeOf(job), '--play'] : ['train', recipeOf(job)]),
+  ...taskOf(job),
   '--threads',
   '1',
   '--seed',

@@ -62,12 +62,19 @@ export function fakeProbe(job: Job): ProbeResult {
   };
 }
 
-/** Results of all jobs of a part, with these last scores; a job whose score is undefined has none. */
+const fakeResult = (job: Job, value: number): StoredResult =>
+  job.kind === 'probe'
+    ? fakeProbe(job)
+    : job.kind === 'overlap'
+      ? { kind: 'overlap', command: repeatableCommand(job), overlap: value, origin }
+      : fakeTrain(job, value);
+
+/** Results of all jobs of a part, with these last scores or overlaps; a job whose value is undefined has none. */
 export function fakeResults(part: Part, score: (job: Job) => number | undefined): Results {
   const stored = new Map(
     jobsOf(part).flatMap((job): [string, StoredResult][] => {
       const last = score(job);
-      return last === undefined ? [] : [[jobName(job), job.kind === 'probe' ? fakeProbe(job) : fakeTrain(job, last)]];
+      return last === undefined ? [] : [[jobName(job), fakeResult(job, last)]];
     }),
   );
   return { of: (job) => stored.get(jobName(job)), isStale: () => false };

@@ -18,6 +18,7 @@ import {
 } from './analysis.js';
 import { BLIND, blindFact, blindFigure, blindText, calibrationText, isTrusted, regimesText } from './blind.js';
 import { jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
+import { overlapSlope } from './mechanism.js';
 import { exactText, figureName, gainText, partFigure, partText, slopeText, table } from './part-text.js';
 import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
@@ -42,6 +43,7 @@ import { distinct } from './work-through.js';
  * - `{{compared:PART:REGIME:VARIANT:OTHER+...}}`: a row for each difference, with p adjusted for their number;
  * - `{{collapse:PART+PART}}` and `{{spikes:PART+PART}}`: collapsed runs and spikes of GRPO and Dr. MAS at each rate;
  * - `{{sooner:PART+PART/SLOW/QUICK}}`: the times of two estimators in parts that are timed;
+ * - `{{overlapSlope:PART}}`: the slope of the gain over the whole curve on the overlap of contexts;
  * - `{{spent:PART}}`: tokens, cost and seconds of an episode under each variant;
  * - `{{part:ID}}`: figure, commands and table of a part;
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` added, the
@@ -132,6 +134,7 @@ export function fillPage(
     collapse: ([ids = '']) => collapseTable(resultsOf(ids)),
     spikes: ([ids = '']) => spikesTable(resultsOf(ids)),
     sooner: ([ids = '', slow = '', quick = '']) => soonerTable(resultsOf(ids), slow, quick),
+    overlapSlope: ([id = '']) => overlapSlope(new PartResults(partOf(id), results)),
     spent: ([id = '']) => spentText(partOf(id), results),
     reward: gainBy(lastReward),
     earned: gainBy(earned),

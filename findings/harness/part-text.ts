@@ -14,6 +14,7 @@ import {
   scoreAt,
 } from './analysis.js';
 import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
+import { mechanismTable, noiseTable, overlapFigure } from './mechanism.js';
 import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
@@ -181,7 +182,7 @@ function rankedTable(results: PartResults, regime: Regime, pairs: number): strin
 }
 
 /** Whether the interval of a comparison leaves out 0, and on which side it lies. */
-const differs = ({ interval }: Comparison) =>
+export const differs = ({ interval }: Comparison) =>
   (interval?.low ?? 0) > 0 ? 'higher' : (interval?.high ?? 0) < 0 ? 'lower' : 'no difference shown';
 
 /** A gain in points with its interval, at a place of the axis. */
@@ -248,7 +249,13 @@ function curvesFigure(results: PartResults): Figure {
   return { title: part.title, series, x: { label: 'step' }, y: { label: 'score, % (mean of runs)' } };
 }
 
-const figures = { dose: doseFigure, scores: scoresFigure, curves: curvesFigure, norms: normsFigure };
+const figures = {
+  dose: doseFigure,
+  scores: scoresFigure,
+  curves: curvesFigure,
+  norms: normsFigure,
+  overlap: overlapFigure,
+};
 
 /** The name of a part's figure, beside the other parts' figures. */
 export const figureName = ({ id }: Part): string => `${id}.svg`;
@@ -274,8 +281,10 @@ export function partText(part: Part, results: Results): string {
 }
 
 function tablesOf(results: PartResults): string[] {
-  const { figure, ranked, regimes, variants, probeSeeds, waiting } = results.part;
+  const { figure, ranked, regimes, variants, probeSeeds, waiting, overlap, still } = results.part;
   if (waiting !== undefined) return [waitingTable(results)];
+  if (overlap === true) return [mechanismTable(results)];
+  if (still === true) return [noiseTable(results)];
   if (probeSeeds !== undefined) return []; // the page has tables of its own for the blind test
   if (ranked !== undefined) return regimes.map((regime) => rankedTable(results, regime, ranked.pairs));
   if (figure === 'dose' || (regimes.length > 1 && variants.length <= 3)) return [doseTable(results)];

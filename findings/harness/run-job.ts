@@ -8,12 +8,19 @@ import { fileURLToPath } from 'node:url';
 import { fetchModel } from '../../scripts/support/smollm2.js';
 import type { EvaluationEvent, RunEvent, RunStarted } from '../../src/base/core/events.js';
 import { summariseRun } from '../../src/runs/analysis/ablation-summary.js';
-import { commandOf, type Job, jobName } from './declaration.js';
-import { type ProbeResult, repeatableCommand, type StoredResult, type TrainResult } from './stored-result.js';
+import { commandOf, type Job, jobName, OVERLAP } from './declaration.js';
+import {
+  type OverlapResult,
+  type ProbeResult,
+  repeatableCommand,
+  type StoredResult,
+  type TrainResult,
+} from './stored-result.js';
 
 /** The root of the repository. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
-const PROGRAM = join(root, 'dist/src/cli/main.js');
+const PROGRAM = [join(root, 'dist/src/cli/main.js')];
+const OVERLAP_PROGRAM = ['--import', 'tsx', join(root, OVERLAP)];
 /** The exit code of a request that is wrong: a recipe, a setting or an estimator that is not there. */
 const WRONG_REQUEST = 2;
 /** The events that may come before a run's warm start is in the cache. */
@@ -45,13 +52,19 @@ export async function runJob(job: Job, options: RunOptions): Promise<StoredResul
   }
   const started = performance.now();
   const train = job.kind === 'train';
-  const lines = await execute([...commandOf(job), '--json', ...(train ? ['--run', run] : [])], options, (line) => {
+  const program =
+    job.kind === 'overlap'
+      ? [...OVERLAP_PROGRAM, ...commandOf(job)]
+      : [...PROGRAM, ...commandOf(job), '--json', ...(train ? ['--run', run] : [])];
+  const lines = await execute(program, options, (line) => {
     if (!BEFORE_REINFORCEMENT.includes(String(line.type))) options.onWarm();
   });
   const seconds = Math.round((performance.now() - started) / 100) / 10;
   const result = train
     ? trainResult(job, await readEvents(run), seconds)
-    : probeResult(job, lines.at(-1) as unknown as PlanLine, seconds);
+    : job.kind === 'probe'
+      ? probeResult(job, lines.at(-1) as unknown as PlanLine, seconds)
+      : overlapResult(job, Number(lines.at(-1)?.overlap), seconds);
   if (train && !options.keep) await rm(run, { recursive: true, force: true });
   return result;
 }
@@ -63,7 +76,7 @@ async function execute(
   { signal }: RunOptions,
   onLine: (line: Line) => void,
 ): Promise<Line[]> {
-  const child = spawn(process.execPath, [PROGRAM, ...words], {
+  const child = spawn(process.execPath, words, {
     cwd: root,
     env: { ...process.env, DRMAS_KERNELS: 'native-avx2' },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -205,6 +218,13 @@ function probeResult(job: Job, { played }: PlanLine, seconds: number): ProbeResu
     origin: originOf('', seconds),
   };
 }
+
+const overlapResult = (job: Job, overlap: number, seconds: number): OverlapResult => ({
+  kind: 'overlap',
+  command: repeatableCommand(job),
+  overlap,
+  origin: originOf('', seconds),
+});
 
 const originOf = (drmas: string, seconds: number) => ({
   commit: commit(),

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { commandOf, type Job, jobName, shellText } from './declaration.js';
+import { commandOf, type Job, jobName, OVERLAP, shellText } from './declaration.js';
 
 const count = z.int().min(0);
 const share = z.number();
@@ -82,9 +82,18 @@ const probeSchema = z.strictObject({
   origin: originSchema,
 });
 
-const resultSchema = z.discriminatedUnion('kind', [trainSchema, probeSchema]);
+const overlapSchema = z.strictObject({
+  kind: z.literal('overlap'),
+  command: z.string(),
+  /** Of the agent's contexts after the warm start: 0 if they share no weights, 1 if they share all. */
+  overlap: z.number(),
+  origin: originSchema,
+});
+
+const resultSchema = z.discriminatedUnion('kind', [trainSchema, probeSchema, overlapSchema]);
 export type TrainResult = z.output<typeof trainSchema>;
 export type ProbeResult = z.output<typeof probeSchema>;
+export type OverlapResult = z.output<typeof overlapSchema>;
 export type StoredResult = z.output<typeof resultSchema>;
 
 /** The results of a folder, by the names of their jobs. */
@@ -123,8 +132,10 @@ async function readLines(path: string): Promise<Map<string, StoredResult>> {
 }
 
 /** The command that repeats a job. */
-export const repeatableCommand = (job: Job): string =>
-  `DRMAS_KERNELS=native-avx2 ${shellText(['drmas', ...commandOf(job)])}`;
+export function repeatableCommand(job: Job): string {
+  const program = job.kind === 'overlap' ? ['npx', 'tsx', OVERLAP] : ['drmas'];
+  return `DRMAS_KERNELS=native-avx2 ${shellText([...program, ...commandOf(job)])}`;
+}
 
 /** Reads the results of these jobs. @throws Error naming a file and an invalid line */
 export async function readResults(root: string, jobs: readonly Job[]): Promise<Results> {

@@ -22,6 +22,7 @@ import {
   LEAGUE_SEEDS,
   LEMMA_SEEDS,
   LOSS_SEEDS,
+  MECHANISM_SEEDS,
   PAPER_SEEDS,
   paperEscalation,
   paperMath,
@@ -29,6 +30,7 @@ import {
   paperSizes,
   RATES,
   repair,
+  SHARING_MODELS,
   SHORT_SWEEP_SEEDS,
   SIZE_SEEDS,
   SIZES,
@@ -40,6 +42,7 @@ import {
   sums,
   TUNED_SEEDS,
   tunedRepair,
+  withSharing,
   words,
 } from './regimes.js';
 import {
@@ -143,7 +146,6 @@ const dose: Question = {
         ),
       ],
       variants: [grpo, drmas],
-      figure: 'dose',
       probe: true,
     }),
     part('scale', "An agent whose own reward is worth more or less than the team's", {
@@ -155,13 +157,11 @@ const dose: Question = {
         ),
       ),
       variants: [grpo, drmas, grpoTurn],
-      figure: 'dose',
       probe: true,
     }),
     part('drift', 'The recipe `repair` at other shares of renamed commands', {
       regimes: [0.25, 0.1, 0.5].map(repair),
       variants: [grpo, drmas],
-      figure: 'dose',
       probe: true,
     }),
   ],
@@ -181,7 +181,6 @@ const identity: Question = {
     part('three-tries', 'The same where the expert may try three times', {
       regimes: [thrice],
       variants: [grpo, drmas, grpoTurn, drmasEpisode, drmasBatch, drmasMean, drmasStd],
-      figure: 'scores',
     }),
     part('baselines', 'The strongest baselines', {
       regimes: [quarter],
@@ -199,12 +198,10 @@ const limits: Question = {
         escalation(`groups-${groupSize}`, { groupSize }, { label: `groups of ${groupSize}`, value: groupSize }),
       ),
       variants: [grpo, drmas, drmasSingletonRaw, drmasSingletonBatch, drmasBatch],
-      figure: 'scores',
     }),
     part('natural', 'Recipes that ship', {
       regimes: [shipped('desk', 'router'), shipped('shop', 'verifier'), shipped('math', 'verifier')],
       variants: [grpo, drmas, grpoTurn],
-      figure: 'scores',
       probe: true,
       ownReward: true,
     }),
@@ -282,7 +279,6 @@ const scale: Question = {
         withOptimiser(grpo, 'nigt', RATES.nigt.grpo),
         withOptimiser(drmas, 'nigt', RATES.nigt.drmas),
       ],
-      figure: 'scores',
     }),
   ],
 };
@@ -477,7 +473,7 @@ const timed = (batch: number, rates: readonly number[]): Part => {
     variants: rates.flatMap((rate) => [grpo, drmas].map((variant) => at(withDefaultSingleton(variant), rate))),
     baseline: at(grpo, 1e-3).id,
     seeds: CATCH_UP_SEEDS,
-    figure: 'curves',
+    ...(batch === 4 ? { figure: 'curves' } : {}),
     waiting: { score: caughtUp, most: LONGEST, episodes: 16 * tasksPerStep, enough: CATCH_UP_SEEDS.length - 1 },
   });
 };
@@ -485,6 +481,54 @@ const catchUp: Question = {
   id: 'catch-up',
   asks: 'Does GRPO catch up with more steps, larger batches or smaller rates?',
   parts: [timed(4, [1e-4, 3e-4, 1e-3]), timed(1, [1e-4, 3e-4, 1e-3]), timed(16, [1e-3])],
+};
+
+const sharingModels = SHARING_MODELS.map((model) => ({ model, regime: withSharing(model) }));
+const sharingSweep = (id: string) => `${id}-sweep`;
+
+/** Settings under which weights stay as they are: 64 small steps, and one with as many tasks. */
+const STILL = { policies: ['expert'], learningRate: 1e-12 };
+const MEASURED_STEPS = 64;
+const stillSteps = [
+  { name: 'small', set: [`training.steps=${MEASURED_STEPS}`] },
+  { name: 'large', set: ['training.steps=1', `training.tasksPerStep=${16 * MEASURED_STEPS}`] },
+];
+
+/** Models that share more or less between an expert's contexts: findings/plans/mechanism.md. */
+const mechanism: Question = {
+  id: 'mechanism',
+  asks: 'Does a shared mean harm through weights that contexts share?',
+  parts: [
+    ...sharingModels.map(({ model, regime }) =>
+      part(sharingSweep(model.id), `Learning rates of the expert: ${model.label}`, {
+        regimes: [regime],
+        variants: model.rates.map((rate) => at(grpo, rate)),
+        baseline: at(grpo, model.rates[0] ?? Number.NaN).id,
+        seeds: SHORT_SWEEP_SEEDS,
+      }),
+    ),
+    part('mechanism-pairs', 'The same team with models that share more or less between contexts', {
+      regimes: sharingModels.flatMap(({ model, regime }) => (model.learningRate === undefined ? [] : [regime])),
+      variants: [grpo, drmas].map(withDefaultSingleton),
+      seeds: MECHANISM_SEEDS,
+      figure: 'overlap',
+      overlap: true,
+    }),
+    part('mechanism-noise', "Norms of the expert's gradient before it learns", {
+      regimes: sharingModels.map(({ regime }) => ({
+        ...regime,
+        id: `still-${regime.id}`,
+        keepsNorms: true,
+        set: [...regime.set, 'evaluation.tasks=1', 'evaluation.samples=1', `evaluation.every=${MEASURED_STEPS}`],
+      })),
+      variants: [grpo, drmas]
+        .map(withDefaultSingleton)
+        .flatMap((variant) => stillSteps.map(({ name, set }) => having(variant, name, set, STILL))),
+      baseline: 'grpo-small',
+      seeds: MECHANISM_SEEDS.slice(0, 3),
+      still: true,
+    }),
+  ],
 };
 
 /** Two, four and eight times the rate of both teams. */
@@ -843,6 +887,9 @@ export function wrongRates(results: Results): string[] {
         ),
       ),
     ),
+    ...sharingModels.flatMap(({ model: { id, learningRate } }) =>
+      wrong(sharingSweep(id), grpo.id, learningRate, find(sharingSweep(id)).variants, curveScore),
+    ),
     ...Object.entries(SUMS_WAYS).flatMap(([name, way]) =>
       wrong('sums-sweep', name, SUMS_CHOSEN[name], SUMS_RATES.map(way)),
     ),
@@ -867,6 +914,7 @@ export const questions: readonly Question[] = [
   league,
   tuned,
   catchUp,
+  mechanism,
   collapse,
   blind,
   size,

@@ -8,6 +8,7 @@ import {
   LEAGUE_SEEDS,
   LEMMA_SEEDS,
   LOSS_SEEDS,
+  MECHANISM_SEEDS,
   PAPER_SEEDS,
   SHORT_SWEEP_SEEDS,
   SIZE_SEEDS,
@@ -47,9 +48,12 @@ describe('the questions', () => {
       TUNED_SEEDS,
       CATCH_UP_SEEDS,
       COLLAPSE_SEEDS,
+      MECHANISM_SEEDS,
     ];
     expect(claimed.flat().filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
     for (const { seeds } of parts)
-      expect([[], ...claimed, SWEEP_SEEDS, SHORT_SWEEP_SEEDS, LEMMA_SEEDS]).toContainEqual(seeds);
+      expect([[], ...claimed, SWEEP_SEEDS, SHORT_SWEEP_SEEDS, LEMMA_SEEDS, MECHANISM_SEEDS.slice(0, 3)]).toContainEqual(
+        seeds,
+      );
   });
 });

@@ -113,6 +113,9 @@ export const CATCH_UP_SEEDS: readonly number[] = Array.from({ length: 8 }, (_, i
 /** The ten pairs at learning rates that are too high, which nothing else uses. */
 export const COLLAPSE_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 161 + index);
 
+/** The ten pairs of the models that share more or less between contexts, which nothing else uses. */
+export const MECHANISM_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 151 + index);
+
 /** The twenty pairs of the tuned baselines, which nothing else uses. */
 export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 131 + index);
 
@@ -150,6 +153,60 @@ export function sized({ millions, width, feedForward, warmStartRate, learningRat
     ],
   };
 }
+
+/** A model of the expert in the team `contexts` (findings/plans/mechanism.md). */
+interface SharingModel {
+  readonly id: string;
+  readonly label: string;
+  readonly recipe?: string;
+  readonly set: readonly string[];
+  /** The rates of the sweep. */
+  readonly rates: readonly number[];
+  /** The rate at which `grpo` is highest in the sweep; absent: the sweep has not been run. */
+  readonly learningRate?: number;
+}
+
+const DECODER_RATES = [1e-3, 3e-3, 1e-2];
+const ofWidth = (width: number, rest: Partial<SharingModel> = {}): SharingModel => ({
+  id: `contexts-width-${width}`,
+  label: `decoder of width ${width}`,
+  set: [`policies.expert.model.width=${width}`, `policies.expert.model.feedForward=${2 * width}`],
+  rates: DECODER_RATES,
+  ...rest,
+});
+const FURTHER_WORDS = 8;
+
+export const SHARING_MODELS: readonly SharingModel[] = [
+  {
+    id: 'contexts-table',
+    label: 'table of choices',
+    recipe: 'findings/regimes/contexts-table.ts',
+    set: [],
+    rates: [0.02, 0.05, 0.1],
+  },
+  ofWidth(16),
+  ofWidth(32),
+  ofWidth(64),
+  ofWidth(128),
+  ofWidth(64, {
+    id: 'contexts-words',
+    label: `width 64 and ${FURTHER_WORDS} further words`,
+    set: [`tasks.train.words=${FURTHER_WORDS}`],
+  }),
+];
+
+/** The team `contexts` with a model of the expert. Its evaluation tickets all need the expert. */
+export const withSharing = ({ id, label, recipe, set, learningRate }: SharingModel): Regime => ({
+  id,
+  family: 'mechanism',
+  recipe: recipe ?? 'findings/regimes/contexts.ts',
+  set: [...set, 'tasks.test.rare=1'],
+  policies: ['expert'],
+  ...(learningRate === undefined ? {} : { learningRate }),
+  agent: 'expert',
+  score: 'team',
+  dose: { label, value: SHARING_MODELS.findIndex((model) => model.id === id) },
+});
 
 /** The number of regimes that are drawn for the blind test, before 40 of them are chosen. */
 export const CANDIDATES = 120;
