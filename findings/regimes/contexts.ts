@@ -41,13 +41,13 @@ const codeOf = ({ fault }: Ticket) => codes[(faults.indexOf(fault) * 3 + 1) % co
 
 const oneWord = (words: readonly string[]) => (text: string) => words.find((word) => word === text.trim());
 
-/** @param maxTokens The most tokens of an answer, the end included */
+/** @param maxTokens The most tokens of the expert's answer, its end included */
 const contextsTeam = (maxTokens: number) =>
   defineTeam({
     name: 'contexts',
     task: ticketSchema,
     agents: {
-      clerk: agent({ parse: oneWord(codes), sampling: { maxTokens } }),
+      clerk: agent({ parse: oneWord(codes), sampling: { maxTokens: 3 } }),
       expert: agent({ parse: oneWord(codes), sampling: { maxTokens } }),
     },
     async play({ task, agents: { clerk, expert }, random }) {
@@ -59,13 +59,12 @@ const contextsTeam = (maxTokens: number) =>
     reward: ({ outcome: { solved } }) => ({ solved: Number(solved) }),
   });
 
-/** @param space The end of a word in a demonstration */
-function tickets(settings: Knobs, space: string): TaskSource<Ticket> {
+function tickets(settings: Knobs): TaskSource<Ticket> {
   const all = faults.map((fault) => ({ ...settings, fault }));
   return {
     name: 'contexts',
     settings,
-    configure: (changed) => tickets(knobs.parse(changed), space),
+    configure: (changed) => tickets(knobs.parse(changed)),
     load: async (split) => ({
       name: `contexts ${split}`,
       size: all.length,
@@ -76,33 +75,24 @@ function tickets(settings: Knobs, space: string): TaskSource<Ticket> {
     }),
     trace(random: RandomStream) {
       const [prompt, name] = random.chance(0.2) ? [CLERK, 'clerk'] : [promptOf(random.pick(all as [Ticket])), 'expert'];
-      return { agent: name, messages: [user(prompt)], response: `${random.pick(codes)}${space}` };
+      return { agent: name, messages: [user(prompt)], response: `${random.pick(codes)} ` };
     },
   };
 }
 
-interface Form {
-  readonly clerk: ModelInput;
-  readonly expert: ModelInput;
-  /** The most tokens of an answer, its end included. */
-  readonly maxTokens: number;
-  /** The end of a word in a demonstration. */
-  readonly space: string;
-}
-
-/** The recipe with tables or decoders. */
-export const contextsRecipe = ({ clerk, expert, maxTokens, space }: Form): RecipeDefinition =>
+/**
+ * The recipe with a model of the expert. The clerk is a decoder, so that there is a warm start; a table has none.
+ * @param maxTokens The most tokens of the expert's answer, its end included
+ */
+export const contextsRecipe = (expert: ModelInput, maxTokens: number): RecipeDefinition =>
   defineRecipe({
     team: contextsTeam(maxTokens),
-    tasks: tickets(knobs.parse({}), space),
-    policies: { clerk: { model: clerk }, expert: { model: expert } },
+    tasks: tickets(knobs.parse({})),
+    policies: { clerk: { model: decoder(16) }, expert: { model: expert } },
     warmStart: { steps: 300, batch: 64, learningRate: 4e-3 },
     training: { steps: 100, tasksPerStep: 16, groupSize: 16, keepEpisodes: false, checkpointEvery: 1000 },
     evaluation: { every: 25, tasks: 64, samples: 8 },
   });
-
-/** All prompts of both agents without further words: the features of a table. */
-export const prompts = [CLERK, ...contexts({})];
 
 const spelt = [...new Set([...faults, ...codes, ...fillers, CLERK.trim()])];
 /** A decoder of two layers whose feed-forward part is twice as wide. */
@@ -123,4 +113,4 @@ const decoder = (width: number) =>
     },
   });
 
-export default contextsRecipe({ clerk: decoder(16), expert: decoder(64), maxTokens: 3, space: ' ' });
+export default contextsRecipe(decoder(64), 3);
