@@ -89,7 +89,7 @@ export const contextsRecipe = (expert: ModelInput, maxTokens: number): RecipeDef
     team: contextsTeam(maxTokens),
     tasks: tickets(knobs.parse({})),
     policies: { clerk: { model: decoder(16) }, expert: { model: expert } },
-    warmStart: { steps: 300, batch: 64, learningRate: 4e-3 },
+    warmStart: { steps: 300, batch: 64, learningRate: 4e-3, share: 'policy' },
     training: { steps: 100, tasksPerStep: 16, groupSize: 16, keepEpisodes: false, checkpointEvery: 1000 },
     evaluation: { every: 25, tasks: 64, samples: 8 },
   });
