@@ -212,7 +212,14 @@ const realModel: Region = {
             target === undefined ? '' : `${target}, ${value >= target ? 'met' : 'missed'}`,
           ]),
         ),
-        ...results.skipped.map(({ what, reason }) => `Not measured: ${what}: ${reason}.`),
+        ...(results.skipped.length === 0
+          ? []
+          : [
+              table(
+                ['not measured', 'reason'],
+                results.skipped.map(({ what, reason }) => [what, reason]),
+              ),
+            ]),
       ])
       .join('\n\n'),
 };
