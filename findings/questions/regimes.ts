@@ -183,15 +183,17 @@ export const SHARING_MODELS: readonly SharingModel[] = [
     recipe: 'findings/regimes/contexts-table.ts',
     set: [],
     rates: [0.02, 0.05, 0.1],
+    learningRate: 0.1,
   },
-  ofWidth(16),
-  ofWidth(32),
-  ofWidth(64),
-  ofWidth(128),
+  ofWidth(16, { learningRate: 1e-2 }),
+  ofWidth(32, { learningRate: 3e-3 }),
+  ofWidth(64, { learningRate: 3e-3 }),
+  ofWidth(128, { learningRate: 1e-3 }),
   ofWidth(64, {
     id: 'contexts-words',
     label: `width 64 and ${FURTHER_WORDS} further words`,
     set: [`tasks.train.words=${FURTHER_WORDS}`],
+    learningRate: 1e-3,
   }),
 ];
 
