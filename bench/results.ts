@@ -59,7 +59,7 @@ export interface Results {
   readonly skipped: Skipped[];
 }
 
-/** What a call measured, when, on which machine and with which arguments. */
+/** The results of a call, with its day, its machine and its arguments. */
 export interface BenchRecord {
   /** ISO 8601, without the time. */
   readonly date: string;

@@ -169,16 +169,16 @@ const recipeOf = ({ regime, variant }: Job) => variant.recipe ?? regime.recipe;
 /** The program that measures an overlap, relative to the repository. */
 export const OVERLAP = 'findings/harness/overlap.ts';
 
-const taskOf = (job: Job): readonly string[] =>
-  job.kind === 'probe'
-    ? ['plan', recipeOf(job), '--play']
-    : job.kind === 'train'
-      ? ['train', recipeOf(job)]
-      : [recipeOf(job)];
+/** The first arguments of a job's program, by its kind. */
+const TASKS: Readonly<Record<Job['kind'], (recipe: string) => string[]>> = {
+  train: (recipe) => ['train', recipe],
+  probe: (recipe) => ['plan', recipe, '--play'],
+  overlap: (recipe) => [recipe],
+};
 
 /** The arguments of the job's program, which is `drmas` or `OVERLAP`; they determine its result bit for bit. */
 export const commandOf = (job: Job): string[] => [
-  ...taskOf(job),
+  ...TASKS[job.kind](recipeOf(job)),
   '--threads',
   '1',
   '--seed',

@@ -180,7 +180,7 @@ const integrationTable: Region = {
     ),
 };
 
-/** What `npm run bench -- ... --record docs/benchmarks.jsonl` measured of the parts with a pretrained model. */
+/** The results of `npm run bench -- real --peers --record docs/benchmarks.jsonl`. */
 const realModel: Region = {
   name: 'bench-real',
   render: () =>

@@ -67,7 +67,7 @@ export class CallPrompts {
    *   prompt is too long or has a text that the tokenizer cannot represent
    */
   of(role: ConfiguredAgent, input: string | readonly Message[], options: ForeignAskOptions = {}): CallPrompt {
-    const { name, agent, sampling, policy, settings } = role;
+    const { name, agent, sampling, policy } = role;
     const { maxTokens: most = sampling.maxTokens, ...given } = checkedOptions(role, options);
     const { foreign = false } = options;
     const messages = promptMessages(agent.system, input, given.responseSchema, foreign);
@@ -84,8 +84,7 @@ export class CallPrompts {
         : new EpisodeFailure('overlong', `${name}: a prompt of ${length} ${needs} the context of ${context}`);
     const characters = charactersOf(messages, given.tools);
     if (characters > context * LONGEST_TOKEN) throw overlong(`${characters} characters`, 'exceeds');
-    const limit = settings.promptLimit;
-    const ids = this.#idsOf({ name, agent, policy, limit }, messages, given, foreign);
+    const ids = this.#idsOf({ name, agent, policy }, messages, given, foreign);
     const room = context - ids.prompt.length;
     if (room < (foreign ? 1 : maxTokens))
       throw overlong(`${ids.prompt.length} tokens`, `and up to ${maxTokens} more exceed`);
@@ -95,13 +94,12 @@ export class CallPrompts {
   /** The prompt's size as a call would measure it. If it cannot fit, a lower bound from its characters. */
   readonly measure: MeasurePrompt = (name, input, options) => {
     const agent = this.#team[name];
-    const settings = this.#context.agents[name];
-    const policy = this.#context.policies[settings?.policy ?? ''];
+    const policy = this.#context.policies[this.#context.agents[name]?.policy ?? ''];
     if (agent === undefined || policy === undefined || 'endpoint' in policy) return undefined;
     const messages = promptMessages(agent.system, input, options.responseSchema, true);
     const characters = charactersOf(messages, options.tools);
     if (characters > policy.context * LONGEST_TOKEN) return Math.ceil(characters / LONGEST_TOKEN);
-    return this.#idsOf({ name, agent, policy, limit: settings?.promptLimit }, messages, options, true).prompt.length;
+    return this.#idsOf({ name, agent, policy }, messages, options, true).prompt.length;
   };
 
   /**
@@ -114,13 +112,7 @@ export class CallPrompts {
       name,
       agent,
       policy: { tokenizer },
-      limit,
-    }: {
-      readonly name: string;
-      readonly agent: Agent;
-      readonly policy: PlayableHandle;
-      readonly limit: PromptLimit | undefined;
-    },
+    }: { readonly name: string; readonly agent: Agent; readonly policy: PlayableHandle },
     messages: readonly Message[],
     given: AskOptions,
     foreign: boolean,
@@ -133,6 +125,7 @@ export class CallPrompts {
         return speaker !== undefined && 'tokenizer' in speaker && isSameTokenizer(speaker.tokenizer, tokenizer);
       });
       const encoded = this.#conversations.encode({ messages, tools: given.tools }, sameIds, tokenizer);
+      const limit = agents[name]?.promptLimit;
       const whole = [...encoded.ids, ...opening];
       const prompt = limit === undefined ? whole : cutPrompt(whole, limit);
       const cut = whole.length - prompt.length;
