@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { choicesTokenizer } from '../../src/engine/model/tokenizers/choice-names.js';
+import { symbolsTokenizer } from '../../src/engine/model/tokenizers/symbols.js';
 import { PartResults } from './analysis.js';
 import { jobName, jobsOf, type Part } from './declaration.js';
 import { fakePart, fakeResults, fakeTrain } from './fake-results.js';
 import { mechanismTable, noiseTable, overlapFigure, overlapSlope, signalAndNoise } from './mechanism.js';
-import { overlapOf } from './overlap.js';
+import { codeToken, overlapOf } from './overlap.js';
 import type { Results } from './stored-result.js';
 
 const part: Part = { ...fakePart({ doses: [3, 1, 2] }), probe: undefined as never, overlap: true };
@@ -40,6 +42,14 @@ describe('the overlap of contexts', () => {
     expect(overlapOf([{ each: [2, 2, 2], sum: 6 }])).toBeCloseTo(1, 12);
     expect(overlapOf([{ each: [3, 4], sum: 5 }])).toBeCloseTo(0, 12);
     expect(() => overlapOf([{ each: [1], sum: 1 }])).toThrow('at least two contexts');
+  });
+
+  it('is measured on the one token that a code is in the tokenizer of the model', () => {
+    const roles = { stop: '<end>', endOfUser: ': ', endOfAssistant: '<end>' };
+    const words = symbolsTokenizer({ type: 'symbols', symbols: ['<end>', ': ', 'k1 ', 'k', '2'], ...roles });
+    expect(codeToken(words, 'k1')).toBe(2);
+    expect(() => codeToken(words, 'k2')).toThrow('k2 is not one token');
+    expect(codeToken(choicesTokenizer({ choices: ['k1', 'k2'], features: ['hot'] }), 'k2')).toBe(1);
   });
 
   it('orders the models, and the difference rises with it', () => {

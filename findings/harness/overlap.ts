@@ -11,6 +11,8 @@ import { parseArgs } from 'node:util';
 import { runProgram } from '../../scripts/support/run-program.js';
 import { user } from '../../src/base/core/message.js';
 import type { TrainingSample } from '../../src/base/core/sample.js';
+import { TokenizerError } from '../../src/base/errors.js';
+import type { Tokenizer } from '../../src/base/nouns.js';
 import { nodeHost } from '../../src/base/platform/node-host.js';
 import type { PolicyHandle } from '../../src/engine/contract/handles.js';
 import { openRun, prepareTasks } from '../../src/runs/run/open-run.js';
@@ -37,11 +39,26 @@ export function overlapOf(rows: readonly { readonly each: readonly number[]; rea
   return products / squares;
 }
 
+/**
+ * The token of a code. A table's token is the code alone; a decoder's symbols end with a space.
+ * @throws Error if neither spelling is one token
+ */
+export function codeToken({ encode }: Pick<Tokenizer, 'encode'>, code: string): number {
+  for (const text of [code, `${code} `]) {
+    try {
+      const [token, ...others] = encode(text);
+      if (token !== undefined && others.length === 0) return token;
+    } catch (error) {
+      if (!(error instanceof TokenizerError)) throw error;
+    }
+  }
+  throw new Error(`${code} is not one token`);
+}
+
 /** A code as the answer in a context: only the code's token counts. */
 function sampleOf({ tokenizer }: PolicyHandle, context: string, code: string): TrainingSample {
   const prompt = tokenizer.chat([user(context)]);
-  const [answer] = tokenizer.encode(tokenizer.encode(code).length === 1 ? code : `${code} `);
-  if (answer === undefined) throw new Error(`the tokenizer does not know ${code}`);
+  const answer = codeToken(tokenizer, code);
   const length = prompt.length + 1;
   return {
     tokens: Int32Array.from([...prompt, answer]),
