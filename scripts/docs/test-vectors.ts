@@ -27,7 +27,7 @@ export interface TestVector {
   readonly batch: string;
   /** One entry a turn: a number, or one number a token. */
   readonly advantages: readonly (number | readonly number[])[];
-  /** The predicted inflation by agent, if all agents of a task share the mean. */
+  /** The predicted inflation by agent, if the estimator is a rule and all agents of a task share its mean. */
   readonly predictedInflation?: Readonly<Record<string, number>>;
 }
 
@@ -237,6 +237,8 @@ function stepWith({ turns }: VectorBatch, estimator: Estimator): StepEstimate | 
   }
 }
 
+const isSharedRule = (estimator: ReturnType<typeof opened>) => estimator.rule !== undefined && sharesMean(estimator);
+
 function vector(estimator: Estimator, batch: VectorBatch, { advantages, inflation }: StepEstimate): TestVector {
   return {
     estimator: declarationOf(estimator, standard.estimators).schema.parse(estimator) as Estimator,
@@ -245,7 +247,7 @@ function vector(estimator: Estimator, batch: VectorBatch, { advantages, inflatio
       const advantage = advantages[i] as number | number[];
       return typeof advantage === 'number' ? written(advantage) : advantage.map(written);
     }),
-    ...(sharesMean(opened(estimator))
+    ...(isSharedRule(opened(estimator))
       ? { predictedInflation: Object.fromEntries(Object.entries(inflation).map(([k, v]) => [k, written(v)])) }
       : {}),
   };

@@ -60,6 +60,15 @@ describe('the advice about an inflation', () => {
         const choices = type === 'partition' ? { score: 'turn', mean: 'agent', spread: 'task' } : {};
         return sharesMean(openEstimator({ type, ...choices } as Parameters<typeof openEstimator>[0]));
       });
-    expect(sharing).toEqual(['grpo', 'dr-grpo', 'grpo-turn', 'drmas-std', 'rloo', 'reinforce++-baseline']);
+    expect(new Set(sharing)).toEqual(
+      new Set([
+        ...['grpo', 'dr-grpo', 'grpo-turn', 'drmas-std', 'rloo', 'reinforce++-baseline'],
+        ...['maxrl', 'gdpo', 'gigpo'],
+      ]),
+    );
+    for (const type of ['rloo', 'maxrl', 'gdpo', 'gigpo']) {
+      const byAgent = { type, byAgent: true } as Parameters<typeof openEstimator>[0];
+      expect(sharesMean(openEstimator(byAgent))).toBe(false);
+    }
   });
 });

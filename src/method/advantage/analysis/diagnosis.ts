@@ -69,10 +69,11 @@ const factor = (inflation: number) => inflation.toFixed(inflation < 10 ? 2 : 1);
 
 /**
  * Whether all agents of a task share the mean that their turns are measured against. Then an agent that is called when
- * things go badly gets negative advantages whatever it does.
+ * things go badly gets negative advantages whatever it does. An estimator without a rule says so by its choice
+ * `byAgent`.
  */
-export function sharesMean({ rule }: Pick<OpenEstimator, 'rule'>): boolean {
-  return rule !== undefined && isShared(rule.mean);
+export function sharesMean({ rule, choices }: Pick<OpenEstimator, 'rule' | 'choices'>): boolean {
+  return rule === undefined ? choices.byAgent === false : isShared(rule.mean);
 }
 
 /**
