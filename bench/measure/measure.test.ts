@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { type Contestant, interleave, summarise } from './interleave.js';
-import { busyTicks, processTicks, usageBetween } from './processor-time.js';
+import { busyTicks, peakResidentBytes, processTicks, usageBetween } from './processor-time.js';
 
 const counting = (name: string, order: string[], amount: () => number): Contestant => ({
   name,
@@ -45,6 +46,17 @@ describe('interleave', () => {
     expect(first?.problem).toBeUndefined();
     expect(first?.repetitions.length).toBeGreaterThan(0); // a busy machine repeats what was not clean
     expect(second).toMatchObject({ problem: expect.stringMatching(/^given up after/), repetitions: [] });
+  });
+
+  it('says how a process ended, also if it ended before its first repetition', async () => {
+    const { pid } = spawnSync(process.execPath, ['--version']);
+    const ended: Contestant = {
+      ...counting('ended', [], () => 1),
+      pid,
+      repeat: () => Promise.reject(new Error('SIGKILL')),
+    };
+    expect(await interleave([ended], { repetitions: 1, budgetSeconds: 60 })).toMatchObject([{ problem: 'SIGKILL' }]);
+    expect(peakResidentBytes(pid)).toBeUndefined();
   });
 
   it('drops a contestant that fails and goes on with the others', async () => {

@@ -59,14 +59,24 @@ function busySeconds(): number | undefined {
   return busyTicks(readFileSync('/proc/stat', 'utf8')) / TICKS_PER_SECOND;
 }
 
+/** 0 for a process that has ended: its next repetition fails and says how it ended. */
 function secondsOf(pid: number): number {
-  if (process.platform !== 'linux') return 0;
-  return processTicks(readFileSync(`/proc/${pid}/stat`, 'utf8')) / TICKS_PER_SECOND;
+  const stat = fileOf(pid, 'stat');
+  return stat === undefined ? 0 : processTicks(stat) / TICKS_PER_SECOND;
 }
 
-/** The most resident memory of a process so far, in bytes; undefined where Linux does not say it. */
+/** The most resident memory of a process so far, in bytes; undefined if it has ended, or if Linux does not say it. */
 export function peakResidentBytes(pid: number): number | undefined {
-  if (process.platform !== 'linux') return undefined;
-  const kilobytes = /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  const kilobytes = /^VmHWM:\s*(\d+) kB$/m.exec(fileOf(pid, 'status') ?? '')?.[1];
   return kilobytes === undefined ? undefined : 1024 * Number(kilobytes);
+}
+
+/** A file of /proc about a process; undefined if the process has ended, and on other systems than Linux. */
+function fileOf(pid: number, name: 'stat' | 'status'): string | undefined {
+  if (process.platform !== 'linux') return undefined;
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  } catch {
+    return undefined;
+  }
 }
