@@ -13,7 +13,7 @@ import { dependenciesPage } from './dependencies-page.js';
 import { inputTypes } from './input-types.js';
 import { deadLinks } from './links.js';
 import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
-import { regions } from './regions.js';
+import { benchRatio, regions } from './regions.js';
 import { settingsPage, undescribed } from './settings-page.js';
 import { brokenBlocks } from './structure.js';
 import { testVectorsText } from './test-vectors.js';
@@ -26,7 +26,7 @@ async function* generated(): AsyncGenerator<GeneratedFile> {
   yield dependenciesPage();
   yield await apiPage();
   yield { path: 'docs/test-vectors.json', text: testVectorsText() };
-  yield* await withRegions(regions);
+  yield* await withRegions(regions, benchRatio);
 }
 
 function current(path: string): string | undefined {

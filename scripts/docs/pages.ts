@@ -31,27 +31,37 @@ export function markdownPages(): string[] {
 }
 
 const MARK = /^<!-- generated: (\S+) -->$([\s\S]*?)^<!-- \/generated -->$/gm;
+/** A number of the bench within a sentence. */
+const QUOTED = /<!-- bench: (.*?) -->.*?<!-- end -->/gs;
 
 /**
- * All pages with a marked region, with the regions' correct content.
+ * All pages with a marked region or a marked number of the bench, with their correct content.
+ * @param benchNumber The number for the words in the mark `<!-- bench: WORDS -->`
  * @throws Error for a mark without a generated region, and for a region without a mark
  */
-export async function withRegions(regions: readonly Region[]): Promise<GeneratedFile[]> {
+export async function withRegions(
+  regions: readonly Region[],
+  benchNumber: (words: string) => string,
+): Promise<GeneratedFile[]> {
   const rendered = new Map<string, string>();
   for (const { name, render } of regions) rendered.set(name, (await render()).trim());
   const used = new Set<string>();
   const pages = markdownPages().map((path): GeneratedFile => {
-    const text = readPage(path).replace(MARK, (_, name: string) => {
+    const filled = readPage(path).replace(MARK, (_, name: string) => {
       const content = rendered.get(name);
       if (content === undefined) throw new Error(`${path}: no region is named '${name}'`);
       used.add(name);
       return `<!-- generated: ${name} -->\n${content}\n<!-- /generated -->`;
     });
+    const text = filled.replace(
+      QUOTED,
+      (_, words: string) => `<!-- bench: ${words} -->${benchNumber(words)}<!-- end -->`,
+    );
     return { path, text };
   });
   const unused = regions.filter(({ name }) => !used.has(name)).map(({ name }) => name);
   if (unused.length > 0) throw new Error(`no page has a mark for: ${unused.join(', ')}`);
-  return pages.filter(({ text }) => text.includes('<!-- generated: '));
+  return pages.filter(({ text }) => /<!-- (generated|bench): /.test(text));
 }
 
 /** The first block of a language below a heading of the third level. @throws Error if there is none */

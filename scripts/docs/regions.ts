@@ -181,13 +181,32 @@ const integrationTable: Region = {
 };
 
 /** The results of `npm run bench -- real --peers --record docs/benchmarks.jsonl`. */
+const benchRecords = () =>
+  readPage('docs/benchmarks.jsonl')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as BenchRecord);
+
+/**
+ * A ratio of the bench. `decoding / drmas, blocks / transformers` asks for the ratio whose work begins with `decoding`,
+ * whose name begins with `drmas, blocks / transformers`.
+ * @throws Error if not exactly one ratio does
+ */
+export function benchRatio(words: string): string {
+  const [work = '', ...what] = words.split(' / ');
+  const name = what.join(' / ');
+  const found = benchRecords()
+    .flatMap(({ results }) => results.ratios)
+    .filter((ratio) => ratio.shape.startsWith(work) && ratio.what.startsWith(name));
+  const [ratio] = found;
+  if (ratio === undefined || found.length > 1) throw new Error(`${found.length} ratios of the bench are: ${words}`);
+  return ratio.value.toFixed(1);
+}
+
 const realModel: Region = {
   name: 'bench-real',
   render: () =>
-    readPage('docs/benchmarks.jsonl')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as BenchRecord)
+    benchRecords()
       .flatMap(({ date, machine, node, arguments: words, results }) => [
         `\`npm run bench -- ${words.filter((word) => word !== '--json').join(' ')}\`, ${date}, ${machine}, Node ${node}.`,
         table(

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readPage } from './pages.js';
+import { benchRatio } from './regions.js';
 import { blockFaults, wrappedCommands } from './structure.js';
 import { commandFaults } from './typed-commands.js';
 
@@ -119,5 +120,13 @@ describe('the README', () => {
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     const [rows = ''] = /^\| command \|[\s\S]*?\n\n/m.exec(text) ?? [];
     expect(rows.trimEnd().split('\n')).toHaveLength(2 + 6);
+  });
+});
+
+describe('a number of the bench in a sentence', () => {
+  it('is the one ratio that its words name', () => {
+    expect(Number(benchRatio('decoding / drmas, blocks / transformers'))).toBeGreaterThan(0);
+    expect(() => benchRatio('decoding / drmas, blocks / another')).toThrow('0 ratios of the bench are: decoding /');
+    expect(() => benchRatio('decoding / drmas')).toThrow(/^\d+ ratios of the bench are: decoding/);
   });
 });
