@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { DeviceError, EndpointError } from '../../base/core/errors.js';
 import { type PlayProgress, progressListener } from '../../base/core/play/run-listener.js';
+import type { Task } from '../../base/nouns.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';
@@ -63,6 +64,19 @@ describe('the in-process executor', () => {
     const groups = await inProcessExecutor(context).playGroups(request);
     expect(groups.map(({ episodes }) => episodes.map(({ sample }) => sample))).toEqual([[0, 1], [0], [0, 1, 2]]);
     expect(progress.at(-1)).toMatchObject({ episodes: 6, done: 6 });
+  });
+
+  it('plays other episodes of a task that comes again', async () => {
+    const [one, two] = tasks as [Task, Task];
+    const executor = inProcessExecutor(
+      scriptedContext(
+        team,
+        scriptedSampler(() => 'right'),
+      ),
+    );
+    const request = { team, tasks: [one, two, one, one], groupSize: [2, 2, 1, 2], phase: 'training', step: 1 } as const;
+    const groups = await executor.playGroups({ ...request, firstSample: 5 });
+    expect(groups.map(({ episodes }) => episodes.map(({ sample }) => sample))).toEqual([[5, 6], [5, 6], [7], [8, 9]]);
   });
 
   it.each([1, 3, 100])('plays at most %i episodes at once, with the same results', async (concurrency) => {

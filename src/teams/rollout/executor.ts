@@ -15,7 +15,10 @@ interface GroupsRequest<Data = unknown> {
   readonly tasks: readonly Task<Data>[];
   /** The number of episodes a task, one for all or one for each: G in training, k of avg@k in evaluation. */
   readonly groupSize: number | readonly number[];
-  /** The number of each group's first sample; 0 unless it says otherwise. */
+  /**
+   * The number of a group's first sample; 0 unless it says otherwise. If a task comes twice, its second group goes on
+   * after the samples of the first: equal samples of a task are equal episodes.
+   */
   readonly firstSample?: number;
   readonly phase: Phase;
   readonly step: number;
@@ -80,16 +83,22 @@ export function groupsByEpisode(
     const rewarded = async (task: Task<Data>, episodes: readonly Promise<Episode<Data>>[]) => {
       const group = { task, episodes: await Promise.all(episodes) };
       if (team.rewardGroup === undefined) return group;
-      const sample = firstSample + episodes.length; // no episode of the group has it
+      const sample = unused.get(task.id) ?? firstSample; // no episode of the task has it
       return rewardTogether(team, group, scoring, (judged) =>
         whenFree(() => play({ team, task, sample, phase, step, ...settings, signal, judged })),
       );
     };
     const endWatch = watch?.();
+    /** The first sample of each task that no group has. */
+    const unused = new Map<string, number>();
+    const nextSamples = (id: string, count = 0) => {
+      const first = unused.get(id) ?? firstSample;
+      unused.set(id, first + count);
+      return Array.from({ length: count }, (_, i) => first + i);
+    };
     const groups = tasks.map((task, t) => {
       const replay = replays?.[t];
-      const samples =
-        replay === undefined ? Array.from({ length: sizes[t] ?? 0 }, (_, i) => firstSample + i) : [replay.sample];
+      const samples = replay === undefined ? nextSamples(task.id, sizes[t]) : [replay.sample];
       const episodes = samples.map((sample) => playOne(task, sample, replay));
       return { episodes, whole: rewarded(task, episodes) };
     });
