@@ -108,7 +108,10 @@ export function signalAndNoise(small: number, large: number, steps: number): Sig
   return { signal, noise: small ** 2 - signal };
 }
 
-/** One row a model: the squared signal over the squared noise of a step's gradient, under both estimators. */
+/**
+ * One row a model: signal and noise of a step's gradient under both estimators, as roots of their mean squares over the
+ * seeds, and the ratio of the squares. A square of a few measurements can lie below 0; 0 and no ratio stand for it.
+ */
 export function noiseTable(results: PartResults): string {
   const { regimes, seeds, variants } = results.part;
   const estimators = [...new Set(variants.map(({ id }) => id.replace(/-(small|large)$/, '')))];
@@ -127,12 +130,17 @@ export function noiseTable(results: PartResults): string {
     );
     if (bySeed.some((each) => each.length < seeds.length)) return [];
     const cells = bySeed.flatMap((each) => {
-      const ratios = each.map(({ signal, noise }) => signal / noise);
-      return [mean(each.map(({ signal }) => Math.sqrt(Math.max(0, signal)))).toPrecision(2), mean(ratios).toFixed(2)];
+      const signal = mean(each.map((one) => one.signal));
+      const noise = mean(each.map((one) => one.noise));
+      return [
+        signal > 0 ? Math.sqrt(signal).toPrecision(2) : '0',
+        noise > 0 ? Math.sqrt(noise).toPrecision(2) : '0',
+        noise > 0 ? (signal / noise).toFixed(2) : '–',
+      ];
     });
     return [[label(regime), ...cells]];
   });
   if (rows.length === 0) return 'nothing yet';
-  const head = estimators.flatMap((estimator) => [`\`${estimator}\`: signal`, 'signal² / noise²']);
+  const head = estimators.flatMap((estimator) => [`\`${estimator}\`: signal`, 'noise', 'signal² / noise²']);
   return table(['model', ...head], rows);
 }
