@@ -5,7 +5,7 @@ import { symbolsTokenizer } from '../../src/engine/model/tokenizers/symbols.js';
 import { PartResults } from './analysis.js';
 import { jobName, jobsOf, type Part } from './declaration.js';
 import { fakePart, fakeResults, fakeTrain } from './fake-results.js';
-import { mechanismTable, noiseTable, overlapFigure, overlapSlope, signalAndNoise } from './mechanism.js';
+import { mechanismTable, noiseTable, overlapSlope, signalAndNoise } from './mechanism.js';
 import { codeToken, overlapOf } from './overlap.js';
 import type { Results } from './stored-result.js';
 
@@ -62,7 +62,6 @@ describe('the overlap of contexts', () => {
     ]);
     for (const row of rows) expect(row).toMatch(/\| \.0059 \| .* \| higher \|$/); // Holm over three of p = .002
     expect(overlapSlope(of)).toMatch(/^\+40\.0 \[\+40\.0, \+40\.0\] points, 10 seeds/);
-    expect(overlapFigure(of).series[0]?.points.map(({ x }) => x)).toEqual([0.75, 0.25, 0.5]);
   });
 
   it('leaves out a model until its pairs and overlaps are all there', () => {

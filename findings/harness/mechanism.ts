@@ -3,8 +3,7 @@ import { mean } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Comparison, compare, curveScore, LARGEST_P, type PartResults, slopeOf } from './analysis.js';
 import type { Regime, Variant } from './declaration.js';
-import { differs, exactText, gainPoint, gainText, slopeText, table } from './part-text.js';
-import type { Figure } from './svg.js';
+import { differs, exactText, gainText, slopeText, table } from './part-text.js';
 
 /** A model of the expert: the overlap of its contexts by seed, and the pairs. */
 interface Sharing {
@@ -81,16 +80,6 @@ export function overlapSlope(results: PartResults): string {
 
 const gainsBySeed = (results: PartResults, regime: Regime) =>
   results.gains(regime, compared(results), curveScore).map(({ seed, gain }) => [seed, gain] as const);
-
-export function overlapFigure(results: PartResults): Figure {
-  const points = sharingIn(results).map((one) => gainPoint(meanOverlap(one), one.gain));
-  return {
-    title: results.part.title,
-    series: [{ name: `${compared(results).id} minus ${results.baseline.id}`, points }],
-    x: { label: 'overlap of the contexts after the warm start', include: [0, 1] },
-    y: { label: 'gain over the whole curve, points', reference: 0 },
-  };
-}
 
 /** Squared signal and noise of a small step's gradient. */
 export interface SignalAndNoise {

@@ -14,7 +14,7 @@ import {
   scoreAt,
 } from './analysis.js';
 import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
-import { mechanismTable, noiseTable, overlapFigure } from './mechanism.js';
+import { mechanismTable, noiseTable } from './mechanism.js';
 import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
@@ -254,7 +254,6 @@ const figures = {
   scores: scoresFigure,
   curves: curvesFigure,
   norms: normsFigure,
-  overlap: overlapFigure,
 };
 
 /** The name of a part's figure, beside the other parts' figures. */

@@ -511,7 +511,6 @@ const mechanism: Question = {
       regimes: sharingModels.flatMap(({ model, regime }) => (model.learningRate === undefined ? [] : [regime])),
       variants: [grpo, drmas].map(withDefaultSingleton),
       seeds: MECHANISM_SEEDS,
-      figure: 'overlap',
       overlap: true,
     }),
     part('mechanism-noise', "Norms of the expert's gradient before it learns", {
