@@ -185,15 +185,15 @@ export const SHARING_MODELS: readonly SharingModel[] = [
     rates: [0.02, 0.05, 0.1],
     learningRate: 0.1,
   },
-  ofWidth(16, { learningRate: 1e-2 }),
+  ofWidth(16, { learningRate: 3e-3 }),
   ofWidth(32, { learningRate: 3e-3 }),
   ofWidth(64, { learningRate: 3e-3 }),
-  ofWidth(128, { learningRate: 1e-3 }),
+  ofWidth(128, { learningRate: 3e-3 }),
   ofWidth(64, {
     id: 'contexts-words',
     label: `width 64 and ${FURTHER_WORDS} further words`,
     set: [`tasks.train.words=${FURTHER_WORDS}`],
-    learningRate: 1e-3,
+    learningRate: 3e-3,
   }),
 ];
 
