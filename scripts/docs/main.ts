@@ -10,6 +10,7 @@ import { disagreements } from './agreement.js';
 import { apiPage } from './api-page.js';
 import { compiled } from './code-blocks.js';
 import { dependenciesPage } from './dependencies-page.js';
+import { firstRunNumber } from './first-runs.js';
 import { inputTypes } from './input-types.js';
 import { deadLinks } from './links.js';
 import { type GeneratedFile, readPage, root, withRegions } from './pages.js';
@@ -26,7 +27,7 @@ async function* generated(): AsyncGenerator<GeneratedFile> {
   yield dependenciesPage();
   yield await apiPage();
   yield { path: 'docs/test-vectors.json', text: testVectorsText() };
-  yield* await withRegions(regions, benchRatio);
+  yield* await withRegions(regions, { bench: benchRatio, run: firstRunNumber });
 }
 
 function current(path: string): string | undefined {

@@ -31,17 +31,17 @@ export function markdownPages(): string[] {
 }
 
 const MARK = /^<!-- generated: (\S+) -->$([\s\S]*?)^<!-- \/generated -->$/gm;
-/** A number of the bench within a sentence. */
-const QUOTED = /<!-- bench: (.*?) -->.*?<!-- end -->/gs;
+/** A number within a sentence: of the bench, or of a first run. */
+const QUOTED = /<!-- (bench|run): (.*?) -->.*?<!-- end -->/gs;
 
 /**
- * All pages with a marked region or a marked number of the bench, with their correct content.
- * @param benchNumber The number for the words in the mark `<!-- bench: WORDS -->`
+ * All pages with a marked region or a marked number, with their correct content.
+ * @param numbers The number for the words in the mark `<!-- KIND: WORDS -->`, by kind
  * @throws Error for a mark without a generated region, and for a region without a mark
  */
 export async function withRegions(
   regions: readonly Region[],
-  benchNumber: (words: string) => string,
+  numbers: Readonly<Record<'bench' | 'run', (words: string) => string>>,
 ): Promise<GeneratedFile[]> {
   const rendered = new Map<string, string>();
   for (const { name, render } of regions) rendered.set(name, (await render()).trim());
@@ -55,13 +55,13 @@ export async function withRegions(
     });
     const text = filled.replace(
       QUOTED,
-      (_, words: string) => `<!-- bench: ${words} -->${benchNumber(words)}<!-- end -->`,
+      (_, kind: 'bench' | 'run', words: string) => `<!-- ${kind}: ${words} -->${numbers[kind](words)}<!-- end -->`,
     );
     return { path, text };
   });
   const unused = regions.filter(({ name }) => !used.has(name)).map(({ name }) => name);
   if (unused.length > 0) throw new Error(`no page has a mark for: ${unused.join(', ')}`);
-  return pages.filter(({ text }) => /<!-- (generated|bench): /.test(text));
+  return pages.filter(({ text }) => /<!-- (generated|bench|run): /.test(text));
 }
 
 /** The first block of a language below a heading of the third level. @throws Error if there is none */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { firstRunNumber } from './first-runs.js';
 import { readPage } from './pages.js';
 import { benchRatio } from './regions.js';
 import { blockFaults, wrappedCommands } from './structure.js';
@@ -123,7 +124,14 @@ describe('the README', () => {
   });
 });
 
-describe('a number of the bench in a sentence', () => {
+describe('a number in a sentence', () => {
+  it('is read from the first runs', () => {
+    expect(firstRunNumber('shop after')).toMatch(/^\d+\.\d % \[\d+, \d+\]$/);
+    expect(firstRunNumber('pair seconds')).toMatch(/^\d+ s$/);
+    expect(() => firstRunNumber('pair after')).toThrow("a first run has no 'after'; it has seconds, machine");
+    expect(() => firstRunNumber('walk after')).toThrow("has no run 'walk'");
+  });
+
   it('is the one ratio that its words name', () => {
     expect(Number(benchRatio('decoding / drmas, blocks / transformers'))).toBeGreaterThan(0);
     expect(() => benchRatio('decoding / drmas, blocks / another')).toThrow('0 ratios of the bench are: decoding /');
