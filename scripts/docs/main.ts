@@ -1,11 +1,13 @@
 /**
  * `generate`: writes the generated pages, the generated parts of hand-written pages and the documented input types.
  * `check`: fails if a generated text differs from the committed one, if a key of a recipe has no description, if a
- * TypeScript block of a page or a doc comment does not compile, if a link is dead, if a fence or a table is broken, or
- * if a page names a command or a flag that does not exist.
+ * TypeScript block of a page or a doc comment does not compile, if a link is dead, if a fence or a table is broken, if
+ * a page names a command or a flag that does not exist, or if a page has an absolute word and names no test that holds
+ * it.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { unheldAbsolutes } from './absolutes.js';
 import { disagreements } from './agreement.js';
 import { apiPage } from './api-page.js';
 import { compiled } from './code-blocks.js';
@@ -61,6 +63,7 @@ async function check(): Promise<void> {
     ...deadLinks(),
     ...brokenBlocks(),
     ...unknownCommands(),
+    ...unheldAbsolutes(),
   ];
   for (const problem of problems) console.error(problem);
   process.exitCode = problems.length === 0 ? 0 : 1;
