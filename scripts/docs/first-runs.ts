@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EvaluationEvent } from '../../src/base/core/evaluation.js';
+import type { EvaluationEvent, Interval } from '../../src/base/core/evaluation.js';
 import { readPage, root } from './pages.js';
 
 const STORE = 'docs/first-runs.json';
@@ -20,7 +20,7 @@ interface FirstRun {
   readonly scores?: {
     readonly before: number;
     readonly after: number;
-    readonly interval: readonly [low: number, high: number];
+    readonly interval: Interval;
     readonly tasks: number;
   };
 }
@@ -54,7 +54,7 @@ function made(words: readonly string[], run: string): FirstRun {
   return {
     command,
     seconds,
-    scores: { before: first.averageAtK, after, interval: [interval.low, interval.high], tasks },
+    scores: { before: first.averageAtK, after, interval: { low: interval.low, high: interval.high }, tasks },
   };
 }
 
@@ -94,9 +94,9 @@ export function firstRunNumber(words: string): string {
   const texts: Record<string, string> = { seconds: `${run.seconds} s`, machine };
   if (run.scores !== undefined) {
     const { before, after, interval, tasks } = run.scores;
-    const [low, high] = interval.map((share) => percent(share, 0));
+    const { low, high } = interval;
     texts.before = `${percent(before, 1)} %`;
-    texts.after = `${percent(after, 1)} % [${low}, ${high}]`;
+    texts.after = `${percent(after, 1)} % [${percent(low, 0)}, ${percent(high, 0)}]`;
     texts.tasks = String(tasks);
   }
   const text = texts[number];
