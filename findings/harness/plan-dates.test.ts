@@ -12,6 +12,7 @@ afterEach(async () => {
 
 const PLAN = 'plans/one.md';
 const RESULTS = 'results/one.jsonl';
+const EMPTIED = 'results without a line';
 
 /** A repository in which each entry is one commit, an hour apart. */
 async function repository(...commits: readonly (readonly string[])[]): Promise<string> {
@@ -26,7 +27,8 @@ async function repository(...commits: readonly (readonly string[])[]): Promise<s
   };
   git(['init', '-q'], 0);
   for (const [hour, files] of commits.entries()) {
-    for (const file of files) await write(root, file, `${hour}`);
+    for (const file of files)
+      await (file === EMPTIED ? writeFile(join(root, RESULTS), '') : write(root, file, `${hour}`));
     git(['add', '-A'], hour);
     git(['commit', '-q', '-m', 'a commit'], hour);
   }
@@ -35,13 +37,20 @@ async function repository(...commits: readonly (readonly string[])[]): Promise<s
 
 async function write(root: string, file: string, text: string): Promise<void> {
   await mkdir(dirname(join(root, file)), { recursive: true });
-  await writeFile(join(root, file), file === PLAN ? `Results: ${RESULTS}\n${text}\n` : text);
+  await writeFile(join(root, file), file === PLAN ? `Results: ${RESULTS}\n${text}\n` : `${text}\n`);
 }
 
 describe('a plan', () => {
   it('is right if its last commit is older than the first of its results', async () => {
     expect(await youngPlans(await repository([PLAN], [RESULTS], [RESULTS]), 'plans')).toEqual([]);
     expect(await youngPlans(await repository([PLAN]), 'plans')).toEqual([]);
+  });
+
+  it('may change before all of its runs are made again', async () => {
+    const first = [[PLAN], [RESULTS]];
+    expect(await youngPlans(await repository(...first, [PLAN], [EMPTIED], [RESULTS]), 'plans')).toEqual([]);
+    expect(await youngPlans(await repository(...first, [EMPTIED], [PLAN]), 'plans')).toEqual([]);
+    expect(await youngPlans(await repository(...first, [EMPTIED], [RESULTS], [PLAN]), 'plans')).toHaveLength(1);
   });
 
   it.each([

@@ -21,7 +21,8 @@ const JOINED: ReadonlySet<string> = new Set([
 /**
  * Errors of plans that are younger than their results. A plan is a Markdown file with one line
  * `Results: findings/results/NAME.jsonl, ...`. The plan's last commit has to be older than the first commit of each of
- * these files. A shallow clone has no dates to compare, and gives no errors.
+ * these files. If all runs are made again, it has to be older than the first commit after the one that emptied the
+ * file. A shallow clone has no dates to compare, and gives no errors.
  * @param folder relative to `root`
  */
 export async function youngPlans(root: string, folder: string): Promise<string[]> {
@@ -42,12 +43,27 @@ async function errorsOf(root: string, plan: string, git: (...words: string[]) =>
   const errors: string[] = [];
   for (const results of declared.split(',').map((text) => text.trim())) {
     if (!existsSync(join(root, results))) continue;
-    const added = (await git('log', '--diff-filter=A', '--format=%H %ct', '--', results)).split('\n').at(-1) ?? '';
-    const [madeIn = '', made = Number.POSITIVE_INFINITY] = commitOf(added);
+    const log = await git('log', '--reverse', '--numstat', '--format=commit %H %ct', '--', results);
+    const [madeIn = '', made = Number.POSITIVE_INFINITY] = commitOf(firstOf(log));
     if (JOINED.has(plan) && madeIn === plannedIn) continue;
     if (isChanged || !(planned < made)) errors.push(`${plan} is not older than its results, ${results}`);
   }
   return errors;
+}
+
+/** The commit, as `hash time`, that first filled a file, or filled it again after a commit had emptied it. */
+function firstOf(log: string): string {
+  let first = '';
+  let lines = 0;
+  for (const entry of log.split(/^commit /m).slice(1)) {
+    const [commit = '', ...changes] = entry.split('\n');
+    if (lines === 0) first = commit;
+    for (const change of changes) {
+      const [added, removed] = change.split('\t').map(Number);
+      if (added !== undefined && removed !== undefined) lines += added - removed;
+    }
+  }
+  return lines === 0 ? '' : first;
 }
 
 /** A commit and its time in seconds, from a line of `git log`. Empty without a commit. */
