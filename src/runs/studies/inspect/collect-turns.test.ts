@@ -113,6 +113,16 @@ describe('given fields', () => {
     expect(log.batch.turns).toMatchObject([{ task: 'q', episode: 'e1', agent: 'critic', reward: 1 }]);
   });
 
+  it('leave the other recognised fields as they are', async () => {
+    const rows = [1, 2].map((step) => ({ input: 'q', output: 'a', score: 0, step, ok: step, q: 't' }));
+    const log = await collectLog([await file(lines(...rows))], { task: 'q', reward: 'ok' });
+    expect(log.batch.turns).toMatchObject([
+      { task: '1/t', reward: 1 },
+      { task: '2/t', reward: 2 },
+    ]);
+    expect([...log.steps]).toEqual([0, 1]);
+  });
+
   it('subtract the penalty from the reward', async () => {
     const log = await collectLog([await file(lines({ t: 1, r: 1, p: 0.25 }))], {
       task: 't',

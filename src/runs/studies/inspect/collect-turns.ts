@@ -11,6 +11,8 @@ export interface Log {
   readonly rows: number;
   readonly notices: readonly string[];
   readonly batch: TurnBatch;
+  /** The training step of each turn, counted from 0 in the order of the log. */
+  readonly steps: Int32Array; // [turns]
   /** The penalties of each turn. The reward of its record is net of them. */
   readonly penalties: Float64Array; // [turns]
   /** The advantages of the trainer that wrote the log. Undefined if a turn lacks one. */
@@ -28,6 +30,8 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
   const turns: TurnRecord[] = [];
   const penalties: number[] = [];
   const logged: number[] = [];
+  const steps: number[] = [];
+  const stepIndex = new Map<string, number>();
   const notices: string[] = [];
   const name = interned();
   const positions = new Map<string, Map<string, number>>();
@@ -46,6 +50,9 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
       reward,
       ...(turn.outcome === undefined ? {} : { outcome: turn.outcome }),
     });
+    const index = stepIndex.get(group) ?? stepIndex.size;
+    stepIndex.set(group, index);
+    steps.push(index);
     penalties.push(turn.penalty);
     if (turn.advantage !== undefined) logged.push(turn.advantage);
   };
@@ -66,6 +73,7 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
     rows,
     notices: [...layout.notices, ...notices],
     batch: new TurnBatch(turns),
+    steps: Int32Array.from(steps),
     penalties: Float64Array.from(penalties),
     logged: logged.length === turns.length ? Float64Array.from(logged) : undefined,
   };
@@ -97,9 +105,9 @@ function positionOf(positions: Map<string, Map<string, number>>, task: string, e
 function layoutOf(row: LogRow, place: LogPlace, given: Partial<Fields>): Layout {
   const named = Object.keys(given);
   const { task, reward } = given;
-  if (task !== undefined && reward !== undefined)
-    return checked({ ...given, task, reward }, 'rows by the given fields', []);
   const layout = recognise(row);
+  if (task !== undefined && reward !== undefined && !(layout !== undefined && 'fields' in layout))
+    return checked({ ...given, task, reward }, 'rows by the given fields', []);
   if (layout === undefined) {
     const fields = Object.keys(row).slice(0, 12).join(', ');
     throw new LogError(

@@ -14,12 +14,27 @@ interface Given {
   reward: number;
   penalty?: number;
   outcome?: number;
+  step?: number;
 }
 
 function log(given: readonly Given[]): Log {
-  const turns = given.map(({ penalty = 0, reward, ...rest }, turn) => ({ ...rest, turn, reward: reward - penalty }));
+  const turns = given.map(({ penalty = 0, reward, step: _, ...rest }, turn) => ({
+    ...rest,
+    turn,
+    reward: reward - penalty,
+  }));
+  const steps = Int32Array.from(given, ({ step = 0 }) => step);
   const penalties = Float64Array.from(given, ({ penalty = 0 }) => penalty);
-  return { layout: 'test', files: 1, rows: 1, notices: [], batch: new TurnBatch(turns), penalties, logged: undefined };
+  return {
+    layout: 'test',
+    files: 1,
+    rows: 1,
+    notices: [],
+    batch: new TurnBatch(turns),
+    steps,
+    penalties,
+    logged: undefined,
+  };
 }
 
 const both = (task: string, episode: string, reward: number, penalty = 0): Given[] => [
@@ -96,6 +111,13 @@ describe('agents and estimators', () => {
         );
       }
     }
+  });
+
+  it('compute the advantages of each step by itself', () => {
+    const turn = (step: number, reward: number): Given => ({ task: `${step}`, episode: '0', agent: 'a', reward, step });
+    // Each agent is alone in its group, so only turns of the same step could be compared with it.
+    expect(inspect(log([turn(0, 1), turn(1, 0)])).estimators.drmas?.a).toMatchObject({ meanAbs: 0, zero: 1 });
+    expect(inspect(log([turn(0, 1), { ...turn(1, 0), step: 0 }])).estimators.drmas?.a?.zero).toBe(0);
   });
 
   it('predict the same inflation as training', () => {

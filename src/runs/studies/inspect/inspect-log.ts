@@ -1,6 +1,7 @@
 /** The findings of `drmas inspect`: facts about estimators from the rewards of a log, without any model. */
 
 import { ArgumentError } from '../../../base/errors.js';
+import type { TurnRecord } from '../../../base/nouns.js';
 import type { Advantages } from '../../../method/advantage.js';
 import {
   type AdvantageSizes,
@@ -21,6 +22,7 @@ import {
   ownShares,
   predictedInflation,
   statisticsOf,
+  TurnBatch,
   usualEstimators,
 } from '../../../method/advantage.js';
 import type { Log } from './collect-turns.js';
@@ -64,7 +66,7 @@ export interface Inspection {
 /** @throws ArgumentError with a turn for which an estimator cannot be computed */
 export function inspect(log: Log, estimators: readonly MethodEstimator[] = usualEstimators): Inspection {
   const { batch, logged } = log;
-  const compared: [string, Advantages][] = estimators.map((one) => [one.type, openEstimator(one).compute(batch)]);
+  const compared: [string, Advantages][] = estimators.map((one) => [one.type, advantagesByStep(log, one)]);
   if (logged !== undefined) compared.unshift(['logged', logged]);
   return {
     layout: log.layout,
@@ -77,6 +79,24 @@ export function inspect(log: Log, estimators: readonly MethodEstimator[] = usual
     estimators: Object.fromEntries(compared.map(([type, advantages]) => [type, advantageSizes(batch, advantages)])),
     notices: log.notices,
   };
+}
+
+/** The advantages of each step by itself, in the order of the log. */
+function advantagesByStep({ batch, steps }: Log, estimator: MethodEstimator): Advantages {
+  const opened = openEstimator(estimator);
+  const placesOf: number[][] = [];
+  steps.forEach((step, i) => {
+    const places = placesOf[step];
+    if (places === undefined) placesOf[step] = [i];
+    else places.push(i);
+  });
+  if (placesOf.length === 1) return opened.compute(batch);
+  const all: (number | number[])[] = [];
+  for (const places of placesOf) {
+    const advantages = opened.compute(new TurnBatch(places.map((i) => batch.turns[i] as TurnRecord)));
+    for (const [k, i] of places.entries()) all[i] = advantages[k] as number | number[];
+  }
+  return all;
 }
 
 /** The estimator of this name, if a log is enough to compute it. @throws ArgumentError with the possible names */
