@@ -13,7 +13,7 @@ import {
   PartResults,
   scoreAt,
 } from './analysis.js';
-import { jobsOf, type Part, type Regime, type Variant } from './declaration.js';
+import { jobsOf, type Part, type Regime } from './declaration.js';
 import { mechanismTable, noiseTable } from './mechanism.js';
 import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
@@ -209,29 +209,6 @@ function doseFigure(results: PartResults): Figure {
   };
 }
 
-function scoresFigure(results: PartResults): Figure {
-  const { part } = results;
-  const one = part.regimes.length === 1;
-  const rows = one ? part.variants.map(({ id }) => id) : part.regimes.map(({ id, dose }) => dose?.label ?? id);
-  const cell = (regime: Regime, variant: Variant, at: number): PlottedPoint[] => {
-    const scores = scoresOf(regime, results.runs(regime, variant)).map((score) => 100 * score);
-    const centre: PlottedPoint[] = scores.length === 0 ? [] : [{ x: at, y: mean(scores) }];
-    return [...scores.map((y) => ({ x: at + 0.12, y, small: true })), ...centre];
-  };
-  const series = one
-    ? [
-        {
-          name: 'mean, and each run',
-          points: part.regimes.flatMap((regime) => part.variants.flatMap((v, i) => cell(regime, v, i))),
-        },
-      ]
-    : part.variants.map((variant, v) => ({
-        name: variant.id,
-        points: part.regimes.flatMap((regime, i) => cell(regime, variant, i + 0.3 * (v / part.variants.length - 0.5))),
-      }));
-  return { title: part.title, series, x: { label: '', names: rows }, y: { label: 'score, %' } };
-}
-
 function curvesFigure(results: PartResults): Figure {
   const { part } = results;
   const series = part.regimes.flatMap((regime) =>
@@ -251,7 +228,6 @@ function curvesFigure(results: PartResults): Figure {
 
 const figures = {
   dose: doseFigure,
-  scores: scoresFigure,
   curves: curvesFigure,
   norms: normsFigure,
 };
@@ -260,7 +236,7 @@ const figures = {
 export const figureName = ({ id }: Part): string => `${id}.svg`;
 
 export function partFigure(part: Part, results: Results): string {
-  const draw = part.waiting === undefined ? figures[part.figure ?? 'scores'] : waitingFigure;
+  const draw = part.waiting === undefined ? figures[part.figure ?? 'curves'] : waitingFigure;
   return figureText(draw(new PartResults(part, results)));
 }
 

@@ -176,7 +176,6 @@ const identity: Question = {
     part('two-by-two', 'Who shares the mean and who the spread, one call an episode', {
       regimes: [quarter],
       variants: [grpo, drmas, grpoTurn, drmasMean, drmasStd, drGrpo, drmasNoSpread, drmasEpisode, drmasBatch],
-      figure: 'scores',
     }),
     part('three-tries', 'The same where the expert may try three times', {
       regimes: [thrice],
@@ -320,7 +319,6 @@ const cliffs: Question = {
       regimes: [long],
       variants: [shared(grpo), grpo, shared(drmas), drmas, at(grpo, 2e-3), at(drmas, 2e-3)],
       baseline: shared(grpo).id,
-      figure: 'curves',
     }),
   ],
 };
