@@ -10,6 +10,10 @@ import { amount } from './report.js';
 import { peakMemory, type Results, type Row, skippedOf, threadsText } from './results.js';
 import { LARGE_MEMORY, largeShapes, type Shape } from './workload.js';
 
+/** The precisions of models that begin with random weights: `int8` is for a base in blocks. */
+export const TRAIN_PRECISIONS = ['float32', 'bfloat16'] as const satisfies readonly Precision[];
+export type TrainPrecision = (typeof TRAIN_PRECISIONS)[number];
+
 export interface Options {
   readonly threads: readonly number[];
   /** The shapes for training and decoding. */
@@ -17,7 +21,7 @@ export interface Options {
   readonly repetitions: number;
   readonly shapes: readonly Shape[];
   /** The precisions of this package's products in measurements of training. */
-  readonly precisions: readonly Precision[];
+  readonly precisions: readonly TrainPrecision[];
   readonly peers: boolean;
   /** The device of the peers; without a GPU for them, `cpu` tries their scripts. */
   readonly peerDevice: Device;

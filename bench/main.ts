@@ -3,8 +3,8 @@ import { appendFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
-import { DEVICES, type Device, PRECISIONS } from '../src/engine/contract/architecture.js';
-import type { Context, Options } from './context.js';
+import { DEVICES, type Device } from '../src/engine/contract/architecture.js';
+import { type Context, type Options, TRAIN_PRECISIONS } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
 import { benchKernels } from './parts/kernels.js';
@@ -99,7 +99,7 @@ async function main(): Promise<void> {
     threads: numbers('threads', values.threads) ?? (device === 'gpu' ? [1] : [...new Set([1, availableParallelism()])]),
     repetitions: numbers('repetitions', values.repetitions)?.[0] ?? (values.peers ? 5 : 3),
     shapes: values.shapes === undefined ? shapes : values.shapes.split(',').map(shapeOf),
-    precisions: values.precision?.split(',').map(precisionOf) ?? (device === 'gpu' ? ['float32'] : PRECISIONS),
+    precisions: values.precision?.split(',').map(precisionOf) ?? (device === 'gpu' ? ['float32'] : TRAIN_PRECISIONS),
     drmas: values.drmas,
     llamaServer: values['llama-server'],
   };
@@ -144,7 +144,7 @@ function deviceOf(name: string): Device {
 }
 
 function precisionOf(name: string) {
-  const precision = PRECISIONS.find((one) => one === name);
+  const precision = TRAIN_PRECISIONS.find((one) => one === name);
   if (precision === undefined) throw new UsageError(`there is no precision '${name}'`);
   return precision;
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PRECISIONS } from '../src/engine/contract/architecture.js';
-import { forShape } from './context.js';
+import { forShape, TRAIN_PRECISIONS } from './context.js';
 import { PEAK } from './measure/peak.js';
 import { amount, reportText, table } from './report.js';
 import { drmasIn, peakMemory, peerRatios, precisionRatios, type Results, rowsOf, threadRatios } from './results.js';
@@ -96,7 +95,7 @@ describe('a large shape', () => {
     threads: [1, 2],
     repetitions: 3,
     shapes: [qwen],
-    precisions: PRECISIONS,
+    precisions: TRAIN_PRECISIONS,
     peers: true,
     peerDevice: 'cpu' as const,
     requests: undefined,

@@ -167,8 +167,8 @@ export function peerRatios(
   });
 }
 
-/** The ratio of one engine to another on each number of threads, with a target for all of them. */
-export function between(rows: readonly Row[], ours: string, theirs: string, target: number): Ratio[] {
+/** The ratio of one engine to another on each number of threads, with a target for all of them if there is one. */
+export function between(rows: readonly Row[], ours: string, theirs: string, target?: number): Ratio[] {
   return rows
     .filter(({ engine }) => engine === ours)
     .flatMap((one) => {
@@ -176,7 +176,8 @@ export function between(rows: readonly Row[], ours: string, theirs: string, targ
       const other = rows.find((row) => row.engine === theirs && row.threads === threads);
       if (other === undefined) return [];
       const what = `${ours} / ${theirs}, ${threadsText(threads)}`;
-      return { part, shape, what, value: one.median / other.median, target, clean: both(one, other) };
+      const value = one.median / other.median;
+      return { part, shape, what, value, ...(target === undefined ? {} : { target }), clean: both(one, other) };
     });
 }
 

@@ -68,6 +68,10 @@ Cores pickCores(const std::string& wanted) {
   return Cores::Any;
 }
 
+/// Whether products of whole numbers take four numbers at a time: where this processor can, unless somebody names cores
+/// of which nothing is known.
+bool pickFours(const std::string& wanted) { return wanted != "any" && hasFours(); }
+
 /// The name of the set, by its bits: products in tiles have other bits than all others.
 std::string nameOfSet(const KernelTable& table) {
   const bool inTiles = table.bfloat16Products == kAmx || table.bfloat16Products == kEmulatedAmx;
@@ -162,8 +166,8 @@ napi_value create(napi_env env, napi_callback_info info) {
   KernelTable table = *picked;
   if (!pickBfloat16Products(table, count > 2 ? textOf(env, values[2]) : "")) return nullptr;
 
-  const Cores cores = pickCores(count > 3 ? textOf(env, values[3]) : "");
-  auto* instance = new Instance{table, new Pool(static_cast<int>(threads), cores)};
+  const std::string cores = count > 3 ? textOf(env, values[3]) : "";
+  auto* instance = new Instance{table, new Pool(static_cast<int>(threads), pickCores(cores), pickFours(cores))};
   napi_value object, value;
   napi_create_object(env, &object);
   const auto addMethod = [&](const Method& m) {

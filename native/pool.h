@@ -28,7 +28,8 @@ class Pool {
   constexpr Pool() = default;
   void setThreads(int threads) { threads_ = threads; }
 #else
-  Pool(int threads, Cores cores) : threads_(threads < 1 ? 1 : threads), cores_(cores) {
+  Pool(int threads, Cores cores, bool addsFours)
+      : threads_(threads < 1 ? 1 : threads), cores_(cores), addsFours_(addsFours) {
     for (int i = 1; i < threads_; i++) workers_.emplace_back([this] { work(); });
   }
   ~Pool() {
@@ -41,6 +42,8 @@ class Pool {
 
   int threads() const { return threads_; }
   Cores cores() const { return cores_; }
+  /// Whether the processor multiplies and adds four numbers of 8 bits at a time. No kernel's result depends on it.
+  bool addsFours() const { return addsFours_; }
 
   /// Calls body(index) for every index in [0, tasks), on all threads; returns when all are done.
   template <class Body>
@@ -130,9 +133,11 @@ class Pool {
 #if defined(__wasm__)
   int threads_ = 1;
   static constexpr Cores cores_ = Cores::Any;
+  static constexpr bool addsFours_ = false;
 #else
   const int threads_;
   const Cores cores_;
+  const bool addsFours_;
   std::vector<std::thread> workers_;
 #endif
   Round round_;  // odd while tasks are handed out

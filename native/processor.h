@@ -21,6 +21,7 @@ struct Processor {
   bool avx2 = false;
   bool avx512 = false;
   bool avx512Bfloat16 = false;
+  bool avx512Vnni = false;
   bool amxBfloat16 = false;  // once the system permits it: permitTiles()
 };
 
@@ -48,6 +49,7 @@ inline Processor thisProcessor() {
   const uint32_t kTiles = 0x60000, kAmx = 1u << 22 | 1u << 24;  // BF16, TILE
   found.amxBfloat16 = (states & kTiles) == kTiles && (d & kAmx) == kAmx;
   found.avx512 = (states & kWideVectors) == kWideVectors && (b & kAvx512) == kAvx512;
+  found.avx512Vnni = found.avx512 && c & 1u << 11;
   if (!found.avx512 || !moreLeaves || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return found;
   found.avx512Bfloat16 = a & 1u << 5;
   return found;
@@ -73,4 +75,24 @@ inline bool hasTiles() { return thisProcessor().avx512Bfloat16 && thisProcessor(
 inline bool prefersPairs() { return hasPairs() && thisProcessor().maker != Maker::Intel; }
 
 }  // namespace drmas
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
+
+namespace drmas {
+
+/// Whether this processor multiplies and adds four numbers of 8 bits at a time, by AVX512-VNNI or by ARM's SDOT.
+inline bool hasFours() {
+#if defined(__x86_64__)
+  return thisProcessor().avx512Vnni;
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return true;
+#elif defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long kDotProducts = 1ul << 20;  // HWCAP_ASIMDDP
+  return getauxval(AT_HWCAP) & kDotProducts;
+#else
+  return false;
+#endif
+}
+
+}  // namespace drmas

@@ -38,8 +38,8 @@ const CHECKED_TOKENS = 12;
 // llama.cpp rounds the other operand of a product with blocks to 8 bits.
 const LEAST_AGREEING = { transformers: 0.75, 'llama.cpp': 0.375 };
 const DECODE_TARGETS = { transformers: 5, 'llama.cpp': 1.5 };
-/** The target of a base in blocks beside the same base in float32. */
-const BLOCKS_TARGET = 2;
+/** The target of products in int8 beside the same base in float32. */
+const INT8_TARGET = 2;
 
 const RANK = 16;
 const SECONDS = { alone: 1, peers: 3 };
@@ -51,8 +51,13 @@ const PEFT_TARGET = 2;
 /** The largest distance of mean log-probs, ours and PyTorch's, for one model in float32. */
 const SAME_MODEL = 1e-3;
 
-/** The names of this engine's variants: the base in the file's blocks, in float32, and products in bfloat16. */
-const OURS = { blocks: 'drmas, blocks', float32: 'drmas, float32', bfloat16: 'drmas, bfloat16' } as const;
+/** The names of this engine's variants: the base in the file's blocks, or in float32, and the products' precision. */
+const OURS = {
+  int8: 'drmas, blocks, int8',
+  blocks: 'drmas, blocks',
+  float32: 'drmas, float32',
+  bfloat16: 'drmas, bfloat16',
+} as const;
 const PEFT = { float32: 'PEFT float32', bfloat16: 'PEFT bfloat16' } as const;
 const [PROCESSOR, MEMORY] = ['processor ms a token', 'bytes of memory at most'];
 
@@ -150,9 +155,10 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
   const each = <T>(list: readonly T[], command: (one: T, threads: number) => PeerCommand) =>
     list.flatMap((one) => options.threads.map((threads) => command(one, threads)));
   const bases = [
-    { name: OURS.blocks, model: file },
-    { name: OURS.float32, model: whole },
-  ];
+    { name: OURS.blocks, model: file, precision: 'float32' },
+    { name: OURS.float32, model: whole, precision: 'float32' },
+    { name: OURS.int8, model: file, precision: 'int8' },
+  ] as const;
   const started: Peer[] = [];
   try {
     const start = async (commands: readonly PeerCommand[]) => {
@@ -161,11 +167,17 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
       return some;
     };
     const ours = await start(
-      each(bases, ({ name, model }, threads) => drmasProcess(name, { model, threads, requests, checks })),
+      each(bases, ({ name, ...of }, threads) => drmasProcess(name, { ...of, threads, requests, checks })),
     );
     const expected = ours[0]?.about.greedy as number[][];
-    for (const { name, about } of ours)
-      if (JSON.stringify(about.greedy) !== JSON.stringify(expected)) throw new Error(`${name} has other greedy tokens`);
+    const agreeingIn = ({ about }: Peer) => {
+      const theirs = about.greedy as number[][];
+      return theirs.filter((tokens, i) => JSON.stringify(tokens) === JSON.stringify(expected[i])).length;
+    };
+    for (const one of ours) {
+      if (one.name === OURS.int8) context.say(agreement(one.name, agreeingIn(one), checks.length));
+      else if (agreeingIn(one) < checks.length) throw new Error(`${one.name} has other greedy tokens`);
+    }
     const transformers = each(python === undefined ? [] : STATIC_BATCHES, (batch, threads) => ({
       name: `transformers, batches of ${batch}`,
       threads,
@@ -183,10 +195,10 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
       args: [script('llama.mjs')],
       settings: { package: llama, model: file, threads, sequences, context: 512, requests, checks },
     }));
-    const peers = (await start([...transformers, ...llamas])).filter(({ name, about }) => {
-      const theirs = about.greedy as number[][];
-      const agreeing = theirs.filter((tokens, i) => JSON.stringify(tokens) === JSON.stringify(expected[i])).length;
-      context.say(`${name}: ${agreeing} of ${checks.length} greedy answers are ours`);
+    const peers = (await start([...transformers, ...llamas])).filter((peer) => {
+      const { name } = peer;
+      const agreeing = agreeingIn(peer);
+      context.say(agreement(name, agreeing, checks.length));
       const [kind] = name.split(',') as [keyof typeof LEAST_AGREEING];
       if (agreeing >= LEAST_AGREEING[kind] * checks.length) return true;
       results.skipped.push({ what: `${what}: ${name}`, reason: 'it computes another model than we do' });
@@ -197,12 +209,17 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
     noteSkipped(context, PART, what, series);
     const rows = rowsOf(PART, what, series);
     results.rows.push(...rows);
-    for (const name of [OURS.blocks, OURS.float32]) results.ratios.push(...peerRatios(rows, DECODE_TARGETS, name));
-    results.ratios.push(...between(rows, OURS.blocks, OURS.float32, BLOCKS_TARGET));
+    for (const name of [OURS.int8, OURS.blocks, OURS.float32])
+      results.ratios.push(...peerRatios(rows, DECODE_TARGETS, name));
+    results.ratios.push(...between(rows, OURS.int8, OURS.float32, INT8_TARGET));
+    results.ratios.push(...between(rows, OURS.int8, OURS.blocks), ...between(rows, OURS.blocks, OURS.float32));
   } finally {
     for (const peer of started) await peer.stop();
   }
 }
+
+const agreement = (name: string, agreeing: number, of: number) =>
+  `${name}: ${agreeing} of ${of} greedy answers are ours`;
 
 /** Some questions in a prompt, for each group others. */
 function groupedRequests(tokenizer: Tokenizer): DecodeRequest[] {
@@ -234,6 +251,7 @@ async function trainingOn(
   const what = `LoRA rank ${RANK}, ${kind}`;
   const of = { rows, rank: RANK, seconds: SECONDS[mode] };
   const variants = options.threads.flatMap((threads) => [
+    drmasProcess(OURS.int8, { ...of, model: file, threads, precision: 'int8' }),
     drmasProcess(OURS.blocks, { ...of, model: file, threads, precision: 'float32' }),
     drmasProcess(OURS.float32, { ...of, model: whole, threads, precision: 'float32' }),
     drmasProcess(OURS.bfloat16, { ...of, model: whole, threads, precision: 'bfloat16' }),
@@ -242,10 +260,10 @@ async function trainingOn(
   const started: Peer[] = [];
   try {
     started.push(...(await startPeers(context, what, [...variants, ...commands])));
-    const expected = Number(started[0]?.about.meanLogprob);
+    const expected = Number(started.find(({ name }) => name === OURS.blocks)?.about.meanLogprob);
     const peers = started.filter(({ name, about }) => {
       const distance = Math.abs(Number(about.meanLogprob) - expected);
-      if (distance <= SAME_MODEL || name.includes('bfloat16')) return true;
+      if (distance <= SAME_MODEL || /bfloat16|int8/.test(name)) return true;
       results.skipped.push({ what: `${what}: ${name}`, reason: `its mean log-prob is ${distance} away from ours` });
       return false;
     });
@@ -253,7 +271,7 @@ async function trainingOn(
     noteSkipped(context, PART, what, series);
     const measured = rowsOf(PART, what, series);
     results.rows.push(...measured);
-    for (const name of [OURS.blocks, OURS.float32])
+    for (const name of [OURS.int8, OURS.blocks, OURS.float32])
       results.ratios.push(...peerRatios(measured, { [PEFT.float32]: PEFT_TARGET }, name));
     results.ratios.push(...peerRatios(measured, { [PEFT.bfloat16]: PEFT_TARGET }, OURS.bfloat16));
   } finally {

@@ -1,5 +1,4 @@
 /** Training: tokens a second of whole steps on each shape, and their share of the machine's multiply-add peak. */
-import type { Precision } from '../../src/engine/contract/architecture.js';
 import {
   attempt,
   type Context,
@@ -9,6 +8,7 @@ import {
   type Options,
   schedule,
   startPeers,
+  type TrainPrecision,
 } from '../context.js';
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
@@ -24,12 +24,12 @@ const SECONDS = { alone: 0.4, peers: 2 };
 /** The seconds for all engines of one shape together. */
 const BUDGET_SECONDS = { alone: 5, peers: 600 };
 /** The targets of each precision: the ratio to PyTorch at its best number of threads, eager or compiled. */
-const PEER_TARGETS: Readonly<Record<Precision, Readonly<Record<string, number>>>> = {
+const PEER_TARGETS: Readonly<Record<TrainPrecision, Readonly<Record<string, number>>>> = {
   float32: { tiny: 2, small: 2.3, base: 2.3 },
   bfloat16: { small: 1.5, base: 1.5, qwen05: 1.5 },
 };
 /** PyTorch with products in a precision, as the first word of its variants' names. */
-const TORCH: Readonly<Record<Precision, string>> = { float32: 'PyTorch', bfloat16: 'PyTorch autocast' };
+const TORCH: Readonly<Record<TrainPrecision, string>> = { float32: 'PyTorch', bfloat16: 'PyTorch autocast' };
 /** The precision of training an adapter: base and products in bfloat16. The command line does not change it. */
 const TORCH_PEFT = 'PyTorch + PEFT';
 const PEAK_TARGETS: Readonly<Record<string, number>> = { base: 0.6 };

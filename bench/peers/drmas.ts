@@ -17,12 +17,12 @@ export type Settings = {
   /** A directory in Hugging Face's layout, or a GGUF file. */
   readonly model: string;
   readonly threads: number;
+  readonly precision: Precision;
 } & (
   | { readonly requests: readonly DecodeRequest[]; readonly checks: readonly DecodeRequest[] }
   | {
       readonly rows: readonly TrainingRow[];
       readonly rank: number;
-      readonly precision: Precision;
       /** The least seconds of a repetition, which has as many updates as fit. */
       readonly seconds: number;
     }
@@ -34,9 +34,9 @@ type Ready = readonly [About, () => Promise<Work>];
 
 async function decoding(
   backend: EmbeddedBackend,
-  { model, requests, checks }: Extract<Settings, { readonly requests: unknown }>,
+  { model, precision, requests, checks }: Extract<Settings, { readonly requests: unknown }>,
 ): Promise<Ready> {
-  const policy = await backend.open({ type: 'directory', directory: model }, 'frozen', 'bench');
+  const policy = await backend.open({ type: 'directory', directory: model, precision }, 'frozen', 'bench');
   let round = 0;
   const decode = async (some: readonly DecodeRequest[], temperature: number) => {
     await policy.publish(); // empties the cache, in which the prompts of the round before would be found
@@ -125,7 +125,11 @@ async function training(
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const settings = JSON.parse((await lines.next()).value as string) as Settings;
-const backend = await startEmbedded({ threads: settings.threads, files: nodeFiles });
+const backend = await startEmbedded({
+  threads: settings.threads,
+  files: nodeFiles,
+  precisions: ['float32', settings.precision],
+});
 const [about, repeat] = await ('requests' in settings ? decoding(backend, settings) : training(backend, settings));
 console.log(JSON.stringify(about));
 while (!(await lines.next()).done) console.log(JSON.stringify(await repeat()));

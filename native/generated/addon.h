@@ -123,6 +123,21 @@ inline void blockLinear(Arguments& a) {
   a.table().blockLinear(a.pool(), out, x, blocks, long(format), long(rows), long(inputs), long(outputs), accumulate);
 }
 
+inline void int8BlockLinear(Arguments& a) {
+  const double format = a.size(3, "int8BlockLinear(format)");
+  const double rows = a.size(4, "int8BlockLinear(rows)");
+  const double inputs = a.size(5, "int8BlockLinear(inputs)");
+  const double outputs = a.size(6, "int8BlockLinear(outputs)");
+  const bool accumulate = a.flag(7, "int8BlockLinear(accumulate)");
+  a.atMost("int8BlockLinear(format)", format, 2);
+  const int32_t* blocks = a.integers(2, "int8BlockLinear(blocks)", double(a.table().blockWords(inputs, outputs, format)));
+  float* out = a.floats(0, "int8BlockLinear(out)", rows * outputs);
+  const float* x = a.floats(1, "int8BlockLinear(x)", rows * inputs);
+  if (!a.fit()) return;
+  a.table().int8BlockLinear(a.pool(), out, x, blocks, long(format), long(rows), long(inputs), long(outputs),
+                            accumulate);
+}
+
 inline void blockLinearTransposed(Arguments& a) {
   const double format = a.size(3, "blockLinearTransposed(format)");
   const double rows = a.size(4, "blockLinearTransposed(rows)");
@@ -493,6 +508,7 @@ constexpr Method kKernelMethods[] = {
     {"bfloat16LinearWeightGradient", method<methods::bfloat16LinearWeightGradient>},
     {"blockWords", method<methods::blockWords>},
     {"blockLinear", method<methods::blockLinear>},
+    {"int8BlockLinear", method<methods::int8BlockLinear>},
     {"blockLinearTransposed", method<methods::blockLinearTransposed>},
     {"blockEmbed", method<methods::blockEmbed>},
     {"rmsNorm", method<methods::rmsNorm>},

@@ -11,6 +11,7 @@
 #include "../kernels/peak.h"
 #include "../kernels/products/bfloat16.h"
 #include "../kernels/products/blocks.h"
+#include "../kernels/products/int8-blocks.h"
 #include "../kernels/products/linear.h"
 #include "../kernels/products/weight-gradient.h"
 #include "table.h"
@@ -35,6 +36,7 @@ constexpr KernelTable tableNamed(const char* isa) {
       bfloat16LinearWeightGradient,
       blockWords,
       blockLinear,
+      int8BlockLinear,
       blockLinearTransposed,
       blockEmbed,
       rmsNorm,

@@ -31,6 +31,8 @@ struct KernelTable {
   size_t (*blockWords)(long inputs, long outputs, long format);
   void (*blockLinear)(Pool&, float* out, const float* x, const int32_t* blocks, long format, long rows, long inputs,
                       long outputs, bool accumulate);
+  void (*int8BlockLinear)(Pool&, float* out, const float* x, const int32_t* blocks, long format, long rows, long inputs,
+                          long outputs, bool accumulate);
   void (*blockLinearTransposed)(Pool&, float* out, const float* x, const int32_t* blocks, long format, long rows,
                                 long inputs, long outputs, bool accumulate);
   void (*blockEmbed)(Pool&, float* out, const int32_t* blocks, long format, const int32_t* tokens, long rows,

@@ -70,6 +70,12 @@ void blockLinear(float* out, const float* x, const int32_t* blocks, long format,
   kernels::blockLinear(pool, out, x, blocks, format, rows, inputs, outputs, accumulate);
 }
 
+DRMAS_EXPORT(int8BlockLinear)
+void int8BlockLinear(float* out, const float* x, const int32_t* blocks, long format, long rows, long inputs,
+                     long outputs, bool accumulate) {
+  kernels::int8BlockLinear(pool, out, x, blocks, format, rows, inputs, outputs, accumulate);
+}
+
 DRMAS_EXPORT(blockLinearTransposed)
 void blockLinearTransposed(float* out, const float* x, const int32_t* blocks, long format, long rows, long inputs,
                            long outputs, bool accumulate) {

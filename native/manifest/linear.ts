@@ -136,6 +136,26 @@ export const linearKernels = {
     ],
     examples: { format: 'rows % 3', blocks: '1006632960 + below(65536)' },
   },
+  int8BlockLinear: {
+    only: 'processor',
+    header: 'kernels/products/int8-blocks.h',
+    reference: 'blocks.ts',
+    computes: '`blockLinear` of rows that are rounded to 8 bits, in whole numbers',
+    details:
+      'Each 32 inputs of a row become whole numbers from -127 to 127 with a common scale: the largest magnitude / 127. They are rounded to the nearest, ties to even; magnitudes below 1e-30 count as 0. A row with a number that is not finite gives outputs that are not numbers.',
+    sums: 'exact within a block; blocks in order, with each operation rounded to float32 and none fused: the same bits in all implementations',
+    parameters: [
+      'out: f32[rows * outputs]',
+      'x: const f32[rows * inputs]',
+      'blocks: const i32[blockWords(inputs, outputs, format)]',
+      'format: size <= 2',
+      'rows: size',
+      'inputs: size',
+      'outputs: size',
+      'accumulate: bool',
+    ],
+    examples: { format: 'rows % 3', blocks: '1006632960 + below(65536)' },
+  },
   blockLinearTransposed: {
     only: 'processor',
     header: 'kernels/products/blocks.h',

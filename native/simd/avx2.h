@@ -18,20 +18,46 @@ inline __m256 loadHalf(const Bfloat16* p) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 inline F16 load(const Bfloat16* p) { return {loadHalf(p), loadHalf(p + 8)}; }
-inline F16 widenedBytes(__m128i bytes) {
-  const auto half = [](__m128i eight) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight)); };
-  return {half(bytes), half(_mm_unpackhi_epi64(bytes, bytes))};
-}
-inline F16 load(const int8_t* p) { return widenedBytes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-/// The lower or the upper halves of 16 bytes, from 0 to 15.
-inline F16 loadHalves(const uint8_t* p, bool upper) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return widenedBytes(_mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15)));
-}
 inline void store(float* p, F16 x) {
   _mm256_storeu_ps(p, x.a);
   _mm256_storeu_ps(p + 8, x.b);
 }
+
+/// 16 whole numbers of 32 bits, or as many pairs of 16 bits.
+struct Whole16 {
+  __m256i a, b;
+};
+inline Whole16 wholes(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+inline Whole16 load(const int32_t* p) {
+  const auto* from = reinterpret_cast<const __m256i*>(p);
+  return {_mm256_loadu_si256(from), _mm256_loadu_si256(from + 1)};
+}
+inline Whole16 widenedBytes(__m128i bytes) {
+  return {_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes))};
+}
+inline Whole16 load(const int8_t* p) { return widenedBytes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+/// The lower or the upper halves of 16 bytes, from 0 to 15.
+inline Whole16 loadHalves(const uint8_t* p, bool upper) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return widenedBytes(_mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15)));
+}
+inline void store(int32_t* p, Whole16 x) {
+  auto* to = reinterpret_cast<__m256i*>(p);
+  _mm256_storeu_si256(to, x.a);
+  _mm256_storeu_si256(to + 1, x.b);
+}
+inline F16 floats(Whole16 x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
+inline Whole16 paired(Whole16 firsts, Whole16 seconds) {
+  const auto half = [](__m256i x, __m256i y) { return _mm256_blend_epi16(x, _mm256_slli_epi32(y, 16), 0xaa); };
+  return {half(firsts.a, seconds.a), half(firsts.b, seconds.b)};
+}
+/// sum + weights.first · factors.first + weights.second · factors.second of pairs, which all lanes share.
+inline Whole16 addPairs(Whole16 sum, Whole16 weights, const int32_t* factors) {
+  const __m256i both = _mm256_set1_epi32(*factors);
+  return {_mm256_add_epi32(sum.a, _mm256_madd_epi16(weights.a, both)),
+          _mm256_add_epi32(sum.b, _mm256_madd_epi16(weights.b, both))};
+}
+
 inline F16 fma(F16 x, F16 y, F16 z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
 inline F16 operator+(F16 x, F16 y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 inline F16 operator-(F16 x, F16 y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }

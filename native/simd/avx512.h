@@ -18,14 +18,56 @@ inline F16 load(const Bfloat16* p) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
-inline F16 widenedBytes(__m128i bytes) { return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))}; }
-inline F16 load(const int8_t* p) { return widenedBytes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-/// The lower or the upper halves of 16 bytes, from 0 to 15.
-inline F16 loadHalves(const uint8_t* p, bool upper) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return widenedBytes(_mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15)));
-}
 inline void store(float* p, F16 a) { _mm512_storeu_ps(p, a.v); }
+
+/// 16 whole numbers of 32 bits, or as many pairs of 16 bits or fours of 8 bits.
+struct Whole16 {
+  __m512i v;
+};
+inline Whole16 wholes(int32_t x) { return {_mm512_set1_epi32(x)}; }
+inline Whole16 load(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
+inline Whole16 load(const int8_t* p) {
+  return {_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+/// The lower or the upper halves of 16 bytes, from 0 to 15.
+inline Whole16 loadHalves(const uint8_t* p, bool upper) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm512_cvtepi8_epi32(_mm_and_si128(upper ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15)))};
+}
+inline void store(int32_t* p, Whole16 a) { _mm512_storeu_si512(p, a.v); }
+inline F16 floats(Whole16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
+/// To the nearest, ties to even.
+inline Whole16 rounded(F16 a) { return {_mm512_cvtps_epi32(a.v)}; }
+inline Whole16 paired(Whole16 firsts, Whole16 seconds) {
+  return {_mm512_mask_blend_epi16(0xaaaaaaaau, firsts.v, _mm512_slli_epi32(seconds.v, 16))};
+}
+/// sum + weights.first · factors.first + weights.second · factors.second of pairs, which all lanes share.
+inline Whole16 addPairs(Whole16 sum, Whole16 weights, const int32_t* factors) {
+  return {_mm512_add_epi32(sum.v, _mm512_madd_epi16(weights.v, _mm512_set1_epi32(*factors)))};
+}
+#define DRMAS_FOURS
+/// The same of four numbers, by AVX512-VNNI, which the set's flags do not include: weights from 0 to 255.
+inline __attribute__((always_inline)) Whole16 addFours(Whole16 sum, Whole16 weights, const int32_t* factors) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.v) : "v"(weights.v), "v"(_mm512_set1_epi32(*factors)));
+  return sum;
+}
+/// Bytes of four lines of 16, turned: lane i has byte i of each line.
+inline Whole16 turnedFours(const uint8_t* p) {
+  const __m512i lines = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const __m512i bytes = _mm512_broadcast_i32x4(_mm_set_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400));
+  return {_mm512_shuffle_epi8(_mm512_permutexvar_epi32(lines, _mm512_loadu_si512(p)), bytes)};
+}
+/// The form in which `addFours` takes weights with signs: kFoursAbove above their values.
+constexpr int32_t kFoursAbove = 128;
+inline Whole16 signedFours(Whole16 fours) { return {_mm512_xor_si512(fours.v, _mm512_set1_epi8(-128))}; }
+/// The lower or the upper halves of bytes.
+inline Whole16 halves(Whole16 fours, bool upper) {
+  return {_mm512_and_si512(upper ? _mm512_srli_epi16(fours.v, 4) : fours.v, _mm512_set1_epi8(15))};
+}
+/// 16 numbers from -127 to 127 as bytes.
+inline void storeBytes(int8_t* p, F16 a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(rounded(a).v));
+}
 inline __mmask16 maskOf(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
 /// Lanes >= n (0 < n < 16, for keepLanes 0 to 16) are `fill` and their memory is not touched.
 inline F16 loadPartial(const float* p, int n, float fill = 0.f) {

@@ -22,24 +22,58 @@ inline F16 load(const Bfloat16* p) {
   const auto quarter = [](const Bfloat16* q) { return wasm_i32x4_shl(wasm_u32x4_load16x4(q), 16); };
   return {quarter(p), quarter(p + 4), quarter(p + 8), quarter(p + 12)};
 }
-inline F16 widenedBytes(v128_t bytes) {
-  const v128_t low = wasm_i16x8_extend_low_i8x16(bytes), high = wasm_i16x8_extend_high_i8x16(bytes);
-  const auto quarter = [](v128_t four) { return wasm_f32x4_convert_i32x4(four); };
-  return {quarter(wasm_i32x4_extend_low_i16x8(low)), quarter(wasm_i32x4_extend_high_i16x8(low)),
-          quarter(wasm_i32x4_extend_low_i16x8(high)), quarter(wasm_i32x4_extend_high_i16x8(high))};
-}
-inline F16 load(const int8_t* p) { return widenedBytes(wasm_v128_load(p)); }
-/// The lower or the upper halves of 16 bytes, from 0 to 15.
-inline F16 loadHalves(const uint8_t* p, bool upper) {
-  const v128_t bytes = wasm_v128_load(p);
-  return widenedBytes(upper ? wasm_u8x16_shr(bytes, 4) : wasm_v128_and(bytes, wasm_i8x16_splat(15)));
-}
 inline void store(float* p, F16 x) {
   wasm_v128_store(p, x.a);
   wasm_v128_store(p + 4, x.b);
   wasm_v128_store(p + 8, x.c);
   wasm_v128_store(p + 12, x.d);
 }
+
+/// 16 whole numbers of 32 bits, or as many pairs of 16 bits.
+struct Whole16 {
+  v128_t a, b, c, d;
+};
+inline Whole16 wholes(int32_t x) {
+  const v128_t v = wasm_i32x4_splat(x);
+  return {v, v, v, v};
+}
+inline Whole16 load(const int32_t* p) {
+  return {wasm_v128_load(p), wasm_v128_load(p + 4), wasm_v128_load(p + 8), wasm_v128_load(p + 12)};
+}
+inline Whole16 widenedBytes(v128_t bytes) {
+  const v128_t low = wasm_i16x8_extend_low_i8x16(bytes), high = wasm_i16x8_extend_high_i8x16(bytes);
+  return {wasm_i32x4_extend_low_i16x8(low), wasm_i32x4_extend_high_i16x8(low), wasm_i32x4_extend_low_i16x8(high),
+          wasm_i32x4_extend_high_i16x8(high)};
+}
+inline Whole16 load(const int8_t* p) { return widenedBytes(wasm_v128_load(p)); }
+/// The lower or the upper halves of 16 bytes, from 0 to 15.
+inline Whole16 loadHalves(const uint8_t* p, bool upper) {
+  const v128_t bytes = wasm_v128_load(p);
+  return widenedBytes(upper ? wasm_u8x16_shr(bytes, 4) : wasm_v128_and(bytes, wasm_i8x16_splat(15)));
+}
+inline void store(int32_t* p, Whole16 x) {
+  wasm_v128_store(p, x.a);
+  wasm_v128_store(p + 4, x.b);
+  wasm_v128_store(p + 8, x.c);
+  wasm_v128_store(p + 12, x.d);
+}
+inline F16 floats(Whole16 x) {
+  return {wasm_f32x4_convert_i32x4(x.a), wasm_f32x4_convert_i32x4(x.b), wasm_f32x4_convert_i32x4(x.c),
+          wasm_f32x4_convert_i32x4(x.d)};
+}
+inline Whole16 paired(Whole16 firsts, Whole16 seconds) {
+  const v128_t lower = wasm_i32x4_splat(0xffff);
+  const auto quarter = [&](v128_t x, v128_t y) { return wasm_v128_bitselect(x, wasm_i32x4_shl(y, 16), lower); };
+  return {quarter(firsts.a, seconds.a), quarter(firsts.b, seconds.b), quarter(firsts.c, seconds.c),
+          quarter(firsts.d, seconds.d)};
+}
+/// sum + weights.first · factors.first + weights.second · factors.second of pairs, which all lanes share.
+inline Whole16 addPairs(Whole16 sum, Whole16 weights, const int32_t* factors) {
+  const v128_t both = wasm_v128_load32_splat(factors);
+  const auto quarter = [&](v128_t s, v128_t w) { return wasm_i32x4_add(s, wasm_i32x4_dot_i16x8(w, both)); };
+  return {quarter(sum.a, weights.a), quarter(sum.b, weights.b), quarter(sum.c, weights.c), quarter(sum.d, weights.d)};
+}
+
 inline v128_t loadQuarter(const float* p, int n, float fill) {
   if (n >= 4) return wasm_v128_load(p);
   return wasm_f32x4_make(n > 0 ? p[0] : fill, n > 1 ? p[1] : fill, n > 2 ? p[2] : fill, fill);

@@ -1,4 +1,4 @@
-/** Products in bfloat16: sampler and trainer still agree bit for bit, and the model learns as in float32. */
+/** Products in bfloat16 and int8: sampler and trainer still agree bit for bit, and the model learns as in float32. */
 import { describe, expect, it } from 'vitest';
 import { RandomStream, randomKey } from '../../src/base/core/random.js';
 import {
@@ -28,10 +28,14 @@ const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, x, i) => sum + 
 
 const cosine = (a: Float32Array, b: Float32Array) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 
-/** The contract of products in bfloat16 on every kernel set. */
+/** The contract of products in bfloat16 and int8 on every kernel set. */
 export function precisionContract(name: string, create: () => Kernels): void {
   const kernels = create();
-  describe.each(Object.entries({ plain, rich }))(`products in bfloat16 on ${name} kernels, %s`, (_, config) => {
+  const each = Object.entries({ plain, rich }).flatMap(([shape, config]) =>
+    (['bfloat16', 'int8'] as const).map((coarsely) => [coarsely, shape, config] as const),
+  );
+  describe.each(each)(`products in %s on ${name} kernels, %s`, (coarsely, _, config) => {
+    const inBfloat16 = coarsely === 'bfloat16';
     const random = new RandomStream('precision test');
     const sequences = [17, 2, 33, 9, 1, 23].map((length, i) => randomSequence(random, length, i % 2 === 0 ? 1 : 0.7));
     const draws = new RandomStream('upstream');
@@ -59,13 +63,15 @@ export function precisionContract(name: string, create: () => Kernels): void {
       initialise(config, tensorsOnHost(weights.tensors), 3);
       return weights;
     };
-    const models: readonly [string, (precision: Precision) => PolicyModel][] = [
-      ['a whole model', whole],
-      ['an adapter', (precision) => adapted(base(), precision)],
-    ];
+    const models: readonly [string, (precision: Precision) => PolicyModel][] = inBfloat16
+      ? [
+          ['a whole model', whole],
+          ['an adapter', (precision) => adapted(base(), precision)],
+        ]
+      : [['an adapter', (precision) => adapted(twins(kernels, config, 'blocks').coarse, precision)]];
 
     it.each(models)('are near those in float32, and other ones: %s', async (_what, create) => {
-      const [coarse, fine] = [await create('bfloat16').score(sequences), await create('float32').score(sequences)];
+      const [coarse, fine] = [await create(coarsely).score(sequences), await create('float32').score(sequences)];
       let differing = 0;
       coarse.logprobs.forEach((row, s) => {
         row.forEach((value, t) => {
@@ -83,13 +89,13 @@ export function precisionContract(name: string, create: () => Kernels): void {
         await model.accumulate(sequences, pick);
         return onHost(model.gradient);
       };
-      const [coarse, fine] = [await gradientIn('bfloat16'), await gradientIn('float32')];
+      const [coarse, fine] = [await gradientIn(coarsely), await gradientIn('float32')];
       expect(cosine(coarse, fine)).toBeGreaterThan(0.999);
       expect(Math.sqrt(dot(coarse, coarse) / dot(fine, fine))).toBeCloseTo(1, 1);
       expect(cosine(coarse, fine)).toBeLessThan(1 - 1e-7);
     });
 
-    it('lead to nearly the gradient of float32 in every tensor', async () => {
+    it.runIf(inBfloat16)('lead to nearly the gradient of float32 in every tensor', async () => {
       const gradientsIn = async (precision: Precision) => {
         const model = whole(precision);
         await model.accumulate(sequences, pick);
@@ -105,13 +111,13 @@ export function precisionContract(name: string, create: () => Kernels): void {
     it.each(models)(
       'give a sequence the same bits alone, and sampler and trainer the same log-probs: %s',
       async (_w, create) => {
-        const model = create('bfloat16');
+        const model = create(coarsely);
         const together = (await model.score(sequences)).logprobs;
         for (const [s, sequence] of sequences.entries()) {
           const [alone] = (await model.score([sequence])).logprobs;
           expectSameBits(alone as Float32Array, together[s] as Float32Array);
         }
-        const sampler = new DecoderSampler(kernels, model.decoder, 'bfloat16');
+        const sampler = new DecoderSampler(kernels, model.decoder, coarsely);
         const { adapter: trained } = model.weights;
         sampler.load('policy', trained && model.trained, 1, trained?.settings);
         const prompts = [[1, 2, 3, 4], [5], [1, 2, 9, 9, 9, 1]];
@@ -138,26 +144,30 @@ export function precisionContract(name: string, create: () => Kernels): void {
       },
     );
 
-    it('are the same on a base that is kept in bfloat16 or in blocks, and when layers are computed again', async () => {
-      for (const keptIn of ['bfloat16', 'blocks'] as const) {
-        const { coarse, fine } = twins(kernels, config, keptIn);
-        const [a, b] = [adapted(coarse, 'bfloat16'), adapted(fine, 'bfloat16')];
-        expect(await a.accumulate(sequences, pick)).toEqual(await b.accumulate(sequences, pick));
-        expectSameBits(onHost(a.gradient), onHost(b.gradient));
-      }
-      const [kept, again] = [whole('bfloat16'), whole('bfloat16', true)];
-      expect(await kept.accumulate(sequences, pick)).toEqual(await again.accumulate(sequences, pick));
-      expectSameBits(onHost(kept.gradient), onHost(again.gradient));
-    });
+    it.runIf(inBfloat16)(
+      'are the same on a base that is kept in bfloat16 or in blocks, and when layers are computed again',
+      async () => {
+        for (const keptIn of ['bfloat16', 'blocks'] as const) {
+          const { coarse, fine } = twins(kernels, config, keptIn);
+          const [a, b] = [adapted(coarse, 'bfloat16'), adapted(fine, 'bfloat16')];
+          expect(await a.accumulate(sequences, pick)).toEqual(await b.accumulate(sequences, pick));
+          expectSameBits(onHost(a.gradient), onHost(b.gradient));
+        }
+        const [kept, again] = [whole('bfloat16'), whole('bfloat16', true)];
+        expect(await kept.accumulate(sequences, pick)).toEqual(await again.accumulate(sequences, pick));
+        expectSameBits(onHost(kept.gradient), onHost(again.gradient));
+      },
+    );
 
-    it('do not change a base, which adapters in both precisions may share', async () => {
-      const shared = base();
-      const alone = (precision: Precision) => adapted(base(), precision).score(sequences);
-      const [coarse, fine] = [adapted(shared, 'bfloat16'), adapted(shared, 'float32')];
-      for (let i = 0; i < 2; i++) {
-        expect(await coarse.score(sequences)).toEqual(await alone('bfloat16'));
-        expect(await fine.score(sequences)).toEqual(await alone('float32'));
-      }
+    it('do not change a base, which adapters in all precisions may share', async () => {
+      const fresh = () => (inBfloat16 ? base() : twins(kernels, config, 'blocks').coarse);
+      const shared = fresh();
+      const alone = (precision: Precision) => adapted(fresh(), precision).score(sequences);
+      const precisions: readonly Precision[] = inBfloat16 ? ['bfloat16', 'float32'] : ['int8', 'bfloat16', 'float32'];
+      const models = precisions.map((precision) => adapted(shared, precision));
+      for (let i = 0; i < 2; i++)
+        for (const [j, model] of models.entries())
+          expect(await model.score(sequences)).toEqual(await alone(precisions[j] as Precision));
     });
 
     it.each(models)(
@@ -187,7 +197,7 @@ export function precisionContract(name: string, create: () => Kernels): void {
           }
           return { before, end: await loss() };
         };
-        const [coarse, fine] = [await learnt('bfloat16'), await learnt('float32')];
+        const [coarse, fine] = [await learnt(coarsely), await learnt('float32')];
         expect(coarse.end).toBeLessThan(0.8 * coarse.before);
         expect((coarse.before - coarse.end) / (fine.before - fine.end)).toBeCloseTo(1, 1);
       },

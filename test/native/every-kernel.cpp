@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../../native/generated/table.h"
+#include "../../native/processor.h"
 
 #define DRMAS_JOIN_(a, b) a##b
 #define DRMAS_JOIN(a, b) DRMAS_JOIN_(a, b)
@@ -122,7 +123,7 @@ void keep(const Sizes& s, const char* name, const std::vector<Element>& values) 
 int main(int count, char** words) {
   const int threads = count > 1 ? std::atoi(words[1]) : 1;
   const KernelTable& kernels = DRMAS_JOIN(table_, DRMAS_ISA);
-  Pool pool(threads, Cores::Any), ofAmd(threads, Cores::Amd);
+  Pool pool(threads, Cores::Any, false), ofAmd(threads, Cores::Amd, hasFours());
   KernelTable tiles = kernels;
   bfloat16_amx_emulated(tiles);
   for (const Sizes& sizes : {Sizes{5, 1, 3, 1, 3, 2, 3, 2, 5, {1, 1, 2}},
@@ -141,6 +142,7 @@ int main(int count, char** words) {
     runLinearBfloat16(kernels, ofAmd, sizes);
     runLinearWeightGradient(kernels, ofAmd, sizes);
     runBfloat16Linear(kernels, ofAmd, sizes);
+    runInt8BlockLinear(kernels, ofAmd, sizes);
     runBfloat16LinearWeightGradient(kernels, ofAmd, sizes);
   }
 }

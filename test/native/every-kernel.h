@@ -147,6 +147,21 @@ void runBlockLinear(const KernelTable& k, Pool& pool, const Sizes& s) {
   }
 }
 
+void runInt8BlockLinear(const KernelTable& k, Pool& pool, const Sizes& s) {
+  for (const bool accumulate : {false, true}) {
+    const long rows = s.rows;
+    const long inputs = s.inputs;
+    const long outputs = s.outputs;
+    const long format = rows % 3;
+    const Integers blocks = filled<Integers>(long(k.blockWords(inputs, outputs, format)),
+                                             [&](long) { return int32_t(1006632960 + below(65536)); });
+    Floats out = filled<Floats>(rows * outputs, [&](long) { return float(noise()); });
+    const Floats x = filled<Floats>(rows * inputs, [&](long) { return float(noise()); });
+    k.int8BlockLinear(pool, out.data(), x.data(), blocks.data(), format, rows, inputs, outputs, accumulate);
+    keep(s, "int8BlockLinear(out)", out);
+  }
+}
+
 void runBlockLinearTransposed(const KernelTable& k, Pool& pool, const Sizes& s) {
   for (const bool accumulate : {false, true}) {
     const long rows = s.rows;
@@ -548,6 +563,7 @@ void runAll(const KernelTable& k, Pool& pool, const Sizes& s) {
   runBfloat16LinearWeightGradient(k, pool, s);
   runBlockWords(k, pool, s);
   runBlockLinear(k, pool, s);
+  runInt8BlockLinear(k, pool, s);
   runBlockLinearTransposed(k, pool, s);
   runBlockEmbed(k, pool, s);
   runRmsNorm(k, pool, s);

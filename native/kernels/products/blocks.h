@@ -23,24 +23,30 @@ constexpr long kBlock = 2 * kLanes;
 /// inputs that are 16 apart share bytes if a number has 4 bits.
 template <BlockFormat kFormat>
 class BlockTile {
-  static constexpr bool kOffsets = kFormat == BlockFormat::Q4_1, kWide = kFormat == BlockFormat::Q8_0;
-  static constexpr long kNumbersAt = kOffsets ? 2 * kLanes : kLanes;
-
  public:
-  static constexpr long kWords = kNumbersAt + (kWide ? kBlock : kLanes) * kLanes / 4;
+  static constexpr bool kOffsets = kFormat == BlockFormat::Q4_1, kWide = kFormat == BlockFormat::Q8_0;
+  static constexpr long kNumbersAt = kOffsets ? 2 * kLanes : kLanes, kBytes = (kWide ? kBlock : kLanes) * kLanes;
+  static constexpr long kWords = kNumbersAt + kBytes / 4;
 
   explicit BlockTile(const int32_t* words)
       : scales_(reinterpret_cast<const float*>(words)), bytes_(reinterpret_cast<const uint8_t*>(words + kNumbersAt)) {}
 
   F16 scales() const { return load(scales_); }
   F16 offsets() const { return kOffsets ? load(scales_ + kLanes) : zero(); }
+  const uint8_t* bytes() const { return bytes_; }
 
   /// Input i of a group, of all 16 outputs.
   F16 line(int group, int i, F16 scales, F16 offsets) const {
-    if constexpr (kWide) return load(reinterpret_cast<const int8_t*>(bytes_) + (group * kLanes + i) * kLanes) * scales;
-    const F16 numbers = loadHalves(bytes_ + i * kLanes, group == 1);
+    const F16 numbers = floats(raw(group, i));
+    if constexpr (kWide) return numbers * scales;
     if constexpr (kOffsets) return fma(numbers, scales, offsets);
     return (numbers - broadcast(8.f)) * scales;
+  }
+
+  /// Input i of a group in whole numbers, of all 16 outputs; in Q4_0 they are 8 above their values.
+  Whole16 raw(int group, int i) const {
+    if constexpr (kWide) return load(reinterpret_cast<const int8_t*>(bytes_) + (group * kLanes + i) * kLanes);
+    return loadHalves(bytes_ + i * kLanes, group == 1);
   }
 
   /// One number: input k of an output.
@@ -68,6 +74,10 @@ class BlockMatrix {
       : words_(words), across_((inputs + kBlock - 1) / kBlock), down_((outputs + kLanes - 1) / kLanes) {}
 
   size_t words() const { return static_cast<size_t>(across_) * down_ * Tile::kWords; }
+
+  /// Tiles of 16 outputs, and where one of them begins.
+  long down() const { return down_; }
+  const int32_t* words(long down) const { return words_ + down * across_ * Tile::kWords; }
 
   Tile tile(long down, long across) const { return Tile(words_ + (down * across_ + across) * Tile::kWords); }
 

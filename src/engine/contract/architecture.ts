@@ -91,10 +91,11 @@ export interface AdapterSettings {
 }
 
 /**
- * The format of both operands of every matrix product: `float32`, or rounded to `bfloat16`. Sums, and all numbers that
- * are not multiplied, are in float32 in both.
+ * The format of both operands of every matrix product: `float32`, or rounded to `bfloat16`. `int8` is for a base in
+ * blocks: on the way from inputs to outputs its products multiply whole numbers of 8 bits; all others are in float32.
+ * Sums, and all numbers that are not multiplied, are in float32 in all of them.
  */
-export const PRECISIONS = ['float32', 'bfloat16'] as const;
+export const PRECISIONS = ['float32', 'bfloat16', 'int8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
 /** Where an engine of this process computes. */

@@ -223,6 +223,56 @@ describe('a base whose matrices are stored in bfloat16 or in blocks', () => {
     });
   });
 
+  it('is multiplied in int8 if a policy asks for it, in playing and training alike', async () => {
+    const { coarse, fine } = await blockFile();
+    const backend = await startEmbedded({ threads: 2, files: nodeFiles });
+    const base = { type: 'directory', directory: coarse } as const;
+    const open = (precision: 'float32' | 'int8') =>
+      backend.open({ type: 'adapter', base, adapter, seed: 5, precision }, 'policy', precision);
+    const [inFloat32, inInt8] = [await open('float32'), await open('int8')];
+    const sampling = { prompt: [7], temperature: 1, topK: 0, topP: 1, maxTokens: 9, stopTokens: [] };
+    for (let step = 0; step < 2; step++) {
+      await inInt8.publish();
+      const sampled = await inInt8.generate({ ...sampling, key: randomKey('int8', step) });
+      const sample = sampleOf(
+        sampled.tokens,
+        sampled.tokens.map(() => 1),
+      );
+      const [scored] = await inInt8.logprobs([sample]);
+      expect([...(scored as Float32Array)].slice(1)).toEqual(sampled.logprobs);
+      expect(await inFloat32.logprobs([sample])).not.toEqual([scored]);
+      await inInt8.forwardBackward([sample], { loss: { type: 'demonstrations' }, normalizer: 1 });
+      await inInt8.optimStep({ optimizer, clipNorm: 1 });
+    }
+
+    // The adapter does not say in which precision it learnt, and what is merged is in float32.
+    const [directory, merged] = [`${root}/adapter of int8`, `${root}/merged of int8`];
+    for (const each of [directory, merged]) await nodeFiles.makeDirectory(each);
+    await inInt8.save(directory);
+    await inInt8.saveMerged(merged);
+    const again = await backend.open({ type: 'saved-adapter', base, directory }, 'policy', 'again');
+    const whole = await backend.open({ type: 'directory', directory: merged }, 'frozen', 'merged');
+    const [ofAdapter, ofMerged] = [await again.logits(tokens), await whole.logits(tokens)];
+    ofAdapter.forEach((logit, i) => {
+      expect(ofMerged[i]).toBeCloseTo(logit, 4);
+    });
+    expect(ofAdapter).not.toEqual(await inInt8.logits(tokens));
+
+    const refused = /is in int8: expected an adapter, or a model that is not trained, on a GGUF file/;
+    const others = { type: 'directory', directory: fine, precision: 'int8' } as const;
+    for (const [spec, role] of [
+      [others, 'policy'],
+      [others, 'frozen'],
+      [{ ...base, precision: 'int8' }, 'policy'],
+      [
+        { type: 'adapter', base: { type: 'directory', directory: fine }, adapter, seed: 5, precision: 'int8' },
+        'policy',
+      ],
+    ] as const)
+      await expect(backend.open(spec, role, 'refused')).rejects.toThrow(refused);
+    await backend.dispose();
+  });
+
   it('is what a policy of another engine is not like', { tags: 'verify' }, async () => {
     const { coarse } = await directories();
     const [one, other] = await Promise.all([1, 1].map((threads) => startEmbedded({ threads, files: nodeFiles })));

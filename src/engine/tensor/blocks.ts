@@ -83,24 +83,50 @@ export function blockWriter(matrix: BlockMatrix<Int32Array>): (output: number, b
 
 const { fround } = Math;
 
+/** The parts of a block of an output. */
+export interface WholeBlock {
+  readonly scale: number;
+  /** Undefined if the format has none. */
+  readonly offset: number | undefined;
+  /** The whole numbers of the block's inputs, before scale and offset. */
+  readonly numbers: readonly number[]; // [BLOCK]
+}
+
+/** Returns a function that reads a block of an output. */
+export function blockReader(matrix: BlockMatrix<Int32Array>): (output: number, block: number) => WholeBlock {
+  const { format } = matrix;
+  const { floats, numbers, offset, bytesAt, tileAt } = tilesOf(matrix);
+  const whole = (byte: number, k: number) => {
+    if (format === 'Q8_0') return (byte << 24) >> 24;
+    const half = k < 16 ? byte & 15 : byte >> 4;
+    return format === 'Q4_0' ? half - 8 : half;
+  };
+  return (output, block) => {
+    const tile = tileAt(output, block);
+    const lane = output % OUTPUTS;
+    const from = 4 * tile + bytesAt + lane;
+    return {
+      scale: floats[tile + lane] as number,
+      offset: offset ? (floats[tile + OUTPUTS + lane] as number) : undefined,
+      numbers: Array.from({ length: BLOCK }, (_, k) =>
+        whole(numbers[from + (format === 'Q8_0' ? k : k % 16) * OUTPUTS] as number, k),
+      ),
+    };
+  };
+}
+
 /** The numbers of some outputs in float32: [count, inputs], the order of files. */
 export function unpackOutputs(matrix: BlockMatrix<Int32Array>, first: number, count: number): Float32Array {
-  const { inputs, format } = matrix;
-  const { floats, numbers, bytesAt, tileAt } = tilesOf(matrix);
+  const { inputs } = matrix;
+  const read = blockReader(matrix);
   const unpacked = new Float32Array(count * inputs);
   for (let n = 0; n < count; n++)
     for (let block = 0; block * BLOCK < inputs; block++) {
-      const tile = tileAt(first + n, block);
-      const lane = (first + n) % OUTPUTS;
-      const [scale, offset] = [floats[tile + lane] as number, floats[tile + OUTPUTS + lane] as number];
-      const from = 4 * tile + bytesAt + lane;
+      const { scale, offset, numbers } = read(first + n, block);
       const to = n * inputs + block * BLOCK;
       for (let k = 0; k < Math.min(BLOCK, inputs - block * BLOCK); k++) {
-        const byte = numbers[from + (format === 'Q8_0' ? k : k % 16) * OUTPUTS] as number;
-        const half = k < 16 ? byte & 15 : byte >> 4;
-        if (format === 'Q8_0') unpacked[to + k] = scale * ((byte << 24) >> 24);
-        else if (format === 'Q4_0') unpacked[to + k] = scale * (half - 8);
-        else unpacked[to + k] = fround(scale * half) + offset;
+        const product = fround(scale * (numbers[k] as number));
+        unpacked[to + k] = offset === undefined ? product : product + offset;
       }
     }
   return unpacked;

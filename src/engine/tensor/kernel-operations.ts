@@ -833,6 +833,28 @@ export interface ProcessorOperations<M extends MemoryKinds> {
     readonly accumulate: boolean;
   }): void;
   /**
+   * `blockLinear` of rows that are rounded to 8 bits, in whole numbers.
+   * Each 32 inputs of a row become whole numbers from -127 to 127 with a common scale: the largest magnitude / 127.
+   * They are rounded to the nearest, ties to even; magnitudes below 1e-30 count as 0. A row with a number that is not
+   * finite gives outputs that are not numbers.
+   * Order of the sums in C++: exact within a block; blocks in order, with each operation rounded to float32 and none
+   * fused: the same bits in all implementations.
+   */
+  int8BlockLinear(given: {
+    /** [rows * outputs]; written */
+    readonly out: M['floats'];
+    /** [rows * inputs] */
+    readonly x: M['floats'];
+    /** [blockWords(inputs, outputs, format)] */
+    readonly blocks: M['integers'];
+    /** At most 2. */
+    readonly format: number;
+    readonly rows: number;
+    readonly inputs: number;
+    readonly outputs: number;
+    readonly accumulate: boolean;
+  }): void;
+  /**
    * `linear` of the transpose of a matrix in blocks: gradients go from outputs to inputs.
    * The matrix is W [outputs, inputs].
    * Order of the sums in C++: as `linear`, with the bits that the same numbers in float32 give.

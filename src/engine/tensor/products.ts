@@ -26,7 +26,11 @@ type Linear = Omit<Parameters<Kernels['linear']>[0], 'packed'>;
 /** The products of `Kernels` in one precision, with the documentation that they have there. */
 export interface Products extends Pick<Kernels, 'linearWeightGradient' | 'pack'> {
   readonly precision: Precision;
-  /** `Kernels.linear`. Matrices in blocks are read in float32 alone. */
+  /**
+   * `Kernels.linear`. Matrices in blocks are not read in bfloat16. In int8 they are multiplied with rounded rows on the
+   * way from inputs to outputs. Gradients go back in float32, as if rows had not been rounded: rounding has the
+   * derivative 0 almost everywhere, so its own is replaced by 1 (a straight-through estimator).
+   */
   linear(given: Linear & { readonly packed: PackedMatrix }): void;
   /** The kernels' own `fused.linearOnto` in this precision, or the calls that it replaces. */
   linearOnto(given: LinearOnto<Floats, PackedMatrix>): void;
@@ -48,10 +52,10 @@ export interface HeldMatrix {
 }
 
 export function productsIn(precision: Precision, kernels: Kernels): Products {
-  const products = precision === 'float32' ? float32Products(kernels) : roundedProducts(kernels);
+  const products = precision === 'bfloat16' ? roundedProducts(kernels) : float32Products(kernels);
   const { copy, repeat, fused } = kernels;
   const linear: Products['linear'] = ({ packed, ...given }) =>
-    isInBlocks(packed) ? linearInBlocks(kernels, packed, given) : products.linear({ packed, ...given });
+    isInBlocks(packed) ? linearInBlocks(kernels, precision, packed, given) : products.linear({ packed, ...given });
   const calls = { copy, repeat, linear };
   const inBfloat16 = precision === 'bfloat16';
   return {
@@ -73,9 +77,14 @@ export function productsIn(precision: Precision, kernels: Kernels): Products {
   };
 }
 
-function linearInBlocks(kernels: Kernels, { blocks, transposed }: BlockFactor, given: Linear): void {
-  const { blockLinear, blockLinearTransposed } = kernels;
-  const product = transposed ? blockLinearTransposed : blockLinear;
+function linearInBlocks(
+  kernels: Kernels,
+  precision: Precision,
+  { blocks, transposed }: BlockFactor,
+  given: Linear,
+): void {
+  const { blockLinear, blockLinearTransposed, int8BlockLinear } = kernels;
+  const product = transposed ? blockLinearTransposed : precision === 'int8' ? int8BlockLinear : blockLinear;
   if (product === undefined) throw new BackendError(`${kernels.name} kernels read no matrices in blocks`);
   product({ ...given, blocks: blocks.words, format: BLOCK_FORMATS.indexOf(blocks.format) });
 }

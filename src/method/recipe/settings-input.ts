@@ -9,10 +9,13 @@ export interface PolicyInput {
   readonly model?: ModelInput | undefined;
   /**
    * The numbers that matrix products multiply, in sampling and in training. `bfloat16` rounds both operands,
-   * and is faster on processors with AVX512-BF16. Sums, weights and all other numbers stay in float32.
+   * and is faster on processors with AVX512-BF16. `int8` is for an adapter on a GGUF file in Q8_0, Q4_0 or
+   * Q4_1, on the processor: activations are rounded to 8 bits before they meet the base, and it is faster on
+   * processors with AVX512-VNNI. Gradients stay in float32. Sums, trained weights and all other numbers stay
+   * in float32.
    * @default `float32`
    */
-  readonly precision?: 'float32' | 'bfloat16' | undefined;
+  readonly precision?: 'float32' | 'bfloat16' | 'int8' | undefined;
   /** The optimiser. If you resume a run with another type, the new optimiser starts without state. */
   readonly optimizer?:
     | {

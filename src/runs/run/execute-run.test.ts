@@ -85,6 +85,6 @@ describe('begin run', () => {
     const weights = { type: 'directory', directory: 'a' } as const;
     expect(precisionsOf([weights])).toEqual(['float32']);
     expect(precisionsOf([weights, { ...weights, precision: 'bfloat16' }])).toEqual(['float32', 'bfloat16']);
-    expect(precisionsOf([])).toEqual(['float32', 'bfloat16']);
+    expect(precisionsOf([])).toEqual(['float32', 'bfloat16', 'int8']);
   });
 });

@@ -511,6 +511,20 @@ export const PROCESSOR_RUNS: readonly ((e: Examples) => void)[] = [
       const inputs = s.inputs;
       const outputs = s.outputs;
       const format = rows % 3;
+      const blocks = e.integers(kernels.blockWords({ inputs, outputs, format }), () => 1006632960 + e.below(65536));
+      const out = e.floats(rows * outputs, () => e.noise());
+      const x = e.floats(rows * inputs, () => e.noise());
+      kernels.int8BlockLinear({ out, x, blocks, format, rows, inputs, outputs, accumulate });
+      e.keep(`int8BlockLinear(out), ${accumulate ? '' : 'no '}accumulate`, out);
+    }
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
+    for (const accumulate of [false, true]) {
+      const rows = s.rows;
+      const inputs = s.inputs;
+      const outputs = s.outputs;
+      const format = rows % 3;
       const blocks = e.integers(
         kernels.blockWords({ inputs: outputs, outputs: inputs, format }),
         () => 1006632960 + e.below(65536),

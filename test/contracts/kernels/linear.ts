@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RandomStream } from '../../../src/base/core/random.js';
 import {
   BLOCK,
@@ -11,6 +11,7 @@ import {
   unpackOutputs,
 } from '../../../src/engine/tensor/blocks.js';
 import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
+import { createReferenceKernels } from '../../../src/engine/tensor/reference/reference.js';
 import { blank, body, close, floats, get, noise, pickRows, ROWS, type Subject, sameBits, WIDTHS } from './support.js';
 
 interface Sizes {
@@ -188,6 +189,21 @@ export function fillBlocks(matrix: BlockMatrix<Int32Array>, random: RandomStream
     }
 }
 
+/** Rows [rows, inputs] as they are after rounding to 8 bits. */
+function nearestInInt8(x: Float32Array, inputs: number): Float32Array {
+  const nearest = new Float32Array(x.length);
+  for (let row = 0; row < x.length; row += inputs)
+    for (let first = 0; first < inputs; first += BLOCK) {
+      const block = x.subarray(row + first, row + Math.min(first + BLOCK, inputs));
+      const largest = Math.max(...block.map(Math.abs));
+      const inverse = Math.fround(127 / largest);
+      block.forEach((value, i) => {
+        nearest[row + first + i] = (largest / 127) * Math.round(Math.fround(value * inverse));
+      });
+    }
+  return nearest;
+}
+
 const BLOCK_SIZES = [
   { rows: 1, inputs: 32, outputs: 16 },
   { rows: 3, inputs: 33, outputs: 47 },
@@ -201,7 +217,10 @@ const BLOCK_SIZES = [
   { rows: 5, inputs: 40, outputs: 1100 },
 ];
 
-/** Products with matrices in blocks have the bits of products with the same numbers in float32. */
+/**
+ * Products with matrices in blocks have the bits of products with the same numbers in float32. Products of rows in int8
+ * have the same bits in all implementations.
+ */
 export function blocksContract(subject: Subject): void {
   describe.each(BLOCK_FORMATS)('matrices in blocks of %s', (format) => {
     const matrixOf = (kernels: HostKernels, inputs: number, outputs: number): BlockMatrix<Int32Array> => {
@@ -230,6 +249,66 @@ export function blocksContract(subject: Subject): void {
           product({ out: actual, x, blocks: matrix.words, format: number, ...sizes, accumulate });
           sameBits(actual, expected, `transposed ${transposed}, accumulate ${accumulate}`);
         }
+    });
+
+    const rowsInInt8 = (
+      kernels: HostKernels,
+      matrix: BlockMatrix<Int32Array>,
+      x: Float32Array,
+      before?: Float32Array,
+    ) => {
+      const { words, inputs, outputs } = matrix;
+      const rows = x.length / inputs;
+      const out = before === undefined ? blank(kernels, rows * outputs) : floats(kernels, before);
+      const given = { out, x: floats(kernels, x), blocks: words, format: BLOCK_FORMATS.indexOf(format) };
+      kernels.int8BlockLinear({ ...given, rows, inputs, outputs, accumulate: before !== undefined });
+      return body(out);
+    };
+    const reference = createReferenceKernels();
+
+    it.each(BLOCK_SIZES)('multiply rows in int8: $rows x $inputs x $outputs', ({ rows, inputs, outputs }) => {
+      const kernels = subject();
+      const matrix = matrixOf(kernels, inputs, outputs);
+      const x = noise(rows * inputs, 'x').map((value, i) => value * 10 ** -(i % 7));
+      const actual = rowsInInt8(kernels, matrix, x);
+      const weight = kernels.allocate(inputs * outputs);
+      unpackMatrix(matrix, weight, false);
+      close(actual, product(nearestInInt8(x, inputs), weight, { rows, inputs, outputs }), 2e-5, 'rounded rows');
+      sameBits(actual, rowsInInt8(reference, matrix, x), 'the bits of the reference');
+      const before = noise(rows * outputs, 'before');
+      const sums = before.map((value, i) => value + get(actual, i));
+      sameBits(rowsInInt8(kernels, matrix, x, before), sums, 'the finished sum is added');
+    });
+
+    it('give a row in int8 the same bits alone, elsewhere, and among rows that are not numbers', () => {
+      const kernels = subject();
+      const [rows, inputs, outputs] = [130, 97, 47];
+      const matrix = matrixOf(kernels, inputs, outputs);
+      const x = noise(rows * inputs, 'x');
+      const together = rowsInInt8(kernels, matrix, x);
+      const reversed = Array.from({ length: rows }, (_, r) => rows - 1 - r);
+      const elsewhere = rowsInInt8(kernels, matrix, pickRows(x, reversed, inputs));
+      sameBits(pickRows(elsewhere, reversed, outputs), together, 'rows in reverse');
+      for (const row of [0, 1, 5, 6, 64, 129]) {
+        const expected = pickRows(together, [row], outputs);
+        sameBits(rowsInInt8(kernels, matrix, pickRows(x, [row], inputs)), expected, `row ${row} alone`);
+        const spoilt = x.map((value, i) => (Math.floor(i / inputs) === row ? value : Number.NaN));
+        sameBits(pickRows(rowsInInt8(kernels, matrix, spoilt), [row], outputs), expected, `row ${row} among others`);
+      }
+    });
+
+    it('round rows in int8 to the even of two neighbours, and have no number for a row with one that is not finite', () => {
+      const kernels = subject();
+      const [inputs, outputs] = [64, 20];
+      const matrix = matrixOf(kernels, inputs, outputs);
+      // The first block's scale is 1. All numbers of the second are too small to count.
+      const row = Float32Array.from({ length: inputs }, (_, i) => (i === 0 ? -127 : i < BLOCK ? i - 16.5 : 1e-38));
+      const even = row.map((value, i) => (i === 0 ? value : i < BLOCK ? 2 * Math.round((i - 16.5) / 2) : 0));
+      sameBits(rowsInInt8(kernels, matrix, row), rowsInInt8(kernels, matrix, even), 'ties to even');
+      for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+        const results = rowsInInt8(kernels, matrix, row.with(40, value));
+        expect([...results].every(Number.isNaN)).toBe(true);
+      }
     });
 
     it('are looked up as they are unpacked', () => {

@@ -23,8 +23,8 @@ import { type BlockFormat, blockWords } from '../../tensor/blocks.js';
 
 const FLOAT = 4;
 
-/** Bytes of a number that products read. */
-const PACKED: Readonly<Record<Precision, number>> = { float32: FLOAT, bfloat16: FLOAT / 2 };
+/** Bytes of a number that products read, of matrices that are not in blocks. */
+const PACKED: Readonly<Record<Precision, number>> = { float32: FLOAT, bfloat16: FLOAT / 2, int8: FLOAT };
 
 export interface FootprintRequest {
   readonly config: DecoderConfig;
@@ -93,7 +93,7 @@ export function policyFootprint(request: FootprintRequest): Footprint {
 /**
  * Bytes of a base that adapters share: its weights, and their packed forms for the forward and the backward pass.
  * Norms and biases are always in float32. In float32 the layers' matrices exist in packed form only. Products in
- * float32 read blocks as they are stored.
+ * float32 and int8 read blocks as they are stored.
  */
 export function baseFootprint({ config, kept, precisions }: PlannedBase): number {
   const packed = packedFloats(config);
@@ -101,7 +101,7 @@ export function baseFootprint({ config, kept, precisions }: PlannedBase): number
   const matrices = packed + (config.untiedOutput ? table : 0);
   const others = parameterCount(config) - matrices;
   if (typeof kept !== 'string') {
-    const rounded = [...precisions].filter((precision) => precision !== 'float32').length;
+    const rounded = [...precisions].filter((precision) => precision === 'bfloat16').length;
     return FLOAT * others + blockBytes(config, kept) + 2 * packed * rounded * PACKED.bfloat16;
   }
   const bytes = PACKED[kept];

@@ -66,7 +66,7 @@ export class Engine {
   readonly #bases = new Map<number, { readonly weights: BaseWeights; readonly memory: OwnMemory }>();
   readonly #critics = new Map<number, ResidentCritic>();
   /** Ticks go through them in this order. */
-  readonly #samplers: EngineSamplers = { float32: new Map(), bfloat16: new Map() };
+  readonly #samplers: EngineSamplers = { float32: new Map(), bfloat16: new Map(), int8: new Map() };
   readonly #incoming: IncomingStates;
 
   readonly #losses: LossModules;
@@ -101,6 +101,7 @@ export class Engine {
   /**
    * Creates a policy. Its first weights are random from a seed, copied from another policy of the same shape, or zeros
    * to load into. Returns the number of trained parameters, or of all parameters for a base without an adapter.
+   * @throws BackendError for a policy in int8 whose base is not in blocks
    */
   createPolicy(
     id: number,
@@ -108,6 +109,11 @@ export class Engine {
     first?: RandomStart | { readonly like: number },
   ): number {
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
+    if (precision === 'int8' && !('base' in source && source.base instanceof BlockWeights))
+      throw new BackendError(
+        `'${name}' is in int8: expected an adapter, or a model that is not trained, on a GGUF file whose matrices are ` +
+          'in Q8_0, Q4_0 or Q4_1, on the processor',
+      );
     const about = { id, name, shape, source, precision };
     const policy = new ResidentPolicy(this.#kernels, about, this.#options);
     if (first !== undefined && 'like' in first) policy.copyFrom(this.#policy(first.like));

@@ -13,6 +13,7 @@ type Name =
   | 'bfloat16LinearWeightGradient'
   | 'blockWords'
   | 'blockLinear'
+  | 'int8BlockLinear'
   | 'blockLinearTransposed'
   | 'blockEmbed'
   | 'rmsNorm'
@@ -72,6 +73,8 @@ export function addonKernels(
     blockWords: ({ inputs, outputs, format }) => addon.blockWords(inputs, outputs, format),
     blockLinear: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) =>
       void addon.blockLinear(out, x, blocks, format, rows, inputs, outputs, accumulate),
+    int8BlockLinear: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) =>
+      void addon.int8BlockLinear(out, x, blocks, format, rows, inputs, outputs, accumulate),
     blockLinearTransposed: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) =>
       void addon.blockLinearTransposed(out, x, blocks, format, rows, inputs, outputs, accumulate),
     blockEmbed: ({ out, blocks, format, tokens, rows, width, vocabSize }) =>

@@ -1,4 +1,13 @@
-import { BLOCK_FORMATS, type BlockFormat, type BlockMatrix, blockWords as sizeOf, unpackOutputs } from '../blocks.js';
+import {
+  BLOCK,
+  BLOCK_FORMATS,
+  type BlockFormat,
+  type BlockMatrix,
+  blockReader,
+  blockWords as sizeOf,
+  unpackOutputs,
+  type WholeBlock,
+} from '../blocks.js';
 import type { HostKernels } from '../kernels.js';
 import { linear, pack, packedSize } from './linear.js';
 
@@ -35,6 +44,63 @@ export const blockLinear: HostKernels['blockLinear'] = ({ blocks, format, ...giv
   const { inputs, outputs } = given;
   const matrix = { format: formatOf(format), words: blocks, inputs, outputs };
   linearUnpacked(given, (first, count) => ({ weight: unpackOutputs(matrix, first, count), transpose: true }));
+};
+
+const { abs, fround } = Math;
+
+/** Magnitudes below it count as 0. */
+const SMALLEST = fround(1e-30);
+
+/** A block of a row in whole numbers from -127 to 127. */
+interface RoundedBlock {
+  readonly scale: number;
+  readonly numbers: readonly number[]; // [BLOCK] or fewer at the end of a row
+}
+
+/** A row [inputs] in blocks. */
+function rounded(row: Float32Array): RoundedBlock[] {
+  const finite = row.every(Number.isFinite);
+  const blockAt = (first: number): RoundedBlock => {
+    const some = row.subarray(first, first + BLOCK);
+    const largest = some.reduce((most, value) => Math.max(most, abs(value)), 0);
+    if (!finite) return { scale: Number.NaN, numbers: Array.from(some, () => 0) };
+    if (largest < SMALLEST) return { scale: 0, numbers: Array.from(some, () => 0) };
+    const inverse = fround(127 / largest);
+    return { scale: fround(largest / 127), numbers: Array.from(some, (value) => toEven(fround(value * inverse))) };
+  };
+  return Array.from({ length: Math.ceil(row.length / BLOCK) }, (_, block) => blockAt(block * BLOCK));
+}
+
+/** The nearest whole number, the even one of two. */
+function toEven(value: number): number {
+  const below = Math.floor(value);
+  const rest = value - below;
+  return rest < 0.5 || (rest === 0.5 && below % 2 === 0) ? below : below + 1;
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, value) => total + value, 0);
+
+export const int8BlockLinear: HostKernels['int8BlockLinear'] = ({ out, x, blocks, format, accumulate, ...sizes }) => {
+  const { rows, inputs, outputs } = sizes;
+  const read = blockReader({ format: formatOf(format), words: blocks, inputs, outputs });
+  const across = Array.from({ length: Math.ceil(inputs / BLOCK) }, (_, block) => block);
+  if (across.length === 0) return;
+  const ofRows = Array.from({ length: rows }, (_, r) => rounded(x.subarray(r * inputs, (r + 1) * inputs)));
+  for (let n = 0; n < outputs; n++) {
+    const weights = across.map((block) => read(n, block));
+    ofRows.forEach((row, r) => {
+      const total = across.reduce((before, block) => {
+        const { scale, numbers } = row[block] as RoundedBlock;
+        const { scale: weightScale, offset, numbers: weight } = weights[block] as WholeBlock;
+        const dot = sum(numbers.map((number, k) => number * (weight[k] as number)));
+        const scaled = fround(dot * weightScale);
+        const product = offset === undefined ? scaled : fround(scaled + fround(sum(numbers) * offset));
+        return fround(before + fround(product * scale));
+      }, 0);
+      const at = r * outputs + n;
+      out[at] = accumulate ? (out[at] as number) + total : total;
+    });
+  }
 };
 
 export const blockLinearTransposed: HostKernels['blockLinearTransposed'] = ({ blocks, format, ...given }) => {

@@ -14,6 +14,7 @@ type Name =
   | 'bfloat16LinearWeightGradient'
   | 'blockWords'
   | 'blockLinear'
+  | 'int8BlockLinear'
   | 'blockLinearTransposed'
   | 'blockEmbed'
   | 'rmsNorm'
@@ -60,6 +61,7 @@ export type ModuleKernels = {
     | 'bfloat16LinearWeightGradient'
     | 'blockWords'
     | 'blockLinear'
+    | 'int8BlockLinear'
     | 'blockLinearTransposed'
     | 'blockEmbed'
     | 'rmsNorm'
@@ -192,6 +194,17 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
       const outAt = a.floats('blockLinear(out)', out, rows * outputs);
       const xAt = a.floats('blockLinear(x)', x, rows * inputs);
       wasm.blockLinear(outAt, xAt, blocksAt, format, rows, inputs, outputs, accumulate);
+    },
+    int8BlockLinear: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) => {
+      a.size('int8BlockLinear(format)', format);
+      a.size('int8BlockLinear(rows)', rows);
+      a.size('int8BlockLinear(inputs)', inputs);
+      a.size('int8BlockLinear(outputs)', outputs);
+      a.atMost('int8BlockLinear(format)', format, 2);
+      const blocksAt = a.integers('int8BlockLinear(blocks)', blocks, blockWords({ inputs, outputs, format }));
+      const outAt = a.floats('int8BlockLinear(out)', out, rows * outputs);
+      const xAt = a.floats('int8BlockLinear(x)', x, rows * inputs);
+      wasm.int8BlockLinear(outAt, xAt, blocksAt, format, rows, inputs, outputs, accumulate);
     },
     blockLinearTransposed: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) => {
       a.size('blockLinearTransposed(format)', format);

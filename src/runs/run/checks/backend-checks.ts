@@ -94,6 +94,11 @@ function* policyChecks({ name, settings, can, check }: CheckedPolicy): Checks {
     `has no '${precision}' products; it has ${can.precisions.join(', ')}`,
   );
   yield {
+    path: `${path}.precision`,
+    test: precision !== 'int8' || model.type === 'lora',
+    message: `'int8' is for adapters: expected lora(checkpoint('model.gguf'), { rank }), got '${model.type}'`,
+  };
+  yield {
     path: `${path}.backend`,
     test: kind === undefined || backend === undefined,
     message: `${kind?.noun} needs no backend: expected none`,

@@ -47,6 +47,11 @@ describe('what a backend cannot do', () => {
     refused([sgd], { optimizers: ['adamw'] }, /^policies.solver.optimizer.type: .*no 'sgd'; it has adamw/);
     const coarse = 'policies.solver.precision=bfloat16';
     refused([coarse], { precisions: ['float32'] }, /^policies.solver.precision: .*'bfloat16' products; it has float32/);
+    refused(
+      ['policies.solver.precision=int8'],
+      {},
+      /^policies.solver.precision: 'int8' is for adapters.*got 'tiny-dec/,
+    );
     const gspo = ['policies.verifier.loss={"type":"gspo"}'];
     refused(gspo, { losses: ['ppo-clip'] }, /^policies.verifier.loss.type: .*no 'gspo'/);
     const bonus = ['policies.solver.entropyCoefficient=0.01'];

@@ -32,7 +32,7 @@ export class PackedDecoder {
 
   /**
    * @param backward true holds the transposes, through which gradients flow from outputs to inputs.
-   * @param blocks The matrices in blocks, if they are. Products in float32 read them as they are
+   * @param blocks The matrices in blocks, if they are. Products in float32 and int8 read them as they are
    */
   constructor(
     kernels: Kernels,
@@ -56,7 +56,8 @@ export class PackedDecoder {
       transpose: boolean,
       inBlocks: BlockMatrix | undefined,
     ): PackedMatrix => {
-      if (inBlocks !== undefined && products.precision === 'float32') return { blocks: inBlocks, transposed: backward };
+      if (inBlocks !== undefined && products.precision !== 'bfloat16')
+        return { blocks: inBlocks, transposed: backward };
       const stored = {
         // Frozen weights exist as copies of packed ones, which are not held here.
         get weight() {
