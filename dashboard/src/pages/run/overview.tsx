@@ -141,7 +141,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
           </>
         ) : zero === undefined ? (
           <span class="faint">
-            {steps.length < 10 ? 'too early to say' : 'no agent got worse than in its first steps'}
+            {steps.length < 10 ? 'too early to say' : 'no agent is worse now than in its first steps'}
           </span>
         ) : (
           <>
