@@ -584,7 +584,7 @@ const pretrained: Question = {
 };
 
 /** The rate of each way of learning `sums`: its highest in the sweep. */
-const SUMS_CHOSEN: Readonly<Record<string, number>> = { grpo: 1e-3, rejection: 1e-3, supervised: 1e-3 };
+const SUMS_CHOSEN: Readonly<Record<string, number>> = { grpo: 1e-3, rejection: 1e-3, supervised: 3e-3 };
 const SUMS_RATES = [3e-4, 1e-3, 3e-3];
 const SUMS_WAYS: Readonly<Record<string, (rate: number) => Variant>> = {
   grpo: (rate) => at(grpo, rate),
