@@ -1,6 +1,6 @@
 /** `npm run bench`: how fast the engine is here, against the machine's own limits and, with --peers, against others. */
 import { appendFile } from 'node:fs/promises';
-import { availableParallelism, cpus } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
 import { DEVICES, type Device } from '../src/engine/contract/architecture.js';
@@ -17,7 +17,7 @@ import { benchTinker } from './parts/tinker.js';
 import { benchTrain } from './parts/train.js';
 import { peersDirectory } from './peers/environment.js';
 import { reportText } from './report.js';
-import type { BenchRecord } from './results.js';
+import { type BenchRecord, machineText } from './results.js';
 import { largeShapes, type Shape, shapes } from './workload.js';
 
 const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
@@ -109,7 +109,7 @@ async function main(): Promise<void> {
   const started = performance.now();
   const say = (message: string) => process.stderr.write(`${message}\n`);
   const context: Context = { options, say, results: { kernels: [], rows: [], ratios: [], skipped: [] } };
-  const machine = `${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores`;
+  const machine = machineText();
   say(`${machine}, Node ${process.version}`);
   for (const bench of benches) await bench(context);
   say(`${((performance.now() - started) / 1e3).toFixed(0)} s\n`);

@@ -1,4 +1,5 @@
 /** The results of the benchmarks as plain data: the tables show them, and `--json` prints them. */
+import { availableParallelism, cpus } from 'node:os';
 import type { Precision } from '../src/engine/contract/architecture.js';
 import { type Series, type Summary, summarise } from './measure/interleave.js';
 import { PEAK } from './measure/peak.js';
@@ -58,6 +59,12 @@ export interface Results {
   readonly ratios: Ratio[];
   readonly skipped: Skipped[];
 }
+
+/** Further numbers of a row, by their names in reports. */
+export const [PROCESSOR, MEMORY] = ['processor ms a token', 'bytes of memory at most'] as const;
+
+/** The processor and the number of its cores, for reports. */
+export const machineText = () => `${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores`;
 
 /** The results of a call, with its day, its machine and its arguments. */
 export interface BenchRecord {

@@ -21,7 +21,7 @@ import { peakResidentBytes, processorTime } from '../measure/processor-time.js';
 import type { Settings } from '../peers/drmas.js';
 import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
-import { between, peerRatios, rowsOf } from '../results.js';
+import { between, MEMORY, PROCESSOR, peerRatios, rowsOf } from '../results.js';
 import { type DecodeRequest, responseLength } from '../workload.js';
 
 const PART = 'real';
@@ -59,7 +59,6 @@ const OURS = {
   bfloat16: 'drmas, bfloat16',
 } as const;
 const PEFT = { float32: 'PEFT float32', bfloat16: 'PEFT bfloat16' } as const;
-const [PROCESSOR, MEMORY] = ['processor ms a token', 'bytes of memory at most'];
 
 /** A row of an update: a prompt, and an answer from the token `first` on. */
 export interface TrainingRow {

@@ -6,8 +6,9 @@
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { machineText } from '../../bench/results.js';
 import type { EvaluationEvent, Interval } from '../../src/base/core/evaluation.js';
 import { readPage, root } from './pages.js';
 
@@ -68,7 +69,7 @@ function makeAll(): FirstRuns {
     if (init.status !== 0) throw new Error(init.stderr);
     return {
       date: new Date().toISOString().slice(0, 10),
-      machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores`,
+      machine: machineText(),
       runs: {
         pair: made(['compare', 'repair'], join(place, 'pair')),
         shop: made(['train', 'examples/ai-sdk/recipe.ts'], join(place, 'shop')),

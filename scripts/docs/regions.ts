@@ -1,7 +1,7 @@
 /** The parts of pages that the code writes, by the name in their marks. */
 
 import { amount } from '../../bench/report.js';
-import type { BenchRecord } from '../../bench/results.js';
+import { type BenchRecord, MEMORY, PROCESSOR } from '../../bench/results.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../src/cli/define-command.js';
 import { modelText } from '../../src/cli/reporter/start-printer.js';
@@ -218,8 +218,8 @@ const realModel: Region = {
             amount(median),
             `${amount(low)} to ${amount(high)}`,
             `${used}${clean === false ? ', not alone' : ''}`,
-            amount(details['processor ms a token'] ?? Number.NaN),
-            `${amount(details['bytes of memory at most'] ?? Number.NaN)}B`,
+            amount(details[PROCESSOR] ?? Number.NaN),
+            `${amount(details[MEMORY] ?? Number.NaN)}B`,
           ]),
         ),
         table(
