@@ -80,6 +80,8 @@ export function groupsByEpisode(
         heard?.ended?.(played);
         return played;
       });
+    /** The first sample of each task that no group has. */
+    const unused = new Map<string, number>();
     const rewarded = async (task: Task<Data>, episodes: readonly Promise<Episode<Data>>[]) => {
       const group = { task, episodes: await Promise.all(episodes) };
       if (team.rewardGroup === undefined) return group;
@@ -89,16 +91,13 @@ export function groupsByEpisode(
       );
     };
     const endWatch = watch?.();
-    /** The first sample of each task that no group has. */
-    const unused = new Map<string, number>();
-    const nextSamples = (id: string, count = 0) => {
-      const first = unused.get(id) ?? firstSample;
-      unused.set(id, first + count);
-      return Array.from({ length: count }, (_, i) => first + i);
-    };
     const groups = tasks.map((task, t) => {
       const replay = replays?.[t];
-      const samples = replay === undefined ? nextSamples(task.id, sizes[t]) : [replay.sample];
+      const next = unused.get(task.id) ?? firstSample;
+      const first = replay?.sample ?? next;
+      const count = replay === undefined ? (sizes[t] ?? 0) : 1;
+      const samples = Array.from({ length: count }, (_, i) => first + i);
+      unused.set(task.id, Math.max(next, first + count));
       const episodes = samples.map((sample) => playOne(task, sample, replay));
       return { episodes, whole: rewarded(task, episodes) };
     });

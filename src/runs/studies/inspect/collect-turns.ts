@@ -106,7 +106,9 @@ function layoutOf(row: LogRow, place: LogPlace, given: Partial<Fields>): Layout 
   const named = Object.keys(given);
   const { task, reward } = given;
   const layout = recognise(row);
-  if (task !== undefined && reward !== undefined && !(layout !== undefined && 'fields' in layout))
+  if (layout !== undefined && 'fields' in layout)
+    return checked({ ...layout.fields, ...given }, layout.name, layout.notices);
+  if (task !== undefined && reward !== undefined)
     return checked({ ...given, task, reward }, 'rows by the given fields', []);
   if (layout === undefined) {
     const fields = Object.keys(row).slice(0, 12).join(', ');
@@ -115,7 +117,6 @@ function layoutOf(row: LogRow, place: LogPlace, given: Partial<Fields>): Layout 
       place,
     );
   }
-  if ('fields' in layout) return checked({ ...layout.fields, ...given }, layout.name, layout.notices);
   if (named.length === 0) return layout;
   throw new LogError(`${layout.name} need no field names; for another reading give --task and --reward`, place);
 }
