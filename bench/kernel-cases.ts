@@ -25,6 +25,8 @@ const DECODING = 256;
 const FEW = 4;
 const POSITION = 120;
 const CAPACITY = 320;
+/** The positions that a group of siblings have in common, of its prompt. */
+const ALIKE = 96;
 /** The operations of an exponential: range reduction, a polynomial, scaling. */
 const EXP = 20;
 
@@ -196,6 +198,10 @@ function attentionCases(kernels: HostKernels, shape: Shape, qkvWidth: number): K
   const [keys, values] = [filled(kernels, DECODING * slot), filled(kernels, DECODING * slot)];
   const slots = integers(kernels, DECODING, (r) => r);
   const positions = integers(kernels, DECODING, () => POSITION);
+  const decoding = (alike: (row: number) => number) => {
+    const given = { out, keys, values, qkv, slots, positions, alike: integers(kernels, DECODING, alike) };
+    return () => kernels.attentionCached({ ...given, rows: DECODING, capacity: CAPACITY, heads: shapeOfHeads });
+  };
   return [
     {
       name: 'attention',
@@ -217,18 +223,14 @@ function attentionCases(kernels: HostKernels, shape: Shape, qkvWidth: number): K
       sizes: `${DECODING} at position ${POSITION}`,
       flops: DECODING * heads * (POSITION + 1) * (4 * headDim + EXP),
       bytes: 4 * DECODING * (2 * kvHeads * headDim * (POSITION + 1) + qkvWidth + width),
-      run: () =>
-        kernels.attentionCached({
-          out,
-          keys,
-          values,
-          qkv,
-          slots,
-          positions,
-          rows: DECODING,
-          capacity: CAPACITY,
-          heads: shapeOfHeads,
-        }),
+      run: decoding(() => 0),
+    },
+    {
+      name: 'attentionCached, decoding alike',
+      sizes: `${DECODING} at position ${POSITION}, 8 with ${ALIKE} of them alike`,
+      flops: DECODING * heads * (POSITION + 1) * (4 * headDim + EXP),
+      bytes: 4 * DECODING * (2 * kvHeads * headDim * (POSITION + 1 - (7 * ALIKE) / 8) + qkvWidth + width),
+      run: decoding((row) => (row % 8 === 0 ? 0 : ALIKE)),
     },
   ];
 }

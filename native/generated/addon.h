@@ -264,17 +264,19 @@ inline double cacheSlotSize(Arguments& a) {
 }
 
 inline void attentionCached(Arguments& a) {
-  const double rows = a.size(6, "attentionCached(rows)");
-  const double capacity = a.size(7, "attentionCached(capacity)");
-  const Heads heads = a.heads(8, "attentionCached(heads)");
+  const double rows = a.size(7, "attentionCached(rows)");
+  const double capacity = a.size(8, "attentionCached(capacity)");
+  const Heads heads = a.heads(9, "attentionCached(heads)");
   const int32_t* slots = a.indices(4, "attentionCached(slots)", rows);
   const int32_t* positions = a.indices(5, "attentionCached(positions)", rows, capacity);
+  const int32_t* alike = a.indices(6, "attentionCached(alike)", rows);
   float* out = a.floats(0, "attentionCached(out)", rows * heads.heads * heads.headDim);
   float* keys = a.floats(1, "attentionCached(keys)", a.indexed(slots, rows) * double(a.table().cacheSlotSize(capacity, heads)));
   float* values = a.floats(2, "attentionCached(values)", a.indexed(slots, rows) * double(a.table().cacheSlotSize(capacity, heads)));
   const float* qkv = a.floats(3, "attentionCached(qkv)", rows * qkvWidth(heads));
   if (!a.fit()) return;
-  a.table().attentionCached(a.pool(), out, keys, values, qkv, slots, positions, long(rows), long(capacity), heads);
+  a.table().attentionCached(a.pool(), out, keys, values, qkv, slots, positions, alike, long(rows), long(capacity),
+                            heads);
 }
 
 inline void cacheCopy(Arguments& a) {

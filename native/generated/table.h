@@ -53,7 +53,7 @@ struct KernelTable {
                             const float* qkv, const int32_t* starts, long sequences, Heads heads);
   size_t (*cacheSlotSize)(long capacity, Heads heads);
   void (*attentionCached)(Pool&, float* out, float* keys, float* values, const float* qkv, const int32_t* slots,
-                          const int32_t* positions, long rows, long capacity, Heads heads);
+                          const int32_t* positions, const int32_t* alike, long rows, long capacity, Heads heads);
   void (*cacheCopy)(Pool&, float* keys, float* values, long from, long to, long length, long capacity, Heads heads);
   void (*convolution)(Pool&, float* out, const float* bcx, const float* weight, const int32_t* previous, long rows,
                       long width, long taps);

@@ -140,9 +140,9 @@ size_t cacheSlotSize(long capacity, int heads, int kvHeads, int headDim, int win
 
 DRMAS_EXPORT(attentionCached)
 void attentionCached(float* out, float* keys, float* values, const float* qkv, const int32_t* slots,
-                     const int32_t* positions, long rows, long capacity, int heads, int kvHeads, int headDim,
-                     int window) {
-  kernels::attentionCached(pool, out, keys, values, qkv, slots, positions, rows, capacity,
+                     const int32_t* positions, const int32_t* alike, long rows, long capacity, int heads, int kvHeads,
+                     int headDim, int window) {
+  kernels::attentionCached(pool, out, keys, values, qkv, slots, positions, alike, rows, capacity,
                            {heads, kvHeads, headDim, window});
 }
 

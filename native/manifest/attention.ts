@@ -65,7 +65,7 @@ export const attentionKernels = {
     reference: 'attention.ts',
     computes: 'stores the keys and values of rows in the cache, then `attention` of each row to its slot',
     details:
-      'First every row’s key and value is stored at (slots[r], positions[r]). Then row r attends to positions 0 to positions[r] of its slot, or to the last `heads.window` of them. Serves prefill (many rows of one slot) and decoding (one row a slot). The layout of `keys` and `values` is private.',
+      'First every row’s key and value is stored at (slots[r], positions[r]). Then row r attends to positions 0 to positions[r] of its slot, or to the last `heads.window` of them. Serves prefill (many rows of one slot) and decoding (one row a slot). The keys and values at the first alike[r] positions of row r’s slot are the same as in row r − 1’s, so the kernel may read either. 0 is right for any row. The layout of `keys` and `values` is private.',
     sums: 'as `attention`, with the same bits',
     parameters: [
       'out: f32[rows * heads.heads * heads.headDim]',
@@ -74,6 +74,7 @@ export const attentionKernels = {
       'qkv: const f32[rows * qkvWidth(heads)]',
       'slots: const i32[rows] >= 0',
       'positions: const i32[rows] < capacity',
+      'alike: const i32[rows] >= 0',
       'rows: size',
       'capacity: size',
       'heads: heads',
@@ -85,6 +86,7 @@ export const attentionKernels = {
       qkv: '2 * noise()',
       slots: 'quotient(r, capacity)',
       positions: 'r % capacity',
+      alike: '0',
     },
   },
   cacheCopy: {

@@ -52,6 +52,7 @@ export const fusedKernels = {
       'table: const f32[indexed(positions) * heads.headDim]',
       'slots: const i32[rows] >= 0',
       'positions: const i32[rows] < capacity',
+      'alike: const i32[rows] >= 0',
       'rows: size',
       'capacity: size',
       'heads: heads',

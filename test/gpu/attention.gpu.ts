@@ -145,6 +145,7 @@ describe.each<Heads>([
         qkv: x.subarray(first * widthOf(shape)),
         slots: slots.subarray(first),
         positions: positions.subarray(first),
+        alike: integers(kernels, new Array<number>(end - first).fill(0)),
         rows: end - first,
         capacity,
         heads: shape,

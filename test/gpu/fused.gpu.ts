@@ -164,13 +164,14 @@ it('turning and caching at once has the bits of the calls: what is attended, key
   };
   const slots = integers([...new Array(8).fill(2), 0, 1, 3]);
   const positions = integers([0, 1, 2, 3, 4, 5, 6, 7, 0, 0, 0]);
+  const alike = integers(new Array<number>(rows).fill(0));
   const table = floats(kernels, capacity * shape.headDim, 'table');
   const run = (way: 'at once' | 'by calls') => {
     const qkv = floats(kernels, rows * width, 'qkv');
     const out = kernels.allocate(rows * shape.heads * shape.headDim);
     const size = 4 * kernels.cacheSlotSize({ capacity, heads: shape });
     const [keys, values] = [kernels.allocate(size), kernels.allocate(size)];
-    const attention = { out, keys, values, qkv, slots, positions, rows, capacity, heads: shape };
+    const attention = { out, keys, values, qkv, slots, positions, alike, rows, capacity, heads: shape };
     if (way === 'at once') fusedOf(kernels).ropeAttentionCached({ ...attention, table });
     else {
       kernels.rope({ qkv, table, positions, rows, heads: shape, inverse: false });

@@ -231,6 +231,7 @@ describe('memory that is given back', () => {
         qkv: at(0),
         slots,
         positions,
+        alike: slots,
         rows: 1,
         capacity: 16,
         heads: shape,

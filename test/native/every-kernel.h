@@ -307,13 +307,14 @@ void runAttentionCached(const KernelTable& k, Pool& pool, const Sizes& s) {
   const Heads heads = s.heads;
   const Integers slots = filled<Integers>(rows, [&](long r) { return int32_t(quotient(r, capacity)); });
   const Integers positions = filled<Integers>(rows, [&](long r) { return int32_t(r % capacity); });
+  const Integers alike = filled<Integers>(rows, [&](long) { return int32_t(0); });
   Floats out = filled<Floats>(rows * heads.heads * heads.headDim, [&](long) { return float(noise()); });
   Floats keys = filled<Floats>(indexed(slots) * long(k.cacheSlotSize(capacity, heads)), [&](long) { return float(0); });
   Floats values = filled<Floats>(indexed(slots) * long(k.cacheSlotSize(capacity, heads)),
                                  [&](long) { return float(0); });
   const Floats qkv = filled<Floats>(rows * heads.stride(), [&](long) { return float(2 * noise()); });
-  k.attentionCached(pool, out.data(), keys.data(), values.data(), qkv.data(), slots.data(), positions.data(), rows,
-                    capacity, heads);
+  k.attentionCached(pool, out.data(), keys.data(), values.data(), qkv.data(), slots.data(), positions.data(),
+                    alike.data(), rows, capacity, heads);
   keep(s, "attentionCached(out)", out);
   keep(s, "attentionCached(keys)", keys);
   keep(s, "attentionCached(values)", values);

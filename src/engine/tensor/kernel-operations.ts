@@ -269,7 +269,8 @@ export interface KernelOperations<M extends MemoryKinds> extends HostOperations<
    * Stores the keys and values of rows in the cache, then `attention` of each row to its slot.
    * First every row’s key and value is stored at (slots[r], positions[r]). Then row r attends to positions 0 to
    * positions[r] of its slot, or to the last `heads.window` of them. Serves prefill (many rows of one slot) and
-   * decoding (one row a slot). The layout of `keys` and `values` is private.
+   * decoding (one row a slot). The keys and values at the first alike[r] positions of row r’s slot are the same as in
+   * row r − 1’s, so the kernel may read either. 0 is right for any row. The layout of `keys` and `values` is private.
    * Order of the sums in C++: as `attention`, with the same bits.
    */
   attentionCached(given: {
@@ -285,6 +286,8 @@ export interface KernelOperations<M extends MemoryKinds> extends HostOperations<
     readonly slots: M['integers'];
     /** [rows], each in [0, capacity) */
     readonly positions: M['integers'];
+    /** [rows], each at least 0 */
+    readonly alike: M['integers'];
     readonly rows: number;
     readonly capacity: number;
     readonly heads: Heads;
@@ -792,6 +795,8 @@ export interface FusedKernels<M extends MemoryKinds> {
     readonly slots: M['integers'];
     /** [rows], each in [0, capacity) */
     readonly positions: M['integers'];
+    /** [rows], each at least 0 */
+    readonly alike: M['integers'];
     readonly rows: number;
     readonly capacity: number;
     readonly heads: Heads;

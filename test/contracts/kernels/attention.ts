@@ -259,6 +259,8 @@ interface Step {
   readonly slot: number;
   readonly position: number;
   readonly row: number; // of qkv
+  /** Default: 0. */
+  readonly alike?: number;
 }
 
 /** A cache whose unused positions are not numbers, and the outputs of all rows that were fed to it. */
@@ -304,6 +306,10 @@ class Cache {
         this.#kernels,
         steps.map(({ position }) => position),
       ),
+      alike: integers(
+        this.#kernels,
+        steps.map(({ alike = 0 }) => alike),
+      ),
       rows: steps.length,
       capacity: CAPACITY,
       heads: this.#shape,
@@ -326,7 +332,7 @@ class Cache {
 }
 
 const CAPACITY = 100;
-const SLOTS = 7;
+const SLOTS = 10;
 
 export function cacheContract(subject: Subject): void {
   describe('attentionCached', () => {
@@ -396,6 +402,47 @@ export function cacheContract(subject: Subject): void {
           for (let from = 0; from < CAPACITY; from += size)
             cache.feed(ODD_LENGTHS.flatMap((length, slot) => pieces(slot, length, from)));
           sameBits(cache.out, expected, `${size} at a time, ${JSON.stringify(shape)}`);
+        }
+      }
+    });
+
+    it('gives the bits of attention to rows whose slots begin alike', () => {
+      const lengths = [70, 64, 75, 50, 66, 90, 67, 40, 36, 34];
+      const alikeBefore = [0, 61, 61, 20, 48, 48, 66, 5, 0, 33];
+      // Each sequence as rows of qkv: it begins with rows of the one before, and goes on with rows of its own.
+      const sequences: number[][] = [];
+      for (const [s, length] of lengths.entries()) {
+        const begin = sequences.at(-1)?.slice(0, get(alikeBefore, s)) ?? [];
+        sequences.push([...begin, ...range(100 * s, 100 * s + length - begin.length)]);
+      }
+      const common = (one: readonly number[], other: readonly number[] = []) => {
+        const end = one.findIndex((row, i) => row !== other[i]);
+        return end < 0 ? one.length : end;
+      };
+      for (const shape of [...everyShape, ...oddShapes]) {
+        const qkv = noisyRows([100 * sequences.length], shape);
+        const part = pickRows(qkv, sequences.flat(), widthOf(shape));
+        const expected = body(run(subject(), part, lengths, shape).out);
+        for (const first of [16, 33, 66]) {
+          const cache = new Cache(subject(), shape, qkv);
+          const step = (slot: number, position: number) => ({
+            slot,
+            position,
+            row: get(sequences[slot] ?? [], position),
+          });
+          for (const [slot, length] of lengths.entries())
+            cache.feed(range(0, Math.min(first, length)).map((position) => step(slot, position)));
+          for (let position = first; position < CAPACITY; position++) {
+            const slots = range(0, SLOTS).filter((slot) => position < get(lengths, slot));
+            cache.feed(
+              slots.map((slot, i) => {
+                const before = sequences[slots[i - 1] ?? -1];
+                return { ...step(slot, position), alike: common(sequences[slot] ?? [], before) };
+              }),
+            );
+          }
+          const outWidth = shape.heads * shape.headDim;
+          sameBits(pickRows(cache.out, sequences.flat(), outWidth), expected, `${first}, ${JSON.stringify(shape)}`);
         }
       }
     });

@@ -239,11 +239,12 @@ export const RUNS: readonly ((e: Examples) => void)[] = [
     const heads = s.heads;
     const slots = e.integers(rows, (r) => e.quotient(r, capacity));
     const positions = e.integers(rows, (r) => r % capacity);
+    const alike = e.integers(rows, () => 0);
     const out = e.floats(rows * heads.heads * heads.headDim, () => e.noise());
     const keys = e.floats(indexed(slots) * kernels.cacheSlotSize({ capacity, heads }), () => 0);
     const values = e.floats(indexed(slots) * kernels.cacheSlotSize({ capacity, heads }), () => 0);
     const qkv = e.floats(rows * qkvWidth(heads), () => 2 * e.noise());
-    kernels.attentionCached({ out, keys, values, qkv, slots, positions, rows, capacity, heads });
+    kernels.attentionCached({ out, keys, values, qkv, slots, positions, alike, rows, capacity, heads });
     e.keep('attentionCached(out)', out);
     e.keepPrivate('attentionCached(keys)', keys);
     e.keepPrivate('attentionCached(values)', values);

@@ -164,7 +164,7 @@ export function addonKernels(
       ),
     cacheSlotSize: ({ capacity, heads }) =>
       addon.cacheSlotSize(capacity, heads.heads, heads.kvHeads, heads.headDim, heads.window ?? 0),
-    attentionCached: ({ out, keys, values, qkv, slots, positions, rows, capacity, heads }) =>
+    attentionCached: ({ out, keys, values, qkv, slots, positions, alike, rows, capacity, heads }) =>
       void addon.attentionCached(
         out,
         keys,
@@ -172,6 +172,7 @@ export function addonKernels(
         qkv,
         slots,
         positions,
+        alike,
         rows,
         capacity,
         heads.heads,

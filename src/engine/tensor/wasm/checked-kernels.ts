@@ -380,12 +380,13 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
       );
     },
     cacheSlotSize,
-    attentionCached: ({ out, keys, values, qkv, slots, positions, rows, capacity, heads }) => {
+    attentionCached: ({ out, keys, values, qkv, slots, positions, alike, rows, capacity, heads }) => {
       a.size('attentionCached(rows)', rows);
       a.size('attentionCached(capacity)', capacity);
       a.heads('attentionCached(heads)', heads);
       const slotsAt = a.indices('attentionCached(slots)', slots, rows);
       const positionsAt = a.indices('attentionCached(positions)', positions, rows, capacity);
+      const alikeAt = a.indices('attentionCached(alike)', alike, rows);
       const slotsIndexed = indexed(slots, rows);
       const outAt = a.floats('attentionCached(out)', out, rows * heads.heads * heads.headDim);
       const keysAt = a.floats('attentionCached(keys)', keys, slotsIndexed * cacheSlotSize({ capacity, heads }));
@@ -398,6 +399,7 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
         qkvAt,
         slotsAt,
         positionsAt,
+        alikeAt,
         rows,
         capacity,
         heads.heads,

@@ -112,6 +112,7 @@ describe('WebAssembly kernels', () => {
         qkv,
         slots,
         positions,
+        alike: slots,
         rows: 1,
         capacity: 4,
         heads: one,

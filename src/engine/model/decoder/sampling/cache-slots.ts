@@ -77,7 +77,8 @@ export class CacheSlots {
   }
 }
 
-function commonPrefix(a: readonly number[], b: readonly number[]): number {
+/** How many tokens both begin with. */
+export function commonPrefix(a: readonly number[], b: readonly number[]): number {
   const limit = Math.min(a.length, b.length);
   let n = 0;
   while (n < limit && a[n] === b[n]) n++;

@@ -35,6 +35,8 @@ export interface CachedRow {
   readonly token: number;
   readonly slot: number;
   readonly position: number;
+  /** How many first tokens its slot has in common with the slot of the row before it, or fewer. */
+  readonly alike: number;
 }
 
 /** A request whose next token is drawn: draw number `tokens.length` of the stream named by its key. */
@@ -48,6 +50,9 @@ export type DrawnTokens = [tokens: Int32Array, logprobs: Float32Array];
 
 /** The most rows of a prefill batch, and at least as many as are decoded together. */
 const PREFILL_ROWS = 1024;
+
+/** The columns of a row's place: token, slot, position, and what its slot has in common with the one before. */
+const PLACES = 4;
 
 export class CachedDecoder {
   readonly config: DecoderConfig;
@@ -77,7 +82,7 @@ export class CachedDecoder {
     for (let first = 0; first < rows.length; first += PREFILL_ROWS) {
       const some = rows.slice(first, first + PREFILL_ROWS);
       this.#arena.reset();
-      const columns = this.#arena.takeColumns(some.length, { integers: 3, floats: 0 }, ({ integers }, stride) =>
+      const columns = this.#arena.takeColumns(some.length, { integers: PLACES, floats: 0 }, ({ integers }, stride) =>
         writePlaces(integers, stride, some),
       );
       this.#forward(some, columns, 'prefill');
@@ -97,16 +102,20 @@ export class CachedDecoder {
     const requests = groups.flat();
     const rowOf = groups.flatMap((group, row) => group.map(() => row));
     arena.reset();
-    const columns = arena.takeColumns(requests.length, { integers: 4, floats: 3 }, ({ integers, floats }, stride) => {
-      writePlaces(integers, stride, rows);
-      requests.forEach(({ request, tokens }, i) => {
-        integers[3 * stride + i] = request.topK;
-        floats[4 * stride + i] = uniformAt(request.key, tokens.length);
-        floats[5 * stride + i] = scaleOfDraws(request.temperature);
-        floats[6 * stride + i] = request.topP;
-      });
-    });
-    const topK = columns.integers[3] as Integers;
+    const columns = arena.takeColumns(
+      requests.length,
+      { integers: PLACES + 1, floats: 3 },
+      ({ integers, floats }, stride) => {
+        writePlaces(integers, stride, rows);
+        requests.forEach(({ request, tokens }, i) => {
+          integers[PLACES * stride + i] = request.topK;
+          floats[(PLACES + 1) * stride + i] = uniformAt(request.key, tokens.length);
+          floats[(PLACES + 2) * stride + i] = scaleOfDraws(request.temperature);
+          floats[(PLACES + 3) * stride + i] = request.topP;
+        });
+      },
+    );
+    const topK = columns.integers[PLACES] as Integers;
     const [uniforms, inverse, topP] = columns.floats as readonly [Floats, Floats, Floats];
     const stream = this.#forward(rows, columns, 'decode');
     const normed = arena.take(count * width);
@@ -170,9 +179,9 @@ export class CachedDecoder {
     const { layers, width } = config;
     const { capacity } = cache;
     const count = rows.length;
-    const [tokens, slots, positions] = integers.map((column) =>
+    const [tokens, slots, positions, alike] = integers.map((column) =>
       column.length === count ? column : column.subarray(0, count),
-    ) as unknown as readonly [Integers, Integers, Integers];
+    ) as unknown as readonly [Integers, Integers, Integers, Integers];
     const { tensors } = this.weights;
     const packed = this.weights.packed('forward', this.#precision);
     const stream = embedRows({ kernels, arena: this.#arena, config, packed, tokens, rows: count });
@@ -207,6 +216,7 @@ export class CachedDecoder {
         qkv,
         slots,
         positions,
+        alike,
         rows: count,
         capacity,
         heads: layerHeads(config, layer),
@@ -227,12 +237,13 @@ export class CachedDecoder {
   }
 }
 
-/** Writes the token, the slot and the position of each row as three columns. */
+/** Writes the place of each row in PLACES columns. */
 function writePlaces(columns: Int32Array, stride: number, rows: readonly CachedRow[]): void {
-  rows.forEach(({ token, slot, position }, i) => {
+  rows.forEach(({ token, slot, position, alike }, i) => {
     columns[i] = token;
     columns[stride + i] = slot;
     columns[2 * stride + i] = position;
+    columns[3 * stride + i] = alike;
   });
 }
 

@@ -134,10 +134,15 @@ describe('admission', () => {
   it('computes equal tokens of a tick once, and answers as alone, also when one of them is cancelled', async () => {
     const kernels = createReferenceKernels();
     const passes: number[] = []; // the rows of each pass
-    const { embed } = kernels;
+    const alike: number[][] = []; // the tokens that rows of each pass have in common with the row before
+    const { embed, attentionCached } = kernels;
     kernels.embed = (given) => {
       if (given.width === config.width && given.rows > 0) passes.push(given.rows);
       embed(given);
+    };
+    kernels.attentionCached = (given) => {
+      alike.push([...given.alike.subarray(0, given.rows)]);
+      attentionCached(given);
     };
     const system = Array.from({ length: 20 }, (_, t) => (t * 5) % 9);
     const prompts = [
@@ -160,8 +165,9 @@ describe('admission', () => {
     for (const one of requests) sampler.submit(one);
     const first = await sampler.step();
     // The first prompt and the last one; then the other two after the tokens that they have in common with the first;
-    // then one row for each of the four prompts.
+    // then one row for each of the four prompts, which are in the order of their tokens.
     expect(passes.slice(0, 3)).toEqual([22 + 1, 1 + 2, 4]);
+    expect(alike[2]).toEqual([0, 20, 22, 0]);
     const cancelled = requests.filter(({ id }) => id === 5 || id === 13).map(({ id }) => id);
     for (const id of cancelled) sampler.cancel(id);
     const results = [...first, ...(await ticks(sampler)).flat()].sort((a, b) => a.id - b.id);

@@ -14,7 +14,7 @@ import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats } from '../../../tensor/memory.js';
 import { AdapterWeights, type BaseWeights, DecoderWeights } from '../weights/model-weights.js';
-import type { Slot } from './cache-slots.js';
+import { commonPrefix, type Slot } from './cache-slots.js';
 import { CachedDecoder, type CachedPolicy, type CachedRow } from './cached-decoder.js';
 
 export interface SamplerRequest extends Sampling {
@@ -47,6 +47,8 @@ interface Running {
    * Undefined after they have drawn different tokens.
    */
   twin: Running | undefined;
+  /** The request whose row came before its own in the last tick, and how many first tokens both have. */
+  neighbour: { readonly before: Running | undefined; readonly alike: number } | undefined;
   readonly tokens: number[];
   readonly logprobs: number[];
 }
@@ -215,9 +217,18 @@ export class DecoderSampler {
       const last = prompt.length - 1;
       const key = [policy.index, ...prompt].join(' ');
       const twin = admitted.get(key);
-      const running = { request, policy, slot, next: prompt[last] as number, twin, tokens: [], logprobs: [] };
+      const running = {
+        request,
+        policy,
+        slot,
+        next: prompt[last] as number,
+        twin,
+        neighbour: undefined,
+        tokens: [],
+        logprobs: [],
+      };
       this.#waiting.shift();
-      this.#running.push(running);
+      this.#running.splice(sortedIndex(this.#running, running, byPolicyAndPrompt), 0, running);
       if (twin !== undefined) continue;
       admitted.set(key, running);
       const prefix = freshPrefix(fresh, place, last);
@@ -231,14 +242,12 @@ export class DecoderSampler {
           token: prompt[position] as number,
           slot: slot.index,
           position,
+          alike: 0,
         });
       fresh.set(slot, prefix);
       slot.tokens = prompt.slice(0, last);
     }
-    if (this.#policies.size > 1) {
-      for (const some of [rows, laterRows]) some.sort(byPolicy);
-      this.#running.sort(byPolicy);
-    }
+    if (this.#policies.size > 1) for (const some of [rows, laterRows]) some.sort(byPolicy);
     this.#decoder.prefill(rows);
     for (const { from, to, length } of copies) cache.copy(from.index, to.index, length);
     this.#decoder.prefill(laterRows);
@@ -258,9 +267,11 @@ export class DecoderSampler {
     const groups = [...drawing.values()];
     const running = groups.flat();
     const [tokens, logprobs] = await this.#decoder.decode(
-      leaders.map(({ policy, slot, next }) => {
+      leaders.map((leader, i) => {
+        const { policy, slot, next } = leader;
         slot.tokens.push(next);
-        return { policy, token: next, slot: slot.index, position: slot.tokens.length - 1 };
+        const alike = tokensAlike(leader, leaders[i - 1]);
+        return { policy, token: next, slot: slot.index, position: slot.tokens.length - 1, alike };
       }),
       groups,
     );
@@ -292,6 +303,33 @@ function freshPrefix(
 }
 
 const byPolicy = (a: { policy: CachedPolicy }, b: { policy: CachedPolicy }) => a.policy.index - b.policy.index;
+
+/** Prompts that begin alike are neighbours: their rows read what they have in common once. */
+function byPolicyAndPrompt(a: Running, b: Running): number {
+  const [one, other] = [a.request.prompt, b.request.prompt];
+  const at = commonPrefix(one, other);
+  return byPolicy(a, b) || (one[at] ?? -1) - (other[at] ?? -1);
+}
+
+/** Where an item goes in sorted items: behind its equals. */
+function sortedIndex<Item>(items: readonly Item[], item: Item, compare: (a: Item, b: Item) => number): number {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compare(items[middle] as Item, item) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** How many first tokens a request has in common with the one before it. They are counted when it gets a new one. */
+function tokensAlike(running: Running, before: Running | undefined): number {
+  if (running.neighbour === undefined || running.neighbour.before !== before) {
+    const alike = before?.policy === running.policy ? commonPrefix(before.slot.tokens, running.slot.tokens) : 0;
+    running.neighbour = { before, alike };
+  }
+  return running.neighbour.alike;
+}
 
 /** The weights as weights that can change. @throws ArgumentError for weights in bfloat16, which never change */
 function requireFloat32(weights: BaseWeights): DecoderWeights {
