@@ -1,22 +1,31 @@
 /**
- * The runs that a newcomer makes first, as README and docs/getting-started.md tell of them. `npm run first-runs` makes
- * them and keeps their numbers in docs/first-runs.json; `npm run docs` writes these into the pages, at the marks
- * `<!-- run: NAME NUMBER -->`. Needs the compiled package; warm starts and kernels come from the cache if they are
- * there.
+ * The runs that a newcomer makes first, as the pages tell of them. `npm run first-runs` makes those on toys, and
+ * `npm run first-runs -- real` those on a pretrained model, which take minutes. docs/first-runs.json keeps their
+ * numbers; `npm run docs` writes these into the pages, at the marks `<!-- run: NAME NUMBER -->`. Needs the compiled
+ * package; warm starts and kernels come from the cache if they are there.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { peakResidentBytes } from '../../bench/measure/processor-time.js';
 import { machineText } from '../../bench/results.js';
 import type { EvaluationEvent, Interval } from '../../src/base/core/evaluation.js';
+import { fetchModel } from '../support/smollm2.js';
 import { readPage, root } from './pages.js';
 
 const STORE = 'docs/first-runs.json';
+/** How often the memory of a run is looked up. */
+const LOOK_MS = 500;
 
 interface FirstRun {
   readonly command: string;
+  readonly date: string;
+  readonly machine: string;
   readonly seconds: number;
+  /** The most memory of the process, in bytes. */
+  readonly bytes: number;
   /** The success on held-out tasks; absent for a command that trains several runs. */
   readonly scores?: {
     readonly before: number;
@@ -26,24 +35,28 @@ interface FirstRun {
   };
 }
 
-interface FirstRuns {
-  readonly date: string;
-  readonly machine: string;
-  readonly runs: Readonly<Record<string, FirstRun>>;
-}
+type FirstRuns = Readonly<Record<string, FirstRun>>;
 
 /** Runs a command of drmas and reads its events. @throws Error with its last lines if it fails */
-function made(words: readonly string[], run: string): FirstRun {
+async function made(words: readonly string[], run: string): Promise<FirstRun> {
   const started = performance.now();
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [join(root, 'dist/src/cli/main.js'), ...words, '--run', run, '--json'],
-    { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28 },
-  );
+  const child = spawn(process.execPath, [join(root, 'dist/src/cli/main.js'), ...words, '--run', run, '--json'], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let bytes = 0;
+  const look = setInterval(() => {
+    bytes = Math.max(bytes, peakResidentBytes(child.pid ?? 0) ?? 0);
+  }, LOOK_MS);
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+  const [stdout, stderr, status] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  clearInterval(look);
   const seconds = Math.round((performance.now() - started) / 1e3);
   if (status !== 0) throw new Error(`drmas ${words.join(' ')} ended with ${status}: ${stderr.slice(-600)}`);
   const command = `drmas ${words.join(' ')}`;
-  if (words[0] !== 'train') return { command, seconds };
+  const date = new Date().toISOString().slice(0, 10);
+  const seen = { command, date, machine: machineText(), seconds, bytes };
+  if (words[0] !== 'train') return seen;
   const evaluations = stdout
     .split('\n')
     .filter((line) => line.startsWith('{'))
@@ -53,29 +66,42 @@ function made(words: readonly string[], run: string): FirstRun {
   if (first === undefined || last === undefined) throw new Error(`${command} evaluated nothing`);
   const { averageAtK: after, interval, tasks } = last;
   return {
-    command,
-    seconds,
+    ...seen,
     scores: { before: first.averageAtK, after, interval: { low: interval.low, high: interval.high }, tasks },
   };
 }
 
-function makeAll(): FirstRuns {
+async function onToys(place: string): Promise<FirstRuns> {
+  const project = join(place, 'my-team');
+  const init = spawnSync(process.execPath, [join(root, 'dist/src/cli/main.js'), 'init', project], { encoding: 'utf8' });
+  if (init.status !== 0) throw new Error(init.stderr);
+  return {
+    pair: await made(['compare', 'repair'], join(place, 'pair')),
+    shop: await made(['train', 'examples/ai-sdk/recipe.ts'], join(place, 'shop')),
+    init: { ...(await made(['train', join(project, 'team.ts')], join(place, 'init'))), command: 'drmas train team.ts' },
+  };
+}
+
+/** The runs of `npm run real` with seed 1, and a longer one. The first makes the warm start. */
+async function onRealModel(place: string): Promise<FirstRuns> {
+  const file = await fetchModel();
+  const run = async (name: string, ...settings: string[]) => {
+    const words = ['train', 'words', '--seed', '1', ...settings.flatMap((setting) => ['--set', setting])];
+    const result = await made([...words, '--set', `model.base.path=${file}`], join(place, name));
+    return { ...result, command: `drmas ${words.join(' ')} --set model.base.path=FILE` };
+  };
+  await run('warm', 'training.steps=1');
+  return {
+    'real-drmas': await run('drmas', 'advantage.type=drmas'),
+    'real-grpo': await run('grpo', 'advantage.type=grpo'),
+    'real-long': await run('long', 'advantage.type=drmas', 'training.steps=60'),
+  };
+}
+
+async function makeAll(which: string | undefined): Promise<FirstRuns> {
   const place = mkdtempSync(join(tmpdir(), 'drmas-first-'));
   try {
-    const project = join(place, 'my-team');
-    const init = spawnSync(process.execPath, [join(root, 'dist/src/cli/main.js'), 'init', project], {
-      encoding: 'utf8',
-    });
-    if (init.status !== 0) throw new Error(init.stderr);
-    return {
-      date: new Date().toISOString().slice(0, 10),
-      machine: machineText(),
-      runs: {
-        pair: made(['compare', 'repair'], join(place, 'pair')),
-        shop: made(['train', 'examples/ai-sdk/recipe.ts'], join(place, 'shop')),
-        init: { ...made(['train', join(project, 'team.ts')], join(place, 'init')), command: 'drmas train team.ts' },
-      },
-    };
+    return await (which === 'real' ? onRealModel(place) : onToys(place));
   } finally {
     rmSync(place, { recursive: true });
   }
@@ -88,11 +114,17 @@ const percent = (share: number, digits: number) => (100 * share).toFixed(digits)
  * @throws Error for a run or a number that is not there
  */
 export function firstRunNumber(words: string): string {
-  const { runs, machine } = JSON.parse(readPage(STORE)) as FirstRuns;
+  const runs = JSON.parse(readPage(STORE)) as FirstRuns;
   const [name = '', number = ''] = words.split(' ');
   const run = runs[name];
   if (run === undefined) throw new Error(`${STORE} has no run '${name}'; it has ${Object.keys(runs).join(', ')}`);
-  const texts: Record<string, string> = { seconds: `${run.seconds} s`, machine };
+  const texts: Record<string, string> = {
+    seconds: `${run.seconds} s`,
+    minutes: `${(run.seconds / 60).toFixed(1)} minutes`,
+    memory: `${(run.bytes / 1e9).toFixed(1)} GB`,
+    machine: run.machine,
+    date: run.date,
+  };
   if (run.scores !== undefined) {
     const { before, after, interval, tasks } = run.scores;
     const { low, high } = interval;
@@ -105,5 +137,7 @@ export function firstRunNumber(words: string): string {
   return text;
 }
 
-if (import.meta.url === `file://${process.argv[1]}`)
-  writeFileSync(join(root, STORE), `${JSON.stringify(makeAll(), undefined, 2)}\n`);
+if (import.meta.url === `file://${process.argv[1]}`) {
+  const runs = { ...(JSON.parse(readPage(STORE)) as FirstRuns), ...(await makeAll(process.argv[2])) };
+  writeFileSync(join(root, STORE), `${JSON.stringify(runs, undefined, 2)}\n`);
+}
