@@ -8,7 +8,12 @@ import {
   PROJECTIONS,
   type Precision,
 } from '../../contract/architecture.js';
-import { type BlockFormats, matrixShapes, parameterCount } from '../../model/decoder/weights/decoder-tensors.js';
+import {
+  type BaseKind,
+  type BlockFormats,
+  matrixShapes,
+  parameterCount,
+} from '../../model/decoder/weights/decoder-tensors.js';
 import type { MatrixKind } from '../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { selectKernels } from '../../tensor/select.js';
@@ -194,6 +199,19 @@ describe('the footprint', () => {
     expect(expected / base('float32', wide)).toBeLessThan(0.3);
     const rounded = baseFootprint({ config: wide, kept, precisions: new Set(PRECISIONS) }) - expected;
     expect(rounded).toBe(2 * 2 * (parameterCount(wide) - wide.width * (2 * wide.layers + 1))); // packed, both ways
+  });
+
+  it('is not planned for a policy in int8 whose base is not in blocks', () => {
+    const plan = (kept: BaseKind) => {
+      const policy = { name: 'coder', config, precision: 'int8', optimizer, agents: 1, versions: 1 } as const;
+      const adapted = { ...policy, adapter: { settings: adapter, base: 'file', kept } };
+      return memoryPlan({ recompute: false }, [adapted], length).total?.bases;
+    };
+    const format = 'Q8_0';
+    const layer = { qkv: format, attentionOut: format, gateUp: format, down: format } as const;
+    expect(plan({ embedding: format, layers: [layer, layer], output: format })).toBeGreaterThan(0);
+    for (const kept of ['float32', 'bfloat16'] as const)
+      expect(() => plan(kept)).toThrow("'coder' is in int8: expected an adapter, or a model that is not trained, on a");
   });
 
   it('has a copy and a cache more for each version that is kept', { tags: 'verify' }, async () => {

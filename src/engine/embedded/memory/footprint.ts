@@ -18,6 +18,7 @@ import {
   parameterCount,
   projectedWidth,
 } from '../../model/decoder/weights/decoder-tensors.js';
+import { requireBlocks } from '../../model/decoder/weights/model-weights.js';
 import { usedBuffers } from '../../model/optimizers/index.js';
 import { type BlockFormat, blockWords } from '../../tensor/blocks.js';
 
@@ -41,7 +42,10 @@ export interface FootprintRequest {
   readonly recompute: boolean;
 }
 
-/** Memory of a run. All adapters on a base share the base and its key-value cache. */
+/**
+ * Memory of a run. All adapters on a base share the base and its key-value cache.
+ * @throws BackendError for a policy in int8 whose base is not in blocks
+ */
 export function memoryPlan(
   { recompute }: { readonly recompute: boolean },
   planned: readonly PlannedPolicy[],
@@ -52,6 +56,7 @@ export function memoryPlan(
   let [cache, trained] = [0, 0];
   for (const { name, config, adapter, precision, optimizer, agents, versions } of planned) {
     if (config === undefined) continue;
+    requireBlocks(name, precision, typeof adapter?.kept === 'object');
     const request = { config, adapter: adapter?.settings, precision, optimizer, agents, versions, longest, recompute };
     const footprint = policyFootprint(request);
     policies[name] = footprint;

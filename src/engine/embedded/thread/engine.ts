@@ -23,6 +23,7 @@ import {
   BlockWeights,
   baseWeights,
   DecoderWeights,
+  requireBlocks,
 } from '../../model/decoder/weights/model-weights.js';
 import type { BlockPiece, TensorPiece } from '../../model/formats/tensor.js';
 import { Arena } from '../../tensor/arena.js';
@@ -109,11 +110,7 @@ export class Engine {
     first?: RandomStart | { readonly like: number },
   ): number {
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
-    if (precision === 'int8' && !('base' in source && source.base instanceof BlockWeights))
-      throw new BackendError(
-        `'${name}' is in int8: expected an adapter, or a model that is not trained, on a GGUF file whose matrices are ` +
-          'in Q8_0, Q4_0 or Q4_1, on the processor',
-      );
+    requireBlocks(name, precision, 'base' in source && source.base instanceof BlockWeights);
     const about = { id, name, shape, source, precision };
     const policy = new ResidentPolicy(this.#kernels, about, this.#options);
     if (first !== undefined && 'like' in first) policy.copyFrom(this.#policy(first.like));

@@ -1,4 +1,4 @@
-import { ArgumentError } from '../../../../base/errors.js';
+import { ArgumentError, BackendError } from '../../../../base/errors.js';
 import type { AdapterSettings, DecoderConfig, Precision } from '../../../contract/architecture.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Bfloat16s, Floats } from '../../../tensor/memory.js';
@@ -129,6 +129,15 @@ class FrozenWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
       }
     });
   }
+}
+
+/** @throws BackendError for a policy in int8 whose base is not in blocks */
+export function requireBlocks(name: string, precision: Precision, inBlocks: boolean): void {
+  if (precision === 'int8' && !inBlocks)
+    throw new BackendError(
+      `'${name}' is in int8: expected an adapter, or a model that is not trained, on a GGUF file whose matrices are ` +
+        'in Q8_0, Q4_0 or Q4_1, on the processor',
+    );
 }
 
 /**
