@@ -1,13 +1,15 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { system, user } from '../../base/core/message.js';
+import { nodeHost } from '../../base/platform/node-host.js';
 import { loadPolicy } from '../../engine/embedded/load-policy.js';
 import { lora } from '../../engine/model/model-spec.js';
 import type { RunDirectory } from '../../method/store/run-directory.js';
+import { openAgentModels } from '../../serve/models/open-agent-models.js';
 import { arithmeticSymbols } from '../../teams/tasks/generated/arithmetic.js';
 
 const root = temporaryRoot();
@@ -186,6 +188,15 @@ describe('export', () => {
     const body = /-d '(.+)'/.exec(out)?.[1] ?? '';
     expect(JSON.parse(body).messages[0]).toEqual({ role: 'system', content: '<solver>' });
     expect(await drmas(words)).toMatchObject({ code: 2, err: `error: ${to} exists; drmas overwrites nothing\n` });
+
+    // The agent in this directory, or the file by its path, answers with the run's prompt as the run does.
+    const chat = (...from: string[]) => drmas(['chat', ...from, '--greedy', '--threads', '1'], { input: '1+2\n' });
+    const inRun = await chat(run.path, '--agent', 'solver');
+    expect(inRun).toMatchObject({ code: 0, err: '' });
+    for (const from of [to, join(to, 'model.gguf')]) expect(await chat(from)).toEqual(inRun);
+    const { bytes, dispose } = await openAgentModels({ from: to }, nodeHost({ threads: 1 }));
+    await dispose();
+    expect(bytes).toBe((await stat(join(to, 'model.gguf'))).size);
   });
 
   it('says what other programs cannot read of a vocabulary, before anything is written where it is all', {

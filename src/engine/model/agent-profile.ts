@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Files } from '../../base/host.js';
 import { isGreedy, type Sampling } from '../contract/sampling.js';
+import { isGguf } from './formats/gguf/gguf-checkpoint.js';
 import { readStopTokens, writeStopTokens } from './formats/model-config.js';
 import { formatJson, readJson } from './formats/tokenizer-files.js';
 import { isThere, parseWith } from './formats/validated-json.js';
@@ -35,9 +36,12 @@ const AGENT = 'drmas-agent.json';
 const GENERATION = 'generation_config.json';
 const agentFile = z.object({ version: z.literal(1), ...agentProfileSchema.shape });
 
-/** The profile in a directory; undefined if there is none. @throws CheckpointError naming the key that is wrong */
-export async function readAgentProfile(files: Files, directory: string): Promise<AgentProfile | undefined> {
-  const file = `${directory}/${AGENT}`;
+/**
+ * The profile in a directory, or beside a GGUF file; undefined if there is none.
+ * @throws CheckpointError naming the key that is wrong
+ */
+export async function readAgentProfile(files: Files, place: string): Promise<AgentProfile | undefined> {
+  const file = (await isGguf(files, place)) ? place.replace(/[^/\\]*$/, AGENT) : `${place}/${AGENT}`;
   if (!(await isThere(files, file))) return undefined;
   const { version: _, ...profile } = parseWith(agentFile, await readJson(files, file), file);
   return profile;

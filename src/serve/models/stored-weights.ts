@@ -5,7 +5,7 @@ import { isObject, RunError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { holdsAdapter, locateBase } from '../../engine/backends.js';
 import type { BaseSpec, OwnWeights } from '../../engine/contract.js';
-import { readTemplate } from '../../engine/formats.js';
+import { isGguf, readTemplate } from '../../engine/formats.js';
 import { completeWhole, modelSchema, wholeWeights } from '../../engine/model.js';
 import { keptWarmStart } from '../../method/checkpoints.js';
 import type { Checkpoint } from '../../method/store.js';
@@ -76,15 +76,20 @@ export async function weightsBefore(
 
 /** The bytes of the files that weights are read from. */
 export async function bytesOf(files: Files, weights: OwnWeights): Promise<number> {
-  const directories =
+  const places =
     weights.type === 'saved-adapter'
       ? [weights.directory, ...(weights.base.type === 'directory' ? [weights.base.directory] : [])]
       : weights.type === 'directory'
         ? [weights.directory]
         : [];
   let bytes = 0;
-  for (const directory of directories)
-    for (const name of await files.list(directory))
-      if (name.endsWith('.safetensors') && isNoOptimizer(name)) bytes += await files.size(join(directory, name));
+  for (const place of places) for (const file of await weightFiles(files, place)) bytes += await files.size(file);
   return bytes;
+}
+
+/** The files of weights at a place: a GGUF file itself, or those of a directory. */
+async function weightFiles(files: Files, place: string): Promise<string[]> {
+  if (await isGguf(files, place)) return [place];
+  const names = await files.list(place);
+  return names.filter((name) => name.endsWith('.safetensors') && isNoOptimizer(name)).map((name) => join(place, name));
 }
