@@ -74,9 +74,10 @@ function App() {
       </p>
       <p>
         Both teams begin with the same weights and play the same tasks. They differ in one line: what a try is compared
-        with. The fixer is called when things have already gone wrong, so its tries look bad beside the whole team's
-        average, even the better ones. <b>GRPO</b> compares with that average, and its fixer learns little.{' '}
-        <b>Dr. MAS</b> compares the fixer with its own tries, and the better ones stand out.
+        with. The fixer is called when the first command has failed, so most of its tries look bad beside the whole
+        team's average. <b>GRPO</b> compares with that average. <b>Dr. MAS</b> compares the fixer with its own tries,
+        and the better ones stand out. In ten pairs of runs in which the fixer was needed in 25 % of the episodes, the
+        team of Dr. MAS ended higher.
       </p>
       <div class="controls">
         <button type="button" class="main" onClick={start}>
@@ -147,7 +148,7 @@ function App() {
         {onGpu(chosen) ? (
           <>
             Each run is a worker of this page: the training loop and the recipe of the command line, with kernels in
-            WGSL on this browser's GPU. That is experimental, and models of this size hardly need one.
+            WGSL on this browser's GPU. That is experimental.
           </>
         ) : (
           <>
@@ -162,7 +163,8 @@ function App() {
             warm start may come as a file.
           </>
         )}{' '}
-        Nothing leaves the tab. One seed is one run, and no proof: the documentation has ten pairs with their intervals.
+        The runs stay in this tab. One seed is one run, and no proof: the documentation has ten pairs with their
+        intervals.
       </p>
     </main>
   );

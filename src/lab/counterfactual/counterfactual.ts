@@ -14,11 +14,13 @@ export const counterfactual = defineEstimator({
       .int()
       .min(1)
       .default(1)
-      .describe('How often drmas plays each turn again from its context on. Each time costs one more episode.'),
+      .describe(
+        'How often drmas plays each turn again from its context on. Each time plays one more episode, whose earlier turns are replayed.',
+      ),
   },
   source: 'C3: contextual counterfactual credit, leave-one-out; COMA, Foerster et al. 2018',
-  formula: 'r - mean of r over `alternatives` episodes that say something else from this turn on',
-  use: 'many turns that share one reward: credit for single turns without a critic; costs one more episode a turn',
+  formula: 'r - mean of r over `alternatives` episodes that are sampled again from this turn on',
+  use: 'many turns that share one reward: credit for single turns without a critic, for one more episode a turn, which begins as the turn did',
   traits: { needs: 'branches' },
   laws: () => ({ shift: ['reward', 'baseline'], takesScaleOut: false }),
   compute(batch) {

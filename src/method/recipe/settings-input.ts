@@ -1234,7 +1234,8 @@ export type EstimatorInput =
   | {
       readonly type: 'counterfactual';
       /**
-       * How often drmas plays each turn again from its context on. Each time costs one more episode.
+       * How often drmas plays each turn again from its context on. Each time plays one more episode, whose
+       * earlier turns are replayed.
        * @default `1`
        */
       readonly alternatives?: number | undefined;

@@ -7,7 +7,7 @@ export const atGrpo = defineEstimator({
   schema: { ...spreadChoices, ...sharingChoices },
   source: 'Zhao et al. 2025, arXiv 2510.11062',
   formula: 'as `drmas`, within (task, agent, step)',
-  use: 'turns of one index start alike; groups get small ([what differs](#at-grpo-and-magrpo))',
+  use: 'compares turns of one index; groups get small ([what differs](#at-grpo-and-magrpo))',
   traits: { compared: 'on request' },
   rule: () => ({ score: 'turn', mean: 'agent-step', spread: 'agent-step' }),
 });
