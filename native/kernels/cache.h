@@ -15,6 +15,7 @@ namespace DRMAS_ISA {
 constexpr int kQueries = 4;        // handled together, to reuse what is loaded of keys and values
 constexpr int kHeadsTogether = 8;  // the most heads of rows that begin alike
 constexpr long kRowsTogether = 8;  // rows of a task
+constexpr long kLeastAlike = 2;    // the fewest common blocks of keys for which rows are handled together
 
 /// A number of queries that the compiler knows.
 template <int kCount>
@@ -280,7 +281,7 @@ inline void attentionCached(Pool& pool, float* out, float* keys, float* values, 
     for (long r = first; r < end; r++) {
       const long least = r == first ? 0 : std::min(alike[r], std::min(positions[r - 1], positions[r]) + 1);
       const long common = least / kLanes - begin / kLanes;
-      if (r > first && (common < 1 || skipped(r) != begin || slots[r] == slots[r - 1])) break;
+      if (r > first && (common < kLeastAlike || skipped(r) != begin || slots[r] == slots[r - 1])) break;
       const int i = some.rows++;
       some.q[i] = qkv + r * stride;
       some.keys[i] = keys + slots[r] * slotSize + begin * h.headDim;
