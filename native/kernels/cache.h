@@ -274,11 +274,13 @@ inline void attentionCached(Pool& pool, float* out, float* keys, float* values, 
   });
   // The whole blocks of keys before a row's window are left out.
   const auto skipped = [&](long row) { return h.firstSeen(positions[row]) / kLanes * kLanes; };
+  // A row's own keys are few. Few numbers for each of them would make its sums wait for one another.
+  const bool worthwhile = h.group() * h.headDim >= 32;
   /// Rows from `first` on, each of which begins like the one before it.
   const auto alikeRows = [&](long first, long end) {
     AlikeRows some;
     const long begin = skipped(first);
-    for (long r = first; r < end; r++) {
+    for (long r = first; r < end && (r == first || worthwhile); r++) {
       const long least = r == first ? 0 : std::min(alike[r], std::min(positions[r - 1], positions[r]) + 1);
       const long common = least / kLanes - begin / kLanes;
       if (r > first && (common < kLeastAlike || skipped(r) != begin || slots[r] == slots[r - 1])) break;
