@@ -68,8 +68,8 @@ Cores pickCores(const std::string& wanted) {
   return Cores::Any;
 }
 
-/// Whether products of whole numbers take four numbers at a time: where this processor can, unless somebody names cores
-/// of which nothing is known.
+/// Whether products of whole numbers take four numbers at a time: if this processor can, unless the caller asks for
+/// unknown cores ("any"), as tests do.
 bool pickFours(const std::string& wanted) { return wanted != "any" && hasFours(); }
 
 /// The name of the set, by its bits: products in tiles have other bits than all others.
