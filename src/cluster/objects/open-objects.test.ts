@@ -15,6 +15,11 @@ describe('folder objects', () => {
   const open = async () => new FolderObjects(await mkdtemp(join(root, 'store-')));
   objectStoreContract('a folder', open, {}, { tags: 'verify' });
 
+  it('is not what another scheme names', async () => {
+    for (const place of ['s4://bucket/runs', 'gs://bucket', 'https://example.org/runs'])
+      await expect(openObjects(place)).rejects.toThrow(/^expected --store s3:\/\/bucket\/prefix/);
+  });
+
   it('refuses a folder that cannot be made', async () => {
     await writeFile(join(root, 'file'), '');
     await expect(openObjects(join(root, 'file', 'store'))).rejects.toMatchObject({

@@ -31,9 +31,9 @@ const LONGEST_WAIT_MS = 60_000;
 /** The default region for storage other than AWS. A request's signature includes it, and most servers ignore it. */
 const ANY_REGION = 'us-east-1';
 
-/** `s3://bucket/prefix` as bucket and prefix; undefined if the text does not begin with `s3://`. @throws RecipeError */
+/** `s3://bucket/prefix` as bucket and prefix; undefined for a folder. @throws RecipeError for any other address */
 export function s3Place(place: string): { readonly bucket: string; readonly prefix: string } | undefined {
-  if (!/^s3:/i.test(place)) return undefined;
+  if (!/^(s3:|[a-z][a-z\d+.-]+:\/\/)/i.test(place)) return undefined;
   const parts = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(place);
   const prefix = (parts?.[2] ?? '').replace(/\/+$/, '');
   // The message does not quote the place, which may contain a key or a secret.

@@ -89,9 +89,9 @@ export interface TrainResult {
 /**
  * Trains a recipe: one that ships (by name), a recipe file (by path), or the result of `defineRecipe`. `drmas resume`
  * cannot find such a definition again; call `resume(run, definition)` to resume the run.
- * @throws RecipeError, TaskError, RunError, ArgumentError or CheckpointError when the request or a model's files are
- *   wrong, and no directory is left; TrainingError or BackendError when the run fails; the signal's reason when
- *   interrupted
+ * @throws RecipeError, TaskError, RunError, ArgumentError, StoreError, CheckpointError or TokenizerError when the
+ *   request or a model's files are wrong, and no directory is left; TrainingError or BackendError when the run fails;
+ *   the signal's reason when interrupted
  *
  * @example
  * ```ts

@@ -47,7 +47,7 @@ export const sPpo = defineLoss({
   type: 's-ppo',
   schema: { ...clipSettings, ...aggregate('seq-mean-token-mean') },
   source: 'S-PPO, Li et al. 2025 (arXiv 2511.20718), eqs. 7 and 8; our changes: see below',
-  formula: '`ppo-clip` / sg(1 + c), c = mean of r abs(A) over the clipped tokens',
+  formula: '`ppo-clip` / sg(1 + c), c = mean over all tokens of r abs(A), 0 if not clipped',
   use: 'updates that drift: the more is clipped, the smaller the step',
   ratio: 'token',
   gradientOf: 'ratio',
