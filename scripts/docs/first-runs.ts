@@ -24,8 +24,8 @@ interface FirstRun {
   readonly date: string;
   readonly machine: string;
   readonly seconds: number;
-  /** The most memory of the process, in bytes. */
-  readonly bytes: number;
+  /** The most memory of the process, in bytes; absent in older results. */
+  readonly bytes?: number;
   /** The success on held-out tasks; absent for a command that trains several runs. */
   readonly scores?: {
     readonly before: number;
@@ -121,10 +121,10 @@ export function firstRunNumber(words: string): string {
   const texts: Record<string, string> = {
     seconds: `${run.seconds} s`,
     minutes: `${(run.seconds / 60).toFixed(1)} minutes`,
-    memory: `${(run.bytes / 1e9).toFixed(1)} GB`,
     machine: run.machine,
     date: run.date,
   };
+  if (run.bytes !== undefined) texts.memory = `${(run.bytes / 1e9).toFixed(1)} GB`;
   if (run.scores !== undefined) {
     const { before, after, interval, tasks } = run.scores;
     const { low, high } = interval;

@@ -128,8 +128,9 @@ describe('a number in a sentence', () => {
   it('is read from the first runs', () => {
     expect(firstRunNumber('shop after')).toMatch(/^\d+\.\d % \[\d+, \d+\]$/);
     expect(firstRunNumber('pair seconds')).toMatch(/^\d+ s$/);
+    expect(firstRunNumber('real-long memory')).toMatch(/^\d\.\d GB$/);
     expect(() => firstRunNumber('pair after')).toThrow(
-      "a first run has no 'after'; it has seconds, minutes, memory, machine, date",
+      "a first run has no 'after'; it has seconds, minutes, machine, date",
     );
     expect(() => firstRunNumber('walk after')).toThrow("has no run 'walk'");
   });
