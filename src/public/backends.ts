@@ -17,6 +17,7 @@ export {
 } from '../engine/backends.js';
 export type {
   Backend,
+  AgentAdapters,
   BaseSpec,
   Capabilities,
   CriticHandle,
@@ -30,6 +31,7 @@ export type {
   OptimizerSettings,
   OptimStepResult,
   OptimStepSettings,
+  PartRates,
   OwnWeights,
   PlayableHandle,
   PolicyHandle,

@@ -71,7 +71,7 @@ export async function writeAdapter(
   await writePolicy(files, `${directory}/${OWN_BASE}`, base);
 }
 
-async function writeOptimizer(files: Files, directory: string, { optimizer }: PolicyState): Promise<void> {
+export async function writeOptimizer(files: Files, directory: string, { optimizer }: PolicyState): Promise<void> {
   if (optimizer !== undefined) await writeOptimizerFile(files, `${directory}/${OPTIMIZER}`, optimizer);
 }
 
@@ -99,7 +99,7 @@ export async function openPolicy(
   const { config } = model;
   const state = { tensors: [...tensors.values()] };
   if (!optimizer) return { config, tokenizer, state };
-  const opened = await openOptimizer(files, `${directory}/${OPTIMIZER}`, parameterCount(config));
+  const opened = await openOptimizer(files, directory, parameterCount(config));
   return { config, tokenizer, state: { ...state, optimizer: opened } };
 }
 
@@ -119,7 +119,7 @@ export async function openAdapter(
   const state = { tensors: [...(await openAdapterWeights(files, directory, config, settings)).values()] };
   if (!optimizer) return { settings, state };
   const parameters = adapterParameterCount(config, settings);
-  const opened = await openOptimizer(files, `${directory}/${OPTIMIZER}`, parameters);
+  const opened = await openOptimizer(files, directory, parameters);
   return { settings, state: { ...state, optimizer: opened } };
 }
 
@@ -154,12 +154,16 @@ export async function readValueHead(files: Files, directory: string, width: numb
   const weights = new Float32Array(width + 1);
   weights.set(await readTensor(requireTensor(tensors, { name: 'weight', shape: [1, width] }, file)));
   weights.set(await readTensor(requireTensor(tensors, { name: 'bias', shape: [1] }, file)), width);
-  const { type, step, buffers } = await openOptimizer(files, `${directory}/${HEAD_OPTIMIZER}`, weights.length);
+  const { type, step, buffers } = await openOptimizerFile(files, `${directory}/${HEAD_OPTIMIZER}`, weights.length);
   const read = await Promise.all(buffers.map(async (buffer) => [buffer.name, await readTensor(buffer)] as const));
   return { weights, optimizer: { type, step, buffers: Object.fromEntries(read) } };
 }
 
-async function openOptimizer(
+/** Opens the optimiser's state in a model's directory. @throws CheckpointError naming file, tensor, expectation */
+export const openOptimizer = (files: Files, directory: string, length: number) =>
+  openOptimizerFile(files, `${directory}/${OPTIMIZER}`, length);
+
+async function openOptimizerFile(
   files: Files,
   file: string,
   length: number,
