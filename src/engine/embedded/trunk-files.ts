@@ -20,10 +20,12 @@ import {
 } from './state-files.js';
 import type { PolicyState } from './stored-state.js';
 
-/** The directory of an agent's adapter in the directory of its policy. */
-export const agentDirectory = (directory: string, agent: string): string => `${directory}/agents/${agent}`;
+/** The directory of all adapters in the directory of their policy. */
+export const AGENTS = 'agents';
 /** The trunk's place as an adapter names it: relative to the adapter. */
-const TRUNK = '../..';
+export const TRUNK = '../..';
+
+const agentDirectory = (directory: string, agent: string): string => `${directory}/${AGENTS}/${agent}`;
 
 /** The name of an adapter's tensor among those of the whole policy. */
 export const agentTensor = (agent: string, name: string): string => `agents.${agent}.${name}`;
