@@ -7,7 +7,8 @@ import { defineRecipe, mix, type RecipeDefinition, type TaskSource } from 'drmas
 import { escalation } from './escalation.js';
 
 const { tasks, ...rest } = escalation(2).input;
-const isSource = (value: unknown): value is TaskSource => typeof value === 'object' && value !== null && 'load' in value;
+const isSource = (value: unknown): value is TaskSource =>
+  typeof value === 'object' && value !== null && 'load' in value;
 if (!isSource(tasks)) throw new TypeError('expected one source of tickets');
 
 /** The tickets and demonstrations about a product. */

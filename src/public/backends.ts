@@ -16,8 +16,8 @@ export {
   type PreparedExport,
 } from '../engine/backends.js';
 export type {
-  Backend,
   AgentAdapters,
+  Backend,
   BaseSpec,
   Capabilities,
   CriticHandle,
@@ -31,8 +31,8 @@ export type {
   OptimizerSettings,
   OptimStepResult,
   OptimStepSettings,
-  PartRates,
   OwnWeights,
+  PartRates,
   PlayableHandle,
   PolicyHandle,
   Role,

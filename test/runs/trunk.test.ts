@@ -100,7 +100,10 @@ describe('two agents on a trunk that both train, each with its own adapter', () 
 
 describe('adapters of agents are refused', () => {
   const refused = async (overrides: readonly string[], message: RegExp, changes = {}) => {
-    const wrong = tinyRecipe({ assign: 'shared', ...changes }, ['policies.shared.agentAdapters={"rank":2}', ...overrides]);
+    const wrong = tinyRecipe({ assign: 'shared', ...changes }, [
+      'policies.shared.agentAdapters={"rank":2}',
+      ...overrides,
+    ]);
     const failed = trainTiny(root, wrong);
     await expect(failed).rejects.toThrow(RecipeError);
     await expect(failed).rejects.toThrow(message);

@@ -15,12 +15,11 @@ import { EmbeddedCritic } from './embedded-critic.js';
 import { type Base, type EmbeddedModel, type EngineServices, fillState, openState } from './embedded-model.js';
 import { EmbeddedFrozen, EmbeddedPolicy, modelOf } from './embedded-policy.js';
 import { GenerationQueue } from './generation-queue.js';
-import { openAdapter, openPolicy, type StoredAdapter, type StoredPolicy } from './state-files.js';
+import { openAdapter, openPolicy, openTrunk, type StoredAdapter, type StoredPolicy } from './state-files.js';
 import type { StoredState } from './stored-state.js';
 import type { RandomStart } from './thread/engine.js';
 import type { EngineHardware, EngineThread } from './thread/engine-thread.js';
 import type { PolicyShape } from './thread/resident-policy.js';
-import { openTrunk } from './trunk-files.js';
 
 const wholes = ['random', 'directory'] as const;
 const anyWeights = [...wholes, 'adapter', 'saved-adapter', 'like'] as const;

@@ -8,11 +8,10 @@ import type { StateOptions } from '../contract/handles.js';
 import type { AgentAdapters } from '../contract/weights-spec.js';
 import { saysIdentity, writeIdentity } from './base-identity.js';
 import type { GenerationQueue } from './generation-queue.js';
-import { openAdapter, openPolicy, writeAdapter, writePolicy } from './state-files.js';
+import { openAdapter, openPolicy, openTrunk, writeAdapter, writePolicy, writeTrunk } from './state-files.js';
 import type { PolicyState, StoredState } from './stored-state.js';
 import type { EngineThread } from './thread/engine-thread.js';
 import type { StateOwner } from './thread/incoming-states.js';
-import { openTrunk, writeTrunk } from './trunk-files.js';
 
 /** An engine's thread, its queue of requests, and the disk. */
 export interface EngineServices {

@@ -5,12 +5,11 @@ import { RunError, TokenizerError } from '../../base/errors.js';
 import { nodeFiles } from '../../base/platform.js';
 import type { ExportRequest, PreparedExport } from '../backends/backend-declaration.js';
 import { type GgufModel, ggufHeader, ggufOf } from '../model/formats/gguf/gguf-model.js';
-import { holdsModel, openStoredModel } from '../model/formats/stored-model.js';
 import { nameBase, readAdapterDescription } from '../model/formats/peft.js';
+import { holdsModel, openStoredModel } from '../model/formats/stored-model.js';
 import { addHuggingFaceTokenizer, readTemplate } from '../model/formats/tokenizer-files.js';
 import { loadPolicy } from './load-policy.js';
-import { holdsAdapter, locateBase, OWN_BASE, openAdapter, openPolicy } from './state-files.js';
-import { AGENTS, TRUNK } from './trunk-files.js';
+import { AGENTS, holdsAdapter, locateBase, OWN_BASE, openAdapter, openPolicy, TRUNK } from './state-files.js';
 
 /** The file of a model for llama.cpp. */
 const GGUF = 'model.gguf';

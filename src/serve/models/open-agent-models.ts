@@ -231,7 +231,11 @@ async function placesOfRun(
     const settings = settingsOf(policy);
     const model = isObject(settings) ? settings.model : undefined;
     const named = isObject(model) && model.type === 'checkpoint'; // an adapter's files name its base
-    return { path: agentModelPath(policies, policy, name), ...shared, model: named ? (await withLocalModels(model, options)).settings : model };
+    return {
+      path: agentModelPath(policies, policy, name),
+      ...shared,
+      model: named ? (await withLocalModels(model, options)).settings : model,
+    };
   });
   const all = await Promise.all(begun);
   return { ...trainedPlaces, places: places.map((place, i) => ({ ...place, begun: all[i] })) };

@@ -244,7 +244,8 @@ export class Engine {
   /** A critic of a policy's shape and present weights. */
   createCritic(id: number, policy: number): void {
     const like = this.#policy(policy);
-    if ('trunk' in like.shape) throw new BackendError(`policy '${like.name}' has adapters of agents, so it has no critic`);
+    if ('trunk' in like.shape)
+      throw new BackendError(`policy '${like.name}' has adapters of agents, so it has no critic`);
     this.#critics.set(id, new ResidentCritic(this.#kernels, like, this.#options));
   }
 

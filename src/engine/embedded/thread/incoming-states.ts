@@ -4,7 +4,7 @@ import { BackendError } from '../../../base/errors.js';
 import type { FlatOptimizer } from '../../model/decoder/flat-optimizer.js';
 import { type DecoderTensors, tensorsInOrder } from '../../model/decoder/weights/decoder-tensors.js';
 import { BlockWeights, type ModelWeights, TrunkWeights } from '../../model/decoder/weights/model-weights.js';
-import { adapterPlaces } from '../../model/formats/adapter-layout.js';
+import { adapterPlaces, agentTensor } from '../../model/formats/adapter-layout.js';
 import { type BlockPlace, blockPlaces, decoderPlaces, vectorPlaces } from '../../model/formats/decoder-layout.js';
 import { putBlocks } from '../../model/formats/gguf/gguf-blocks.js';
 import { storedBits } from '../../model/formats/safetensors-header.js';
@@ -16,7 +16,6 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { type Floats, isInBfloat16, isOnHost, type WeightMemory } from '../../tensor/memory.js';
 import type { DeviceBfloat16s, DeviceFloats, DeviceMemory } from '../../tensor/webgpu/device-memory.js';
 import type { OptimizerHeader } from '../stored-state.js';
-import { agentTensor } from '../trunk-files.js';
 
 /** The model that a state belongs to. Models of all kinds in an engine have different numbers. */
 export interface StateOwner {

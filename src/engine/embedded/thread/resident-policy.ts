@@ -249,7 +249,8 @@ export class ResidentPolicy {
   /** The weights of a whole decoder with the same results: the policy's own, or the base's with the adapter merged. */
   async mergedWeights(): Promise<Float32Array> {
     const { model, source } = this;
-    if ('trunk' in source) throw new BackendError(`policy '${this.name}' is one model for each agent: merge each alone`);
+    if ('trunk' in source)
+      throw new BackendError(`policy '${this.name}' is one model for each agent: merge each alone`);
     const weights = await flatCopy(this.#kernels, model.tensors);
     if (!('base' in source) || source.adapter === undefined) return weights;
     const { config } = model;

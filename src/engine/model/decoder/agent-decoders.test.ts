@@ -10,7 +10,7 @@ import { selectKernels } from '../../tensor/select.js';
 import type { AgentSequence } from './agent-decoders.js';
 import { PolicyModel } from './policy-model.js';
 import { parameterCount } from './weights/decoder-tensors.js';
-import { TrunkWeights } from './weights/model-weights.js';
+import type { TrunkWeights } from './weights/model-weights.js';
 
 const { kernels } = await selectKernels({ threads: 2 });
 const random = new RandomStream('agents of a trunk');
@@ -58,7 +58,8 @@ describe('a trunk with an adapter for each agent', () => {
     let start = 0;
     for (const [name, { tensors }] of Object.entries(parts)) {
       const values = onHost(tensors.flat);
-      const analytic = gradient.subarray(start, (start += values.length));
+      const analytic = gradient.subarray(start, start + values.length);
+      start += values.length;
       expect(Math.hypot(...analytic), name).toBeGreaterThan(0);
       await expectGradient(name, { weights: values, gradient: analytic, loss, step: 2e-3, random });
     }
@@ -93,7 +94,11 @@ describe('a trunk with an adapter for each agent', () => {
     await model.accumulate(nobody, (indices) => indices.map((i) => upstream[i] as Float32Array));
     await whole.accumulate(nobody, (indices) => indices.map((i) => upstream[i] as Float32Array));
     expectSameBits(onHost(model.gradient).subarray(0, own), onHost(whole.gradient));
-    expect(onHost(model.gradient).subarray(own).every((x) => x === 0)).toBe(true);
+    expect(
+      onHost(model.gradient)
+        .subarray(own)
+        .every((x) => x === 0),
+    ).toBe(true);
   });
 
   it.each([
@@ -118,7 +123,10 @@ describe('a trunk with an adapter for each agent', () => {
   it('moves the trunk at its share of the rate', async () => {
     const [whole, half] = [trained(), trained()];
     const optimizer = plainAdamW(0.1);
-    for (const [model, trunk] of [[whole, 1], [half, 0.5]] as const) {
+    for (const [model, trunk] of [
+      [whole, 1],
+      [half, 0.5],
+    ] as const) {
       await accumulate(model);
       await model.optimStep({ optimizer, clipNorm: 0, partRates: { trunk, adapters: 1 } });
     }

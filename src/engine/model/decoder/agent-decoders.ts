@@ -48,11 +48,13 @@ export class AgentDecoders {
     return this.#joined(sequences, ({ agent, indices, sequences: own }) => {
       const adapter = adapters?.get(agent);
       const gradient = { flat, ...(decoder && { decoder }), ...(adapter && { adapter }) };
-      const among = (of: Upstream): Upstream => (some, rows) =>
-        of(
-          some.map((i) => indices[i] as number),
-          rows,
-        );
+      const among =
+        (of: Upstream): Upstream =>
+        (some, rows) =>
+          of(
+            some.map((i) => indices[i] as number),
+            rows,
+          );
       return this.#decoder(agent).accumulate(own, gradient, among(upstream), entropyUpstream && among(entropyUpstream));
     });
   }

@@ -100,7 +100,8 @@ export class PolicyModel {
     const { trained } = this.weights;
     if (!(trained instanceof TrunkWeights)) return;
     // Seeds lie far apart, so that agents of runs with neighbouring seeds have no first weights in common.
-    [...trained.adapters.values()].forEach((adapter, i) => this.#initialiseAdapter(adapter, seed + 1000 * i));
+    for (const [i, adapter] of [...trained.adapters.values()].entries())
+      this.#initialiseAdapter(adapter, seed + 1000 * i);
     this.weightsChanged();
   }
 

@@ -113,7 +113,11 @@ function* agentAdapterChecks(
   };
 }
 
-function* policyChecks({ name, settings, can, check }: CheckedPolicy, onGpu: boolean, agents: readonly string[]): Checks {
+function* policyChecks(
+  { name, settings, can, check }: CheckedPolicy,
+  onGpu: boolean,
+  agents: readonly string[],
+): Checks {
   const path = `policies.${name}`;
   const kind = kindOfType(settings.model.type);
   const { model, precision, optimizer, kl, backend } = settings;

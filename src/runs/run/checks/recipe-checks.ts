@@ -49,8 +49,7 @@ export function checkRecipe(
   // Weights can be copied between models with equal places.
   const placeOf = (model: string): string =>
     JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);
-  if (warmStart !== undefined)
-    requireAll(warmStartChecks(warmStart, recipe, assignment, placeOf));
+  if (warmStart !== undefined) requireAll(warmStartChecks(warmStart, recipe, assignment, placeOf));
   requireAll(sliceChecks(evaluation, tasks));
   requireAll(curriculumChecks(recipe, tasks));
   requireAll(rolloutChecks(recipe));
