@@ -858,7 +858,7 @@ const trunkArms: readonly Variant[] = (() => {
 })();
 
 /** The rate of each arm: its highest in the sweep. */
-const TRUNK_CHOSEN: Readonly<Record<string, number>> = {};
+const TRUNK_CHOSEN: Readonly<Record<string, number>> = { trunk: 3e-3, shared: 3e-3, separate: 1e-3, frozen: 3e-3 };
 const trunkRates = (variant: Variant) => TRUNK_RATES.map((rate) => at(variant, rate));
 const atTrunkRate = (variant: Variant) => at(variant, TRUNK_CHOSEN[variant.id] ?? Number.NaN);
 
