@@ -64,12 +64,12 @@ describe('two agents on a trunk that both train, each with its own adapter', () 
 
   it('have the warm start of a policy without adapters', async () => {
     const plain = tinyRecipe({ assign: 'shared', training: recipe.training }, ['training.keepFirst=true']);
-    const [ofPlain, own] = [await trainTiny(root, plain), trained];
+    const [ofPlain, adapted] = [await trainTiny(root, plain), trained];
     const begin = (events: readonly EventBody[]) =>
       events.filter((event) => event.type === 'warmup' || (event.type === 'evaluation' && event.step === 0));
-    expect(begin(await eventsOf(ofPlain))).toEqual(begin(await eventsOf(own)));
+    expect(begin(await eventsOf(ofPlain))).toEqual(begin(await eventsOf(adapted)));
     const name = 'model.safetensors';
-    expect(hashOf(await filesOf(ofPlain), 0, name)).toBe(hashOf(await filesOf(own), 0, name));
+    expect(hashOf(await filesOf(ofPlain), 0, name)).toBe(hashOf(await filesOf(adapted), 0, name));
   });
 
   it('train adapters alone at a trunk rate of 0', async () => {

@@ -220,12 +220,12 @@ export async function writeTrunk(
   hash: string,
 ): Promise<void> {
   const { config, tokenizer, state } = policy;
-  const [own, each] = [parameterCount(config), adapterParameterCount(config, settings)];
-  const trunk = { weights: state.weights.subarray(0, own) };
+  const [size, each] = [parameterCount(config), adapterParameterCount(config, settings)];
+  const trunk = { weights: state.weights.subarray(0, size) };
   await writePolicy(files, directory, { config, tokenizer, state: trunk });
   for (const [i, agent] of agents.entries()) {
     const place = agentDirectory(directory, agent);
-    const weights = state.weights.subarray(own + i * each, own + (i + 1) * each);
+    const weights = state.weights.subarray(size + i * each, size + (i + 1) * each);
     await files.makeDirectory(place);
     await writeAdapter(files, place, { settings, state: { weights } }, policy, TRUNK);
     await writeIdentity(files, place, hash);

@@ -36,7 +36,7 @@ const cursorSchema = z.object({
 const VERSION = 2;
 
 /**
- * The directory of an agent's model, relative to a checkpoint: its policy's, or its adapter's if the agents of the policy
+ * The directory of an agent's model, relative to a checkpoint: its policy's, or its adapter's if the policy's agents
  * have adapters.
  * @param policies The recorded settings of the run's policies
  */

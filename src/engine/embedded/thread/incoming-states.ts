@@ -68,8 +68,8 @@ export class IncomingStates {
 }
 
 /**
- * The places of a decoder's tensors, or of its adapter's tensors if it has one, or of both with adapters of agents. They
- * have the names in files; an agent's adapter has those of `agentTensor`.
+ * The places of a decoder's tensors, or of its adapter's tensors if it has one, or of a trunk's with its agents'
+ * adapters. They have the names in files; tensors of agents' adapters have those of `agentTensor`.
  */
 function weightPlaces({ decoder, adapter, trained }: ModelWeights): TensorPlace<WeightMemory>[] {
   const { config } = decoder;

@@ -26,8 +26,8 @@ import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
 import type { PolicyState } from '../stored-state.js';
 
 /**
- * The shape of a policy: a whole decoder, alone or with adapters of agents, an adapter on a base that was created before,
- * or that base alone.
+ * The shape of a policy: a whole decoder, alone or with adapters of agents, an adapter on a base that was created
+ * before, or that base alone.
  */
 export type PolicyShape = DecoderConfig | TrunkShape | { readonly base: number; readonly adapter?: AdapterSettings };
 

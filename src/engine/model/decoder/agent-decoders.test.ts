@@ -20,7 +20,7 @@ const sequences: AgentSequence[] = [17, 2, 33, 9].map((length, i) => ({
   agent: shape.agents[i % 2],
 }));
 const upstream = sequences.map(({ tokens }) => Float32Array.from(tokens, () => random.normal()));
-const own = parameterCount(plain);
+const trunkSize = parameterCount(plain);
 
 const fresh = () => {
   const model = new PolicyModel(kernels, shape);
@@ -74,14 +74,14 @@ describe('a trunk with an adapter for each agent', () => {
       model.discardGradient();
     }
     const [one, two] = parts as [Float32Array, Float32Array];
-    const each = (one.length - own) / 2;
-    expect(one.subarray(own + each).every((x) => x === 0)).toBe(true);
-    expect(two.subarray(own, own + each).every((x) => x === 0)).toBe(true);
+    const each = (one.length - trunkSize) / 2;
+    expect(one.subarray(trunkSize + each).every((x) => x === 0)).toBe(true);
+    expect(two.subarray(trunkSize, trunkSize + each).every((x) => x === 0)).toBe(true);
     await accumulate(model);
     const both = onHost(model.gradient);
-    for (let i = 0; i < own; i++) expect(both[i]).toBeCloseTo((one[i] as number) + (two[i] as number), 3);
-    expectSameBits(both.subarray(own, own + each), one.subarray(own, own + each));
-    expectSameBits(both.subarray(own + each), two.subarray(own + each));
+    for (let i = 0; i < trunkSize; i++) expect(both[i]).toBeCloseTo((one[i] as number) + (two[i] as number), 3);
+    expectSameBits(both.subarray(trunkSize, trunkSize + each), one.subarray(trunkSize, trunkSize + each));
+    expectSameBits(both.subarray(trunkSize + each), two.subarray(trunkSize + each));
   });
 
   it('begins with the bits of its trunk, and keeps those of a model without adapters for no agent', async () => {
@@ -93,10 +93,10 @@ describe('a trunk with an adapter for each agent', () => {
     const nobody = sequences.map(({ agent, ...rest }) => rest);
     await model.accumulate(nobody, (indices) => indices.map((i) => upstream[i] as Float32Array));
     await whole.accumulate(nobody, (indices) => indices.map((i) => upstream[i] as Float32Array));
-    expectSameBits(onHost(model.gradient).subarray(0, own), onHost(whole.gradient));
+    expectSameBits(onHost(model.gradient).subarray(0, trunkSize), onHost(whole.gradient));
     expect(
       onHost(model.gradient)
-        .subarray(own)
+        .subarray(trunkSize)
         .every((x) => x === 0),
     ).toBe(true);
   });
@@ -109,13 +109,13 @@ describe('a trunk with an adapter for each agent', () => {
     const before = onHost(model.trained).slice();
     await accumulate(model);
     const gradient = onHost(model.gradient);
-    const moved = part === 'trunk' ? gradient.subarray(own) : gradient.subarray(0, own);
+    const moved = part === 'trunk' ? gradient.subarray(trunkSize) : gradient.subarray(0, trunkSize);
     const norm = Math.hypot(...moved);
     const step = { optimizer: { ...plainAdamW(0.1), weightDecay: 0.1 }, clipNorm: 1, partRates };
     const result = await model.optimStep(step);
     expect(result.norm).toBeCloseTo(norm, 3);
     const after = onHost(model.trained);
-    const [still, changed] = part === 'trunk' ? [[0, own], [own]] : [[own], [0, own]];
+    const [still, changed] = part === 'trunk' ? [[0, trunkSize], [trunkSize]] : [[trunkSize], [0, trunkSize]];
     expectSameBits(after.subarray(...(still as [number])), before.subarray(...(still as [number])));
     expect(after.subarray(...(changed as [number]))).not.toEqual(before.subarray(...(changed as [number])));
   });
@@ -132,8 +132,8 @@ describe('a trunk with an adapter for each agent', () => {
     }
     const [first, full, less] = [trained(), whole, half].map((model) => onHost(model.trained));
     const distance = (to: Float32Array | undefined, i: number) => (to?.[i] ?? 0) - (first?.[i] ?? 0);
-    for (let i = 0; i < own; i += 7) expect(distance(less, i)).toBeCloseTo(distance(full, i) / 2, 5);
-    expectSameBits((less as Float32Array).subarray(own), (full as Float32Array).subarray(own));
+    for (let i = 0; i < trunkSize; i += 7) expect(distance(less, i)).toBeCloseTo(distance(full, i) / 2, 5);
+    expectSameBits((less as Float32Array).subarray(trunkSize), (full as Float32Array).subarray(trunkSize));
   });
 
   it('refuses an agent without an adapter', async () => {

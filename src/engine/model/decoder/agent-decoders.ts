@@ -45,17 +45,17 @@ export class AgentDecoders {
     upstream: Upstream,
     entropyUpstream?: Upstream,
   ): Promise<SequenceScores> {
-    return this.#joined(sequences, ({ agent, indices, sequences: own }) => {
+    return this.#joined(sequences, ({ agent, indices, sequences: some }) => {
       const adapter = adapters?.get(agent);
       const gradient = { flat, ...(decoder && { decoder }), ...(adapter && { adapter }) };
       const among =
         (of: Upstream): Upstream =>
-        (some, rows) =>
+        (at, rows) =>
           of(
-            some.map((i) => indices[i] as number),
+            at.map((i) => indices[i] as number),
             rows,
           );
-      return this.#decoder(agent).accumulate(own, gradient, among(upstream), entropyUpstream && among(entropyUpstream));
+      return this.#decoder(agent).accumulate(some, gradient, among(upstream), entropyUpstream && among(entropyUpstream));
     });
   }
 

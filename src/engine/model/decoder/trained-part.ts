@@ -27,8 +27,8 @@ export interface TrainedPart {
 
 /**
  * The trained weights of a model: a decoder's, an adapter's on a base that stays as it is, or a trunk's with those of
- * its agents' adapters. The gradient is allocated when it is first needed. Every member but `weights` and `optimizer` throws an ArgumentError for
- * a base without an adapter, which is never trained.
+ * its agents' adapters. The gradient is allocated when it is first needed. Every member but `weights` and `optimizer`
+ * throws an ArgumentError for a base without an adapter, which is never trained.
  */
 export class TrainedModelWeights implements TrainedPart {
   readonly weights: ModelWeights;

@@ -55,8 +55,8 @@ export async function trainWarmStart(
 ): Promise<void> {
   const demonstrationLearners = run.trained.filter((model) => model.learnsDemonstrations);
   if (settings.share === 'policy') {
-    for (const { name, handle: policy, agents, settings: own } of demonstrationLearners)
-      await learn(run, settings, { policy, agents, isTrunk: hasAdapters(own) }, name, emit);
+    for (const { name, handle: policy, agents, settings: settingsOfPolicy } of demonstrationLearners)
+      await learn(run, settings, { policy, agents, isTrunk: hasAdapters(settingsOfPolicy) }, name, emit);
   } else {
     const [base, ...others] = demonstrationLearners as [TrainedModel, ...TrainedModel[]];
     const policy = base.handle;

@@ -194,13 +194,13 @@ export class TrunkWeights {
   readonly adapters: AdaptersByAgent;
 
   constructor(kernels: Kernels, { trunk: config, agents, adapter }: TrunkShape) {
-    const [own, each] = [parameterCount(config), adapterParameterCount(config, adapter)];
-    const flat = kernels.allocate(own + agents.length * each);
+    const [size, each] = [parameterCount(config), adapterParameterCount(config, adapter)];
+    const flat = kernels.allocate(size + agents.length * each);
     this.tensors = { flat };
-    this.trunk = new DecoderWeights(kernels, config, flat.subarray(0, own));
+    this.trunk = new DecoderWeights(kernels, config, flat.subarray(0, size));
     this.adapters = new Map(
       agents.map((agent, i) => {
-        const memory = flat.subarray(own + i * each, own + (i + 1) * each);
+        const memory = flat.subarray(size + i * each, size + (i + 1) * each);
         return [agent, new AdapterWeights(kernels, config, adapter, memory)];
       }),
     );
