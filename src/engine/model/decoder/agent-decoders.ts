@@ -55,7 +55,12 @@ export class AgentDecoders {
             at.map((i) => indices[i] as number),
             rows,
           );
-      return this.#decoder(agent).accumulate(some, gradient, among(upstream), entropyUpstream && among(entropyUpstream));
+      return this.#decoder(agent).accumulate(
+        some,
+        gradient,
+        among(upstream),
+        entropyUpstream && among(entropyUpstream),
+      );
     });
   }
 
