@@ -23,6 +23,7 @@ import {
   LEMMA_SEEDS,
   LOSS_SEEDS,
   MECHANISM_SEEDS,
+  mixture,
   PAPER_SEEDS,
   paperEscalation,
   paperMath,
@@ -40,6 +41,7 @@ import {
   shipped,
   sized,
   sums,
+  TRUNK_SEEDS,
   TUNED_SEEDS,
   tunedRepair,
   withSharing,
@@ -837,6 +839,50 @@ export function wrongDraw(results: Results): string[] {
   return chosen.join() === declared.join() ? [] : [`blind: the rule of the plan chooses ${chosen.join(', ')}`];
 }
 
+const TRUNK_RATES = [1e-3, 3e-3, 1e-2];
+/** Dr. MAS with the agents' weights shared in one way or another. */
+const trunkArms: readonly Variant[] = (() => {
+  const ofDrmas = withDefaultSingleton(drmas).set;
+  const adapters = (settings: object) => `policies.shared.agentAdapters=${JSON.stringify(settings)}`;
+  const together = (id: string, ...more: string[]) => ({
+    id,
+    set: [...ofDrmas, 'assign=shared', ...more],
+    policies: ['shared'],
+  });
+  return [
+    together('trunk', adapters({ rank: 8 })),
+    together('shared'),
+    { id: 'separate', set: ofDrmas },
+    together('frozen', adapters({ rank: 8, trunkRate: 0 })),
+  ];
+})();
+
+/** The rate of each arm: its highest in the sweep. */
+const TRUNK_CHOSEN: Readonly<Record<string, number>> = { trunk: 3e-3, shared: 3e-3, separate: 1e-3, frozen: 3e-3 };
+const trunkRates = (variant: Variant) => TRUNK_RATES.map((rate) => at(variant, rate));
+const atTrunkRate = (variant: Variant) => at(variant, TRUNK_CHOSEN[variant.id] ?? Number.NaN);
+
+/** What agents share, on a mixture of tasks: findings/plans/trunk.md. */
+const trunk: Question = {
+  id: 'trunk',
+  asks: 'Is a trunk that all agents train, below adapters of their own, better than sharing all or nothing?',
+  parts: [
+    part('trunk-sweep', 'Three learning rates of each arm, on seeds that choose rates alone', {
+      regimes: [mixture],
+      variants: trunkArms.flatMap(trunkRates),
+      baseline: 'trunk-at-0.001',
+      seeds: SHORT_SWEEP_SEEDS,
+    }),
+    part('trunk-pairs', 'Ten pairs of each arm, at its own best rate', {
+      regimes: Object.keys(TRUNK_CHOSEN).length === 0 ? [] : [mixture],
+      variants: trunkArms.map(atTrunkRate),
+      baseline: atTrunkRate(trunkArms[0] as Variant).id,
+      seeds: TRUNK_SEEDS,
+      ranked: { pairs: TRUNK_SEEDS.length },
+    }),
+  ],
+};
+
 /** Errors in the learning rates in use, as far as their sweeps are present. */
 export function wrongRates(results: Results): string[] {
   const parts = questions.flatMap((question) => question.parts);
@@ -873,6 +919,9 @@ export function wrongRates(results: Results): string[] {
     ),
     ...lossVariants.flatMap((variant) =>
       wrong('losses-sweep', variant.id, LOSS_CHOSEN[variant.id], lossRates(variant), curveScore),
+    ),
+    ...trunkArms.flatMap((variant) =>
+      wrong('trunk-sweep', variant.id, TRUNK_CHOSEN[variant.id], trunkRates(variant), curveScore),
     ),
     ...PAPER_TEAMS.flatMap(({ regime, rates }) =>
       paperAssignments(regime).flatMap((variant) =>
@@ -916,6 +965,7 @@ export const questions: readonly Question[] = [
   blind,
   size,
   losses,
+  trunk,
   paper,
 ];
 

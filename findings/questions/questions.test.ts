@@ -14,6 +14,7 @@ import {
   SIZE_SEEDS,
   SUMS_SEEDS,
   SWEEP_SEEDS,
+  TRUNK_SEEDS,
   TUNED_SEEDS,
 } from './regimes.js';
 
@@ -49,6 +50,7 @@ describe('the questions', () => {
       CATCH_UP_SEEDS,
       COLLAPSE_SEEDS,
       MECHANISM_SEEDS,
+      TRUNK_SEEDS,
     ];
     expect(claimed.flat().filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
     for (const { seeds } of parts)

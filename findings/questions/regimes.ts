@@ -116,6 +116,9 @@ export const COLLAPSE_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, 
 /** The ten pairs of the models that share more or less between contexts, which nothing else uses. */
 export const MECHANISM_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 151 + index);
 
+/** The ten pairs of a trunk that agents train together, which nothing else uses. */
+export const TRUNK_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 181 + index);
+
 /** The twenty pairs of the tuned baselines, which nothing else uses. */
 export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 131 + index);
 
@@ -302,6 +305,17 @@ export const tunedRepair: Regime = {
   ],
   policies: ['fixer'],
   agent: 'fixer',
+  score: 'team',
+};
+
+/** Two experts on a mixture of tickets: findings/plans/trunk.md. */
+export const mixture: Regime = {
+  id: 'mix',
+  family: 'trunk',
+  recipe: 'findings/regimes/mix.ts',
+  set: ['training.tasksPerStep=8', 'evaluation.every=50', 'evaluation.samples=4'],
+  policies: ['worker', 'router', 'phone'],
+  agent: 'phone',
   score: 'team',
 };
 

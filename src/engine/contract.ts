@@ -22,7 +22,12 @@ export type {
   ValueLossResult,
   ValueLossSettings,
 } from './contract/handles.js';
-export type { OptimizerSettings, OptimStepResult, OptimStepSettings } from './contract/optimizer-settings.js';
+export type {
+  OptimizerSettings,
+  OptimStepResult,
+  OptimStepSettings,
+  PartRates,
+} from './contract/optimizer-settings.js';
 export {
   type GenerateRequest,
   type Generation,
@@ -34,4 +39,10 @@ export {
   scaleOfScores,
 } from './contract/sampling.js';
 export type { TextBackend, TextRequest, Utterance } from './contract/text-backend.js';
-export { type BaseSpec, type OwnWeights, precisionsOf, type WeightsSpec } from './contract/weights-spec.js';
+export {
+  type AgentAdapters,
+  type BaseSpec,
+  type OwnWeights,
+  precisionsOf,
+  type WeightsSpec,
+} from './contract/weights-spec.js';

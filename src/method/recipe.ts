@@ -27,6 +27,7 @@ export {
   recipeJson,
   samplerOfModel,
   systemPromptOf,
+  withAgentAdapters,
 } from './recipe/recipe.js';
 export type { RecipeSettings } from './recipe/recipe-schema.js';
 export { type ResolveOptions, resolveWith } from './recipe/resolve.js';

@@ -8,7 +8,7 @@ export {
   variantsOf,
   writeAblation,
 } from './store/ablation-record.js';
-export type { Checkpoint } from './store/checkpoint-files.js';
+export { agentModelPath, type Checkpoint } from './store/checkpoint-files.js';
 export {
   type EpisodeAdvantages,
   readEpisodes,

@@ -16,6 +16,7 @@ export {
   type PreparedExport,
 } from '../engine/backends.js';
 export type {
+  AgentAdapters,
   Backend,
   BaseSpec,
   Capabilities,
@@ -31,6 +32,7 @@ export type {
   OptimStepResult,
   OptimStepSettings,
   OwnWeights,
+  PartRates,
   PlayableHandle,
   PolicyHandle,
   Role,

@@ -5,7 +5,7 @@ import { type Message, user } from '../../base/nouns.js';
 import { commandText, nodeFiles } from '../../base/platform.js';
 import { EXPORT_FORMATS, type ExportFormat } from '../../engine/backends.js';
 import { type AgentProfile, kindOfType, writeAgentProfile } from '../../engine/model.js';
-import { EPISODES, RunDirectory, readEpisodes } from '../../method/store.js';
+import { agentModelPath, EPISODES, RunDirectory, readEpisodes } from '../../method/store.js';
 import { agentsOfRun, backendOfRun, checkpointOf, serverKeyOfRun } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
 import { checkpoint, choice, formerly, requiredText } from '../flags.js';
@@ -38,7 +38,7 @@ export const exportPolicy = defineCommand({
     const stored = await checkpointOf(run, name, 'export');
     const tell = (why: string) => context.stderr.write(`${why}\n`);
     const profile = await profileOf(run, agent, tell);
-    const from = join(stored.directory, policy);
+    const from = join(stored.directory, agentModelPath(record.resolved.policies, policy, agent));
     await requireWhole(nodeFiles, stored.directory, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
     const prepared = await (await backendOfPolicy(run, policy)).prepareExport({
       policy,

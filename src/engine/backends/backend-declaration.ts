@@ -35,6 +35,8 @@ export interface PlannedPolicy {
   readonly config: DecoderConfig | undefined;
   /** For an adapter: its settings, and the name of its base. Adapters with equal names share one base. */
   readonly adapter?: { readonly settings: AdapterSettings; readonly base: string; readonly kept: BaseKind } | undefined;
+  /** Of a whole model whose agents have adapters. */
+  readonly agentAdapters?: AdapterSettings | undefined;
   readonly precision: Precision;
   readonly optimizer: OptimizerSettings;
   /** Number of agents that share the policy. */

@@ -26,6 +26,7 @@ export abstract class ListPolicy implements PolicyHandle {
     roles: { frozen: weights, policy: weights, critic: [] },
     bases: [],
     precisions: ['float32'],
+    agentAdapters: false,
     losses: ['ppo-clip', 'gspo', 'cispo'],
     optimizers: ['sgd'],
     distribution: 'sampled',

@@ -13,6 +13,8 @@ export interface Capabilities {
   readonly bases: readonly BaseSpec['type'][];
   /** The precisions of matrix products that a model can be opened with. */
   readonly precisions: readonly Precision[];
+  /** Whole models can have an adapter for each agent, and train with them. */
+  readonly agentAdapters: boolean;
   readonly losses: readonly LossSpec['type'][];
   readonly optimizers: readonly OptimizerSettings['type'][];
   /**

@@ -18,6 +18,14 @@ export interface OptimStepSettings {
    * a copy of both for each step. Only the embedded engine has it.
    */
   readonly undoNonFinite?: boolean;
+  /** For a policy with an adapter for each agent. Default: 1 for both parts. */
+  readonly partRates?: PartRates;
+}
+
+/** Factors of the learning rate of a policy's trunk and of its agents' adapters. 0 leaves that part as it is. */
+export interface PartRates {
+  readonly trunk: number;
+  readonly adapters: number;
 }
 
 /** The result of a step. `norm` is the norm of the whole gradient before clipping; absent if the backend has none. */

@@ -39,6 +39,8 @@ export interface GenerateRequest extends Sampling {
   readonly key: RandomKey;
   /** The published version that samples; by default the last one. */
   readonly version?: number;
+  /** The agent that speaks. Only a policy with an adapter for each agent reads it. */
+  readonly agent?: string;
 }
 
 export interface Generation {

@@ -40,7 +40,20 @@ export type OwnWeights = (
 ) & {
   /** The precision of the model's matrix products; by default float32. */
   readonly precision?: Precision | undefined;
+  /** Adapters on a whole model that is trained with them: `random` or `directory`. */
+  readonly agentAdapters?: AgentAdapters | undefined;
 };
+
+/**
+ * An adapter for each agent of a policy. The policy's own weights are their trunk: every agent's rows pass through the
+ * trunk and through the agent's adapter, and both are trained.
+ */
+export interface AgentAdapters {
+  readonly agents: readonly string[];
+  readonly settings: AdapterSettings;
+  /** The seed of the first adapters, which change nothing at first. Without it they are read from the directory. */
+  readonly seed?: number | undefined;
+}
 
 /** The first weights of a handle. */
 export type WeightsSpec =

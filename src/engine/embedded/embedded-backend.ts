@@ -4,7 +4,7 @@ import { type AdapterSettings, type DecoderConfig, PRECISIONS, type Precision } 
 import type { Backend } from '../contract/backend.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import type { Handles, Role } from '../contract/handles.js';
-import type { BaseSpec, OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
+import type { AgentAdapters, BaseSpec, OwnWeights, WeightsSpec } from '../contract/weights-spec.js';
 import { lossTypes } from '../loss/loss-spec.js';
 import type { BaseKind } from '../model/decoder/weights/decoder-tensors.js';
 import { blockFormats } from '../model/formats/decoder-layout.js';
@@ -15,7 +15,7 @@ import { EmbeddedCritic } from './embedded-critic.js';
 import { type Base, type EmbeddedModel, type EngineServices, fillState, openState } from './embedded-model.js';
 import { EmbeddedFrozen, EmbeddedPolicy, modelOf } from './embedded-policy.js';
 import { GenerationQueue } from './generation-queue.js';
-import { openAdapter, openPolicy, type StoredAdapter, type StoredPolicy } from './state-files.js';
+import { openAdapter, openPolicy, openTrunk, type StoredAdapter, type StoredPolicy } from './state-files.js';
 import type { StoredState } from './stored-state.js';
 import type { RandomStart } from './thread/engine.js';
 import type { EngineHardware, EngineThread } from './thread/engine-thread.js';
@@ -28,6 +28,7 @@ export const EMBEDDED_CAPABILITIES: Capabilities = {
   roles: { frozen: anyWeights, policy: anyWeights, critic: ['like'] },
   bases: wholes,
   precisions: PRECISIONS,
+  agentAdapters: true,
   losses: lossTypes,
   optimizers: optimizerTypes,
   distribution: 'whole',
@@ -116,7 +117,8 @@ export class EmbeddedBackend implements Backend {
   /** A whole model that is not trained never changes. So it is a base without an adapter. */
   async #openFrozen(weights: WeightsSpec, name: string): Promise<OpenedModel> {
     if (weights.type !== 'random' && weights.type !== 'directory') return this.#openModel(weights, name);
-    const { precision = 'float32', ...base } = weights;
+    const { precision = 'float32', agentAdapters, ...base } = weights;
+    if (agentAdapters !== undefined) return this.#openModel(weights, name);
     return { model: await this.#freeze({ name, precision }, await this.#base(base)) };
   }
 
@@ -127,6 +129,7 @@ export class EmbeddedBackend implements Backend {
   }
 
   async #openOwn(weights: OwnWeights, named: NamedPrecision): Promise<OpenedModel> {
+    if (weights.agentAdapters !== undefined) return this.#openTrunk(weights, weights.agentAdapters, named);
     switch (weights.type) {
       case 'random': {
         const { config, tokenizer, seed, embeddingDeviation } = weights;
@@ -150,6 +153,36 @@ export class EmbeddedBackend implements Backend {
     }
   }
 
+  /** A trunk with adapters of agents: both from seeds, both from a directory, or new adapters on a trunk from there. */
+  async #openTrunk(
+    weights: OwnWeights,
+    { agents, settings, seed: adaptersSeed }: AgentAdapters,
+    named: NamedPrecision,
+  ): Promise<OpenedModel> {
+    const agentAdapters = { agents, settings };
+    const create = (
+      { config, tokenizer }: Pick<Base, 'config' | 'tokenizer'>,
+      first: RandomStart | StoredState,
+      seed?: number,
+    ) => {
+      const shape = { trunk: config, agents, adapter: settings };
+      return this.#create({ ...named, config, tokenizer, agentAdapters }, shape, first, seed);
+    };
+    if (weights.type === 'random') {
+      const { seed, embeddingDeviation } = weights;
+      return { model: await create(weights, { seed, embeddingDeviation, adaptersSeed }) };
+    }
+    if (weights.type !== 'directory')
+      throw new BackendError(`'${named.name}': adapters of agents need a whole model, got '${weights.type}'`);
+    const { directory, chatTemplate } = weights;
+    const options = { optimizer: false, chatTemplate };
+    const stored =
+      adaptersSeed === undefined
+        ? await openTrunk(this.#services.files, directory, agentAdapters, options)
+        : await openPolicy(this.#services.files, directory, options);
+    return { model: await create(stored, stored.state, adaptersSeed) };
+  }
+
   async #openSavedAdapter(named: NamedPrecision, directory: string, base: Base): Promise<OpenedModel> {
     const { files } = this.#services;
     const { settings, state } = await openAdapter(files, directory, base.config, { optimizer: false });
@@ -161,13 +194,18 @@ export class EmbeddedBackend implements Backend {
   }
 
   async #openLike(name: string, policy: EmbeddedModel, directory: string | undefined): Promise<OpenedModel> {
-    const { config, tokenizer, precision, adapted } = policy;
-    const shape = adapted === undefined ? config : { base: adapted.base.id, adapter: adapted.settings };
+    const { config, tokenizer, precision, adapted, agentAdapters } = policy;
+    const whole =
+      agentAdapters === undefined
+        ? config
+        : { trunk: config, agents: agentAdapters.agents, adapter: agentAdapters.settings };
+    const shape = adapted === undefined ? whole : { base: adapted.base.id, adapter: adapted.settings };
     const first =
       directory === undefined
         ? { like: policy.id }
         : await openState(this.#services, { ...policy, name }, directory, { optimizer: false });
-    return { model: await this.#create({ name, config, tokenizer, precision, adapted }, shape, first) };
+    const about = { name, config, tokenizer, precision, adapted, agentAdapters };
+    return { model: await this.#create(about, shape, first) };
   }
 
   #adapt(
@@ -189,6 +227,7 @@ export class EmbeddedBackend implements Backend {
     about: Omit<EmbeddedModel, 'id' | 'parameters' | 'adapted'> & Partial<Pick<EmbeddedModel, 'adapted'>>,
     shape: PolicyShape,
     first: RandomStart | { readonly like: number } | StoredState | undefined,
+    adaptersSeed?: number,
   ): Promise<EmbeddedModel> {
     const { thread } = this.#services;
     const id = this.#nextId++;
@@ -199,7 +238,8 @@ export class EmbeddedBackend implements Backend {
       const parameters = await thread.call('createPolicy', id, { name, shape, precision }, first);
       return { adapted: undefined, ...about, id, parameters };
     }
-    const parameters = await thread.call('createPolicy', id, { name, shape, precision });
+    const begun = adaptersSeed === undefined ? undefined : { adaptersSeed };
+    const parameters = await thread.call('createPolicy', id, { name, shape, precision }, begun);
     try {
       await fillState(this.#services, { kind: 'policy', id }, first);
     } catch (error) {

@@ -5,9 +5,10 @@ import type { Files } from '../../base/host.js';
 import type { Tokenizer } from '../../base/nouns.js';
 import type { AdapterSettings, DecoderConfig, Precision } from '../contract/architecture.js';
 import type { StateOptions } from '../contract/handles.js';
+import type { AgentAdapters } from '../contract/weights-spec.js';
 import { saysIdentity, writeIdentity } from './base-identity.js';
 import type { GenerationQueue } from './generation-queue.js';
-import { openAdapter, openPolicy, writeAdapter, writePolicy } from './state-files.js';
+import { openAdapter, openPolicy, openTrunk, writeAdapter, writePolicy, writeTrunk } from './state-files.js';
 import type { PolicyState, StoredState } from './stored-state.js';
 import type { EngineThread } from './thread/engine-thread.js';
 import type { StateOwner } from './thread/incoming-states.js';
@@ -42,6 +43,8 @@ export interface EmbeddedModel {
   /** Number of trained parameters. */
   readonly parameters: number;
   readonly adapted: { readonly base: Base; readonly settings: AdapterSettings } | undefined;
+  /** The adapters of its agents, which are trained with it. */
+  readonly agentAdapters?: Pick<AgentAdapters, 'agents' | 'settings'> | undefined;
 }
 
 /**
@@ -63,7 +66,7 @@ export async function fillState(
     for (const tensor of [...tensors, ...buffers]) {
       for await (const piece of (inBlocks ? tensor.blocks : undefined)?.pieces() ?? tensor.pieces()) {
         await last;
-        last = thread.callWith([piece.bytes.buffer], 'fillState', owner, piece);
+        last = thread.callWith([piece.bytes.buffer], 'fillState', owner, { ...piece, name: tensor.name });
         last.catch(() => {}); // `await last` throws the error; it is never reached if reading fails first
       }
     }
@@ -77,10 +80,17 @@ export async function fillState(
 /** Opens a state of this model's shape in a directory. @throws CheckpointError */
 export async function openState(
   { files }: EngineServices,
-  { name, config, adapted }: EmbeddedModel,
+  { name, config, adapted, agentAdapters }: EmbeddedModel,
   directory: string,
   options: StateOptions,
 ): Promise<StoredState> {
+  if (agentAdapters !== undefined) {
+    const stored = await openTrunk(files, directory, agentAdapters, options);
+    requireEqual(name, directory, config, stored.config);
+    for (const adapter of stored.adapters)
+      requireEqual(name, adapter.directory, agentAdapters.settings, adapter.settings);
+    return stored.state;
+  }
   if (adapted === undefined) {
     const stored = await openPolicy(files, directory, options);
     requireEqual(name, directory, config, stored.config);
@@ -96,10 +106,18 @@ export async function openState(
 /** Writes a state of this model's shape into a directory. */
 export async function writeState(
   { thread, files }: EngineServices,
-  { config, tokenizer, adapted }: EmbeddedModel,
+  { id, config, tokenizer, adapted, agentAdapters }: EmbeddedModel,
   directory: string,
   state: PolicyState,
 ): Promise<void> {
+  if (agentAdapters !== undefined)
+    return writeTrunk(
+      files,
+      directory,
+      { config, tokenizer, state },
+      agentAdapters,
+      await thread.call('trunkHash', id),
+    );
   if (adapted === undefined) return writePolicy(files, directory, { config, tokenizer, state });
   const { base, settings } = adapted;
   const model = base.directory ?? {

@@ -5,10 +5,11 @@ import { RunError, TokenizerError } from '../../base/errors.js';
 import { nodeFiles } from '../../base/platform.js';
 import type { ExportRequest, PreparedExport } from '../backends/backend-declaration.js';
 import { type GgufModel, ggufHeader, ggufOf } from '../model/formats/gguf/gguf-model.js';
+import { nameBase, readAdapterDescription } from '../model/formats/peft.js';
 import { holdsModel, openStoredModel } from '../model/formats/stored-model.js';
 import { addHuggingFaceTokenizer, readTemplate } from '../model/formats/tokenizer-files.js';
 import { loadPolicy } from './load-policy.js';
-import { holdsAdapter, locateBase, OWN_BASE, openAdapter, openPolicy } from './state-files.js';
+import { AGENTS, holdsAdapter, locateBase, OWN_BASE, openAdapter, openPolicy, TRUNK } from './state-files.js';
 
 /** The file of a model for llama.cpp. */
 const GGUF = 'model.gguf';
@@ -62,8 +63,19 @@ async function copy(from: string, directory: string, adapter: boolean): Promise<
   const whole = adapter ? await locateBase(nodeFiles, from) : from;
   const { config } = await openPolicy(nodeFiles, whole, { optimizer: false });
   if (adapter) await openAdapter(nodeFiles, from, config, { optimizer: false });
-  await cp(from, directory, { recursive: true, filter: (source) => !basename(source).startsWith('optimizer.') });
+  await copyFiles(from, directory);
+  if (!adapter || (await readAdapterDescription(nodeFiles, from)).base !== TRUNK) return;
+  // The trunk is trained with the adapter, so it exists nowhere else.
+  await copyFiles(whole, join(directory, OWN_BASE));
+  await nameBase(nodeFiles, directory, OWN_BASE);
 }
+
+/** Copies the files without the optimiser's state and, of a trunk, without the adapters of its agents. */
+const copyFiles = (from: string, to: string) =>
+  cp(from, to, {
+    recursive: true,
+    filter: (source) => !basename(source).startsWith('optimizer.') && source !== join(from, AGENTS),
+  });
 
 /** Folds the adapter into its base. */
 async function merge(from: string, directory: string): Promise<void> {

@@ -7,8 +7,10 @@ import { CheckpointError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import type { Tokenizer } from '../../base/nouns.js';
 import type { AdapterSettings, DecoderConfig } from '../contract/architecture.js';
+import type { AgentAdapters } from '../contract/weights-spec.js';
 import { adapterParameterCount, adapterTensors } from '../model/decoder/weights/adapter-tensors.js';
 import { decoderTensors, parameterCount } from '../model/decoder/weights/decoder-tensors.js';
+import { agentTensor } from '../model/formats/adapter-layout.js';
 import { decoderPlaces } from '../model/formats/decoder-layout.js';
 import { writeModelDirectory } from '../model/formats/hugging-face-directory.js';
 import {
@@ -22,6 +24,7 @@ import { holdsModel, openStoredModel } from '../model/formats/stored-model.js';
 import { writeTemplate } from '../model/formats/tokenizer-files.js';
 import { isThere } from '../model/formats/validated-json.js';
 import { optimizerNamed, optimizerTypes } from '../model/optimizers/index.js';
+import { writeIdentity } from './base-identity.js';
 import type { CriticState, PolicyState, StoredState } from './stored-state.js';
 
 const OPTIMIZER = 'optimizer.safetensors';
@@ -99,7 +102,7 @@ export async function openPolicy(
   const { config } = model;
   const state = { tensors: [...tensors.values()] };
   if (!optimizer) return { config, tokenizer, state };
-  const opened = await openOptimizer(files, `${directory}/${OPTIMIZER}`, parameterCount(config));
+  const opened = await openOptimizer(files, directory, parameterCount(config));
   return { config, tokenizer, state: { ...state, optimizer: opened } };
 }
 
@@ -119,7 +122,7 @@ export async function openAdapter(
   const state = { tensors: [...(await openAdapterWeights(files, directory, config, settings)).values()] };
   if (!optimizer) return { settings, state };
   const parameters = adapterParameterCount(config, settings);
-  const opened = await openOptimizer(files, `${directory}/${OPTIMIZER}`, parameters);
+  const opened = await openOptimizer(files, directory, parameters);
   return { settings, state: { ...state, optimizer: opened } };
 }
 
@@ -154,12 +157,16 @@ export async function readValueHead(files: Files, directory: string, width: numb
   const weights = new Float32Array(width + 1);
   weights.set(await readTensor(requireTensor(tensors, { name: 'weight', shape: [1, width] }, file)));
   weights.set(await readTensor(requireTensor(tensors, { name: 'bias', shape: [1] }, file)), width);
-  const { type, step, buffers } = await openOptimizer(files, `${directory}/${HEAD_OPTIMIZER}`, weights.length);
+  const { type, step, buffers } = await openOptimizerFile(files, `${directory}/${HEAD_OPTIMIZER}`, weights.length);
   const read = await Promise.all(buffers.map(async (buffer) => [buffer.name, await readTensor(buffer)] as const));
   return { weights, optimizer: { type, step, buffers: Object.fromEntries(read) } };
 }
 
-async function openOptimizer(
+/** Opens the optimiser's state in a model's directory. @throws CheckpointError naming file, tensor, expectation */
+const openOptimizer = (files: Files, directory: string, length: number) =>
+  openOptimizerFile(files, `${directory}/${OPTIMIZER}`, length);
+
+async function openOptimizerFile(
   files: Files,
   file: string,
   length: number,
@@ -184,4 +191,71 @@ async function openOptimizer(
     version: count('version'),
     buffers: names.map((name) => requireTensor(tensors, { name, shape: [length] }, file)),
   };
+}
+
+// A policy with an adapter for each agent. Its directory is the trunk, a whole model in the Hugging Face layout, and
+// `agents/<agent>` in it is the agent's adapter in PEFT's layout, whose base is the trunk. One file beside the trunk
+// holds the optimiser's state of all of them.
+
+/** The directory of all adapters in the directory of their policy. */
+export const AGENTS = 'agents';
+/** The trunk's place as an adapter names it: relative to the adapter. */
+export const TRUNK = '../..';
+
+const agentDirectory = (directory: string, agent: string): string => `${directory}/${AGENTS}/${agent}`;
+
+/** A trunk with its agents' adapters, without the trunk's tokenizer. */
+type Adapted = Pick<AgentAdapters, 'agents' | 'settings'>;
+
+/**
+ * Writes a trunk and the adapters into an existing directory.
+ * @param policy Its weights are the trunk's, then those of the adapters in the order of the agents
+ * @param hash The hash of the trunk's weights
+ */
+export async function writeTrunk(
+  files: Files,
+  directory: string,
+  policy: StoredPolicy<PolicyState>,
+  { agents, settings }: Adapted,
+  hash: string,
+): Promise<void> {
+  const { config, tokenizer, state } = policy;
+  const [size, each] = [parameterCount(config), adapterParameterCount(config, settings)];
+  const trunk = { weights: state.weights.subarray(0, size) };
+  await writePolicy(files, directory, { config, tokenizer, state: trunk });
+  for (const [i, agent] of agents.entries()) {
+    const place = agentDirectory(directory, agent);
+    const weights = state.weights.subarray(size + i * each, size + (i + 1) * each);
+    await files.makeDirectory(place);
+    await writeAdapter(files, place, { settings, state: { weights } }, policy, TRUNK);
+    await writeIdentity(files, place, hash);
+  }
+  await writeOptimizer(files, directory, state);
+}
+
+/** A trunk in files, with the adapters whose tensors its state has too. */
+interface StoredTrunk extends StoredPolicy {
+  readonly adapters: readonly (StoredAdapter & { readonly directory: string })[];
+}
+
+/** Opens a trunk with the adapters of these agents. @throws CheckpointError naming file, tensor, expectation */
+export async function openTrunk(
+  files: Files,
+  directory: string,
+  { agents, settings }: Adapted,
+  { optimizer, chatTemplate }: { readonly optimizer: boolean; readonly chatTemplate?: string | undefined },
+): Promise<StoredTrunk> {
+  const trunk = await openPolicy(files, directory, { optimizer: false, chatTemplate });
+  const { config } = trunk;
+  const tensors = [...trunk.state.tensors];
+  const adapters: StoredTrunk['adapters'][number][] = [];
+  for (const agent of agents) {
+    const place = agentDirectory(directory, agent);
+    const adapter = await openAdapter(files, place, config, { optimizer: false });
+    adapters.push({ ...adapter, directory: place });
+    for (const tensor of adapter.state.tensors) tensors.push({ ...tensor, name: agentTensor(agent, tensor.name) });
+  }
+  const parameters = parameterCount(config) + agents.length * adapterParameterCount(config, settings);
+  const opened = optimizer ? { optimizer: await openOptimizer(files, directory, parameters) } : {};
+  return { ...trunk, state: { tensors, ...opened }, adapters };
 }

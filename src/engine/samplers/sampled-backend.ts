@@ -45,6 +45,7 @@ export function sampledCapabilities(
     roles: { ...can.roles, policy },
     bases: can.bases.filter((base) => base === 'directory'),
     distribution: 'sampled',
+    agentAdapters: false,
     keepsVersions: weights.every((each) => each.type !== 'directory'),
   };
 }

@@ -14,6 +14,7 @@ export const TABLE_CAPABILITIES: Capabilities = {
   roles: { frozen: weights, policy: weights, critic: [] },
   bases: [],
   precisions: ['float32'],
+  agentAdapters: false,
   losses: lossTypes,
   optimizers: optimizerTypes,
   distribution: 'whole',

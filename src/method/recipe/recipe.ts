@@ -104,6 +104,22 @@ export function inPrecisionOf(policies: Recipe['policies'], policy: string, weig
   return precision === 'float32' ? weights : { ...weights, precision };
 }
 
+/**
+ * The weights with the adapters of a policy's agents, if it has such.
+ * @param seed The seed of the first adapters. Without it they are read from the weights' directory
+ */
+export function withAgentAdapters(
+  policies: Recipe['policies'],
+  { name, agents }: { readonly name: string; readonly agents: readonly string[] },
+  weights: OwnWeights,
+  seed?: number,
+): OwnWeights {
+  const adapters = policies[name]?.agentAdapters;
+  if (adapters === undefined) return weights;
+  const { rank, alpha = rank, targets } = adapters;
+  return { ...weights, agentAdapters: { agents, settings: { rank, alpha, targets }, seed } };
+}
+
 /** The agents of a recipe by name, as runs and exported models record them. */
 export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProfile>> {
   return Object.fromEntries(

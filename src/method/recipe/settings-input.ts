@@ -16,6 +16,30 @@ export interface PolicyInput {
    * @default `float32`
    */
   readonly precision?: 'float32' | 'bfloat16' | 'int8' | undefined;
+  /**
+   * An adapter (LoRA) for each agent of the policy. The policy's own weights are the trunk: all its agents
+   * train the trunk together, and each agent trains its own adapter. `model` must be a whole model. By
+   * default there are no such adapters.
+   */
+  readonly agentAdapters?:
+    | {
+        /** The columns of A and rows of B. */
+        readonly rank: number;
+        /** An adapter's share is scaled by alpha / rank. Default: `rank`. */
+        readonly alpha?: number | undefined;
+        /**
+         * The projections that are adapted. Default: all of them.
+         * @default `["q","k","v","o","gate","up","down"]`
+         */
+        readonly targets?: readonly ('q' | 'k' | 'v' | 'o' | 'gate' | 'up' | 'down')[] | undefined;
+        /**
+         * The trunk's learning rate as a multiple of the policy's. 0 keeps the trunk as it is after the warm start,
+         * and only the adapters learn.
+         * @default `1`
+         */
+        readonly trunkRate?: number | undefined;
+      }
+    | undefined;
   /** The optimiser. If you resume a run with another type, the new optimiser starts without state. */
   readonly optimizer?:
     | {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { LogCursor } from '../../base/disk.js';
 import { jsonOf, SEAL, writeSealedDirectory } from '../../base/disk.js';
-import { CheckpointError, messageOf } from '../../base/errors.js';
+import { CheckpointError, isObject, messageOf } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { temporaryName } from '../../base/platform.js';
 
@@ -34,6 +34,17 @@ const cursorSchema = z.object({
   interrupted: z.boolean().default(false),
 });
 const VERSION = 2;
+
+/**
+ * The directory of an agent's model, relative to a checkpoint: its policy's, or its adapter's if the policy's agents
+ * have adapters.
+ * @param policies The recorded settings of the run's policies
+ */
+export function agentModelPath(policies: unknown, policy: string, agent: string): string {
+  const settings = isObject(policies) ? policies[policy] : undefined;
+  const adapted = isObject(settings) && settings.agentAdapters !== undefined;
+  return adapted ? `${policy}/agents/${agent}` : policy;
+}
 
 /** The name `step-000050`, which sorts like the number. */
 export function stepName(step: number): string {

@@ -31,6 +31,7 @@ import {
   type Recipe,
   recipeJson,
   samplerOfModel,
+  withAgentAdapters,
 } from '../../method/recipe.js';
 import type { Checkpoint } from '../../method/store.js';
 import type { RolloutContext } from '../../teams/rollout.js';
@@ -235,13 +236,14 @@ function weightsOf(
   first: OpenRun['weights'],
 ): OpenRun['weights'] {
   return Object.fromEntries(
-    warmStarted.map(({ name }): [string, WeightsSpec] => {
+    warmStarted.map((assigned): [string, WeightsSpec] => {
+      const { name } = assigned;
       const [place, spec] = [join(directory, name), first[name]];
       const saved: OwnWeights =
         spec?.type !== 'adapter' && spec?.type !== 'saved-adapter'
           ? { type: 'directory', directory: place }
           : { type: 'saved-adapter', base: spec.base, directory: place };
-      return [name, inPrecisionOf(policies, name, saved)];
+      return [name, withAgentAdapters(policies, assigned, inPrecisionOf(policies, name, saved))];
     }),
   );
 }

@@ -14,7 +14,7 @@ import { holdsModel, modelDirectory, withLocalModels } from '../../engine/format
 import { kindOfType, readAgentProfile } from '../../engine/model.js';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
 
-import { RECIPE, RunDirectory } from '../../method/store.js';
+import { agentModelPath, RECIPE, RunDirectory } from '../../method/store.js';
 import { agentsOfRun, checkpointOf } from '../../runs/index.js';
 import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './stored-weights.js';
 
@@ -213,7 +213,7 @@ async function placesOfRun(
   const agents = await agentsOfRun(run, acceptChanges);
   const settingsOf = (policy: string) => (isObject(policies) ? policies[policy] : undefined);
   const places = wanted.map(({ name, policy }) => ({
-    directory: join(directory, policy),
+    directory: join(directory, agentModelPath(policies, policy, name)),
     precision: precisionOf(settingsOf(policy)),
     agentModel: { name, agent: agents[name] },
   }));
@@ -227,11 +227,15 @@ async function placesOfRun(
   };
   const environment = request.offline === true ? { ...process.env, HF_HUB_OFFLINE: '1' } : process.env;
   const options = { commits: await commitsOf(files, checkpoint), signal, onProgress: notify, environment };
-  const begun = wanted.map(async ({ policy }): Promise<FreshPolicy> => {
+  const begun = wanted.map(async ({ policy, name }): Promise<FreshPolicy> => {
     const settings = settingsOf(policy);
     const model = isObject(settings) ? settings.model : undefined;
     const named = isObject(model) && model.type === 'checkpoint'; // an adapter's files name its base
-    return { policy, ...shared, model: named ? (await withLocalModels(model, options)).settings : model };
+    return {
+      path: agentModelPath(policies, policy, name),
+      ...shared,
+      model: named ? (await withLocalModels(model, options)).settings : model,
+    };
   });
   const all = await Promise.all(begun);
   return { ...trainedPlaces, places: places.map((place, i) => ({ ...place, begun: all[i] })) };

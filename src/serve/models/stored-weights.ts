@@ -29,10 +29,10 @@ export interface Beginning {
   readonly weights: OwnWeights;
 }
 
-/** The policy of the run. */
+/** The policy of the run, or an agent's adapter on its trunk. */
 export interface FreshPolicy {
-  /** Its name. */
-  readonly policy: string;
+  /** Its directory in a checkpoint (`agentModelPath`). */
+  readonly path: string;
   /** Its model in the recipe, with directories for names. */
   readonly model: unknown;
   /** The hash of the run's warm start; undefined without a warm start, or if the run's version recorded none. */
@@ -54,23 +54,25 @@ export async function weightsBefore(
   directory: string,
   begun: FreshPolicy | undefined,
 ): Promise<Beginning> {
-  const { policy = '', model, warmStart, seed, oldest } = begun ?? {};
+  const { path = '', model, warmStart, seed, oldest } = begun ?? {};
   const kept = warmStart === undefined ? undefined : await keptWarmStart(files, warmStart);
-  if (kept !== undefined) return { what: 'warm start', weights: await storedWeights(files, join(kept, policy)) };
+  if (kept !== undefined) return { what: 'warm start', weights: await storedWeights(files, join(kept, path)) };
   if (isObject(model) && model.type === 'lora' && typeof model.from === 'string')
     return { what: 'adapter it began with', weights: await storedWeights(files, model.from) };
-  if (await holdsAdapter(files, directory)) return { what: 'base model', weights: await baseWeights(files, directory) };
+  const onTrunk = isObject(model) && model.type !== 'lora'; // its base was trained with it
+  if (!onTrunk && (await holdsAdapter(files, directory)))
+    return { what: 'base model', weights: await baseWeights(files, directory) };
   const drawn = modelSchema.safeParse(model);
   if (drawn.success && drawn.data.type === 'checkpoint')
     return { what: 'model it began with', weights: wholeWeights(drawn.data, 0) };
   if (seed !== undefined && drawn.success && drawn.data.type === 'tiny-decoder')
     return { what: 'random weights', weights: wholeWeights(completeWhole(drawn.data), seed) };
   if (oldest !== undefined)
-    return { what: `step ${oldest.step}`, weights: await storedWeights(files, join(oldest.directory, policy)) };
+    return { what: `step ${oldest.step}`, weights: await storedWeights(files, join(oldest.directory, path)) };
   throw new RunError(
     begun === undefined
       ? `${directory} is not a run, so its earlier weights are unknown`
-      : `the weights that ${policy} began with are not kept, and there is no older checkpoint`,
+      : `the weights that ${path} began with are not kept, and there is no older checkpoint`,
   );
 }
 

@@ -165,14 +165,15 @@ const refusalOf = (error: unknown): unknown =>
 
 function generate(
   signal: AbortSignal,
-  { sampling, policy }: ConfiguredAgent,
+  { name, sampling, policy }: ConfiguredAgent,
   { messages, prompt, key, tools, toolChoice, maxTokens }: OpenCall,
   version: number | undefined,
 ): Promise<Generation | Utterance> {
   const settings = { ...sampling, maxTokens };
   if (!('endpoint' in policy)) {
     const kept = version === undefined ? {} : { version };
-    return policy.generate({ ...settings, prompt, stopTokens: policy.tokenizer.stopTokens, key, ...kept }, signal);
+    const { stopTokens } = policy.tokenizer;
+    return policy.generate({ ...settings, agent: name, prompt, stopTokens, key, ...kept }, signal);
   }
   const offer = { ...(tools === undefined ? {} : { tools }), ...(toolChoice === undefined ? {} : { toolChoice }) };
   return policy.endpoint.complete({ ...settings, messages, ...offer, seed: key[0] >>> 1 }, signal);

@@ -29,6 +29,7 @@ const TINKER_CAPABILITIES: Capabilities = {
   gradientNorms: 'after',
   clipsGradients: true,
   precisions: ['float32'], // a client cannot choose: servers have their own
+  agentAdapters: false,
   weights: 'there',
 };
 

@@ -30,6 +30,8 @@ const PACKED: Readonly<Record<Precision, number>> = { float32: FLOAT, bfloat16: 
 export interface FootprintRequest {
   readonly config: DecoderConfig;
   readonly adapter?: AdapterSettings | undefined;
+  /** Adapters of the agents, which are trained with the decoder. */
+  readonly agentAdapters?: AdapterSettings | undefined;
   readonly precision: Precision;
   readonly optimizer: OptimizerSettings;
   /** The number of agents that share the policy. Each agent's share of the gradient is measured. */
@@ -54,10 +56,11 @@ export function memoryPlan(
   const policies: Record<string, Footprint> = {};
   const bases = new Map<string, PlannedBase>();
   let [cache, trained] = [0, 0];
-  for (const { name, config, adapter, precision, optimizer, agents, versions } of planned) {
+  for (const { name, config, adapter, ...policy } of planned) {
     if (config === undefined) continue;
+    const { precision, versions } = policy;
     requireBlocks(name, precision, typeof adapter?.kept === 'object');
-    const request = { config, adapter: adapter?.settings, precision, optimizer, agents, versions, longest, recompute };
+    const request = { ...policy, config, adapter: adapter?.settings, longest, recompute };
     const footprint = policyFootprint(request);
     policies[name] = footprint;
     trained += Object.values(footprint).reduce((sum, bytes) => sum + bytes, 0);
@@ -82,16 +85,21 @@ export interface PlannedBase {
 }
 
 export function policyFootprint(request: FootprintRequest): Footprint {
-  const { config, adapter, precision, optimizer, agents, versions, ...batch } = request;
-  const count = adapter === undefined ? parameterCount(config) : adapterParameterCount(config, adapter);
-  const packed = adapter === undefined ? packedFloats(config) : packedAdapterFloats(config, adapter);
+  const { config, adapter, agentAdapters, precision, optimizer, agents, versions, ...batch } = request;
+  const [ofAgents, packedOfAgents] =
+    agentAdapters === undefined
+      ? [0, 0]
+      : [adapterParameterCount(config, agentAdapters), packedAdapterFloats(config, agentAdapters)];
+  const whole = adapter === undefined ? parameterCount(config) : adapterParameterCount(config, adapter);
+  const packedWhole = adapter === undefined ? packedFloats(config) : packedAdapterFloats(config, adapter);
+  const [count, packed] = [whole + agents * ofAgents, packedWhole + agents * packedOfAgents];
   return {
     // The trainer's and the sampler's weights, each with its packed form; the trainer's packed form of the backward
     // pass; the published copy; the other kept versions, each with its packed form.
     weights: (versions + 2) * (FLOAT * count + PACKED[precision] * packed),
     gradients: FLOAT * count * (agents > 1 ? 2 : 1),
     optimizer: FLOAT * count * usedBuffers(optimizer).length,
-    activations: FLOAT * activationFloats(config, adapter, batch),
+    activations: FLOAT * activationFloats(config, adapter ?? agentAdapters, batch),
   };
 }
 

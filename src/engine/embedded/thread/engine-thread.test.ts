@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { sampleOf } from '../../../../test/support/samples.js';
 import type { FromWorker } from './engine-protocol.js';
 import { type EngineLink, EngineThread } from './engine-thread.js';
+import { packSamples, unpackSamples } from './sample-batch.js';
 
 /** A link to an engine that answers when the test calls for it, and that ends after a delay, like a worker. */
 class ScriptedLink implements EngineLink {
@@ -57,5 +59,26 @@ describe('a thread that computes', () => {
     await disposed;
     await expect(calls[0]).rejects.toThrow('too long');
     for (const call of calls.slice(1)) await expect(call).rejects.toThrow('the engine was disposed of');
+  });
+});
+
+describe('packSamples', () => {
+  it('packs what unpackSamples takes apart, optional log-probs where samples have them', () => {
+    const facts = { agent: 'verifier', temperature: 0.5, episodeTokens: 4 };
+    const spans = [
+      { start: 1, end: 2 },
+      { start: 2, end: 3 },
+    ];
+    const plain = [sampleOf([1, 2], [1, 1], { spans }), sampleOf([3], [-1], facts)];
+    expect(unpackSamples(packSamples(plain))).toEqual(plain);
+    const held = plain.map((sample, i) => ({ ...sample, referenceLogprobs: sample.tokens.map((t) => -t - i) }));
+    const rows = held.map((sample) => ({ ...sample, referenceLogprobs: Float32Array.from(sample.referenceLogprobs) }));
+    expect(unpackSamples(packSamples(rows))).toEqual(rows);
+    expect(unpackSamples(packSamples([]))).toEqual([]);
+  });
+
+  it('refuses an optional field that only some samples have', () => {
+    const some = [sampleOf([1], [1]), sampleOf([1], [1], { referenceLogprobs: Float32Array.of(0, -1) })];
+    expect(() => packSamples(some)).toThrow('1 of 2 samples have referenceLogprobs: expected all or none');
   });
 });

@@ -45,7 +45,12 @@ export interface RandomStart {
   readonly seed: number;
   /** Standard deviation of a whole decoder's embedding; an adapter has none. */
   readonly embeddingDeviation?: number | undefined;
+  /** The seed of agents' adapters. */
+  readonly adaptersSeed?: number | undefined;
 }
+
+/** The first weights of a policy; adapters of agents on a trunk that is loaded next have a seed alone. */
+type PolicyStart = RandomStart | { readonly adaptersSeed: number } | { readonly like: number };
 
 /** The abilities that an engine gets from a platform such as Node. */
 export interface EngineFacilities {
@@ -107,14 +112,19 @@ export class Engine {
   createPolicy(
     id: number,
     { name, shape, precision }: { readonly name: string; readonly shape: PolicyShape; readonly precision: Precision },
-    first?: RandomStart | { readonly like: number },
+    first?: PolicyStart,
   ): number {
+    if ('trunk' in shape && this.#kernels.adapter !== undefined)
+      throw new BackendError(`'${name}' has adapters of agents, which are trained on the processor only`);
     const source = 'base' in shape ? { base: this.#base(shape.base), adapter: shape.adapter } : shape;
     requireBlocks(name, precision, 'base' in source && source.base instanceof BlockWeights);
     const about = { id, name, shape, source, precision };
     const policy = new ResidentPolicy(this.#kernels, about, this.#options);
     if (first !== undefined && 'like' in first) policy.copyFrom(this.#policy(first.like));
-    else if (first !== undefined) policy.model.initialise(first.seed, first.embeddingDeviation);
+    else if (first !== undefined) {
+      if ('seed' in first) policy.model.initialise(first.seed, first.embeddingDeviation);
+      if (first.adaptersSeed !== undefined) policy.model.initialiseAdapters(first.adaptersSeed);
+    }
     this.#policies.set(id, policy);
     return policy.model.parameters;
   }
@@ -187,6 +197,12 @@ export class Engine {
     return weightsHash(this.#kernels, this.#base(id).tensors, this.#startHash);
   }
 
+  /** `weightsHash` of a policy's decoder. @throws BackendError if this engine computes no hashes */
+  async trunkHash(id: number): Promise<string> {
+    if (this.#startHash === undefined) throw new BackendError('this engine computes no hashes of weights');
+    return weightsHash(this.#kernels, this.#policy(id).model.tensors, this.#startHash);
+  }
+
   /** Begins to load weights and an optimiser's state from files. */
   beginState(owner: StateOwner, state?: IncomingOptimizer): void {
     const { kind, id } = owner;
@@ -224,7 +240,10 @@ export class Engine {
 
   /** A critic of a policy's shape and present weights. */
   createCritic(id: number, policy: number): void {
-    this.#critics.set(id, new ResidentCritic(this.#kernels, this.#policy(policy), this.#options));
+    const like = this.#policy(policy);
+    if ('trunk' in like.shape)
+      throw new BackendError(`policy '${like.name}' has adapters of agents, so it has no critic`);
+    this.#critics.set(id, new ResidentCritic(this.#kernels, like, this.#options));
   }
 
   criticValues(id: number, batch: SampleBatch): Promise<Float32Array[]> {
@@ -254,8 +273,10 @@ export class Engine {
 
   /** @param onToken Receives each token in the tick that draws it */
   submit(id: number, policy: number, request: GenerateRequest, onToken?: (token: number) => void): void {
-    const { sampler, key } = this.#policy(policy).playing(request.version);
-    sampler.submit({ ...request, policy: key, id, onToken });
+    const resident = this.#policy(policy);
+    const version = resident.playing(request.version);
+    const key = resident.keyFor(version, request.agent);
+    version.sampler.submit({ ...request, policy: key, id, onToken });
   }
 
   cancel(id: number): void {

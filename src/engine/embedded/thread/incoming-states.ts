@@ -3,8 +3,8 @@
 import { BackendError } from '../../../base/errors.js';
 import type { FlatOptimizer } from '../../model/decoder/flat-optimizer.js';
 import { type DecoderTensors, tensorsInOrder } from '../../model/decoder/weights/decoder-tensors.js';
-import { BlockWeights, type ModelWeights } from '../../model/decoder/weights/model-weights.js';
-import { adapterPlaces } from '../../model/formats/adapter-layout.js';
+import { BlockWeights, type ModelWeights, TrunkWeights } from '../../model/decoder/weights/model-weights.js';
+import { adapterPlaces, agentTensor } from '../../model/formats/adapter-layout.js';
 import { type BlockPlace, blockPlaces, decoderPlaces, vectorPlaces } from '../../model/formats/decoder-layout.js';
 import { putBlocks } from '../../model/formats/gguf/gguf-blocks.js';
 import { storedBits } from '../../model/formats/safetensors-header.js';
@@ -67,9 +67,18 @@ export class IncomingStates {
   }
 }
 
-/** The places of a decoder's tensors, or of its adapter's tensors if it has one. They have the names in files. */
-function weightPlaces({ decoder, adapter }: ModelWeights): TensorPlace<WeightMemory>[] {
+/**
+ * The places of a decoder's tensors, or of its adapter's tensors if it has one, or of a trunk's with its agents'
+ * adapters. They have the names in files; tensors of agents' adapters have those of `agentTensor`.
+ */
+function weightPlaces({ decoder, adapter, trained }: ModelWeights): TensorPlace<WeightMemory>[] {
   const { config } = decoder;
+  if (trained instanceof TrunkWeights) {
+    const ofAgents = [...trained.adapters].flatMap(([agent, { tensors, settings }]) =>
+      adapterPlaces(tensors, config, settings).map((place) => ({ ...place, name: agentTensor(agent, place.name) })),
+    );
+    return [...decoderPlaces(trained.trunk.tensors, config), ...ofAgents];
+  }
   if (adapter !== undefined) return adapterPlaces(adapter.tensors, config, adapter.settings);
   const tensors: DecoderTensors = decoder.tensors;
   return decoder instanceof BlockWeights ? vectorPlaces(tensors, config) : decoderPlaces(tensors, config);

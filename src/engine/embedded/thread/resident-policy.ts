@@ -15,15 +15,21 @@ import {
   type BaseWeights,
   DecoderWeights,
   type ModelSource,
+  type TrunkShape,
+  TrunkWeights,
   trainedWeights,
 } from '../../model/decoder/weights/model-weights.js';
 import type { Arena } from '../../tensor/arena.js';
 import type { Kernels } from '../../tensor/kernels.js';
+import type { Floats } from '../../tensor/memory.js';
 import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
 import type { PolicyState } from '../stored-state.js';
 
-/** The shape of a policy: a whole decoder, an adapter on a base that was created before, or that base alone. */
-export type PolicyShape = DecoderConfig | { readonly base: number; readonly adapter?: AdapterSettings };
+/**
+ * The shape of a policy: a whole decoder, alone or with adapters of agents, an adapter on a base that was created
+ * before, or that base alone.
+ */
+export type PolicyShape = DecoderConfig | TrunkShape | { readonly base: number; readonly adapter?: AdapterSettings };
 
 /**
  * The samplers of an engine by precision, then by the weights that they read: a policy's weights, or a base's weights
@@ -128,22 +134,48 @@ export class ResidentPolicy {
    */
   publish(samplers: EngineSamplers, keep = 1): number {
     const place = this.#published.length < keep ? this.#place(samplers) : (this.#published.shift() as PublishedVersion);
-    if (place.sampler.plays(place.key))
+    if (this.#keys(place).some((key) => place.sampler.plays(key)))
       throw new BackendError(`policy '${this.name}' is playing; its weights cannot change now`);
     const { model, source } = this;
     const version = this.nextVersion++;
-    const frozen = model.weights.trained === undefined;
-    const weights = frozen || place === this.#sharing ? undefined : model.trained;
-    const adapter = 'base' in source ? source.adapter : undefined;
-    place.sampler.load(place.key, weights, version, adapter, this.#memory.kernels);
+    const load = (key: string, weights: Floats | undefined, adapter?: AdapterSettings) =>
+      place.sampler.load(key, weights, version, adapter, this.#memory.kernels);
+    const { trained } = model.weights;
+    if (trained instanceof TrunkWeights) {
+      load(place.key, trained.trunk.tensors.flat);
+      for (const [agent, { tensors, settings }] of trained.adapters)
+        load(agentKey(place, agent), tensors.flat, settings);
+    } else {
+      const weights = trained === undefined || place === this.#sharing ? undefined : model.trained;
+      load(place.key, weights, 'base' in source ? source.adapter : undefined);
+    }
     place.version = version;
     this.#published.push(place);
     return version;
   }
 
+  /** The names of a version in its sampler: its own, and one for each agent with an adapter. */
+  #keys(place: PublishedVersion): string[] {
+    const { trained } = this.model.weights;
+    const agents = trained instanceof TrunkWeights ? [...trained.adapters.keys()] : [];
+    return [place.key, ...agents.map((agent) => agentKey(place, agent))];
+  }
+
+  /**
+   * The name of a version in its sampler for a request of an agent.
+   * @throws BackendError if agents have adapters and this is none of them
+   */
+  keyFor(place: PublishedVersion, agent: string | undefined): string {
+    const { trained } = this.model.weights;
+    if (!(trained instanceof TrunkWeights)) return place.key;
+    if (agent !== undefined && trained.adapters.has(agent)) return agentKey(place, agent);
+    const names = [...trained.adapters.keys()].join(', ');
+    throw new BackendError(`policy '${this.name}' has adapters of ${names}; the request is of ${agent ?? 'no agent'}`);
+  }
+
   /** Ends the policy and frees its memory. @throws ArgumentError while it is sampled */
   end(samplers: EngineSamplers): void {
-    for (const { sampler, key } of this.#published) sampler.unload(key);
+    for (const place of this.#published) for (const key of this.#keys(place)) place.sampler.unload(key);
     if (!('base' in this.source)) for (const { sampler } of this.#published) forget(samplers[this.precision], sampler);
     this.#published.length = 0;
     this.#memory.free();
@@ -151,19 +183,21 @@ export class ResidentPolicy {
 
   /**
    * A place in a sampler for one more version. All versions of all adapters on a base share one sampler. A whole
-   * decoder's first version reads the model's weights until they change; further versions have copies.
+   * decoder's first version reads the model's weights until they change; further versions have copies, and so have all
+   * versions of a trunk with adapters of agents.
    */
   #place(samplers: EngineSamplers): PublishedVersion {
     const number = this.#published.length;
     const whole = !('base' in this.source);
     // A sampler of a base outlives its policies.
     const kernels = whole ? this.#memory.kernels : this.#kernels;
-    const weights = whole && number > 0 ? new DecoderWeights(kernels, this.model.config) : this.model.decoder;
+    const copied = whole && (number > 0 || 'trunk' in this.source);
+    const weights = copied ? new DecoderWeights(kernels, this.model.config) : this.model.decoder;
     const ofPrecision = samplers[this.precision];
     const sampler = ofPrecision.get(weights) ?? new DecoderSampler(kernels, weights, this.precision, this.#arena);
     ofPrecision.set(weights, sampler);
     const place = { sampler, key: number === 0 ? this.#id : `${this.#id}.${number}`, version: -1 };
-    if (whole && number === 0) this.#sharing = place;
+    if (whole && !copied) this.#sharing = place;
     return place;
   }
 
@@ -215,6 +249,8 @@ export class ResidentPolicy {
   /** The weights of a whole decoder with the same results: the policy's own, or the base's with the adapter merged. */
   async mergedWeights(): Promise<Float32Array> {
     const { model, source } = this;
+    if ('trunk' in source)
+      throw new BackendError(`policy '${this.name}' is one model for each agent: merge each alone`);
     const weights = await flatCopy(this.#kernels, model.tensors);
     if (!('base' in source) || source.adapter === undefined) return weights;
     const { config } = model;
@@ -224,6 +260,9 @@ export class ResidentPolicy {
     return weights;
   }
 }
+
+/** The name of an agent's adapter of a version. No policy's own name has a space. */
+const agentKey = ({ key }: PublishedVersion, agent: string) => `${key} ${agent}`;
 
 function forget(samplers: Map<BaseWeights, DecoderSampler>, ended: DecoderSampler): void {
   for (const [weights, sampler] of samplers) if (sampler === ended) samplers.delete(weights);

@@ -33,7 +33,7 @@ const sources: Readonly<Record<string, ModelSource>> = {
 function trained(source: ModelSource): CriticModel {
   const model = new CriticModel(kernels, source);
   const [trunk, head] = [onHost(model.trunk), onHost(model.head)];
-  if (!('base' in source)) {
+  if (!('base' in source || 'trunk' in source)) {
     const weights = new DecoderWeights(kernels, source);
     initialise(source, tensorsOnHost(weights.tensors), 3);
     shake(weights.tensors, new RandomStream('critic weights'));

@@ -72,7 +72,8 @@ interface ScoredPass extends TrunkPass {
 export class Decoder {
   readonly config: DecoderConfig;
   readonly #kernels: Kernels;
-  readonly #arena: Arena;
+  /** Its working memory. */
+  readonly arena: Arena;
   readonly #trunk: LayerStack;
   readonly #weights: ModelWeights;
   readonly #recompute: boolean;
@@ -84,7 +85,7 @@ export class Decoder {
     this.config = weights.decoder.config;
     checkConfig(this.config);
     this.#kernels = kernels;
-    this.#arena = options.arena ?? new Arena(kernels);
+    this.arena = options.arena ?? new Arena(kernels);
     this.#weights = weights;
     this.#recompute = options.recompute ?? false;
     this.#precision = options.precision ?? 'float32';
@@ -94,7 +95,7 @@ export class Decoder {
       maxRows: batchRows(this.config, weights.adapter?.settings, this.#recompute),
       tree: options.tree ?? packsTrees(this.config),
     };
-    this.#trunk = new LayerStack(kernels, this.#arena, weights, this.#precision);
+    this.#trunk = new LayerStack(kernels, this.arena, weights, this.#precision);
   }
 
   /** Computes the log-probs of sequences. @throws ArgumentError when a sequence does not fit the context */
@@ -114,7 +115,7 @@ export class Decoder {
     const sequence = { tokens: padded, mask: new Uint8Array(padded.length), temperature: 1 };
     const all = new Float32Array(tokens.length * vocabSize);
     const blocks: Promise<void>[] = [];
-    for (const batch of packBatches(this.#arena, [sequence], this.#packing)) {
+    for (const batch of packBatches(this.arena, [sequence], this.#packing)) {
       const { normed } = this.#trunk.forward(batch, undefined, 'nothing');
       forEachLogitBlock(this.#head, normed, batch.rows, ({ first, rows, logits }) => {
         const block = this.#kernels.read([logits.subarray(0, rows * vocabSize)]);
@@ -143,13 +144,13 @@ export class Decoder {
         packPredicted(batch, sequences, rows, new Float32Array(batch.predicting.length));
       const ofLogprobs = packed(upstream(indices, logprobs));
       if (entropyUpstream === undefined) {
-        const [dLogprobs] = this.#arena.takeWritten([ofLogprobs]);
+        const [dLogprobs] = this.arena.takeWritten([ofLogprobs]);
         return this.#backward(pass, gradient, { dLogprobs, dEntropy: undefined });
       }
       const entropies = indices.map((index) => new Float32Array((sequences[index] as Sequence).tokens.length));
       unpackPredicted(batch, sequences, entropy, entropies);
       const ofEntropies = packed(entropyUpstream(indices, entropies));
-      const [dLogprobs, dEntropy] = this.#arena.takeWritten([ofLogprobs, ofEntropies]);
+      const [dLogprobs, dEntropy] = this.arena.takeWritten([ofLogprobs, ofEntropies]);
       this.#backward(pass, gradient, { dLogprobs, dEntropy });
     });
   }
@@ -167,10 +168,10 @@ export class Decoder {
     gradient?: Gradient,
   ): Promise<void> {
     const keep = gradient === undefined ? 'nothing' : this.#keepForBackward;
-    for (const batch of packBatches(this.#arena, sequences, this.#packing)) {
+    for (const batch of packBatches(this.arena, sequences, this.#packing)) {
       const pass = this.#trunk.forward(batch, batch.predicting, keep);
-      const dHidden = this.#arena.take(pass.normed.length);
-      await head(batch, pass.normed, dHidden, this.#arena);
+      const dHidden = this.arena.take(pass.normed.length);
+      await head(batch, pass.normed, dHidden, this.arena);
       if (gradient !== undefined) this.#trunk.backward(pass, gradient, dHidden, this.#recompute);
     }
   }
@@ -183,7 +184,7 @@ export class Decoder {
     const all = sequences.map(({ tokens }) => new Float32Array(tokens.length));
     let entropySum = 0;
     let predicted = 0;
-    for (const batch of packBatches(this.#arena, sequences, this.#packing)) {
+    for (const batch of packBatches(this.arena, sequences, this.#packing)) {
       const trunk = this.#trunk.forward(batch, batch.predicting, keep);
       const pass = { ...trunk, scores: scoreTokens(this.#head, trunk.normed, batch) };
       const logprobs = batch.indices.map((index) => all[index] as Float32Array);
@@ -209,6 +210,6 @@ export class Decoder {
 
   get #head(): OutputHead {
     const { head: weights } = this.#weights.decoder.packed('forward', this.#precision);
-    return { kernels: this.#kernels, products: this.#products, arena: this.#arena, config: this.config, weights };
+    return { kernels: this.#kernels, products: this.#products, arena: this.arena, config: this.config, weights };
   }
 }

@@ -12,6 +12,13 @@ export interface OptimizerState<F extends Floats = Float32Array> {
   readonly buffers: Readonly<Record<string, F>>;
 }
 
+/** A part of the weights that has its own learning rate: a factor of the settings' rate. */
+export interface WeightSlice {
+  readonly start: number;
+  readonly end: number;
+  readonly rate: number;
+}
+
 /** An optimiser of one flat buffer of weights. Its buffers are allocated when a step first needs them. */
 export class FlatOptimizer {
   readonly #kernels: Kernels;
@@ -25,13 +32,27 @@ export class FlatOptimizer {
     this.#length = length;
   }
 
-  /** Makes one step on the gradient times `gradientScale`. A change of the optimiser's type clears its state. */
-  update(settings: OptimizerSettings, weights: Floats, gradient: Floats, gradientScale: number): void {
+  /**
+   * Makes one step on the gradient times `gradientScale`. A change of the optimiser's type clears its state.
+   * @param slices The parts that change. Default: all weights, at the settings' rate
+   */
+  update(
+    settings: OptimizerSettings,
+    weights: Floats,
+    gradient: Floats,
+    gradientScale: number,
+    slices: readonly WeightSlice[] = [{ start: 0, end: this.#length, rate: 1 }],
+  ): void {
     if (settings.type !== this.#type) this.restore({ type: settings.type, step: 0, buffers: {} });
     this.#step++;
-    const buffers = Object.fromEntries(usedBuffers(settings).map((name) => [name, this.#buffer(name)]));
-    const memory = { weights, gradient, buffers, length: this.#length, step: this.#step, gradientScale };
-    optimizerNamed(settings.type).step(this.#kernels, memory, settings);
+    const { step } = optimizerNamed(settings.type);
+    for (const { start, end, rate } of slices) {
+      const part = (flat: Floats) => flat.subarray(start, end);
+      const buffers = Object.fromEntries(usedBuffers(settings).map((name) => [name, part(this.#buffer(name))]));
+      const memory = { weights: part(weights), gradient: part(gradient), buffers, length: end - start };
+      const scaled = { ...settings, learningRate: settings.learningRate * rate };
+      step(this.#kernels, { ...memory, step: this.#step, gradientScale }, scaled);
+    }
   }
 
   /** The state, with the buffers themselves. */

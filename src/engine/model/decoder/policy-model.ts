@@ -5,25 +5,28 @@ import type { DecoderConfig } from '../../contract/architecture.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type Floats, fillOnHost } from '../../tensor/memory.js';
+import { AgentDecoders, type AgentSequence } from './agent-decoders.js';
 import { Decoder, type DecoderOptions, type SequenceScores, type Upstream } from './decoder.js';
 import type { FlatOptimizer } from './flat-optimizer.js';
-import type { Sequence } from './packed-batch.js';
 import { clippedStep, gradientNorm, requireFinite, TrainedModelWeights } from './trained-part.js';
 import { adapterTensors, initialiseAdapter } from './weights/adapter-tensors.js';
 import { type DecoderTensors, decoderTensors, initialise, parameterCount } from './weights/decoder-tensors.js';
 import {
   AdapterWeights,
   type BaseWeights,
+  type DecoderWeights,
   type Gradient,
   type ModelSource,
   type ModelWeights,
   modelWeights,
+  TrunkWeights,
   trainedWeights,
   zeroGradient,
 } from './weights/model-weights.js';
 
 /**
- * A decoder that is trained, an adapter that is trained on a base that is not, or a base that only scores. Memory that
+ * A decoder that is trained, alone or with adapters of agents, an adapter that is trained on a base that is not, or a
+ * base that only scores. Memory that
  * only training needs is allocated when training begins, and for the trained weights only. A base that only scores has
  * no trained weights: every member that reads or changes those throws an ArgumentError.
  */
@@ -31,6 +34,8 @@ export class PolicyModel {
   readonly config: DecoderConfig;
   readonly #kernels: Kernels;
   readonly #decoder: Decoder;
+  /** Undefined unless agents have adapters on the decoder. */
+  readonly #agents: AgentDecoders | undefined;
   readonly #trained: TrainedModelWeights;
   /** The gradient of one call of `accumulate` that follows another call. */
   #callGradient: Gradient | undefined;
@@ -40,6 +45,9 @@ export class PolicyModel {
     this.#kernels = kernels;
     this.#trained = new TrainedModelWeights(kernels, modelWeights(kernels, source));
     this.#decoder = new Decoder(kernels, this.weights, options);
+    const { trained } = this.weights;
+    const shared = { ...options, arena: this.#decoder.arena };
+    this.#agents = trained instanceof TrunkWeights ? new AgentDecoders(kernels, trained, shared) : undefined;
     this.config = this.#decoder.config;
   }
 
@@ -76,16 +84,31 @@ export class PolicyModel {
     return this.#trained.gradient;
   }
 
-  /** Draws random first values for the trained weights. */
+  /** Draws random first values for the trained weights, except those of agents' adapters. */
   initialise(seed: number, embeddingDeviation?: number): void {
     const trained = trainedWeights(this.weights);
-    fillOnHost(this.#kernels, this.trained, (flat) => {
-      if (trained instanceof AdapterWeights) {
-        const { settings } = trained;
-        initialiseAdapter(this.config, settings, adapterTensors(this.config, settings, flat), seed);
-      } else initialise(this.config, decoderTensors(this.config, flat), seed, embeddingDeviation);
-    });
+    if (trained instanceof AdapterWeights) this.#initialiseAdapter(trained, seed);
+    else
+      fillOnHost(this.#kernels, trunkOf(trained).tensors.flat, (flat) =>
+        initialise(this.config, decoderTensors(this.config, flat), seed, embeddingDeviation),
+      );
     this.weightsChanged();
+  }
+
+  /** Draws random first values for the adapters of all agents. They change nothing at first. */
+  initialiseAdapters(seed: number): void {
+    const { trained } = this.weights;
+    if (!(trained instanceof TrunkWeights)) return;
+    // Seeds lie far apart, so that agents of runs with neighbouring seeds have no first weights in common.
+    for (const [i, adapter] of [...trained.adapters.values()].entries())
+      this.#initialiseAdapter(adapter, seed + 1000 * i);
+    this.weightsChanged();
+  }
+
+  #initialiseAdapter({ settings, tensors }: AdapterWeights, seed: number): void {
+    fillOnHost(this.#kernels, tensors.flat, (flat) =>
+      initialiseAdapter(this.config, settings, adapterTensors(this.config, settings, flat), seed),
+    );
   }
 
   /** Must be called after writing to `trained` or views of it. */
@@ -94,24 +117,25 @@ export class PolicyModel {
   }
 
   /** Computes the log-probs of sequences (see `Decoder.score`). */
-  score(sequences: readonly Sequence[]): Promise<SequenceScores> {
-    return this.#decoder.score(sequences);
+  score(sequences: readonly AgentSequence[]): Promise<SequenceScores> {
+    return (this.#agents ?? this.#decoder).score(sequences);
   }
 
-  /** Computes the logits after every token: [T, vocabSize]. */
+  /** Computes the logits after every token: [T, vocabSize]. Adapters of agents have no part in them. */
   logits(tokens: Int32Array): Promise<Float32Array> {
     return this.#decoder.logits(tokens);
   }
 
   /** Adds a loss's gradient (see `Decoder.accumulate`) and returns the norm of the gradient of this call. */
   async accumulate(
-    sequences: readonly Sequence[],
+    sequences: readonly AgentSequence[],
     upstream: Upstream,
     entropyUpstream?: Upstream,
   ): Promise<SequenceScores & { readonly gradientNorm: number }> {
     // The norm of this call alone needs a separate buffer once the gradient holds another call's.
     const target = this.#accumulated ? this.#clearedCallGradient() : this.#trained.gradientTensors;
-    const scores = await this.#decoder.accumulate(sequences, target, upstream, entropyUpstream);
+    const decoder = this.#agents ?? this.#decoder;
+    const scores = await decoder.accumulate(sequences, target, upstream, entropyUpstream);
     const norm = await gradientNorm(this.#kernels, [target.flat]);
     if (this.#accumulated) this.#kernels.add({ out: this.gradient, x: target.flat, length: this.parameters });
     this.#accumulated = true;
@@ -120,6 +144,7 @@ export class PolicyModel {
 
   /** Clips by the norm of the gradient, updates the trained weights, and clears the gradient (see `clippedStep`). */
   async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
+    this.#trained.leaveOut(settings.partRates);
     const result = await clippedStep(this.#kernels, [this.#trained], settings).catch((error: unknown) => {
       if (settings.undoNonFinite) this.#accumulated = false; // the gradient was cleared
       throw error;
@@ -146,3 +171,7 @@ export class PolicyModel {
     return this.#callGradient;
   }
 }
+
+/** The whole decoder among trained weights. */
+const trunkOf = (trained: DecoderWeights | TrunkWeights): DecoderWeights =>
+  trained instanceof TrunkWeights ? trained.trunk : trained;

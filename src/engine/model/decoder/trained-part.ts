@@ -1,13 +1,18 @@
 /** Weights with their gradient and their optimiser, and the step that several of them make together. */
 
-import { NonFiniteError } from '../../../base/errors.js';
-import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
+import { ArgumentError, NonFiniteError } from '../../../base/errors.js';
+import type { OptimStepResult, OptimStepSettings, PartRates } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import type { Floats } from '../../tensor/memory.js';
-import { FlatOptimizer } from './flat-optimizer.js';
-import { adapterTensors } from './weights/adapter-tensors.js';
-import { decoderTensors } from './weights/decoder-tensors.js';
-import { type Gradient, type ModelWeights, trainedWeights, zeroGradient } from './weights/model-weights.js';
+import { FlatOptimizer, type WeightSlice } from './flat-optimizer.js';
+import {
+  type Gradient,
+  type ModelWeights,
+  TrunkWeights,
+  tensorsIn,
+  trainedWeights,
+  zeroGradient,
+} from './weights/model-weights.js';
 
 /** Weights in one flat buffer that one optimiser moves along one gradient. */
 export interface TrainedPart {
@@ -16,12 +21,14 @@ export interface TrainedPart {
   readonly optimizer: FlatOptimizer;
   /** The tensors of a copy of `values`, views of it by their names, for messages. */
   tensorsOf(copy: Float32Array): object;
+  /** The slices of `values` that a step with these rates changes. Default: all of them, at the settings' rate. */
+  slicesAt?(rates: PartRates | undefined): readonly WeightSlice[] | undefined;
 }
 
 /**
- * The trained weights of a model: a decoder's, or an adapter's on a base that stays as it is. The
- * gradient is allocated when it is first needed. Every member but `weights` and `optimizer` throws an ArgumentError for
- * a base without an adapter, which is never trained.
+ * The trained weights of a model: a decoder's, an adapter's on a base that stays as it is, or a trunk's with those of
+ * its agents' adapters. The gradient is allocated when it is first needed. Every member but `weights` and `optimizer`
+ * throws an ArgumentError for a base without an adapter, which is never trained.
  */
 export class TrainedModelWeights implements TrainedPart {
   readonly weights: ModelWeights;
@@ -40,9 +47,35 @@ export class TrainedModelWeights implements TrainedPart {
   }
 
   tensorsOf(copy: Float32Array): object {
-    const { adapter, decoder } = this.weights;
-    const { config } = decoder;
-    return adapter === undefined ? decoderTensors(config, copy) : adapterTensors(config, adapter.settings, copy);
+    const { decoder, adapter, adapters } = tensorsIn(this.weights, copy);
+    if (adapters === undefined) return adapter ?? decoder ?? {};
+    return { trunk: decoder, ...Object.fromEntries(adapters) };
+  }
+
+  /** @throws ArgumentError for rates of parts that the model does not have */
+  slicesAt(rates: PartRates | undefined): readonly WeightSlice[] | undefined {
+    if (rates === undefined) return undefined;
+    const trained = trainedWeights(this.weights);
+    if (!(trained instanceof TrunkWeights)) throw new ArgumentError('only agents with adapters have rates of parts');
+    const { trunk, tensors } = trained;
+    const border = trunk.tensors.flat.length;
+    if (rates.trunk === rates.adapters && rates.trunk === 1) return undefined;
+    const slices = [
+      { start: 0, end: border, rate: rates.trunk },
+      { start: border, end: tensors.flat.length, rate: rates.adapters },
+    ];
+    return slices.filter(({ rate }) => rate > 0);
+  }
+
+  /** Clears the gradient of the parts that a step with these rates leaves as they are. */
+  leaveOut(rates: PartRates | undefined): void {
+    const slices = this.slicesAt(rates);
+    if (slices === undefined) return;
+    let end = 0;
+    for (const { start, end: next } of [...slices, { start: this.gradient.length, end: 0 }]) {
+      if (start > end) this.#kernels.fill({ x: this.gradient.subarray(end, start), value: 0 });
+      end = next;
+    }
   }
 
   get gradientTensors(): Gradient {
@@ -74,8 +107,9 @@ export async function gradientNorm(kernels: Kernels, gradients: readonly Floats[
 export async function clippedStep(
   kernels: Kernels,
   parts: readonly TrainedPart[],
-  { optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY, undoNonFinite = false }: OptimStepSettings,
+  settings: OptimStepSettings,
 ): Promise<OptimStepResult> {
+  const { optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY, undoNonFinite = false } = settings;
   const norm = await gradientNorm(
     kernels,
     parts.map(({ gradient }) => gradient),
@@ -85,7 +119,10 @@ export async function clippedStep(
     const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
     const copies = undoNonFinite ? parts.map((part) => copyOf(kernels, part)) : [];
     try {
-      for (const part of parts) part.optimizer.update(optimizer, part.values, part.gradient, scale);
+      for (const part of parts) {
+        const slices = part.slicesAt?.(settings.partRates);
+        part.optimizer.update(optimizer, part.values, part.gradient, scale, slices);
+      }
       // A moment that is NaN reaches the weights with the next update. All moments are checked before a save.
       for (const part of parts) await requireFinite(kernels, part, { optimizer: false });
     } catch (error) {

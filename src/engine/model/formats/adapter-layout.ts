@@ -32,6 +32,9 @@ export function expectedAdapterTensors(config: DecoderConfig, settings: AdapterS
   ]);
 }
 
+/** The name of an adapter's tensor among the tensors of a trunk and its agents' adapters. */
+export const agentTensor = (agent: string, name: string): string => `agents.${agent}.${name}`;
+
 /** The places of an adapter file's tensors in the engine's buffers. */
 export function adapterPlaces<F extends Floats>(
   tensors: AdapterTensors<F>,

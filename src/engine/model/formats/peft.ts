@@ -147,6 +147,13 @@ export async function writeAdapterDirectory(
   await files.write(`${directory}/${ADAPTER_WEIGHTS}`, encodeSafetensors(tensors, { format: 'pt' }));
 }
 
+/** Writes another base into an adapter's description; the rest stays. */
+export async function nameBase(files: Files, directory: string, base: string): Promise<void> {
+  const file = `${directory}/${ADAPTER_CONFIG}`;
+  const config = parseWith(configFile, await readJson(files, file), file);
+  await files.write(file, formatJson({ ...config, base_model_name_or_path: base }));
+}
+
 /** Reads an adapter's description. @throws CheckpointError naming the file that is missing or the key that is wrong */
 export async function readAdapterDescription(files: Files, directory: string): Promise<AdapterDescription> {
   const file = `${directory}/${ADAPTER_CONFIG}`;

@@ -1,12 +1,29 @@
 /** The settings of a policy: its model, and how it learns. */
 import { z } from 'zod';
-import { PRECISIONS } from '../../../engine/contract.js';
+import { PRECISIONS, PROJECTIONS } from '../../../engine/contract.js';
 import { completeModel, defaultOptimizer, modelSchema, optimizerSchema } from '../../../engine/model.js';
 import { criticSchema, klSchema, priceSchema, scheduleSchema } from '../learning.js';
 import type { Sections } from '../lists.js';
 
 const nonNegative = z.number().min(0);
 const count = z.int().min(1);
+
+const agentAdaptersSchema = z.strictObject({
+  rank: count.describe('The columns of A and rows of B.'),
+  alpha: z.number().gt(0).optional().describe("An adapter's share is scaled by alpha / rank. Default: `rank`."),
+  targets: z
+    .array(z.enum(PROJECTIONS))
+    .min(1)
+    .readonly()
+    .default(PROJECTIONS)
+    .describe('The projections that are adapted. Default: all of them.'),
+  trunkRate: nonNegative
+    .default(1)
+    .describe(
+      "The trunk's learning rate as a multiple of the policy's. 0 keeps the trunk as it is after the warm start, and " +
+        'only the adapters learn.',
+    ),
+});
 
 /** The schema of a policy's settings, with the losses, backends and samplers of these sections. */
 export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' | 'backend' | 'sampler'>) =>
@@ -21,6 +38,13 @@ export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' |
           'Q4_0 or Q4_1, on the processor: activations are rounded to 8 bits before they meet the base, and it is ' +
           'faster on processors with AVX512-VNNI. Gradients stay in float32. Sums, trained weights and all other ' +
           'numbers stay in float32.',
+      ),
+    agentAdapters: agentAdaptersSchema
+      .optional()
+      .describe(
+        "An adapter (LoRA) for each agent of the policy. The policy's own weights are the trunk: all its agents train " +
+          'the trunk together, and each agent trains its own adapter. `model` must be a whole model. By default there ' +
+          'are no such adapters.',
       ),
     optimizer: optimizerSchema
       .prefault({ type: defaultOptimizer })

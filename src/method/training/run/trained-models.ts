@@ -2,7 +2,7 @@ import type { Backend, OwnWeights, PolicyHandle, WeightsSpec } from '../../../en
 import { isOtherModel, type ModelSpec, wholeModel, wholeWeights } from '../../../engine/model.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import { lossOf } from '../../recipe/policy-losses.js';
-import { inPrecisionOf, type Recipe } from '../../recipe/recipe.js';
+import { inPrecisionOf, type Recipe, withAgentAdapters } from '../../recipe/recipe.js';
 import type { TrainedModel } from './learner.js';
 import type { OpenRun } from './run-state.js';
 
@@ -52,13 +52,15 @@ export function firstWeights(
   const { policies, warmStart, seed } = recipe;
   const first = warmStart?.seed ?? seed;
   return Object.fromEntries(
-    models.map(({ name, model }, index) => {
+    models.map((assigned, index) => {
+      const { name, model } = assigned;
       const whole = written.get(name);
       const called = whole?.type === 'checkpoint' ? whole.path : undefined;
       // Policies that share a warm start begin with equal weights. Policies with a warm start each begin with different
       // ones. The seeds are far apart, so that runs with neighbouring seeds have no first weights in common.
       const seedOfModel = warmStart?.share === 'policy' ? first + index * 1000 : first;
-      return [name, inPrecisionOf(policies, name, modelWeights(model, { first, seedOfModel }, called))];
+      const weights = inPrecisionOf(policies, name, modelWeights(model, { first, seedOfModel }, called));
+      return [name, withAgentAdapters(policies, assigned, weights, seedOfModel)];
     }),
   );
 }

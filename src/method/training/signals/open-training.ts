@@ -28,9 +28,10 @@ export function policiesByReference<Held extends Pick<TrainedModel, 'name' | 'se
 ): (readonly [Held, ...Held[]])[] {
   const groups = new Map<string, [Held, ...Held[]]>();
   for (const policy of trained) {
-    const { kl, precision, model } = policy.settings ?? {};
+    const { kl, precision, model, agentAdapters } = policy.settings ?? {};
     if (kl === undefined || kl.reference.type === 'policy') continue;
-    const beginning = warmStartShare === 'policy' ? policy.name : JSON.stringify(model);
+    const isAlone = warmStartShare === 'policy' || agentAdapters !== undefined;
+    const beginning = isAlone ? policy.name : JSON.stringify(model);
     const near = kl.reference.type === 'checkpoint' ? `at ${kl.reference.path}` : `like ${beginning}`;
     const key = `${precision} ${policy.backendKey} ${near}`;
     const group = groups.get(key);

@@ -88,7 +88,7 @@ async function updateOnMiniBatch(
   { kl, watch, keepRatios }: PolicyUpdateOptions,
 ): Promise<MiniBatchUpdate> {
   const { name, handle, capabilities } = learner;
-  const { optimizer, clipNorm } = learner.settings;
+  const { optimizer, clipNorm, agentAdapters } = learner.settings;
   const skipAboveNorm = capabilities.gradientNorms === 'before-update' ? watch.skipAboveNorm(name) : undefined;
   const kept: Pick<ForwardBackwardOptions, 'keepRatios'> = keepRatios ? { keepRatios } : {};
   const agents = [...new Set(batch.map(({ agent }) => agent))];
@@ -105,6 +105,7 @@ async function updateOnMiniBatch(
     optimizer: { ...optimizer, learningRate },
     clipNorm,
     ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }),
+    ...(agentAdapters === undefined ? {} : { partRates: { trunk: agentAdapters.trunkRate, adapters: 1 } }),
   });
   const [results, optimStep] = await Promise.all([Promise.all(submitted), stepped]);
   return {

@@ -25,6 +25,8 @@ const HELD_OUT = 128;
  * computation.
  */
 const IN_FLIGHT = 4;
+/** The agent of samples that pass through the trunk alone. */
+const NO_AGENT = '';
 /** Seconds of a warm start without an event, after which it says how far it is: first, and then again. */
 const FIRST_NOTICE = 3;
 const NEXT_NOTICE = 15;
@@ -38,6 +40,8 @@ export type WarmStartedRun = Pick<OpenRun, 'trained' | 'agents' | 'demonstration
 interface Taught {
   readonly policy: PolicyHandle;
   readonly agents: readonly string[];
+  /** Whether the policy is a trunk with adapters of agents. Only the trunk learns, so all agents begin alike. */
+  readonly isTrunk: boolean;
 }
 
 /**
@@ -51,21 +55,24 @@ export async function trainWarmStart(
 ): Promise<void> {
   const demonstrationLearners = run.trained.filter((model) => model.learnsDemonstrations);
   if (settings.share === 'policy') {
-    for (const { name, handle: policy, agents } of demonstrationLearners)
-      await learn(run, settings, { policy, agents }, name, emit);
+    for (const { name, handle: policy, agents, settings: settingsOfPolicy } of demonstrationLearners)
+      await learn(run, settings, { policy, agents, isTrunk: hasAdapters(settingsOfPolicy) }, name, emit);
   } else {
     const [base, ...others] = demonstrationLearners as [TrainedModel, ...TrainedModel[]];
     const policy = base.handle;
-    await learn(run, settings, { policy, agents: Object.keys(run.agents) }, 'base', emit);
+    const taught = { policy, agents: Object.keys(run.agents), isTrunk: hasAdapters(base.settings) };
+    await learn(run, settings, taught, 'base', emit);
     for (const { handle } of others) await handle.copyFrom(policy);
   }
   for (const { handle } of demonstrationLearners) await handle.resetOptimizer();
 }
 
+const hasAdapters = (settings: TrainedModel['settings']) => settings?.agentAdapters !== undefined;
+
 async function learn(
   { demonstrations, host: { clock, signal, notify } }: WarmStartedRun,
   settings: WarmStartSettings,
-  { policy, agents }: Taught,
+  { policy, agents, isTrunk }: Taught,
   name: string,
   emit: (event: Warmup) => void,
 ): Promise<void> {
@@ -74,7 +81,11 @@ async function learn(
   const rates = { learningRate, warmupSteps, schedule };
   const decay = decayFromStart(steps);
   const source = { agents, tokenizer: policy.tokenizer, context: policy.context };
-  const heldOut = traceBatch(demonstrations, source, HELD_OUT, 'test', 0, settings.seed);
+  const batchOf = (count: number, split: Split, step: number) => {
+    const samples = traceBatch(demonstrations, source, count, split, step, settings.seed);
+    return isTrunk ? samples.map((sample) => ({ ...sample, agent: NO_AGENT })) : samples;
+  };
+  const heldOut = batchOf(HELD_OUT, 'test', 0);
   const losses: number[] = [];
   const flying: Promise<void>[] = [];
   let tokens = 0;
@@ -84,12 +95,13 @@ async function learn(
   let silence = FIRST_NOTICE;
   for (let step = 1; step <= steps; step++) {
     signal.throwIfAborted();
-    const samples = traceBatch(demonstrations, source, batch, 'train', step, settings.seed);
+    const samples = batchOf(batch, 'train', step);
     const normalizer = countTokensOf(samples);
     const computed = policy.forwardBackward(samples, { loss: { type: 'demonstrations' }, normalizer });
     const stepped = policy.optimStep({
       optimizer: { ...settings, type: 'adamw', learningRate: learningRateAt(rates, step, decay) },
       clipNorm: settings.clipNorm,
+      ...(isTrunk ? { partRates: { trunk: 1, adapters: 0 } } : {}),
     });
     const done = Promise.all([computed, stepped]).then(([{ loss }]) => {
       losses.push(loss);

@@ -94,6 +94,7 @@ export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers
       name: policy.name,
       model: policy.model,
       agents: policy.agents,
+      ...(policy.settings?.agentAdapters === undefined ? {} : { agentAdapters: policy.settings.agentAdapters }),
       traces: (['train', 'test'] as const).map((split) =>
         sampleOfTraces(run, settings, policy, split).map(({ tokens, mask }) => [[...tokens], [...mask]]),
       ),

@@ -7,6 +7,7 @@ import { kindOfType, type ModelSpec, wholeModel } from '../../../engine/model.js
 import { type Requirement, type Signal, stalenessOf, wantedSignals } from '../../../method/index.js';
 import {
   type Assignment,
+  backendOfModel,
   backendText,
   estimatorOf,
   lossPath,
@@ -51,7 +52,12 @@ export function checkBackends(
       { name, settings, can: canOf(name), check: checkOf(name) },
     ]),
   );
-  for (const policy of policies.values()) requireAll(policyChecks(policy));
+  for (const policy of policies.values()) {
+    const { type, ...backend } = backendOfModel(recipe, policy.name);
+    const onGpu = type === 'embedded' && 'device' in backend && backend.device === 'gpu';
+    const played = Object.keys(assign).filter((agent) => assign[agent] === policy.name);
+    requireAll(policyChecks(policy, onGpu, played));
+  }
   for (const { name, model, agents } of frozen)
     requireAll(modelChecks(checkOf(name), canOf(name), 'frozen', `assign.${agents[0]}.model`, model));
   if (purpose === 'training') {
@@ -84,7 +90,34 @@ interface CheckedPolicy {
   readonly check: Check;
 }
 
-function* policyChecks({ name, settings, can, check }: CheckedPolicy): Checks {
+/** A trunk that is trained with an adapter for each agent. Only the embedded engine has it, on the processor. */
+function* agentAdapterChecks(
+  { name, settings: { model, critic }, can, check }: CheckedPolicy,
+  onGpu: boolean,
+  agents: readonly string[],
+): Checks {
+  const path = `policies.${name}.agentAdapters`;
+  yield check(path, can.agentAdapters, 'trains no adapters of agents together with their trunk; expected none');
+  yield check(path, !onGpu, 'trains adapters of agents on the processor only; expected none on a GPU');
+  yield {
+    path,
+    test: model.type === 'tiny-decoder' || model.type === 'checkpoint',
+    message: `need a whole model that is trained with them: expected tinyDecoder(...) or checkpoint(path), got '${model.type}'`,
+  };
+  yield { path, test: critic === undefined, message: 'there are no critics for agents with adapters: expected none' };
+  const odd = agents.find((agent) => !/^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(agent));
+  yield {
+    path,
+    test: odd === undefined,
+    message: `the agent '${odd}' names a directory: expected letters, digits, '-' and '_'`,
+  };
+}
+
+function* policyChecks(
+  { name, settings, can, check }: CheckedPolicy,
+  onGpu: boolean,
+  agents: readonly string[],
+): Checks {
   const path = `policies.${name}`;
   const kind = kindOfType(settings.model.type);
   const { model, precision, optimizer, kl, backend } = settings;
@@ -110,6 +143,7 @@ function* policyChecks({ name, settings, can, check }: CheckedPolicy): Checks {
     `has no '${type}'; it has ${can.optimizers.join(', ')}`,
   );
   yield* modelChecks(check, can, 'policy', `${path}.model`, model);
+  if (settings.agentAdapters !== undefined) yield* agentAdapterChecks({ name, settings, can, check }, onGpu, agents);
   yield check(
     `${path}.kl.reference`,
     kl?.reference.type !== 'checkpoint' || can.roles.frozen.includes('directory'),

@@ -49,8 +49,7 @@ export function checkRecipe(
   // Weights can be copied between models with equal places.
   const placeOf = (model: string): string =>
     JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);
-  if (warmStart !== undefined)
-    requireAll(warmStartChecks(warmStart, recipe.tasks.train, Object.keys(agents), assignment, placeOf));
+  if (warmStart !== undefined) requireAll(warmStartChecks(warmStart, recipe, assignment, placeOf));
   requireAll(sliceChecks(evaluation, tasks));
   requireAll(curriculumChecks(recipe, tasks));
   requireAll(rolloutChecks(recipe));
@@ -162,12 +161,12 @@ function* groupRewardChecks(team: Recipe['team'], settings: SignalSettings): Che
 /** A warm start needs demonstrations of every policy that learns from its own. */
 function* warmStartChecks(
   { seed, share }: NonNullable<Recipe['warmStart']>,
-  tasks: Recipe['tasks']['train'],
-  team: readonly string[],
+  { tasks: { train: tasks }, agents, policies }: Pick<Recipe, 'tasks' | 'agents' | 'policies'>,
   { demonstrationLearners }: Assignment,
   placeOf: (model: string) => string,
 ): Checks {
   const { name, trace } = tasks;
+  const team = Object.keys(agents);
   yield {
     path: 'warmStart',
     test: demonstrationLearners.length > 0,
@@ -187,7 +186,9 @@ function* warmStartChecks(
   };
   const path = 'warmStart.share';
   if (share === 'base') {
-    const models = new Set(demonstrationLearners.map(({ model }) => JSON.stringify(model)));
+    const modelOf = ({ name, model }: (typeof demonstrationLearners)[number]) =>
+      JSON.stringify([model, ...(policies[name]?.agentAdapters === undefined ? [] : [name])]);
+    const models = new Set(demonstrationLearners.map(modelOf));
     yield {
       path,
       test: models.size <= 1,

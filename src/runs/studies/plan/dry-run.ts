@@ -277,14 +277,17 @@ function plannedPolicies(
   models: ReadonlyMap<string, KnownModel>,
 ): PlannedPolicy[] {
   return names.map((name) => {
-    const { model, precision, optimizer } = recipe.policies[name] as Recipe['policies'][string];
+    const { model, precision, optimizer, agentAdapters } = recipe.policies[name] as Recipe['policies'][string];
     const { config, adapter: settings, kept = 'float32' } = models.get(name) as KnownModel;
     const agents = Object.values(recipe.assign).filter((assigned) => assigned === name).length;
     const adapter =
       model.type === 'lora' && settings !== undefined
         ? { settings, base: JSON.stringify(model.base), kept }
         : undefined;
-    return { name, config, adapter, precision, optimizer, agents, versions: stalenessOf(recipe.rollout) + 1 };
+    const { rank = 0, alpha = rank, targets = [] } = agentAdapters ?? {};
+    const ofAgents = agentAdapters === undefined ? {} : { agentAdapters: { rank, alpha, targets } };
+    const versions = stalenessOf(recipe.rollout) + 1;
+    return { name, config, adapter, ...ofAgents, precision, optimizer, agents, versions };
   });
 }
 

@@ -67,8 +67,9 @@ class Weights<Tensors, Packed extends { pack(): void }> {
 export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
   readonly config: DecoderConfig;
 
-  constructor(kernels: Kernels, config: DecoderConfig) {
-    const tensors = decoderTensors(config, kernels.allocate(parameterCount(config)));
+  /** @param flat Memory for the weights, [parameters]. Default: their own */
+  constructor(kernels: Kernels, config: DecoderConfig, flat = kernels.allocate(parameterCount(config))) {
+    const tensors = decoderTensors(config, flat);
     super(kernels, tensors, (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward));
     this.config = config;
   }
@@ -177,8 +178,13 @@ export function baseWeights(kernels: Kernels, config: DecoderConfig, kind: BaseK
 export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
   readonly settings: AdapterSettings;
 
-  constructor(kernels: Kernels, config: DecoderConfig, settings: AdapterSettings) {
-    const flat = kernels.allocate(adapterParameterCount(config, settings));
+  /** @param flat Memory for the weights, [parameters]. Default: their own */
+  constructor(
+    kernels: Kernels,
+    config: DecoderConfig,
+    settings: AdapterSettings,
+    flat = kernels.allocate(adapterParameterCount(config, settings)),
+  ) {
     const tensors = adapterTensors(config, settings, flat);
     const create = (products: Products, backward: boolean) =>
       new PackedAdapter(kernels, products, { config, settings, tensors }, backward);
@@ -187,21 +193,68 @@ export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
   }
 }
 
-/** The source of a policy's weights: a config for a new decoder, an adapter on a base, or a base that only scores. */
+/** The adapters of a policy's agents, by the agents' names in the order of the policy's memory. */
+export type AdaptersByAgent = ReadonlyMap<string, AdapterWeights>;
+
+/** A trunk and the adapters of its agents in one buffer: trunk, then the adapters in order. All of it is trained. */
+export class TrunkWeights {
+  readonly tensors: { readonly flat: Floats };
+  readonly trunk: DecoderWeights;
+  readonly adapters: AdaptersByAgent;
+
+  constructor(kernels: Kernels, { trunk: config, agents, adapter }: TrunkShape) {
+    const [size, each] = [parameterCount(config), adapterParameterCount(config, adapter)];
+    const flat = kernels.allocate(size + agents.length * each);
+    this.tensors = { flat };
+    this.trunk = new DecoderWeights(kernels, config, flat.subarray(0, size));
+    this.adapters = new Map(
+      agents.map((agent, i) => {
+        const memory = flat.subarray(size + i * each, size + (i + 1) * each);
+        return [agent, new AdapterWeights(kernels, config, adapter, memory)];
+      }),
+    );
+  }
+
+  /** Must be called after writing to the weights. */
+  changed(): void {
+    this.trunk.changed();
+    for (const adapter of this.adapters.values()) adapter.changed();
+  }
+}
+
+/** The shape of a trunk with adapters of agents. */
+export interface TrunkShape {
+  readonly trunk: DecoderConfig;
+  readonly agents: readonly string[];
+  readonly adapter: AdapterSettings;
+}
+
+/**
+ * The source of a policy's weights: a config for a new decoder, a new trunk with adapters of agents, an adapter on a
+ * base, or a base that only scores.
+ */
 export type ModelSource =
   | DecoderConfig
+  | TrunkShape
   | { readonly base: BaseWeights; readonly adapter?: AdapterSettings | undefined };
 
 /** The weights of a model: a decoder, and perhaps an adapter on it. */
 export interface ModelWeights {
   readonly decoder: BaseWeights;
+  /** One adapter for all rows. A trunk with adapters of agents has none here: see `trained`. */
   readonly adapter: AdapterWeights | undefined;
-  /** The one of the two that is trained; undefined for a base that only scores. */
-  readonly trained: DecoderWeights | AdapterWeights | undefined;
+  /** The weights that are trained; undefined for a base that only scores. */
+  readonly trained: TrainedWeights | undefined;
 }
+
+export type TrainedWeights = DecoderWeights | AdapterWeights | TrunkWeights;
 
 /** Allocates the weights that are trained. */
 export function modelWeights(kernels: Kernels, source: ModelSource): ModelWeights {
+  if ('trunk' in source) {
+    const trained = new TrunkWeights(kernels, source);
+    return { decoder: trained.trunk, adapter: undefined, trained };
+  }
   if (!('base' in source)) {
     const decoder = new DecoderWeights(kernels, source);
     return { decoder, adapter: undefined, trained: decoder };
@@ -213,23 +266,45 @@ export function modelWeights(kernels: Kernels, source: ModelSource): ModelWeight
 }
 
 /** The trained weights. @throws ArgumentError for a model without any */
-export function trainedWeights({ trained }: ModelWeights): DecoderWeights | AdapterWeights {
+export function trainedWeights({ trained }: ModelWeights): TrainedWeights {
   if (trained === undefined) throw new ArgumentError('a frozen model has no weights of its own to train');
   return trained;
 }
 
-/** A gradient: of all of a decoder's tensors, or of an adapter's alone. */
+/** A gradient: of all of a decoder's tensors, of an adapter's alone, or of a trunk with the adapters of its agents. */
 export interface Gradient {
   readonly flat: Floats; // [parameters]
   readonly decoder?: DecoderTensors<Floats>;
+  /** The gradient of the adapter that serves all rows of a pass. */
   readonly adapter?: AdapterTensors;
+  readonly adapters?: ReadonlyMap<string, AdapterTensors>;
 }
 
 /** A gradient for the trained weights, all 0. */
 export function zeroGradient(kernels: Kernels, weights: ModelWeights): Gradient {
   const flat = kernels.allocate(trainedWeights(weights).tensors.flat.length);
-  const { adapter, decoder } = weights;
-  const { config } = decoder;
-  if (adapter === undefined) return { flat, decoder: decoderTensors(config, flat) };
-  return { flat, adapter: adapterTensors(config, adapter.settings, flat) };
+  return { flat, ...tensorsIn(weights, flat) };
+}
+
+/** The tensors of trained weights in a buffer of their size, such as a gradient or a copy. */
+export function tensorsIn<F extends Floats>(
+  weights: ModelWeights,
+  flat: F,
+): {
+  readonly decoder?: FlatTensors<F>;
+  readonly adapter?: AdapterTensors<F>;
+  readonly adapters?: ReadonlyMap<string, AdapterTensors<F>>;
+} {
+  const { config } = weights.decoder;
+  const { trained } = weights;
+  if (trained instanceof AdapterWeights) return { adapter: adapterTensors(config, trained.settings, flat) };
+  if (!(trained instanceof TrunkWeights)) return { decoder: decoderTensors(config, flat) };
+  let end = parameterCount(config);
+  const decoder = decoderTensors(config, flat.subarray(0, end) as F);
+  const adapters = [...trained.adapters].map(([agent, { settings, tensors }]) => {
+    const start = end;
+    end += tensors.flat.length;
+    return [agent, adapterTensors(config, settings, flat.subarray(start, end) as F)] as const;
+  });
+  return { decoder, adapters: new Map(adapters) };
 }
