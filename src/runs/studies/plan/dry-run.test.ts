@@ -115,6 +115,16 @@ describe('planRun', () => {
     expect(memory?.bases).toBeGreaterThan(4 * (policies.solver?.whole ?? 0));
   });
 
+  it('counts the adapters of a policy’s agents, and a trunk if it is trained', async () => {
+    const planned = async (...settings: string[]) =>
+      (await plan(tinyRecipe({ assign: 'shared' }, ['policies.shared.agentAdapters.rank=2', ...settings]))).policies
+        .shared;
+    const [trained, kept] = [await planned(), await planned('policies.shared.agentAdapters.trunkRate=0')];
+    expect(kept?.trained).toBeGreaterThan(0);
+    expect((trained?.trained ?? 0) - (kept?.trained ?? 0)).toBe(trained?.whole);
+    expect(trained?.memory?.optimizer).toBe(8 * (trained?.trained ?? 0));
+  });
+
   it('counts half the bytes for a base in bfloat16', async () => {
     const [fine = 0, coarse = 0] = await Promise.all(
       ['float32', 'bfloat16'].map(async (dtype) => {

@@ -116,7 +116,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     }),
   );
   const policies = Object.fromEntries(
-    held.flatMap(({ names }, i) => names.map((policy) => [policy, policyPlan(policy, models, plans[i])])),
+    held.flatMap(({ names }, i) => names.map((policy) => [policy, policyPlan(recipe, policy, models, plans[i])])),
   );
   const elsewhere = held.flatMap(({ spec, names }) => {
     const sized = names.flatMap((name) => policies[name] ?? []);
@@ -247,6 +247,7 @@ function exampleOf(schema: unknown, turn: number): unknown {
 }
 
 function policyPlan(
+  recipe: Recipe,
   policy: string,
   models: ReadonlyMap<string, KnownModel>,
   plan: MemoryPlan | undefined,
@@ -255,8 +256,11 @@ function policyPlan(
   if (config === undefined) return parameters === undefined ? undefined : { trained: parameters, whole: parameters };
   const whole = parameterCount(config);
   const memory = plan?.policies[policy];
+  const ofAgents = agentAdaptersOf(recipe, policy);
+  const trunk = ofAgents?.trunkRate === 0 ? 0 : whole;
+  const adapters = ofAgents === undefined ? 0 : agentsOf(recipe, policy) * adapterParameterCount(config, ofAgents);
   return {
-    trained: adapter === undefined ? whole : adapterParameterCount(config, adapter),
+    trained: adapter === undefined ? trunk + adapters : adapterParameterCount(config, adapter),
     whole,
     ...(memory === undefined ? {} : { memory }),
   };
@@ -277,18 +281,28 @@ function plannedPolicies(
   models: ReadonlyMap<string, KnownModel>,
 ): PlannedPolicy[] {
   return names.map((name) => {
-    const { model, precision, optimizer, agentAdapters } = recipe.policies[name] as Recipe['policies'][string];
+    const { model, precision, optimizer } = recipe.policies[name] as Recipe['policies'][string];
     const { config, adapter: settings, kept = 'float32' } = models.get(name) as KnownModel;
-    const agents = Object.values(recipe.assign).filter((assigned) => assigned === name).length;
     const adapter =
       model.type === 'lora' && settings !== undefined
         ? { settings, base: JSON.stringify(model.base), kept }
         : undefined;
-    const { rank = 0, alpha = rank, targets = [] } = agentAdapters ?? {};
-    const ofAgents = agentAdapters === undefined ? {} : { agentAdapters: { rank, alpha, targets } };
+    const agentAdapters = agentAdaptersOf(recipe, name);
     const versions = stalenessOf(recipe.rollout) + 1;
-    return { name, config, adapter, ...ofAgents, precision, optimizer, agents, versions };
+    return { name, config, adapter, agentAdapters, precision, optimizer, agents: agentsOf(recipe, name), versions };
   });
+}
+
+/** How many agents a policy has. */
+const agentsOf = (recipe: Recipe, policy: string): number =>
+  Object.values(recipe.assign).filter((assigned) => assigned === policy).length;
+
+/** The settings of the adapters of a policy's agents, and the trunk's share of the learning rate. */
+function agentAdaptersOf(recipe: Recipe, policy: string): (AdapterSettings & { trunkRate: number }) | undefined {
+  const { agentAdapters } = recipe.policies[policy] as Recipe['policies'][string];
+  if (agentAdapters === undefined) return undefined;
+  const { rank, alpha = rank, targets, trunkRate } = agentAdapters;
+  return { rank, alpha, targets, trunkRate };
 }
 
 /** The most tokens of the warm start. A loss target ends it earlier, and a cached warm start costs nothing. */
