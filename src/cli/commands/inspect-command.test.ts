@@ -60,6 +60,6 @@ it('says of runs without training episodes that they have none yet, and of a fol
   expect(await drmas('inspect', run)).toMatchObject({ code: 2, err: `error: ${run} has no training episodes yet\n` });
   expect(await drmas('inspect', study)).toMatchObject({
     code: 2,
-    err: `error: ${study} has several runs; inspect one of them, such as ${run}\n`,
+    err: `error: ${study} is a folder of runs; inspect one of them, such as ${run}\n`,
   });
 });

@@ -74,5 +74,5 @@ function refuseRuns(path: string, below: readonly string[]): void {
     .filter((name) => basename(name) === RECIPE)
     .map((name) => join(path, dirname(name)))
     .sort();
-  if (run !== undefined) throw new RunError(`${path} has several runs; inspect one of them, such as ${run}`);
+  if (run !== undefined) throw new RunError(`${path} is a folder of runs; inspect one of them, such as ${run}`);
 }

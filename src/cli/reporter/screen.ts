@@ -53,7 +53,7 @@ export function screenOf(stream: Stream, environment: NodeJS.ProcessEnv): Screen
   return {
     write: (text) => void stream.write(text),
     width: live
-      ? Math.min(WIDEST, Math.max(20, (stream.columns ?? WIDTH_WITHOUT_TERMINAL) - 1))
+      ? Math.min(WIDEST, Math.max(20, (stream.columns || WIDTH_WITHOUT_TERMINAL) - 1))
       : WIDTH_WITHOUT_TERMINAL,
     live,
     colour: live && !environment.NO_COLOR,

@@ -67,6 +67,8 @@ export interface EndpointOptions {
   readonly retries?: number | undefined;
   /** The most requests at the same time, for all agents with this endpoint together. Further ones wait. */
   readonly concurrency?: number | undefined;
+  /** The price of a million tokens, in your currency. With a price, evaluations and steps report the cost. */
+  readonly price?: { readonly read?: number | undefined; readonly write?: number | undefined } | undefined;
   /** Additional fields of all requests, such as `{ reasoning_effort: 'low' }`. Null removes a usual field. */
   readonly body?: Readonly<Record<string, z.core.util.JSONType>> | undefined;
 }

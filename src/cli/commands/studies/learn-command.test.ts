@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { prices } from '../../../../examples/ai-sdk/agents.js';
@@ -104,6 +104,12 @@ describe('drmas learn', () => {
     expect(preview.out).toMatch(
       /72, \d\d of them become demonstrations[\s\S]*are held out[\s\S]*nothing was started; add --yes/,
     );
+    const renamed = await drmas([...words, '--rename', 'buyer=byer']);
+    expect(renamed).toMatchObject({ code: 2 });
+    expect(renamed.err).toMatch(
+      /the traces call 'byer', which is no agent of .*; did you mean 'buyer'\?.*"byer=buyer"/,
+    );
+    await expect(readdir(out)).rejects.toThrow(); // nothing was written
     const set = [
       'warmStart.steps=2',
       'training.steps=1',

@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { RecipeError, RunError } from '../../../base/errors.js';
+import { RecipeError, RunError, suggestion } from '../../../base/errors.js';
 import { nodeFiles } from '../../../base/platform.js';
+import { loadRecipe } from '../../../method/recipe-files.js';
 import { defaultRunPath, RunDirectory } from '../../../method/store.js';
 import { readTraces, type TraceImport, writeImport } from '../../../runs/traces.js';
 import { argument, defineCommand } from '../../define-command.js';
@@ -58,6 +59,7 @@ export const learn = defineCommand({
     const print = (line: string) => void stdout.write(`${line}\n`);
     const { width } = screenOf(stdout, environment);
     for (const line of importLines(traces, width)) print(line);
+    await checkAgents(traces, recipe);
     if (dryRun || (stdout.isTTY === true && !yes)) {
       print('nothing was started; add --yes to start');
       return 0;
@@ -72,6 +74,20 @@ export const learn = defineCommand({
     return 0;
   },
 });
+
+/** @throws RunError if a traced agent is not in the team, and an agent of the team has no demonstrations */
+async function checkAgents({ agents }: TraceImport, recipe: string): Promise<void> {
+  const { definition } = await loadRecipe(recipe);
+  const team = Object.keys(definition.input.team.agents);
+  const shown = Object.keys(agents).filter((agent) => (agents[agent]?.demonstrations ?? 0) > 0);
+  const stranger = shown.find((agent) => !team.includes(agent));
+  const without = team.filter((agent) => !shown.includes(agent));
+  if (stranger === undefined || without.length === 0) return;
+  throw new RunError(
+    `the traces call '${stranger}', which is no agent of ${recipe}${suggestion(stranger, without)}; ` +
+      `--rename "${stranger}=${without.length === 1 ? without[0] : 'NAME'}" gives it the name of one`,
+  );
+}
 
 /** @throws RunError for a text that is not two numbers */
 function pricesOf(price: string | undefined): Prices | undefined {
