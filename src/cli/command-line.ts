@@ -67,6 +67,7 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
     const { arguments: args, examples, subcommands = [], replacedBy } = command;
     const hidden = replacedBy !== undefined || command.shortFor !== undefined;
     const child = parent.command(command.name, { hidden }).description(command.description);
+    child.showHelpAfterError(`(${path} ${command.name} --help lists its flags)`);
     for (const one of args) child.argument(argumentText(one), one.description);
     for (const [key, flag] of Object.entries(command.flags)) addFlag(child, key, flag);
     if (examples.length > 0) child.addHelpText('after', examplesText(examples));
