@@ -189,15 +189,18 @@ const benchRecords = () =>
 
 /**
  * A ratio of the bench. `decoding / drmas, blocks / transformers` asks for the ratio whose work begins with `decoding`,
- * whose name begins with `drmas, blocks / transformers`.
- * @throws Error if not exactly one ratio does
+ * whose name begins with `drmas, blocks / transformers`, from the newest record that has one.
+ * @throws Error if not exactly one ratio of the record does
  */
 export function benchRatio(words: string): string {
   const [work = '', ...what] = words.split(' / ');
   const name = what.join(' / ');
-  const found = benchRecords()
-    .flatMap(({ results }) => results.ratios)
-    .filter((ratio) => ratio.shape.startsWith(work) && ratio.what.startsWith(name));
+  const found =
+    benchRecords()
+      .map(({ results }) =>
+        results.ratios.filter((ratio) => ratio.shape.startsWith(work) && ratio.what.startsWith(name)),
+      )
+      .findLast((ratios) => ratios.length > 0) ?? [];
   const [ratio] = found;
   if (ratio === undefined || found.length > 1) throw new Error(`${found.length} ratios of the bench are: ${words}`);
   return ratio.value.toFixed(1);
