@@ -304,7 +304,7 @@ function freshPrefix(
 
 const byPolicy = (a: { policy: CachedPolicy }, b: { policy: CachedPolicy }) => a.policy.index - b.policy.index;
 
-/** Prompts that begin alike are neighbours: their rows read what they have in common once. */
+/** Prompts that begin alike are neighbours: their rows read the common positions once. */
 function byPolicyAndPrompt(a: Running, b: Running): number {
   const [one, other] = [a.request.prompt, b.request.prompt];
   const at = commonPrefix(one, other);
