@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
-import { temporaryRoot, tinyModel, tinyRecipe, trainTiny, useCache } from '../../../../test/support/tiny-run.js';
+import { digitTeam, temporaryRoot, tinyModel, tinyRecipe, trainTiny, useCache } from '../../../../test/support/tiny-run.js';
 import { randomKey } from '../../../base/core/random.js';
 import { nodeFiles } from '../../../base/platform/node-files.js';
 import { nodeHost } from '../../../base/platform/node-host.js';
@@ -44,6 +44,14 @@ describe('chat', () => {
       if (before === undefined) delete process.env.HF_HUB_OFFLINE;
       else process.env.HF_HUB_OFFLINE = before;
     }
+  });
+
+  it('says that an agent whose instructions come from a program gets none here', async () => {
+    const solver = { ...digitTeam.agents.solver, system: undefined };
+    const team = { ...digitTeam, agents: { ...digitTeam.agents, solver } };
+    const { path } = await trainTiny(root, tinyRecipe({ team }, ['training.steps=1']));
+    const { code, err } = await drmas(['chat', path, '--agent', 'solver'], { input: '1+2\n' });
+    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("'solver' has no system prompt") });
   });
 
   it('shows what was answered before training: by the warm start, else by the base of an adapter', {

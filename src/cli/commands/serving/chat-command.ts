@@ -43,6 +43,12 @@ export const chat = defineCommand({
         throw new RunError(
           `${from} has several agents; choose one with --agent: ${[...agentModels.keys()].join(', ')}`,
         );
+      const profile = agentModels.get(name)?.agent;
+      if (profile !== undefined && profile.system === undefined)
+        notify(
+          `'${name}' has no system prompt of its own, so it reads your message alone. If your program gives it ` +
+            `instructions or tools, call it from there with trainedAgents('${from}').`,
+        );
       const sampling = { seed, ...(greedy === true ? { temperature: 0 } : {}) };
       const before = untrained.get(name);
       if (before !== undefined && before.agentModel === undefined) throw new RunError(before.what);
