@@ -3,7 +3,14 @@ import { PassThrough } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
-import { digitTeam, temporaryRoot, tinyModel, tinyRecipe, trainTiny, useCache } from '../../../../test/support/tiny-run.js';
+import {
+  digitTeam,
+  temporaryRoot,
+  tinyModel,
+  tinyRecipe,
+  trainTiny,
+  useCache,
+} from '../../../../test/support/tiny-run.js';
 import { randomKey } from '../../../base/core/random.js';
 import { nodeFiles } from '../../../base/platform/node-files.js';
 import { nodeHost } from '../../../base/platform/node-host.js';
