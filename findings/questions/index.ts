@@ -862,7 +862,7 @@ const TRUNK_CHOSEN: Readonly<Record<string, number>> = { trunk: 3e-3, shared: 3e
 const trunkRates = (variant: Variant) => TRUNK_RATES.map((rate) => at(variant, rate));
 const atTrunkRate = (variant: Variant) => at(variant, TRUNK_CHOSEN[variant.id] ?? Number.NaN);
 
-/** What agents share, on a mixture of tasks: findings/plans/trunk.md. */
+/** A trunk below adapters of agents, on a mixture of tasks: findings/plans/trunk.md. */
 const trunk: Question = {
   id: 'trunk',
   asks: 'Is a trunk that all agents train, below adapters of their own, better than sharing all or nothing?',
@@ -874,7 +874,7 @@ const trunk: Question = {
       seeds: SHORT_SWEEP_SEEDS,
     }),
     part('trunk-pairs', 'Ten pairs of each arm, at its own best rate', {
-      regimes: Object.keys(TRUNK_CHOSEN).length === 0 ? [] : [mixture],
+      regimes: [mixture],
       variants: trunkArms.map(atTrunkRate),
       baseline: atTrunkRate(trunkArms[0] as Variant).id,
       seeds: TRUNK_SEEDS,

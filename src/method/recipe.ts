@@ -14,6 +14,7 @@ export { parseOverride } from './recipe/overrides.js';
 export type { Plugin } from './recipe/plugins/plugins.js';
 export { lossPath, lossSettings } from './recipe/policy-losses.js';
 export {
+  agentAdapterSettings,
   agentProfiles,
   backendOf,
   backendOfModel,

@@ -1,7 +1,7 @@
 import type { EventSink, Price } from '../../base/host.js';
 import type { TaskSource } from '../../base/nouns.js';
 import type { BackendDeclaration, SamplerSpec } from '../../engine/backends.js';
-import type { OwnWeights, Sampling } from '../../engine/contract.js';
+import type { AdapterSettings, OwnWeights, Sampling } from '../../engine/contract.js';
 import type { AgentProfile } from '../../engine/model.js';
 import { isOtherModel, modelKindOf } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
@@ -104,6 +104,14 @@ export function inPrecisionOf(policies: Recipe['policies'], policy: string, weig
   return precision === 'float32' ? weights : { ...weights, precision };
 }
 
+/** The settings of the adapters of a policy's agents; undefined if they have none. */
+export function agentAdapterSettings(policies: Recipe['policies'], policy: string): AdapterSettings | undefined {
+  const adapters = policies[policy]?.agentAdapters;
+  if (adapters === undefined) return undefined;
+  const { rank, alpha = rank, targets } = adapters;
+  return { rank, alpha, targets };
+}
+
 /**
  * The weights with the adapters of a policy's agents, if it has such.
  * @param seed The seed of the first adapters. Without it they are read from the weights' directory
@@ -114,10 +122,8 @@ export function withAgentAdapters(
   weights: OwnWeights,
   seed?: number,
 ): OwnWeights {
-  const adapters = policies[name]?.agentAdapters;
-  if (adapters === undefined) return weights;
-  const { rank, alpha = rank, targets } = adapters;
-  return { ...weights, agentAdapters: { agents, settings: { rank, alpha, targets }, seed } };
+  const settings = agentAdapterSettings(policies, name);
+  return settings === undefined ? weights : { ...weights, agentAdapters: { agents, settings, seed } };
 }
 
 /** The agents of a recipe by name, as runs and exported models record them. */

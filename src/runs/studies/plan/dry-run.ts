@@ -31,6 +31,7 @@ import {
 } from '../../../method/index.js';
 import {
   type Assignment,
+  agentAdapterSettings,
   assignmentOf,
   type BackendSpec,
   backendOf,
@@ -256,8 +257,8 @@ function policyPlan(
   if (config === undefined) return parameters === undefined ? undefined : { trained: parameters, whole: parameters };
   const whole = parameterCount(config);
   const memory = plan?.policies[policy];
-  const ofAgents = agentAdaptersOf(recipe, policy);
-  const trunk = ofAgents?.trunkRate === 0 ? 0 : whole;
+  const ofAgents = agentAdapterSettings(recipe.policies, policy);
+  const trunk = recipe.policies[policy]?.agentAdapters?.trunkRate === 0 ? 0 : whole;
   const adapters = ofAgents === undefined ? 0 : agentsOf(recipe, policy) * adapterParameterCount(config, ofAgents);
   return {
     trained: adapter === undefined ? trunk + adapters : adapterParameterCount(config, adapter),
@@ -287,7 +288,7 @@ function plannedPolicies(
       model.type === 'lora' && settings !== undefined
         ? { settings, base: JSON.stringify(model.base), kept }
         : undefined;
-    const agentAdapters = agentAdaptersOf(recipe, name);
+    const agentAdapters = agentAdapterSettings(recipe.policies, name);
     const versions = stalenessOf(recipe.rollout) + 1;
     return { name, config, adapter, agentAdapters, precision, optimizer, agents: agentsOf(recipe, name), versions };
   });
@@ -296,14 +297,6 @@ function plannedPolicies(
 /** How many agents a policy has. */
 const agentsOf = (recipe: Recipe, policy: string): number =>
   Object.values(recipe.assign).filter((assigned) => assigned === policy).length;
-
-/** The settings of the adapters of a policy's agents, and the trunk's share of the learning rate. */
-function agentAdaptersOf(recipe: Recipe, policy: string): (AdapterSettings & { trunkRate: number }) | undefined {
-  const { agentAdapters } = recipe.policies[policy] as Recipe['policies'][string];
-  if (agentAdapters === undefined) return undefined;
-  const { rank, alpha = rank, targets, trunkRate } = agentAdapters;
-  return { rank, alpha, targets, trunkRate };
-}
 
 /** The most tokens of the warm start. A loss target ends it earlier, and a cached warm start costs nothing. */
 function warmStartTokens(recipe: Recipe, assignment: Assignment, models: ReadonlyMap<string, KnownModel>): number {
