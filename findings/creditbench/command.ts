@@ -1,14 +1,16 @@
 /** `npm run findings -- creditbench`: how credit in teams of language models is measured. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import pLimit from 'p-limit';
 import { UsageError } from '../../scripts/support/run-program.js';
 import { duration } from '../../src/base/core/format.js';
 import { commitOf, root } from '../harness/run-job.js';
 import { baselineCells, creditCell, estimatorNames, familyOf, openNamed, SEEDS, trainingCell } from './cells.js';
 import type { Played } from './direct-credit.js';
 import { families } from './families.js';
-import { addResult, type Cell, cellName, type PartName, parts, readPart } from './results.js';
+import { addResult, type Cell, cellName, type PartName, parts, readPart, type TrainingResult } from './results.js';
 import { serveFamilies } from './server.js';
 import { readSubmission, rowOf } from './submission.js';
 
@@ -25,7 +27,7 @@ const usage = `npm run findings -- creditbench [credit | training | baseline]...
   --seeds N          the first N of the ${SEEDS.length} seeds (default: 10)
   --seed N           one seed instead, for trying out
   --rate X           another learning rate of training, for trying out; nothing is stored
-  --threads N        trainings at once, one thread each (default: 1)
+  --threads N        trainings at once, each in a process with one thread (default: 1)
   --list             how much is done; runs nothing
   --repeat           run stored cells again, and compare them bit for bit with what is stored
   --serve PORT       offer the families over HTTP, for trainers in other languages
@@ -41,6 +43,7 @@ interface Settings {
 }
 
 export async function creditbench(words: readonly string[]): Promise<number> {
+  if (words[0] === TRAINER) return trainForParent();
   const { values, positionals } = parseArgs({
     args: [...words],
     allowPositionals: true,
@@ -193,26 +196,81 @@ async function creditPart(cells: readonly Cell[], signal: AbortSignal): Promise<
   }
 }
 
+type Train = (cell: Cell) => Promise<TrainingResult>;
+
 async function trainingPart(
   part: 'training' | 'baseline',
   cells: readonly Cell[],
   { threads, rate }: Settings,
   signal: AbortSignal,
 ): Promise<void> {
-  const todo = rate === undefined ? await pendingOf(part, cells) : cells;
+  const todo = rate === undefined ? [...(await pendingOf(part, cells))] : [...cells];
   const tell = progress(part, todo.length);
-  const made = maker();
-  const limit = pLimit(Math.max(1, threads));
-  const run = async (cell: Cell) => {
-    signal.throwIfAborted();
-    const result = await trainingCell(cell, made, signal, rate);
-    if (rate === undefined) await addResult(root, part, result);
-    tell(
-      cell,
-      result.refused ?? `${result.curve.map((score) => score.toFixed(2)).join(' ')} ${result.origin.seconds} s`,
-    );
+  const work = async (train: Train) => {
+    for (let cell = todo.shift(); cell !== undefined; cell = todo.shift()) {
+      signal.throwIfAborted();
+      const result = await train(cell);
+      if (rate === undefined) await addResult(root, part, result);
+      tell(
+        cell,
+        result.refused ?? `${result.curve.map((score) => score.toFixed(2)).join(' ')} ${result.origin.seconds} s`,
+      );
+    }
   };
-  await Promise.all(todo.map((cell) => limit(run, cell)));
+  if (threads <= 1) {
+    const made = maker();
+    return work((cell) => trainingCell(cell, made, signal, rate));
+  }
+  const trainers = Array.from({ length: Math.min(threads, todo.length) }, () => startTrainer(rate, signal));
+  try {
+    await Promise.all(trainers.map(({ train }) => work(train)));
+  } finally {
+    for (const { end } of trainers) end();
+  }
+}
+
+/** The word with which this program starts processes of its own that train. */
+const TRAINER = 'train-for-parent';
+
+/** A process that trains one cell at a time: in one process, trainings would share the thread of their JavaScript. */
+function startTrainer(rate: number | undefined, signal: AbortSignal): { readonly train: Train; end(): void } {
+  const program = fileURLToPath(new URL('../main.ts', import.meta.url));
+  const child = fork(program, ['creditbench', TRAINER], { execArgv: ['--import', 'tsx'] });
+  const ended = once(child, 'exit').then(([code, name]) => {
+    throw new Error(`a training process ended with ${name ?? code}`);
+  });
+  ended.catch(() => {}); // it also ends when nothing waits for it
+  const stop = () => void child.kill('SIGINT');
+  signal.addEventListener('abort', stop);
+  return {
+    train: async (cell) => {
+      child.send({ cell, rate });
+      const [result] = await Promise.race([once(child, 'message'), ended]);
+      return result as TrainingResult;
+    },
+    end() {
+      signal.removeEventListener('abort', stop);
+      if (child.connected) child.disconnect();
+    },
+  };
+}
+
+/** Trains the cells that the parent process sends, until it disconnects or a signal ends it. */
+async function trainForParent(): Promise<number> {
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'disconnect'])
+    process.once(name, () => controller.abort(new Error(`${name} ended the training`)));
+  const { signal } = controller;
+  const made = maker();
+  try {
+    for (;;) {
+      const [{ cell, rate }] = await once(process, 'message', { signal });
+      process.send?.(await trainingCell(cell, made, signal, rate));
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return 0;
+  }
 }
 
 async function list({ work }: Settings): Promise<number> {

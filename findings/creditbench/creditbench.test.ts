@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RandomStream } from '../../src/base/core/random.js';
@@ -218,6 +220,23 @@ describe('the limits of the training part', () => {
   it('name no plateau if scores differ, or if few estimators were run', () => {
     expect(textOf([0.1, 0.2, 0.3, 0.4, 0.5])).not.toContain('plateau');
     expect(textOf([0.5, 0.5, 0.5])).not.toContain('plateau');
+  });
+});
+
+describe('training', { tags: 'verify', timeout: 300_000 }, () => {
+  it('gives the same curves in one process and in two', async () => {
+    const words = ['training', '--family', 'rare-caller', '--seed', '901', '--rate', '0.003'];
+    const estimators = ['--estimator', 'drmas', '--estimator', 'ema', '--estimator', 'grpo'];
+    const curvesWith = async (threads: string) => {
+      const program = ['--import', 'tsx', 'findings/main.ts', 'creditbench', ...words, ...estimators];
+      const { stdout } = await promisify(execFile)(process.execPath, [...program, '--threads', threads]);
+      const lines = stdout.split('\n').filter((line) => line.startsWith('training'));
+      return lines.map((line) => /rare-caller\S+ {2}[\d. ]+(?= [\d.]+ s,)/.exec(line)?.[0]).sort();
+    };
+    const together = await curvesWith('2');
+    expect(together).toHaveLength(3);
+    expect(together).not.toContain(undefined);
+    expect(together).toEqual(await curvesWith('1'));
   });
 });
 
