@@ -30,6 +30,14 @@ it('keeps what was stored first when two processes store at once', async () => {
   expect(await readdir(join(root, 'warmstarts'))).toEqual(['h']);
 });
 
+it('keeps one of two that are stored at the same moment', async () => {
+  const cache = new DirectoryCache(nodeFiles, 'warmstarts', { root });
+  const store = (text: string) => cache.store('h', (directory) => writeFile(join(directory, 'weights'), text));
+  const [one, other] = await Promise.all([store('same'), store('same')]);
+  expect(other).toBe(one);
+  expect(await readdir(join(root, 'warmstarts'))).toEqual(['h']);
+});
+
 it('stores nothing when making it fails', async () => {
   const cache = new DirectoryCache(nodeFiles, 'warmstarts', { root });
   await expect(cache.store('h', () => Promise.reject(new Error('interrupted')))).rejects.toThrow('interrupted');

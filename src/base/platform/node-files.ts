@@ -41,9 +41,14 @@ export const nodeFiles: Files = {
   },
   makeDirectory,
   async rename(from, to) {
-    if (await exists(to)) throw Object.assign(new Error(`EEXIST: ${to} already exists`), { code: 'EEXIST' });
+    if (await exists(to)) throw alreadyExists(to);
     await flushTree(from);
-    await rename(from, to);
+    try {
+      await rename(from, to);
+    } catch (error) {
+      // Another process was faster since the look above; on Windows the code is EPERM.
+      throw codeOf(error) !== 'ENOENT' && (await exists(to)) ? alreadyExists(to) : error;
+    }
     await flushDirectory(dirname(to));
   },
   remove: (path) => rm(path, { recursive: true, force: true }),
@@ -60,6 +65,8 @@ export const nodeFiles: Files = {
   truncate: (path, bytes) => truncate(path, bytes),
   lock: lockFile,
 };
+
+const alreadyExists = (path: string) => Object.assign(new Error(`EEXIST: ${path} already exists`), { code: 'EEXIST' });
 
 /** @throws Error if it is no file: opening a pipe would block one of Node's few threads, a device may have no end */
 async function sizeOf(path: string): Promise<number> {

@@ -316,6 +316,14 @@ describe('traces', () => {
     expect(JSON.stringify(redacted.demonstrations)).not.toMatch(/fig|Ann/);
   });
 
+  it('lose secrets in fields of a task that are called like names of a message', async () => {
+    const task = { id: 'order 7', name: 'ann@example.com', customer: { id: 'bob@example.com' } };
+    const whole = { ...around, attributes: { ...around.attributes, 'drmas.task.data': JSON.stringify(task) } };
+    const { tasks } = await readTraces(await fileOf([...ofSdk7.slice(0, -1), whole]));
+    const masked = { name: '[e-mail address]', customer: { id: '[e-mail address]' } };
+    expect(tasks).toEqual([{ id: 'order 7', ...masked, score: 1 }]);
+  });
+
   it.each([
     ['{"a": 1}\n{', {}, /traces\.jsonl:2: expected JSON/],
     ['{"a": 1}', {}, /found no spans: expected OTLP JSON/],

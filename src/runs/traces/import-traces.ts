@@ -98,9 +98,10 @@ function importOf(all: readonly TracedEpisode[], options: ImportOptions): TraceI
     }),
   );
   const tasks = all.flatMap((episode) => {
-    const row = taskRow(episode, scoreOf(episode), isGood(episode));
+    const { id, ...row } = taskRow(episode, scoreOf(episode), isGood(episode));
     const split = heldOut && { split: heldOut.has(episode) ? 'test' : 'train' };
-    return redacted({ ...row, ...split }, redact) ?? [];
+    const fields = redacted(row, redact, new Set());
+    return fields === undefined ? [] : [{ id, ...fields, ...split }];
   });
   const scores = all.flatMap((episode) => scoreOf(episode) ?? []);
   return {
@@ -200,11 +201,11 @@ function agentsIn(
   );
 }
 
-/** The keys whose texts are names, not content. */
+/** The keys of a demonstration whose texts are names, not content. */
 const NAMES = new Set(['agent', 'role', 'name', 'id', 'toolCallId', 'parameters']);
 
-/** A row with all of its texts redacted; undefined if the redaction left one of them out. */
-function redacted<Row extends object>(row: Row, redact: Redact): Row | undefined {
+/** A row with all of its texts redacted, but for those of `names`; undefined if the redaction left one of them out. */
+function redacted<Row extends object>(row: Row, redact: Redact, names: ReadonlySet<string> = NAMES): Row | undefined {
   let left = false;
   const of = (value: unknown): unknown => {
     if (typeof value === 'string') {
@@ -214,7 +215,7 @@ function redacted<Row extends object>(row: Row, redact: Redact): Row | undefined
     }
     if (Array.isArray(value)) return value.map(of);
     if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, NAMES.has(key) ? inner : of(inner)]));
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, names.has(key) ? inner : of(inner)]));
   };
   const changed = of(row) as Row;
   return left ? undefined : changed;
