@@ -19,9 +19,10 @@ const SCRIPTS = ['esbuild'];
 const INTRODUCTION = `# Dependencies
 
 The packages that \`npm install drmas\` installs, from the lock file: generated, and checked by \`npm run check\`. Each
-has a hash in the lock file, which npm compares. Each licence is one of ${LICENCES.join(', ')}.
+has a hash in the lock file. Each licence is one or several of ${LICENCES.join(', ')}.
 None but ${SCRIPTS.join(', ')} runs a script when it is installed. \`npm sbom --sbom-format cyclonedx\` (or \`spdx\`) writes the same
-as a bill of materials in those formats; \`npm audit\` asks the registry about known faults, where the registry answers.
+as a bill of materials in those formats; \`npm audit\` asks the registry about known faults. A package marked
+\`optional\` may be missing, for example on another system.
 
 What is needed to work on drmas itself (\`devDependencies\`) is not part of the package and not listed.`;
 

@@ -95,12 +95,11 @@ function isRequired(section: Node, key: string): boolean {
 
 const HEAD = `# Settings
 
-Every setting of a recipe: its key, what it accepts, its default and what it means. \`npm run docs\` writes this page from
-the schemas that check recipes, so it cannot differ from what the program does. [recipes.md](../recipes.md) says how the
-settings work together.
+The settings of a recipe: the key, what it accepts, its default and what it means. \`npm run docs\` writes this page from
+the schemas that check recipes. [recipes.md](../recipes.md) says how the settings work together.
 
-\`--set path.to.key=value\` sets any of them. \`drmas recipes show <recipe>\` prints a recipe with every default filled in,
-with the settings of its own world too
+\`--set path.to.key=value\` sets them, except API keys and functions. \`drmas recipes show <recipe>\` prints a recipe with
+the defaults of the column \`default\` filled in, and with the settings of its own world
 (\`recipes/<recipe>/world.ts\` describes them).
 `;
 

@@ -18,7 +18,7 @@ export const ablate = defineCommand({
   name: 'ablate',
   description: 'compare variants of a recipe over paired seeds, with intervals',
   details:
-    'trains each value of `--vary key=a,b`, or each bundle of `--variant name=key=a,other=b`, with the same seeds, tasks and warm starts, and compares them pair by pair with 95 % intervals. `--weights correct,attempts` trains a grid of weights for named parts of the reward and draws the Pareto front. Given its directory, it resumes an interrupted ablation',
+    'trains each value of `--vary key=a,b`, or each bundle of `--variant name=key=a,other=b`, with the same seeds, and compares them pair by pair, from two pairs on with 95 % intervals. `--weights correct,attempts` trains a grid of weights for named parts of the reward and draws the Pareto front. Given its directory, it resumes an interrupted ablation',
   arguments: [argument('recipe', 'name or file; or the directory of an ablation, to resume it')],
   flags: {
     vary: repeated('key=value,value', 'values of a setting to compare; several --vary make a grid'),

@@ -66,7 +66,7 @@ export const init = defineCommand({
   name: 'init',
   description: 'create a project: team, recipe, tasks, a test; or an example',
   details:
-    'creates a project with a team, a recipe, tasks and a test, or adds them to a project that has a package.json. With `--model` the agents are LoRA adapters on that model instead of a toy; drmas first reads its header, and asks no network. With `--example` it writes one of the examples instead. It adds to package.json and changes no other file',
+    'creates a project with a team, a recipe, tasks and a test, or adds them to a project that has a package.json. With `--model` the agents are LoRA adapters on that model instead of a toy; if the model is on this machine, drmas first reads its header. It asks no network. With `--example` it writes one of the examples instead. It adds to package.json and changes no other file',
   arguments: [
     optionalArgument('directory', 'a new directory, or the directory of a project (with --example: its name)'),
   ],

@@ -14,7 +14,7 @@ export const inspectLog = defineCommand({
   name: 'inspect',
   description: 'analyse the rewards in a log: inflated agents, groups without a learning signal',
   details:
-    'reads the rewards of a run, or of the rollout log of another trainer, and shows how the shared statistics of GRPO inflate each agent, the advantages of each estimator, and the groups without a learning signal. It needs no model',
+    'reads the rewards of a run, or of the rollout log of another trainer, and shows how the shared statistics of GRPO inflate each agent, the advantages of several estimators, and the groups without a learning signal. It needs no model',
   arguments: [argument('log', "a rollout log (.jsonl, .jsonl.gz, .json), a directory of them, or a run's directory")],
   flags: {
     task: text('field', 'field with the task id (nested fields with dots: task.id)'),

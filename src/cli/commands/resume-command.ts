@@ -7,7 +7,7 @@ export const resume = defineCommand({
   name: 'resume',
   description: 'resume an interrupted run from its last checkpoint',
   details:
-    'continues from the last checkpoint, or from an older one with `--checkpoint`. With the embedded engine and the same kernels the result is bit for bit the same as without the interruption. drmas refuses damaged checkpoints, and changed code unless you add `--accept-changes`',
+    'continues from the last checkpoint, or from an older one with `--checkpoint`. With the embedded engine and the same kernels, a team that answers the same to the same tokens gets bit for bit the result of an uninterrupted run. drmas refuses damaged checkpoints, and changed code unless you add `--accept-changes`',
   arguments: [argument('run', 'directory of the run')],
   flags: {
     acceptChanges: toggle('resume although the recipe, its code or the kernels have changed'),

@@ -10,7 +10,7 @@ export const watch = defineCommand({
   name: 'watch',
   description: 'serve a live dashboard of runs: curves, trouble, episodes',
   details:
-    'serves a dashboard of a run, an ablation or a folder of runs until Ctrl-C. It reads files and disturbs no training. Only this machine can open it, unless you set `--host` and a token',
+    'serves a dashboard of a run, an ablation or a folder of runs until Ctrl-C. It writes no files of runs, and takes no lock. Only this machine can open it, unless you set `--host` and a token',
   arguments: [optionalArgument('folder', `a run, an ablation or a folder of runs (default: ${RUNS})`)],
   flags: {
     port: integer(0, 'port (default: 7373, or a free one)'),

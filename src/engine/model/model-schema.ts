@@ -26,8 +26,7 @@ const wholeModels = [
         .optional()
         .describe(
           'The standard deviation of the first embedding. Default: width^-1/2. The final norm makes up for it, so first ' +
-            'logits have variance 1. With a larger one, tokens stand out from the sums of the first layers, and copying ' +
-            'is learnt sooner.',
+            'logits have variance 1.',
         ),
       tokenizer: ownTokenizerSpec.describe(
         'The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`).',

@@ -23,8 +23,7 @@ export interface TinyDecoderSpec {
   readonly ropeBase: number;
   /**
    * The standard deviation of the first embedding. Default: width^-1/2. The final norm makes up for it, so first logits
-   * have variance 1. With a larger one, tokens stand out from the sums of the first layers, and copying is learnt
-   * sooner.
+   * have variance 1.
    */
   readonly embeddingDeviation?: number | undefined;
   /** The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`). */

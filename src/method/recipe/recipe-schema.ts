@@ -70,7 +70,7 @@ const warmStartSchema = z.strictObject({
     .int()
     .min(0)
     .default(1)
-    .describe('The seed of the first weights and of the demonstrations. `--seed` does not change it.'),
+    .describe('The seed of the first weights and of the demonstrations. `--seed` of `train` does not change it.'),
   share: z
     .enum(['base', 'policy'])
     .default('base')

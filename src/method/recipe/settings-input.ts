@@ -110,8 +110,7 @@ export interface PolicyInput {
       }
     | undefined;
   /**
-   * Updates over which the learning rate rises to its full value: a fresh AdamW moves every weight by the
-   * whole rate in its first steps.
+   * Updates over which the learning rate rises to its full value.
    * @default `5`
    */
   readonly warmupSteps?: number | undefined;
@@ -1636,7 +1635,7 @@ export interface WarmStartInput {
   /** The warm start ends early if the mean loss of the last 50 steps is at most this. */
   readonly lossTarget?: number | undefined;
   /**
-   * The seed of the first weights and of the demonstrations. `--seed` does not change it.
+   * The seed of the first weights and of the demonstrations. `--seed` of `train` does not change it.
    * @default `1`
    */
   readonly seed?: number | undefined;
@@ -1762,7 +1761,7 @@ export interface TrainingInput {
    */
   readonly rewardRetries?: number | undefined;
   /**
-   * The most calls of agents in one episode. One more fails the episode.
+   * The most calls of agents in one episode. One more fails the episode, unless it comes over the gateway.
    * @default `16`
    */
   readonly maxTurns?: number | undefined;
@@ -1772,7 +1771,8 @@ export interface TrainingInput {
    */
   readonly episodeTimeoutMs?: number | undefined;
   /**
-   * The most episodes at the same time. It changes the memory that a run needs, not the results.
+   * The most episodes at the same time. On the embedded engine it changes the memory and the time that a run
+   * needs, not the results.
    * @default `256`
    */
   readonly concurrency?: number | undefined;
@@ -1813,9 +1813,9 @@ export interface TrainingInput {
     | {
         /** An evaluation has at least this score. */
         readonly score?: number | undefined;
-        /** This many evaluations in a row have no better score than the best one before them. */
+        /** This many evaluations in a row were no improvement. An improvement exceeds the last one. */
         readonly patience?: number | undefined;
-        /** For `patience`, a better score exceeds the best one by more than this. Default: 0. */
+        /** For `patience`, an improvement exceeds the last one by more than this. Default: 0. */
         readonly minimumGain?: number | undefined;
         /** The mean reward of a step's episodes is below a floor in several steps in a row. */
         readonly rewardFloor?:
@@ -1844,16 +1844,16 @@ export interface TrainingInput {
       }
     | undefined;
   /**
-   * drmas warns if the log-probs of sampler and trainer differ by more than this, on average over the sampled
-   * tokens of a step.
+   * drmas warns if the log-probs of sampler and trainer differ by more than this, on average over an agent's
+   * sampled tokens of a step. Steps whose rollout began ahead (`rollout.staleness`) have no such warning.
    * @default `0.05`
    */
   readonly logprobGap?: number | undefined;
   /** Whether drmas writes the episodes of training steps to disk. With a number N it writes every N-th step. */
   readonly keepEpisodes?: boolean | number | undefined;
   /**
-   * Steps between measurements of each agent's inflation. 0 switches them off. A measurement costs one pass
-   * for each of up to 32 turns of an agent.
+   * Steps between measurements of each agent's inflation. 0 switches them off. A measurement costs a forward
+   * and a backward pass for each of up to 32 turns of an agent.
    * @default `0`
    */
   readonly measureInflation?: number | undefined;

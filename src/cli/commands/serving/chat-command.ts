@@ -13,7 +13,7 @@ export const chat = defineCommand({
   name: 'chat',
   description: 'talk to a trained agent in a terminal, or send it one message a line',
   details:
-    'starts a conversation with a trained agent, with its system prompt and sampling. `/reset` starts a new conversation, `/quit` ends it, Ctrl-C stops an answer. From a pipe, each line is a message',
+    'starts a conversation with a trained agent, with its system prompt and sampling. `/reset` starts a new conversation, `/quit` ends it, Ctrl-C stops an answer. From a pipe, each line is a message or one of these commands',
   arguments: [argument('run', 'directory of the run, or of an exported agent')],
   flags: {
     agent: text('name', 'agent of the team; needed if there are several'),

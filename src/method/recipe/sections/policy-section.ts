@@ -49,14 +49,7 @@ export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' |
     optimizer: optimizerSchema
       .prefault({ type: defaultOptimizer })
       .describe('The optimiser. If you resume a run with another type, the new optimiser starts without state.'),
-    warmupSteps: z
-      .int()
-      .min(0)
-      .default(5)
-      .describe(
-        'Updates over which the learning rate rises to its full value: a fresh AdamW moves every weight by the ' +
-          'whole rate in its first steps.',
-      ),
+    warmupSteps: z.int().min(0).default(5).describe('Updates over which the learning rate rises to its full value.'),
     schedule: scheduleSchema
       .prefault({ type: 'constant' })
       .describe('The learning-rate schedule after the warm-up. It depends on nothing but the number of the update.'),

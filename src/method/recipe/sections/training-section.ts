@@ -81,11 +81,15 @@ export const trainingSchema = z.strictObject({
       'How often `reward`, `success` and `metrics` are called again if one of them throws. After a network ' +
         'error drmas waits half a second first, then twice as long each time.',
     ),
-  maxTurns: count.default(16).describe('The most calls of agents in one episode. One more fails the episode.'),
+  maxTurns: count
+    .default(16)
+    .describe('The most calls of agents in one episode. One more fails the episode, unless it comes over the gateway.'),
   episodeTimeoutMs: count.default(600_000).describe('An episode fails if it is not over after this many milliseconds.'),
   concurrency: count
     .default(256)
-    .describe('The most episodes at the same time. It changes the memory that a run needs, not the results.'),
+    .describe(
+      'The most episodes at the same time. On the embedded engine it changes the memory and the time that a run needs, not the results.',
+    ),
   maxOutcomeBytes: count
     .default(1_000_000)
     .describe(
@@ -122,10 +126,10 @@ export const trainingSchema = z.strictObject({
       score: z.number().optional().describe('An evaluation has at least this score.'),
       patience: count
         .optional()
-        .describe('This many evaluations in a row have no better score than the best one before them.'),
+        .describe('This many evaluations in a row were no improvement. An improvement exceeds the last one.'),
       minimumGain: nonNegative
         .optional()
-        .describe('For `patience`, a better score exceeds the best one by more than this. Default: 0.'),
+        .describe('For `patience`, an improvement exceeds the last one by more than this. Default: 0.'),
       rewardFloor: z
         .strictObject({
           below: z.number().describe('The floor: a mean reward.'),
@@ -157,8 +161,8 @@ export const trainingSchema = z.strictObject({
   logprobGap: positive
     .default(0.05)
     .describe(
-      'drmas warns if the log-probs of sampler and trainer differ by more than this, on average over the ' +
-        'sampled tokens of a step.',
+      "drmas warns if the log-probs of sampler and trainer differ by more than this, on average over an agent's " +
+        'sampled tokens of a step. Steps whose rollout began ahead (`rollout.staleness`) have no such warning.',
     ),
   keepEpisodes: z
     .union([z.boolean(), count])
@@ -171,8 +175,8 @@ export const trainingSchema = z.strictObject({
     .min(0)
     .default(0)
     .describe(
-      "Steps between measurements of each agent's inflation. 0 switches them off. A measurement costs one " +
-        'pass for each of up to 32 turns of an agent.',
+      "Steps between measurements of each agent's inflation. 0 switches them off. A measurement costs a forward and " +
+        'a backward pass for each of up to 32 turns of an agent.',
     ),
   spike: z
     .strictObject({
