@@ -32,8 +32,14 @@ describe('an estimator by a rule', () => {
     expect(open.returns(batch)).toBeUndefined();
   });
 
-  it('takes the choices of other estimators from a program, and refuses them in a recipe', () => {
+  it('ignores the choices of other estimators from a program, and refuses them in a recipe', () => {
     expect(halved.open({ type: 'halved', gamma: 1 }).rule).toEqual({ score: 'turn', mean: 'agent', spread: 'none' });
+    const others = { shareStatistics: [['solver', 'critic']], episodeScore: 'first', singleton: 'raw' };
+    expect(halved.open({ type: 'halved', ...others }).settings).toMatchObject({
+      singleton: 'raw',
+      episodeScore: 'mean',
+      shareStatistics: [],
+    });
     expect(halved.schema.safeParse({ type: 'halved', gamma: 1 }).success).toBe(false);
     expect(() => halved.open({ type: 'halved', spread: 'task' })).toThrow(
       'advantage.spread must be one of agent, none, got "task"',

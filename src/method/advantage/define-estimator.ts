@@ -171,7 +171,8 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
     traits,
     open(estimator) {
       const choices = parseSpec(lenient, estimator, 'advantage') as ChoicesOf<Type, Shape>;
-      const settings = parseSpec(settingsSchema, estimator, 'advantage');
+      // Of the choices that the type has: choices of other types do not count.
+      const settings = parseSpec(settingsSchema, choices, 'advantage');
       const rule = 'rule' in declaration ? declaration.rule(choices) : undefined;
       return {
         type,

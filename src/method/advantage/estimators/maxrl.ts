@@ -17,7 +17,8 @@ export const maxRl = defineEstimator({
   type: 'maxrl',
   schema: { ...agentChoice, ...scoreChoices, ...sharingChoices },
   source: 'MaxRL, Tajwar et al. 2026, arXiv 2602.02710; prime-rl',
-  formula: '(s - mean episodes) / mean episodes, 0 if the mean is 0; `byAgent`: r and agent for s and episodes',
+  formula:
+    '(s - mean episodes) / mean episodes, 0 if the mean is not above 0; `byAgent`: r and agent for s and episodes',
   use: 'rewards of 0 and 1 that are rare: hard tasks count more, up to n - 1 for the only success of n',
   traits: { compared: 'on request' },
   laws: () => ({ shift: [], takesScaleOut: true }),
