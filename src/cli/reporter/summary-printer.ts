@@ -119,8 +119,9 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
 }
 
 /** The agents whose policy has hardly moved, with advice; no line if there are none. */
-function unmovedLines({ steps }: RunHistory, width: number): string[] {
-  const unmoved = unmovedAgents(steps);
+function unmovedLines({ steps, evaluations, started }: RunHistory, width: number): string[] {
+  const isScored = headlineOf(evaluations, started?.success) === 'score';
+  const unmoved = unmovedAgents(steps, isScored ? evaluations.at(-1)?.averageAtK : undefined);
   return unmoved.length === 0 ? [] : [...unmoved, ...wrap(HOW_TO_MOVE, width)];
 }
 
