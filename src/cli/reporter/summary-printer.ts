@@ -46,6 +46,7 @@ function scoreLines(
     ];
   const gain = 100 * (last.averageAtK - first.averageAtK);
   const level = `${Math.round(100 * last.interval.level)} % intervals over ${last.tasks} held-out tasks`;
+  const note = gain === 0 ? 'The scores are equal.' : overlapping(first, last) ? MAY_BE_CHANCE : '';
   const row = (name: string, of: (event: EvaluationEvent) => string) => [name, of(first), '->', of(last)];
   const score = `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${gain.toFixed(1)} points)`;
   return [
@@ -58,7 +59,7 @@ function scoreLines(
       row(`maj@${samples}`, (event) => percent(event.majorityAtK)),
       ...measuresOf(last, evaluations).map(([name]) => row(name, (event) => measured(event, name, evaluations))),
     ]).map((line) => `  ${line}`),
-    ...wrap(overlapping(first, last) ? `${level}. ${MAY_BE_CHANCE}` : level, width - 2).map((line) => `  ${line}`),
+    ...wrap(note === '' ? level : `${level}. ${note}`, width - 2).map((line) => `  ${line}`),
     ...notes,
   ];
 }
