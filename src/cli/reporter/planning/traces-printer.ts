@@ -1,5 +1,6 @@
 /** The summary of traces for `drmas import`, and the traced team beside the trained one for `drmas learn`. */
 import type { EvaluationEvent } from '../../../base/events.js';
+import { messageText } from '../../../base/nouns.js';
 import { commandText } from '../../../base/platform.js';
 import type { TracedTeam, TraceImport } from '../../../runs/traces.js';
 import { labelled } from '../start-printer.js';
@@ -44,10 +45,9 @@ export function importLines(traces: TraceImport, width: number): string[] {
 }
 
 function exampleLines({ agent, messages }: TraceImport['demonstrations'][number], width: number): string[] {
-  return messages.flatMap(({ role, content, toolCalls = [] }, i) => {
-    const calls = toolCalls.map(({ name, arguments: values }) => `${name}(${values})`);
-    const text = [content, ...calls].filter((part) => part !== '').join(' ');
-    const who = i === messages.length - 1 ? `${agent} ->` : `${agent} <- ${role}:`;
+  return messages.flatMap((message, i) => {
+    const text = messageText(message);
+    const who = i === messages.length - 1 ? `${agent} ->` : `${agent} <- ${message.role}:`;
     return wrap(`  ${who} ${text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text}`, width);
   });
 }
