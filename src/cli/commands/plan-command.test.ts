@@ -135,6 +135,15 @@ describe('plan --play', () => {
     );
   });
 
+  it('ends with the error, and with nothing else, if all episodes throw', async () => {
+    const broken = join(root, 'broken.ts');
+    await writeFile(broken, talkative.replace('return 0;', 'throw new Error("the calculator is away");'));
+    const { code, out, err } = await drmas(['plan', broken, '--play', '--tasks', '1']);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toMatch(/^error: all episodes failed for the same reason: \(error\) the calculator is away\n/);
+    expect(err).toMatch(/\nFix the team first/);
+  });
+
   it('prints the learning signal, three episodes in full, and that reinforcement will not help', async () => {
     const { code, out, err } = await drmas(['plan', file, '--play', '--tasks', '2', '--set', 'training.groupSize=3']);
     expect({ code, err }).toEqual({ code: 0, err: '' });
