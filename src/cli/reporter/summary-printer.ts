@@ -21,7 +21,7 @@ export function summaryLines(history: RunHistory, totalSeconds: number, width: n
       : []),
     ...(spending === undefined ? [] : [...spendingLines(spending, width), '']),
     'time by phase',
-    ...timeLines(timeSpent(history, totalSeconds)).map((line) => `  ${line}`),
+    ...timeLines({ ...phases(history), total: totalSeconds }).map((line) => `  ${line}`),
   ];
 }
 
@@ -149,14 +149,6 @@ function phases({ warmups, steps, evaluations }: RunHistory): Omit<TimeSpent, 't
     training: sum(steps.map((step) => step.phaseSeconds.advantage + step.phaseSeconds.update)),
     evaluation: sum(evaluations.map((event) => event.seconds)),
   };
-}
-
-/**
- * A warm start from the cache replays its events. If their seconds do not fit into the run, they do not belong to it.
- */
-function timeSpent(history: RunHistory, total: number): TimeSpent {
-  const spent = phases(history);
-  return { ...spent, warmStart: secondsOf(history) <= total ? spent.warmStart : 0, total };
 }
 
 /** The commands to try next. @param rival The estimator to compare the run's estimator with */
