@@ -19,6 +19,7 @@ export {
   type Turn,
   trainedTurns,
   turnReward,
+  turnText,
 } from './core/episode.js';
 export {
   type AgentEvaluation,
@@ -37,6 +38,7 @@ export {
   assistant,
   type JsonSchema,
   type Message,
+  messageText,
   system,
   type Tool,
   type ToolCall,

@@ -86,6 +86,11 @@ describe('words', () => {
 
   it.each([
     [['trian', 'math'], /unknown command 'trian'/],
+    [['dashboard'], /^error: unknown command 'dashboard'\n\(Did you mean watch\?\)\n/],
+    [['train', 'math', '--steps', '9'], /unknown option '--steps'\n\(Did you mean --set training\.steps=VALUE\?\)\n/],
+    [['ablate', 'math', '--group-size=4'], /\(Did you mean --set training\.groupSize=VALUE\?\)/],
+    [['train', 'math', '--clip-low', '1'], /\(Did you mean --set loss\.clipLow=VALUE\?\)/],
+    [['runs', '--steps', '9'], /unknown option '--steps'\n\(drmas runs --help/],
     [['train'], /missing required argument/],
     [['train', 'math', '--sed', '1'], /unknown option '--sed'[\s\S]*\(drmas train --help lists its flags\)/],
     [['train', 'math', '--threads', '0'], /expected an integer >= 1, got '0'/],

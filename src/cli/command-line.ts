@@ -2,10 +2,10 @@ import { CommanderError, Option, Command as Program } from 'commander';
 import { DrmasError, messageOf } from '../base/errors.js';
 import { Secret } from '../base/host.js';
 import { packageVersion } from '../base/platform.js';
-import { keyVariablesOf } from '../method/recipe.js';
+import { keyVariablesOf, settingNamed } from '../method/recipe.js';
 import { standard } from '../runs/composition.js';
 import type { CommandContext } from './command-context.js';
-import { commandGroups, formerCommands, shortNames } from './commands/index.js';
+import { commandGroups, formerCommands, otherWords, shortNames } from './commands/index.js';
 import { argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
 import { guardedStream } from './reporter/screen.js';
@@ -52,6 +52,7 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
     .configureOutput({
       writeOut: (words) => void context.stdout.write(words),
       writeErr: (words) => void context.stderr.write(words),
+      outputError: (message, write) => write(withCommand(message)),
     })
     .exitOverride()
     .enablePositionalOptions() // a subcommand may have a flag of its parent's name
@@ -68,6 +69,7 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
     const hidden = replacedBy !== undefined || command.shortFor !== undefined;
     const child = parent.command(command.name, { hidden }).description(command.description);
     child.showHelpAfterError(`(${path} ${command.name} --help lists its flags)`);
+    if ('set' in command.flags) child.configureOutput({ outputError: (message, write) => write(withSetting(message)) });
     for (const one of args) child.argument(argumentText(one), one.description);
     for (const [key, flag] of Object.entries(command.flags)) addFlag(child, key, flag);
     if (examples.length > 0) child.addHelpText('after', examplesText(examples));
@@ -121,6 +123,20 @@ function optionOf(key: string, { value, description, required, choices, byDefaul
   if (choices !== undefined) option.choices(choices);
   if (byDefault !== undefined) option.default(byDefault);
   return option.makeOptionMandatory(required === true);
+}
+
+/** Commander's message; for another word for a command, with that command. */
+function withCommand(message: string): string {
+  const [line = '', word = ''] = /^error: unknown command '(.*)'/.exec(message) ?? [];
+  return Object.hasOwn(otherWords, word) ? `${line}\n(Did you mean ${otherWords[word]}?)\n` : message;
+}
+
+/** Commander's message; for a flag that has the name of a setting, with the way to set that. */
+function withSetting(message: string): string {
+  const [line = '', flag = ''] = /^error: unknown option '--([\w-]+).*'/.exec(message) ?? [];
+  const name = flag.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const path = name === '' ? undefined : settingNamed(name, standard);
+  return path === undefined ? message : `${line}\n(Did you mean --set ${path}=VALUE?)\n`;
 }
 
 const shortLine = ({ name, shortFor }: Command) => `  ${name}  ${shortFor}`;

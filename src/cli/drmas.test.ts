@@ -52,6 +52,12 @@ describe('the command drmas', () => {
     parse(create, { ecmaVersion: 2015, sourceType: 'script', allowHashBang: true });
   });
 
+  it('ships with a README as npm create drmas', async () => {
+    const cwd = join(repository, 'create-drmas');
+    const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json'], { cwd });
+    expect(stdout).toContain('"README.md"');
+  });
+
   it('names the version that it needs instead of a SyntaxError, also as npm create drmas', {
     tags: 'verify',
   }, async () => {

@@ -1,8 +1,12 @@
+import { dirname, isAbsolute } from 'node:path';
 import { RunDirectory } from '../method/store.js';
 import type { ResumeOptions, RunStart, TrainOptions, TrainResult } from '../runs/index.js';
+import { readTracedTeam } from '../runs/traces.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js';
+import { learntLines } from './reporter/planning/traces-printer.js';
 import { screenOf } from './reporter/screen.js';
 import { TerminalReporter } from './reporter/terminal-reporter.js';
+import { nearPath } from './reporter/text-layout.js';
 
 export type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onProgress' | 'onStart' | 'signal' | 'protect'>;
 
@@ -43,8 +47,11 @@ export async function reportRun(
     },
   };
   try {
-    const { run } = await perform({ ...(json ? forPrograms : forPeople), signal, protect });
-    await reporter?.finish(await RunDirectory.open(run));
+    const { run: path } = await perform({ ...(json ? forPrograms : forPeople), signal, protect });
+    if (json) return 0;
+    const run = await RunDirectory.open(path);
+    await reporter?.finish(run);
+    for (const line of await comparisonLines(run)) context.stdout.write(`${line}\n`);
     return 0;
   } catch (error) {
     if (signal.aborted) {
@@ -55,6 +62,16 @@ export async function reportRun(
     reporter?.failed();
     throw error;
   }
+}
+
+/** The comparison at the end of a run whose recipe `drmas learn` wrote; no line for other runs. */
+async function comparisonLines(run: RunDirectory): Promise<string[]> {
+  const { source } = run.record.recipe;
+  const traced = isAbsolute(source) ? await readTracedTeam(dirname(source)) : undefined; // others ship with drmas
+  if (traced === undefined) return [];
+  const evaluations = (await run.events()).filter((event) => event.type === 'evaluation');
+  const [first, last] = [evaluations[0], evaluations.at(-1)];
+  return first === undefined || last === undefined ? [] : learntLines(traced, first, last, nearPath(run.path));
 }
 
 /** The words of a recipe with its overrides as a person types them, without seed and estimator. */

@@ -30,7 +30,7 @@ export {
   systemPromptOf,
   withAgentAdapters,
 } from './recipe/recipe.js';
-export type { RecipeSettings } from './recipe/recipe-schema.js';
+export { type RecipeSettings, settingNamed } from './recipe/recipe-schema.js';
 export { type ResolveOptions, resolveWith } from './recipe/resolve.js';
 export type {
   AgentInput,

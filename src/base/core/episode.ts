@@ -1,4 +1,4 @@
-import type { Message, Tool, ToolCall } from './message.js';
+import { type Message, messageText, type Tool, type ToolCall } from './message.js';
 import type { Task } from './task.js';
 
 export type FinishReason = 'stop' | 'length';
@@ -178,6 +178,17 @@ export function trainedTurns({ turns }: Pick<Episode, 'turns'>): Turn[] {
  */
 export function inCanonicalOrder(turns: readonly Turn[]): Turn[] {
   return turns.toSorted(({ id: a = '' }, { id: b = '' }) => (a < b ? -1 : Number(a > b)));
+}
+
+/** A turn in words: the text that the agent wrote; if it called tools, its reasoning, its content and the calls. */
+export function turnText({
+  text,
+  content = text,
+  reasoning = '',
+  toolCalls,
+}: Pick<Turn, 'text' | 'content' | 'reasoning' | 'toolCalls'>): string {
+  if (toolCalls === undefined) return text;
+  return [reasoning, messageText({ content, toolCalls })].filter((part) => part !== '').join('\n');
 }
 
 /** The number of response tokens: the sampled ids, or the endpoint's count (0 if it reports none). */

@@ -55,6 +55,12 @@ export function assistant(
     ...(id === undefined ? {} : { turnId: id }),
   };
 }
+/** A message in words: its text, and a line for each tool call, such as `price({"fruit":"fig"})`. */
+export function messageText({ content, toolCalls = [] }: Pick<Message, 'content' | 'toolCalls'>): string {
+  const calls = toolCalls.map(({ name, arguments: values }) => `${name}(${values})`);
+  return [content, ...calls].filter((line) => line !== '').join('\n');
+}
+
 /** The result of a call of a tool, as a message. */
 export const toolResult = ({ id, name }: Pick<ToolCall, 'id' | 'name'>, content: string): Message => ({
   role: 'tool',

@@ -58,7 +58,7 @@ describe('compare', () => {
     const { code, out } = await compare(['--vary', 'training.groupSize=2,4,8', '--set', 'training.steps=2']);
     expect(code).toBe(0);
     expect(out).toMatch(/^held out +2 +4 +8$/m);
-    expect(out).toMatch(/^4 ends 0\.0 points above 2: one pair/m);
+    expect(out).toMatch(/^4 ends as high as 2: one pair/m);
     expect(existsSync(join(run, '8-seed-1'))).toBe(true);
   });
 

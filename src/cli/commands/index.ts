@@ -46,3 +46,6 @@ export const formerCommands: readonly Command[] = [
   { ...cache, replacedBy: 'drmas doctor cache' },
   { ...server, name: 'probe-server', replacedBy: 'drmas doctor server' },
 ];
+
+/** Words that people type for a command, and the command. */
+export const otherWords: Readonly<Record<string, string>> = { dashboard: 'watch', list: 'runs' };

@@ -58,6 +58,14 @@ it('says of runs without training episodes that they have none yet, and of a fol
   await writeFile(join(run, 'recipe.json'), '{}');
   await writeFile(join(run, 'events.jsonl'), '{"type":"run.started"}\n');
   expect(await drmas('inspect', run)).toMatchObject({ code: 2, err: `error: ${run} has no training episodes yet\n` });
+  expect((await drmas('inspect', study)).err).toBe(`error: ${run} has no training episodes yet\n`);
+  await writeFile(
+    join(run, 'episodes', 'step-000001.jsonl'),
+    [1, 0].map((reward, sample) => JSON.stringify(episode('t', sample, reward))).join('\n'),
+  );
+  expect(await drmas('inspect', study)).toMatchObject({ code: 0, out: expect.stringContaining(run) }); // the only one
+  await mkdir(join(study, 'grpo-1'));
+  await writeFile(join(study, 'grpo-1', 'recipe.json'), '{}');
   expect(await drmas('inspect', study)).toMatchObject({
     code: 2,
     err: `error: ${study} is a folder of runs; inspect one of them, such as ${run}\n`,

@@ -15,7 +15,12 @@ export const inspectLog = defineCommand({
   description: 'analyse the rewards in a log: inflated agents, groups without a learning signal',
   details:
     'reads the rewards of a run, or of the rollout log of another trainer, and shows how the shared statistics of GRPO inflate each agent, the advantages of several estimators, and the groups without a learning signal. It needs no model',
-  arguments: [argument('log', "a rollout log (.jsonl, .jsonl.gz, .json), a directory of them, or a run's directory")],
+  arguments: [
+    argument(
+      'log',
+      "a rollout log (.jsonl, .jsonl.gz, .json), a directory of them, a run's directory, or a folder of one run",
+    ),
+  ],
   flags: {
     task: text('field', 'field with the task id (nested fields with dots: task.id)'),
     episode: text('field', 'field with the episode id (default: each row is an episode)'),
@@ -32,9 +37,10 @@ export const inspectLog = defineCommand({
     'drmas inspect rollouts/12.jsonl',
     'drmas inspect log.jsonl --task prompt_id --episode rollout --agent role --reward score',
   ],
-  async run(context, [path], { estimator, json, ...fields }) {
+  async run(context, [typed], { estimator, json, ...fields }) {
     const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
-    const log = await collectLog(await logFiles(path), fields);
+    const { path, files } = await logAt(typed);
+    const log = await collectLog(files, fields);
     const isRun = await nodeFiles.exists(join(path, RECIPE)).catch(() => false); // a log may be a file
     const changed = isRun ? await changedRecords(path) : undefined;
     if (changed !== undefined) context.stderr.write(`warning: ${changed}\n`);
@@ -46,33 +52,44 @@ export const inspectLog = defineCommand({
   },
 });
 
+interface LogPlace {
+  readonly path: string;
+  readonly files: readonly string[];
+}
+
 /**
- * The files of a log: a file, a run's training episodes, or the logs below a directory (rLLM has one for each step).
+ * The files of a log: a file, a run's training episodes, or the logs below a directory (rLLM has one for each step). In
+ * a folder with one run, the place is that run.
  */
-async function logFiles(path: string): Promise<string[]> {
+async function logAt(path: string): Promise<LogPlace> {
   try {
-    if (!(await stat(path)).isDirectory()) return [path];
+    if (!(await stat(path)).isDirectory()) return { path, files: [path] };
     const below = await readdir(path, { recursive: true });
     const training = below.filter((name) => /^(episodes[/\\])?step-\d+\.jsonl$/.test(name));
-    if (training.length === 0) refuseRuns(path, below);
+    const run = training.length === 0 ? onlyRun(path, below) : undefined;
+    if (run !== undefined) return await logAt(run);
     const logs =
       training.length > 0
         ? training
         : below.filter((name) => /\.(jsonl(\.gz)?|json)$/.test(name) && !/batch_summary\.json$/.test(name));
-    if (logs.length > 0) return logs.sort().map((name) => join(path, name));
+    if (logs.length > 0) return { path, files: logs.sort().map((name) => join(path, name)) };
   } catch (error) {
-    if (error instanceof RunError) throw error;
+    if (error instanceof RunError || error instanceof LogError) throw error;
     throw new LogError(codeOf(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error), { file: path });
   }
   throw new LogError('expected a log (.jsonl, .json), found none', { file: path });
 }
 
-/** Refuses a run without episodes, and a folder of runs. @throws RunError naming a run to inspect */
-function refuseRuns(path: string, below: readonly string[]): void {
+/**
+ * The only run of a folder; undefined for a folder without runs.
+ * @throws RunError for a run without episodes, and for a folder of several runs, of which it names one
+ */
+function onlyRun(path: string, below: readonly string[]): string | undefined {
   if (below.includes(RECIPE)) throw new RunError(`${path} has no training episodes yet`);
-  const [run] = below
+  const [run, ...others] = below
     .filter((name) => basename(name) === RECIPE)
     .map((name) => join(path, dirname(name)))
     .sort();
-  if (run !== undefined) throw new RunError(`${path} is a folder of runs; inspect one of them, such as ${run}`);
+  if (others.length > 0) throw new RunError(`${path} is a folder of runs; inspect one of them, such as ${run}`);
+  return run;
 }

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { chatServer, say } from '../../../test/support/chat-server.js';
+import { chatServer, json, say } from '../../../test/support/chat-server.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import type { RunForecast } from '../../runs/studies/plan/forecast-run.js';
@@ -99,6 +99,51 @@ describe('plan --play', () => {
     .replace('play: async () => 0', 'play: async ({ agents }) => { await agents.solver("Hello?"); return 0; }')
     .replaceAll('sampling: {}', 'sampling: { maxTokens: 4 }');
 
+  /** A recipe whose agents are all frozen models of a server. */
+  function hostedOn(url: string, recipe: string): string {
+    const endpoint = `{ type: 'endpoint', url: '${url}', model: 'big', price: { read: 1e6, write: 2e6 } }`;
+    return recipe
+      .replace('model: {', `assign: { solver: ${endpoint}, verifier: ${endpoint} }, _: {`)
+      .replace(/ _: \{.*\},\n/, '\n');
+  }
+
+  it("prints an agent's call of a tool and the tool's answer", async () => {
+    const call = { id: 'c', type: 'function', function: { name: 'price', arguments: '{"of":"fig"}' } };
+    const { url } = await chatServer(({ body: { messages } }, response) =>
+      messages.at(-1)?.role === 'tool'
+        ? say(response, 'It is 5.')
+        : json(response, { choices: [{ index: 0, message: { content: null, tool_calls: [call] } }] }),
+    );
+    const calling = join(root, 'calling.ts');
+    const play = `async ({ agents }) => {
+      const tools = [{ name: 'price', parameters: { type: 'object' } }];
+      const question = { role: 'user', content: 'A fig?' };
+      const { content, toolCalls } = await agents.solver([question], { tools });
+      const answer = { role: 'tool', content: '5', toolCallId: toolCalls[0].id };
+      await agents.solver([question, { role: 'assistant', content, toolCalls }, answer], { tools });
+      return 0;
+    }`;
+    const recipe = plainRecipe
+      .replace('play: async () => 0', `play: ${play}`)
+      .replace('parse:', "tools: 'plain', parse:");
+    await writeFile(calling, hostedOn(url, recipe));
+    const settings = ['--set', 'training.groupSize=1', '--set', 'evaluation.tasks=1'];
+    const { code, out, err } = await drmas(['plan', calling, '--play', '--tasks', '1', ...settings]);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(
+      /user: A fig\?\n {2}solver -> price\(\{"of":"fig"\}\)\n.*\n {2}solver <- tool: 5\n {2}solver -> It is 5\./,
+    );
+  });
+
+  it('ends with the error, and with nothing else, if all episodes throw', async () => {
+    const broken = join(root, 'broken.ts');
+    await writeFile(broken, talkative.replace('return 0;', 'throw new Error("the calculator is away");'));
+    const { code, out, err } = await drmas(['plan', broken, '--play', '--tasks', '1']);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toMatch(/^error: all episodes failed for the same reason: \(error\) the calculator is away\n/);
+    expect(err).toMatch(/\nFix the team first/);
+  });
+
   it('prints the learning signal, three episodes in full, and that reinforcement will not help', async () => {
     const { code, out, err } = await drmas(['plan', file, '--play', '--tasks', '2', '--set', 'training.groupSize=3']);
     expect({ code, err }).toEqual({ code: 0, err: '' });
@@ -145,13 +190,7 @@ describe('plan --play', () => {
   it('plays a team whose agents are all frozen, with the cost of its endpoint and nothing to train', async () => {
     const { url } = await chatServer((_, response) => say(response, 'Hi.'));
     const hosted = join(root, 'hosted.ts');
-    const endpoint = `{ type: 'endpoint', url: '${url}', model: 'big', price: { read: 1e6, write: 2e6 } }`;
-    await writeFile(
-      hosted,
-      talkative
-        .replace('model: {', `assign: { solver: ${endpoint}, verifier: ${endpoint} }, _: {`)
-        .replace(/ _: \{.*\},\n/, '\n'),
-    );
+    await writeFile(hosted, hostedOn(url, talkative));
     const { code, out, err } = await drmas([
       'plan',
       hosted,

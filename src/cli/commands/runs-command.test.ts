@@ -36,6 +36,7 @@ beforeAll(async () => {
     finished,
   ]);
   await recordRun('cut-short', 3, 2, [started, evaluation(0, 0.5), step(1)]);
+  await rm(join(folder, 'cut-short', 'lock')); // the lock names this process, which lives
   await recordRun('crashed', 2, 3, [started, ended('failed')]);
   await recordRun('fresh', 9, 4, []);
   await recordRun('damaged', 8, 5, [started, step(1)]);
@@ -68,7 +69,7 @@ describe('drmas runs', () => {
     expect(shown.slice(0, 8)).toEqual([
       'runs/pairs/drmas-1  stopped, 0/3 steps',
       '  20.0 % [17.0, 23.0]; math, drmas, seed 1, 2026-01-04 09:45',
-      'runs/cut-short  unfinished, 1/3 steps',
+      'runs/cut-short  interrupted, 1/3 steps',
       '  50.0 % [47.0, 53.0]; math, drmas, seed 2, 2026-01-03 09:45',
       'runs/crashed  failed, 0/3 steps',
       '  no score yet; math, drmas, seed 3, 2026-01-02 09:45',
@@ -77,7 +78,7 @@ describe('drmas runs', () => {
     ]);
     const text = shown.slice(8).join(' ').replaceAll(/\s+/g, ' ');
     expect(text).toContain('runs/damaged unreadable runs/damaged/events.jsonl:1: expected an event');
-    expect(text).toContain('runs/fresh unfinished, 0/3 steps no score yet; math, drmas, seed 4 runs/notes unreadable');
+    expect(text).toContain('runs/fresh running, 0/3 steps no score yet; math, drmas, seed 4 runs/notes unreadable');
     expect(text).toContain('runs/notes is not a run: it has no recipe.json');
   });
 

@@ -1,9 +1,9 @@
 import { messageOf, RunError } from '../../base/errors.js';
 import type { Headline } from '../../base/nouns.js';
 import { codeOf } from '../../base/platform.js';
-import { findRuns, RUNS } from '../../dashboard/report.js';
+import { findRuns, RUNS, runState } from '../../dashboard/report.js';
 import { RunDirectory } from '../../method/store.js';
-import { type RunFacts, RunFactsReader, type ScorePoint } from '../../runs/analysis.js';
+import { type RunFacts, RunFactsReader, type RunState, type ScorePoint } from '../../runs/analysis.js';
 import { jsonText } from '../command-context.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { toggle } from '../flags.js';
@@ -14,9 +14,10 @@ import { nearPath, percent, significant, visible, wrap } from '../reporter/text-
 interface RunRow
   extends Pick<
     RunFacts,
-    'recipe' | 'started' | 'state' | 'steps' | 'plannedSteps' | 'first' | 'last' | 'headline' | 'estimator' | 'seed'
+    'recipe' | 'started' | 'steps' | 'plannedSteps' | 'first' | 'last' | 'headline' | 'estimator' | 'seed'
   > {
   readonly path: string;
+  readonly state: RunState;
 }
 
 /** A directory without a run, or with a damaged one. */
@@ -68,12 +69,12 @@ async function listedRun(path: string): Promise<RunRow | UnreadableRow> {
     const directory = await RunDirectory.open(path);
     const facts = new RunFactsReader(directory.record.resolved);
     for (const event of await directory.events()) facts.add(event);
-    const { recipe, started, state, steps, plannedSteps, first, last, headline, estimator, seed } = facts.facts;
+    const { recipe, started, steps, plannedSteps, first, last, headline, estimator, seed } = facts.facts;
     return {
       path: nearPath(path),
       recipe,
       started,
-      state,
+      state: await runState(path, facts.facts),
       steps,
       plannedSteps,
       first,
@@ -94,7 +95,8 @@ const tones = {
   completed: 'green',
   stopped: 'yellow',
   failed: 'red',
-  unfinished: 'yellow',
+  running: 'green',
+  interrupted: 'yellow',
   unreadable: 'red',
 } as const;
 

@@ -1,4 +1,5 @@
 /** One problem's conversation before and after training, from the evaluations' episode files. */
+import { turnText } from '../../base/nouns.js';
 import type { StoredEpisode } from '../../method/store.js';
 import { taskWords } from '../../runs/analysis.js';
 import { visible, wrap } from './text-layout.js';
@@ -62,7 +63,7 @@ const shorten = (text: string) => (text.length <= LONGEST ? text : `${text.slice
 function episodeLines(episode: StoredEpisode, width: number): string[] {
   const indent = 2 + Math.max(...episode.turns.map((turn) => turn.agent.length), 0) + 2;
   return episode.turns.flatMap((turn) => {
-    const text = `${shorten(visible(turn.text)).trim() || '(nothing)'}${turn.valid ? '' : '  (invalid)'}`;
+    const text = `${shorten(visible(turnText(turn))).trim() || '(nothing)'}${turn.valid ? '' : '  (invalid)'}`;
     return wrap(text, Math.max(20, width - indent)).map((line, index) =>
       index === 0 ? `  ${`${turn.agent}:`.padEnd(indent - 2)}${line}` : `${' '.repeat(indent)}${line}`,
     );

@@ -227,7 +227,8 @@ export function warmupLines(status: StatusLines, width: number): (event: Warmup)
 
 /** The events of a run so far, by their kind. */
 export interface RunHistory {
-  readonly started: RunStarted | undefined;
+  readonly started: (RunStarted & Pick<RunEvent, 'time'>) | undefined;
+  /** The warm start's events, unless an earlier command recorded them: they come from the cache. */
   readonly warmups: readonly Warmup[];
   readonly steps: readonly Step[];
   readonly evaluations: readonly EvaluationEvent[];
@@ -258,8 +259,10 @@ export function remember(history: RunHistory, event: RunEvent): RunHistory {
   switch (event.type) {
     case 'run.started':
       return { ...history, started: event };
-    case 'warmup':
-      return { ...history, warmups: [...history.warmups, event] };
+    case 'warmup': {
+      const isFromCache = history.started !== undefined && event.time < history.started.time;
+      return isFromCache ? history : { ...history, warmups: [...history.warmups, event] };
+    }
     case 'step':
       return { ...history, steps: [...history.steps, event] };
     case 'evaluation':

@@ -96,6 +96,9 @@ describe('the last lines of a run', () => {
     expect(summary(true, evaluation(0, 0.5), wide).replaceAll(/\s+/g, ' ')).toContain('They overlap: the difference');
     const apart = { ...wide, averageAtK: 0.9, interval: { level: 0.95, low: 0.8, high: 0.95 } };
     expect(summary(true, evaluation(0, 0.5), apart)).not.toContain('overlap');
+    const solved = summary(true, evaluation(0, 1), evaluation(3, 1));
+    expect(solved).toContain('held-out tasks. The scores are equal.');
+    expect(solved).not.toContain('chance');
   });
 
   it('keep the row of a reward that equals the score by chance in one evaluation', () => {

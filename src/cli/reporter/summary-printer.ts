@@ -21,7 +21,7 @@ export function summaryLines(history: RunHistory, totalSeconds: number, width: n
       : []),
     ...(spending === undefined ? [] : [...spendingLines(spending, width), '']),
     'time by phase',
-    ...timeLines(timeSpent(history, totalSeconds)).map((line) => `  ${line}`),
+    ...timeLines({ ...phases(history), total: totalSeconds }).map((line) => `  ${line}`),
   ];
 }
 
@@ -46,6 +46,7 @@ function scoreLines(
     ];
   const gain = 100 * (last.averageAtK - first.averageAtK);
   const level = `${Math.round(100 * last.interval.level)} % intervals over ${last.tasks} held-out tasks`;
+  const note = gain === 0 ? 'The scores are equal.' : overlapping(first, last) ? MAY_BE_CHANCE : '';
   const row = (name: string, of: (event: EvaluationEvent) => string) => [name, of(first), '->', of(last)];
   const score = `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${gain.toFixed(1)} points)`;
   return [
@@ -58,7 +59,7 @@ function scoreLines(
       row(`maj@${samples}`, (event) => percent(event.majorityAtK)),
       ...measuresOf(last, evaluations).map(([name]) => row(name, (event) => measured(event, name, evaluations))),
     ]).map((line) => `  ${line}`),
-    ...wrap(overlapping(first, last) ? `${level}. ${MAY_BE_CHANCE}` : level, width - 2).map((line) => `  ${line}`),
+    ...wrap(note === '' ? level : `${level}. ${note}`, width - 2).map((line) => `  ${line}`),
     ...notes,
   ];
 }
@@ -119,8 +120,9 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
 }
 
 /** The agents whose policy has hardly moved, with advice; no line if there are none. */
-function unmovedLines({ steps }: RunHistory, width: number): string[] {
-  const unmoved = unmovedAgents(steps);
+function unmovedLines({ steps, evaluations, started }: RunHistory, width: number): string[] {
+  const isScored = headlineOf(evaluations, started?.success) === 'score';
+  const unmoved = unmovedAgents(steps, isScored ? evaluations.at(-1)?.averageAtK : undefined);
   return unmoved.length === 0 ? [] : [...unmoved, ...wrap(HOW_TO_MOVE, width)];
 }
 
@@ -147,14 +149,6 @@ function phases({ warmups, steps, evaluations }: RunHistory): Omit<TimeSpent, 't
     training: sum(steps.map((step) => step.phaseSeconds.advantage + step.phaseSeconds.update)),
     evaluation: sum(evaluations.map((event) => event.seconds)),
   };
-}
-
-/**
- * A warm start from the cache replays its events. If their seconds do not fit into the run, they do not belong to it.
- */
-function timeSpent(history: RunHistory, total: number): TimeSpent {
-  const spent = phases(history);
-  return { ...spent, warmStart: secondsOf(history) <= total ? spent.warmStart : 0, total };
 }
 
 /** The commands to try next. @param rival The estimator to compare the run's estimator with */

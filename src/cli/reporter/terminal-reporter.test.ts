@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { evaluation, run as events, spike, stamped, step, warmup } from '../../../test/fixtures/run-events.js';
+import { evaluation, run as events, spike, stamped, started, step, warmup } from '../../../test/fixtures/run-events.js';
 import type { EventBody } from '../../base/core/events.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { tinyDecoder } from '../../engine/model/model-spec.js';
@@ -135,6 +135,18 @@ describe('the report of a run', () => {
     expect(shown).toMatch(/^step 1\/3 .* verifier 0\.60 \(0\.92\) {2}/m);
     expect(shown).toMatch(/^step 2\/3 .* verifier 0\.60 \(0\.92!\) {2}/m);
     expect(shown).toMatch(/! spike: verifier 3\.20, 8\.00 x the median {2}clipped {2}16a\+8b-3c\/4/);
+  });
+
+  it('prints no progress of a warm start that an earlier command trained', () => {
+    let shown = '';
+    const screen = { width: 80, live: false, colour: false, write: (text: string) => (shown += text) };
+    const reporter = new TerminalReporter(screen, recipe, { request: ['math'], runPath: 'runs/math-1' });
+    reporter.write(stamped(started));
+    reporter.write({ ...stamped(warmup(100)), time: '2026-01-01T00:00:00.000Z' });
+    reporter.notify('end');
+    expect(shown).toMatch(/math-1\n\nend\n$/);
+    reporter.write(stamped(warmup(100)));
+    expect(shown).toMatch(/warm start .*100\/2000.*\n$/);
   });
 
   it('continues after earlier events without repeating them', async () => {

@@ -90,8 +90,8 @@ export class TerminalReporter {
       case 'run.started':
         this.#start(event);
         break;
-      case 'warmup':
-        this.#lines.progress(this.#warmupLine(event), 'stays');
+      case 'warmup': // a notice names a warm start from the cache
+        if (this.#history.warmups.at(-1) === event) this.#lines.progress(this.#warmupLine(event), 'stays');
         break;
       case 'evaluation':
         this.#say(

@@ -1,5 +1,6 @@
 import type { Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { RunError } from '../../base/errors.js';
 import { nodeFiles } from '../../base/platform.js';
@@ -7,12 +8,14 @@ import {
   ABLATION,
   type AblationRecord,
   EVENTS,
+  isAlive,
+  lockHolder,
   RECIPE,
   type RunRecord,
   type Variant,
   variantsOf,
 } from '../../method/store.js';
-import type { ComparedRun, ListedAblation } from '../../runs/analysis.js';
+import type { ComparedRun, ListedAblation, RunFacts, RunState } from '../../runs/analysis.js';
 
 /** The default folder of runs. */
 export const RUNS = 'runs';
@@ -68,6 +71,19 @@ export async function lastWritten(folder: string): Promise<string> {
   const [last] = written.filter(({ time }) => time > 0).sort((a, b) => b.time - a.time);
   if (last === undefined) throw new RunError(`there is no run in ${folder}; name one: drmas report path/to/run`);
   return last.path;
+}
+
+/**
+ * A run on another machine, or without a lock file, counts as running this long after its last event, in milliseconds.
+ */
+const SILENCE_MS = 120_000;
+
+/** The state of a run. It locks nothing; it reads the lock file of the process that writes the run. */
+export async function runState(path: string, { state, latest }: RunFacts): Promise<RunState> {
+  if (state !== 'unfinished') return state;
+  const holder = await lockHolder(nodeFiles, path);
+  if (holder !== undefined && holder.host === hostname()) return isAlive(holder.pid) ? 'running' : 'interrupted';
+  return latest !== null && Date.now() - Date.parse(latest) < SILENCE_MS ? 'running' : 'interrupted';
 }
 
 async function ablationRuns(path: string, ablation: string): Promise<FoundRuns> {

@@ -108,6 +108,18 @@ it('says which earlier turns a turn read: by their words, or by their names', ()
   expect(shown?.turns.map(({ reads }) => reads)).toEqual([[], [0], [], [1], []]);
 });
 
+it('shows the tools that a turn called, in the turn and in later prompts', () => {
+  const toolCalls = [{ id: 'c', name: 'price', arguments: '{"of":"fig"}' }];
+  const messages = [{ role: 'assistant' as const, content: '', toolCalls }];
+  const turns = [
+    { ...solver, text: '@price(fig)', content: '', toolCalls },
+    { ...solver, messages },
+  ];
+  const [shown] = shownGroup('sum', [storedEpisode({ ...episode, turns })]).episodes;
+  expect(shown?.turns[0]?.text).toBe('price({"of":"fig"})');
+  expect(shown?.turns[1]?.messages).toEqual([['assistant', 'price({"of":"fig"})']]);
+});
+
 it('shows rewards by their parts, what was logged and what was returned, and cuts what is too long', () => {
   const score = { team: 1, agents: { verifier: 0.5 }, parts: { a: 0.25, b: 0.75 }, metrics: { tries: 2 } };
   const log = [

@@ -2,7 +2,7 @@
 
 import { isObject } from '../../base/errors.js';
 import { mean } from '../../base/math.js';
-import { responseTokens } from '../../base/nouns.js';
+import { messageText, responseTokens, turnText } from '../../base/nouns.js';
 import type { StoredEpisode } from '../../method/store.js';
 import { fieldAt, type LogPlace, type LogRow, numberAt, rowsAt } from '../../method/store.js';
 import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn, taskTitle } from '../../runs/analysis.js';
@@ -46,8 +46,11 @@ function shownEpisode({ sample, score, outcome, log = [], failure, turns }: Stor
 function shownTurn(turn: PageTurn, earlier: readonly PageTurn[]): ShownTurn {
   return {
     agent: turn.agent,
-    messages: (turn.messages ?? []).map(({ role, content }) => [role, cut(content ?? '')]),
-    text: cut(turn.text ?? ''),
+    messages: (turn.messages ?? []).map(({ content, ...message }) => [
+      message.role,
+      cut(messageText({ ...message, content: content ?? '' })),
+    ]),
+    text: cut(turnText({ ...turn, text: turn.text ?? '' })),
     reads: turnsRead(turn, earlier),
     envStep: turn.envStep ?? null,
     tokens: responseTokens({ ...turn, response: turn.response ?? [] }),

@@ -1,18 +1,10 @@
-import { hostname } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { isObject, messageOf, RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
 import { excerpt } from '../../base/host.js';
-import { nodeFiles } from '../../base/platform.js';
-import { EVENTS, isAlive, lockHolder, RunDirectory, type RunRecord, readAblation } from '../../method/store.js';
-import {
-  type ListedAblation,
-  type ListedRun,
-  type RunFacts,
-  RunFactsReader,
-  type RunState,
-} from '../../runs/analysis.js';
-import { type FoundRun, findRuns, listedAblation } from '../report/find-runs.js';
+import { EVENTS, RunDirectory, type RunRecord, readAblation } from '../../method/store.js';
+import { type ListedAblation, type ListedRun, RunFactsReader } from '../../runs/analysis.js';
+import { type FoundRun, findRuns, listedAblation, runState } from '../report/find-runs.js';
 import { LogTail } from './log-tail.js';
 
 /** The facts about a run that a catalog has read. */
@@ -120,7 +112,7 @@ export class RunCatalog {
       this.#known.set(name, known);
       await readOn(known);
       const { facts } = known.facts;
-      return { name, ablation, ...facts, state: await runState(path, facts, Date.now()) };
+      return { name, ablation, ...facts, state: await runState(path, facts) };
     } catch (error) {
       return { name, ablation, state: 'unreadable', problem: messageOf(error) };
     }
@@ -155,17 +147,4 @@ export function eventOf(line: string): RunEvent | undefined {
   } catch {
     return undefined;
   }
-}
-
-/**
- * A run on another machine, or without a lock file, counts as running this long after its last event, in milliseconds.
- */
-const SILENCE_MS = 120_000;
-
-/** The state of a run. It locks nothing; it reads the lock file of the process that writes the run. */
-async function runState(path: string, { state, latest }: RunFacts, now: number): Promise<RunState> {
-  if (state !== 'unfinished') return state;
-  const holder = await lockHolder(nodeFiles, path);
-  if (holder !== undefined && holder.host === hostname()) return isAlive(holder.pid) ? 'running' : 'interrupted';
-  return latest !== null && now - Date.parse(latest) < SILENCE_MS ? 'running' : 'interrupted';
 }

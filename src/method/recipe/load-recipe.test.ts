@@ -28,6 +28,13 @@ describe('loadRecipe', () => {
   it('explains a wrong name or file', async () => {
     await expect(loadRecipe('maht')).rejects.toThrow(/no recipe 'maht'; did you mean 'math'\? \(known: .*gsm8k/);
     await expect(loadRecipe('no/such.ts')).rejects.toThrow(/there is no recipe file .*such\.ts/);
+    await writeFile(join(root, 'team.ts'), '');
+    await writeFile(join(root, 'team.test.ts'), '');
+    await expect(loadRecipe(join(root, 'tean.ts'))).rejects.toThrow(
+      /tean\.ts; did you mean 'team\.ts'\? \(known: team/,
+    );
+    const path = join(root, 'team');
+    await expect(loadRecipe(path)).rejects.toThrow(`no recipe '${path}'; did you mean '${path}.ts'?`);
     await writeFile(join(root, 'none.ts'), 'export const recipe = 1;');
     await expect(loadRecipe(join(root, 'none.ts'))).rejects.toThrow(/export default defineRecipe/);
     await writeFile(join(root, 'throws.ts'), 'throw new Error("oh no");');

@@ -1,6 +1,6 @@
 /** Loads a recipe: a shipped one, or a user's file in TypeScript or JavaScript. */
 import { existsSync, readdirSync } from 'node:fs';
-import { basename, extname, isAbsolute, join, resolve, sep } from 'node:path';
+import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isObject, messageOf, RecipeError, suggestion } from '../../base/errors.js';
 import { importUserModule } from '../../base/platform.js';
@@ -56,11 +56,23 @@ function findFile(nameOrFile: string, shipped: readonly string[]): string {
   const file = resolve(nameOrFile);
   if (isRecipeFile(nameOrFile)) {
     if (existsSync(file)) return file;
-    throw new RecipeError(`there is no recipe file ${file}`);
+    throw new RecipeError(`there is no recipe file ${file}${suggestion(basename(file), codeFilesIn(dirname(file)))}`);
   }
+  const named = codeFilesIn(dirname(file)).find((name) => basename(name, extname(name)) === basename(file));
+  if (named !== undefined)
+    throw new RecipeError(`there is no recipe '${nameOrFile}'; did you mean '${join(dirname(nameOrFile), named)}'?`);
   throw new RecipeError(
     `there is no recipe '${nameOrFile}'${suggestion(nameOrFile, shipped)}; a file's name ends in .ts, .mts, .js or .mjs`,
   );
+}
+
+/** The names of the files of code in a folder, without tests and declarations. Empty if it cannot be read. */
+function codeFilesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => isRecipeFile(name) && !/\.(test|config|d)\.\w+$/.test(name));
+  } catch {
+    return []; // there is no such folder
+  }
 }
 
 /**

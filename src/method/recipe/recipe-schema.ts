@@ -167,3 +167,30 @@ export function settingsSchema(lists: Lists, agents: readonly string[], policies
 }
 
 export type RecipeSettings = Omit<z.output<ReturnType<typeof settingsSchema>>, 'model'>;
+
+/** The part of a JSON schema that holds the names of settings. */
+interface SchemaNode {
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly anyOf?: readonly SchemaNode[];
+  readonly oneOf?: readonly SchemaNode[];
+}
+
+/**
+ * The path of a setting by its last name, settings of single agents and policies left out: the setting of `training`,
+ * else the only one of that name. Undefined if there is none, or if several sections have one.
+ */
+export function settingNamed(name: string, lists: Lists): string | undefined {
+  const schema = z.toJSONSchema(settingsSchema(lists, [], [], {}), { io: 'input', unrepresentable: 'any' });
+  const paths = new Set(settingPaths(schema as SchemaNode).filter((path) => path.split('.').at(-1) === name));
+  const [first, ...others] = paths;
+  const ofTraining = `training.${name}`;
+  return paths.has(ofTraining) ? ofTraining : others.length === 0 ? first : undefined;
+}
+
+function settingPaths({ properties = {}, anyOf = [], oneOf = [] }: SchemaNode): string[] {
+  const ownPaths = Object.entries(properties).flatMap(([key, node]) => {
+    const below = settingPaths(node);
+    return below.length === 0 ? [key] : below.map((path) => `${key}.${path}`);
+  });
+  return [...ownPaths, ...[...anyOf, ...oneOf].flatMap(settingPaths)];
+}

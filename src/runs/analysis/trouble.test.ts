@@ -111,12 +111,16 @@ it('puts spikes, symptoms, warnings, failures and crossings on one time line', (
 
 it('names agents whose policy has not moved, and none that learns, has nothing to learn from, or is frozen', () => {
   const still = { entropy: 1.25, rewardMean: 0.3, rewardStd: 0.4, maxAbsAdvantage: 1 };
-  const named = (change: (n: number) => Partial<AgentStep>, count = 40) =>
-    unmovedAgents(steps(count, (n) => ({ solver: { ...still, ...change(n) }, verifier: { entropy: 2 / n } })));
+  const named = (change: (n: number) => Partial<AgentStep>, count = 40, score: number | undefined = 0.3) =>
+    unmovedAgents(
+      steps(count, (n) => ({ solver: { ...still, ...change(n) }, verifier: { entropy: 2 / n } })),
+      score,
+    );
   expect(named(() => ({}))).toEqual(['solver: entropy 1.25 -> 1.25, reward 0.30 -> 0.30']);
   expect(named(() => ({}), 29)).toEqual([]);
   expect(named((n) => ({ rewardMean: 0.3 + n / 100 }))).toEqual([]);
   expect(named((n) => ({ entropy: 1.25 - n / 200 }))).toEqual([]);
   expect(named(() => ({ maxAbsAdvantage: 0 }))).toEqual([]);
   expect(named(() => ({ frozen: true }))).toEqual([]);
+  expect(named(() => ({}), 40, 0.99)).toEqual([]); // the run is solved
 });

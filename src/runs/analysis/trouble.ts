@@ -102,13 +102,17 @@ export function patientZero(crossings: readonly Crossing[]): Crossing | undefine
 
 /** Fewer steps say nothing about a policy that learns slowly. */
 const STEPS_TO_MOVE = 30;
+/** From this share of solved tasks on, a policy need not move. */
+const SOLVED = 0.95;
 
 /**
  * The agents whose policy has hardly moved: their entropy is within 3 % of its first value, and their reward within a
  * tenth of its first standard deviation, although their turns have advantages. Each with its values in words. Mostly
- * the learning rate is too low.
+ * the learning rate is too low. If the team solves nearly all tasks, the list is empty.
+ * @param score The share of solved tasks in the last evaluation; undefined if there is none, or if it says nothing
  */
-export function unmovedAgents(steps: readonly Pick<Step, 'step' | 'agents'>[]): string[] {
+export function unmovedAgents(steps: readonly Pick<Step, 'step' | 'agents'>[], score: number | undefined): string[] {
+  if (score !== undefined && score >= SOLVED) return [];
   const names = [...new Set(steps.flatMap(({ agents }) => Object.keys(agents ?? {})))].sort();
   return names.flatMap((agent) => {
     const readings = steps.flatMap(({ agents }) => agents?.[agent] ?? []);

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { z } from 'zod';
 import { messageOf, RunError, TaskError } from '../../base/errors.js';
 import { mean } from '../../base/math.js';
 import { nodeFiles } from '../../base/platform.js';
@@ -235,6 +236,44 @@ export async function writeImport({ demonstrations, tasks }: TraceImport, folder
     if (await nodeFiles.exists(path)) throw new RunError(`${path} exists; choose another folder with --out`);
   for (const [path, rows] of files) await writeLines(path, rows);
   return files.map(([path]) => path);
+}
+
+/** The traced team as `drmas learn` compares it: scored traces with their mean score, and tokens an episode. */
+const tracedTeam = z.object({
+  scored: z.number(),
+  score: z.number(),
+  read: z.number(),
+  written: z.number(),
+  /** The prices of a million tokens of its model. */
+  price: z.object({ read: z.number(), write: z.number() }).optional(),
+});
+
+export type TracedTeam = z.infer<typeof tracedTeam>;
+
+const TEAM = 'traced-team.json';
+
+/** Writes what `drmas learn` compares with, beside its recipe, so that a resumed run can print the comparison too. */
+export async function writeTracedTeam(
+  { traces, agents }: TraceImport,
+  price: TracedTeam['price'],
+  folder: string,
+): Promise<void> {
+  const perEpisode = (side: 'read' | 'written') =>
+    Object.values(agents).reduce((sum, agent) => sum + agent[side], 0) / traces.all;
+  const { scored, mean: score } = traces;
+  const team: TracedTeam = { scored, score, read: perEpisode('read'), written: perEpisode('written'), price };
+  await nodeFiles.write(join(folder, TEAM), `${JSON.stringify(team)}\n`);
+}
+
+/** The traced team beside a recipe; undefined if `drmas learn` did not write the recipe. @throws RunError */
+export async function readTracedTeam(folder: string): Promise<TracedTeam | undefined> {
+  const path = join(folder, TEAM);
+  if (!(await nodeFiles.exists(path))) return undefined;
+  try {
+    return tracedTeam.parse(JSON.parse(await nodeFiles.readText(path)));
+  } catch (error) {
+    throw new RunError(`${path} is not as drmas learn wrote it: ${messageOf(error)}`);
+  }
 }
 
 async function filesOf(path: string): Promise<string[]> {

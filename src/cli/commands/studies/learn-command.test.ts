@@ -112,7 +112,8 @@ describe('drmas learn', () => {
     await expect(readdir(out)).rejects.toThrow(); // nothing was written
     const set = [
       'warmStart.steps=2',
-      'training.steps=1',
+      'training.steps=2',
+      'training.checkpointEvery=1',
       'training.tasksPerStep=2',
       'training.groupSize=2',
       'evaluation.tasks=4',
@@ -134,9 +135,12 @@ describe('drmas learn', () => {
     const playedIn = async (file: string) =>
       (await linesOf(join(run, 'episodes', file))).map((line): string => JSON.parse(line).task.id);
     for (const id of await playedIn('step-000001.jsonl')) expect(heldOut.has(id)).toBe(false);
-    for (const id of await playedIn('evaluation-000001.jsonl')) expect(heldOut.has(id)).toBe(true);
+    for (const id of await playedIn('evaluation-000002.jsonl')) expect(heldOut.has(id)).toBe(true);
     const events = await readFile(join(run, 'events.jsonl'), 'utf8');
     expect(events).toContain('"correct"');
+    const resumed = await drmas(['resume', run, '--checkpoint', '1']);
+    const tableOf = (printed: string) => printed.slice(printed.lastIndexOf('\nteam '));
+    expect(tableOf(resumed.out)).toBe(tableOf(text));
   });
 
   it('reaches at least 95 % of the score of the traced team with a tiny model', {

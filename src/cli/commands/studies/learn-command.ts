@@ -3,16 +3,11 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { RecipeError, RunError, suggestion } from '../../../base/errors.js';
 import { nodeFiles } from '../../../base/platform.js';
 import { loadRecipe } from '../../../method/recipe-files.js';
-import { defaultRunPath, RunDirectory } from '../../../method/store.js';
-import { readTraces, type TraceImport, writeImport } from '../../../runs/traces.js';
+import { defaultRunPath } from '../../../method/store.js';
+import { readTraces, type TracedTeam, type TraceImport, writeImport, writeTracedTeam } from '../../../runs/traces.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { device, integer, set, text, threads, toggle, withDevice } from '../../flags.js';
-import {
-  importLines,
-  type LearntComparison,
-  learntLines,
-  type Prices,
-} from '../../reporter/planning/traces-printer.js';
+import { importLines } from '../../reporter/planning/traces-printer.js';
 import { screenOf } from '../../reporter/screen.js';
 import { train } from '../train-command.js';
 import { importOptions, traceFlags } from './import-command.js';
@@ -65,13 +60,11 @@ export const learn = defineCommand({
       return 0;
     }
     await writeImport(traces, out);
+    await writeTracedTeam(traces, prices, out);
     const file = await writeRecipe(out, recipe, scorers);
     const directory = run ?? (await defaultRunPath(join(out, 'recipe')));
     const chosen = { ...(seed === undefined ? {} : { seed }), ...(threads === undefined ? {} : { threads }) };
-    const code = await train.run(context, [file], { set, run: directory, track: [], ...chosen });
-    if (code !== 0) return code;
-    for (const line of learntLines(await comparisonOf(traces, directory), prices, directory)) print(line);
-    return 0;
+    return train.run(context, [file], { set, run: directory, track: [], ...chosen });
   },
 });
 
@@ -90,7 +83,7 @@ async function checkAgents({ agents }: TraceImport, recipe: string): Promise<voi
 }
 
 /** @throws RunError for a text that is not two numbers */
-function pricesOf(price: string | undefined): Prices | undefined {
+function pricesOf(price: string | undefined): TracedTeam['price'] {
   if (price === undefined) return undefined;
   const [read = Number.NaN, write = Number.NaN, ...more] = price.split(',').map(Number);
   if (!(read >= 0 && write >= 0) || more.length > 0)
@@ -131,12 +124,4 @@ async function writeRecipe(out: string, recipe: string, scorers: string | undefi
   await mkdir(out, { recursive: true });
   await writeFile(file, lines.join('\n'), { flag: 'wx' });
   return file;
-}
-
-async function comparisonOf(traces: TraceImport, directory: string): Promise<LearntComparison> {
-  const events = await (await RunDirectory.open(directory)).events();
-  const evaluations = events.filter((event) => event.type === 'evaluation');
-  const [first, last] = [evaluations[0], evaluations.at(-1)];
-  if (first === undefined || last === undefined) throw new RunError(`${directory} has no evaluation to compare`);
-  return { traces, first, last };
 }

@@ -85,7 +85,8 @@ function differenceLines({ differences }: AblationResult, width: number): string
   return differences
     .filter(({ pairs }) => pairs > 0)
     .flatMap(({ variant, baseline, mean, pairs, interval }) => {
-      const ends = `${variant} ends ${Math.abs(100 * mean).toFixed(1)} points ${mean < 0 ? 'below' : 'above'} ${baseline}`;
+      const distance = `${Math.abs(100 * mean).toFixed(1)} points ${mean < 0 ? 'below' : 'above'}`;
+      const ends = `${variant} ends ${mean === 0 ? 'as high as' : distance} ${baseline}`;
       const over =
         interval === undefined
           ? ': one pair, which cannot show how much seeds differ'

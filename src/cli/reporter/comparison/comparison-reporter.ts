@@ -60,9 +60,10 @@ export class ComparisonReporter {
     this.#going.set(name, remember(this.#going.get(name) ?? emptyHistory, event));
     const { width } = this.#screen;
     if (event.type === 'warning') this.#warn(variant, event);
-    if (event.type === 'warmup' && this.#warming) {
-      const before = this.#going.get(name)?.warmups.filter(({ policy }) => policy === event.policy);
-      this.#lines.progress(warmupLine(event, before?.at(-2)?.step ?? 0, width), 'goes');
+    const warmups = this.#going.get(name)?.warmups ?? [];
+    if (event.type === 'warmup' && warmups.at(-1) === event && this.#warming) {
+      const ofPolicy = warmups.filter(({ policy }) => policy === event.policy);
+      this.#lines.progress(warmupLine(event, ofPolicy.at(-2)?.step ?? 0, width), 'goes');
     }
     this.#note(name, event);
     if (event.type === 'step') this.#lines.progress(this.#statusLine(), 'goes');

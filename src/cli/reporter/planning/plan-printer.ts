@@ -1,5 +1,6 @@
 /** The text of `drmas plan`: a run's tokens and memory, and its time if something was played or measured. */
 
+import { messageText, turnText } from '../../../base/nouns.js';
 import type { StoredEpisode } from '../../../method/store.js';
 import type { MeasuredRun, ProbeReport, RunForecast, Tokens } from '../../../runs/studies.js';
 import { describeTask } from '../conversation-printer.js';
@@ -252,16 +253,17 @@ function wholeEpisode(episode: StoredEpisode, width: number): string[] {
     `reward ${significant(episode.score.team)}${episode.failure ? `, failed: ${episode.failure.message}` : ''}`,
   ];
   for (const turn of episode.turns) {
-    for (const { role, content } of turn.messages) {
-      const key = JSON.stringify([turn.agent, role, content]);
+    for (const message of turn.messages) {
+      const content = messageText(message);
+      const key = JSON.stringify([turn.agent, message.role, content]);
       if (shown.has(key)) continue;
       shown.add(key);
-      lines.push(...block(`${turn.agent} <- ${role}: `, visible(content), width));
+      lines.push(...block(`${turn.agent} <- ${message.role}: `, visible(content), width));
     }
-    shown.add(JSON.stringify([turn.agent, 'assistant', turn.text]));
+    shown.add(JSON.stringify([turn.agent, 'assistant', turnText(turn)]));
     const { advantage } = turn;
     const worth = typeof advantage === 'number' ? `, advantage ${significant(advantage)}` : '';
-    const text = visible(turn.text) || '(nothing)';
+    const text = visible(turnText(turn)) || '(nothing)';
     lines.push(...block(`${turn.agent} -> `, text, width));
     lines.push(`    ${turn.valid ? '' : 'invalid, '}reward ${significant(turn.reward)}${worth}`);
   }

@@ -1,7 +1,8 @@
 /** The summary of traces for `drmas import`, and the traced team beside the trained one for `drmas learn`. */
 import type { EvaluationEvent } from '../../../base/events.js';
+import { messageText } from '../../../base/nouns.js';
 import { commandText } from '../../../base/platform.js';
-import type { TraceImport } from '../../../runs/traces.js';
+import type { TracedTeam, TraceImport } from '../../../runs/traces.js';
 import { labelled } from '../start-printer.js';
 import { grouped, percent, significant, table, wrap } from '../text-layout.js';
 
@@ -44,65 +45,47 @@ export function importLines(traces: TraceImport, width: number): string[] {
 }
 
 function exampleLines({ agent, messages }: TraceImport['demonstrations'][number], width: number): string[] {
-  return messages.flatMap(({ role, content, toolCalls = [] }, i) => {
-    const calls = toolCalls.map(({ name, arguments: values }) => `${name}(${values})`);
-    const text = [content, ...calls].filter((part) => part !== '').join(' ');
-    const who = i === messages.length - 1 ? `${agent} ->` : `${agent} <- ${role}:`;
+  return messages.flatMap((message, i) => {
+    const text = messageText(message);
+    const who = i === messages.length - 1 ? `${agent} ->` : `${agent} <- ${message.role}:`;
     return wrap(`  ${who} ${text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text}`, width);
   });
 }
 
-/** Prices of a million tokens. */
-export interface Prices {
-  readonly read: number;
-  readonly write: number;
-}
-
-/** The traced team beside the trained one. */
-export interface LearntComparison {
-  readonly traces: TraceImport;
-  /** The first evaluation of the run, after the warm start, and the last. */
-  readonly first: EvaluationEvent;
-  readonly last: EvaluationEvent;
-}
-
-/** The end of `drmas learn`. */
-export function learntLines(
-  { traces, first, last }: LearntComparison,
-  prices: Prices | undefined,
-  run: string,
-): string[] {
-  const { all, mean, scored } = traces.traces;
-  const traced = Object.values(traces.agents);
-  const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
-  const before = {
-    read: sum(traced.map(({ read }) => read)) / all,
-    written: sum(traced.map(({ written }) => written)) / all,
-  };
+/**
+ * The end of a run of `drmas learn`: the traced team beside the trained one.
+ * @param first The evaluation after the warm start
+ */
+export function learntLines(traced: TracedTeam, first: EvaluationEvent, last: EvaluationEvent, run: string): string[] {
+  const { scored, score, price } = traced;
   const agents = Object.values(last.agents);
   const episodes = last.tasks * last.samples;
-  const after = {
-    read: sum(agents.map(({ tokens }) => tokens?.read ?? 0)) / episodes,
-    written: sum(agents.map(({ tokens }) => tokens?.written ?? 0)) / episodes,
-  };
-  const cost = ({ read, written }: typeof before) =>
-    prices === undefined ? '' : significant((1000 * (read * prices.read + written * prices.write)) / 1e6);
-  const price = last.cost === undefined ? 'your own machine' : significant((1000 * last.cost) / episodes);
+  const tokens = (side: 'read' | 'written') =>
+    agents.reduce((sum, agent) => sum + (agent.tokens?.[side] ?? 0), 0) / episodes;
+  const cost =
+    price === undefined ? '' : significant((1000 * (traced.read * price.read + traced.written * price.write)) / 1e6);
+  const ownCost = last.cost === undefined ? 'your own machine' : significant((1000 * last.cost) / episodes);
   const { low, high } = last.interval;
-  const share = scored > 0 && mean > 0 ? [`${percent(last.averageAtK / mean)} of the traced team's score`] : [];
+  const share = scored > 0 && score > 0 ? [`${percent(last.averageAtK / score)} of the traced team's score`] : [];
   return [
     '',
     ...table([
       ['team', 'score', 'read', 'written', '1,000 tasks cost'],
       [
         'traced',
-        scored === 0 ? 'none' : percent(mean),
-        grouped(Math.round(before.read)),
-        grouped(Math.round(before.written)),
-        cost(before),
+        scored === 0 ? 'none' : percent(score),
+        grouped(Math.round(traced.read)),
+        grouped(Math.round(traced.written)),
+        cost,
       ],
       ['warm start', percent(first.averageAtK), '', '', ''],
-      ['trained', percent(last.averageAtK), grouped(Math.round(after.read)), grouped(Math.round(after.written)), price],
+      [
+        'trained',
+        percent(last.averageAtK),
+        grouped(Math.round(tokens('read'))),
+        grouped(Math.round(tokens('written'))),
+        ownCost,
+      ],
     ]),
     `trained: ${last.tasks} held-out tasks, interval ${percent(low)} to ${percent(high)}; traced: ${grouped(scored)} traces; read, written: tokens an episode`,
     ...share,

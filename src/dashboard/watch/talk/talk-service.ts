@@ -4,6 +4,7 @@ import { stream } from 'hono/streaming';
 import { z } from 'zod';
 import { messageOf, RunError } from '../../../base/errors.js';
 import { waitMs } from '../../../base/host.js';
+import { turnText } from '../../../base/nouns.js';
 import { nodeHost } from '../../../base/platform.js';
 import type { AgentModel } from '../../../engine/backends.js';
 import { bodyText, parsedBody } from '../../../gateway/dialects.js';
@@ -169,12 +170,11 @@ async function* answers(
   for await (const delta of answerStream(agentModel, request, signal)) {
     if (delta.type === 'text' || delta.type === 'reasoning') yield { type: 'text', side, text: delta.text };
     if (delta.type !== 'answer') continue;
-    const { content, reasoning = '', toolCalls, finishReason, usage } = delta.answer;
-    const calls = toolCalls.map(({ name, arguments: given }) => `${name}(${given})`);
+    const { content, finishReason, usage } = delta.answer;
     yield {
       type: 'end',
       side,
-      text: [reasoning, content, ...calls].filter((part) => part !== '').join('\n'),
+      text: turnText({ ...delta.answer, text: content }),
       tokens: usage.responseTokens,
       seconds: (performance.now() - began) / 1000,
       cut: finishReason === 'length',

@@ -1,12 +1,14 @@
 /** Plays the first steps of a run without training, to find out whether reinforcement can learn from them. */
 import { join } from 'node:path';
-import { ArgumentError } from '../../../../base/errors.js';
-import type { Files, Host } from '../../../../base/host.js';
+import { ArgumentError, TrainingError } from '../../../../base/errors.js';
+import { type Files, type Host, remedyOfFailure } from '../../../../base/host.js';
 import type { Episode } from '../../../../base/nouns.js';
 import { commitsOf, openTraining } from '../../../../method/checkpoints.js';
 import type { Played, Progress, ReferenceStore, StepAdvantages, TrainingRun } from '../../../../method/index.js';
 import {
+  commonFailure,
   estimateAdvantages,
+  failureText,
   learnStep,
   measureInflation,
   playStep,
@@ -64,7 +66,7 @@ export interface ProbeReport extends ProbeFindings {
 /**
  * Probes a recipe. Writes only the warm start's cache.
  * @throws ArgumentError, RecipeError, TaskError, CheckpointError if the request is wrong; the signal's reason if
- *   interrupted
+ *   interrupted; TrainingError if all episodes failed for one reason, which is not their output
  */
 export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOptions): Promise<ProbeReport> {
   if (!Number.isInteger(options.tasks) || options.tasks < 1)
@@ -82,6 +84,7 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
     await publishAll(run);
     const steps = await playSteps(training, progress, options.tasks);
     const all = joined(steps);
+    requireWorking(all.all);
     const { advantages } = await estimateAdvantages(training, progress, all);
     const groups = all.all;
     const played = { ...advantages, episodes: groups.flatMap(({ episodes }) => episodes) };
@@ -135,6 +138,15 @@ function joined(steps: readonly Played[]): Pick<Played, 'step' | 'all' | 'kept' 
       byTurn: new Map(steps.flatMap(({ extra }) => [...extra.byTurn])),
     },
   };
+}
+
+/** Episodes whose outputs were all invalid are reported: they show what the models write. @throws TrainingError */
+function requireWorking(groups: Played['all']): void {
+  const common = commonFailure(groups);
+  if (common !== undefined && common.reason !== 'invalid-output')
+    throw new TrainingError(
+      `all episodes failed for the same reason: ${failureText(common)}\n${remedyOfFailure(common.reason)}`,
+    );
 }
 
 /** The seconds of a step's rollout: of the last complete step, else projected from a part. */
