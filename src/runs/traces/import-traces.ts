@@ -205,7 +205,7 @@ function agentsIn(
 /** The keys of a demonstration whose texts are names, not content. */
 const NAMES = new Set(['agent', 'role', 'name', 'id', 'toolCallId', 'parameters']);
 
-/** A row with all of its texts redacted, but for those of `names`; undefined if the redaction left one of them out. */
+/** A row with its texts redacted, except at the keys `names`. Undefined if the redaction left one of them out. */
 function redacted<Row extends object>(row: Row, redact: Redact, names: ReadonlySet<string> = NAMES): Row | undefined {
   let left = false;
   const of = (value: unknown): unknown => {
