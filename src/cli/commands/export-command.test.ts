@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
@@ -102,6 +102,21 @@ describe('export', () => {
     const messages = `[{"role": "system", "content": "<solver>"}, {"role": "user", "content": "${question}"}]`;
     expect(out).toContain(`  messages = ${messages}\n`);
     await policy.dispose();
+  });
+
+  it('names the tools that the agent was offered, as requests take them', async () => {
+    const path = join(root, 'with-tools');
+    await cp(run.path, path, { recursive: true });
+    const file = join(path, 'episodes', 'evaluation-000004.jsonl');
+    const tool = { name: 'price', parameters: { type: 'object' } };
+    const episodes = (await readFile(file, 'utf8')).replaceAll('{"id":', `{"tools":${JSON.stringify([tool])},"id":`);
+    await writeFile(file, episodes);
+    for (const format of ['hf', 'gguf']) {
+      const { out } = await drmas(['export', path, '--agent', 'solver', '--format', format, '--to', target()]);
+      expect(out).toContain('the agent was trained with tools: price.');
+      expect(out).toContain(`\n  ${JSON.stringify([{ type: 'function', function: tool }])}\n`);
+    }
+    expect((await drmas(['export', run.path, '--agent', 'solver', '--to', target()])).out).not.toContain('tools');
   });
 
   it('prints such code for an agent that reads what another one wrote', { tags: 'verify' }, async () => {

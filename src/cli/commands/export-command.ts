@@ -1,11 +1,11 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { isNoOptimizer, requireWhole, writeDirectory } from '../../base/disk.js';
 import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '../../base/errors.js';
-import { type Message, user } from '../../base/nouns.js';
+import { type Message, type Tool, user } from '../../base/nouns.js';
 import { commandText, nodeFiles } from '../../base/platform.js';
 import { EXPORT_FORMATS, type ExportFormat } from '../../engine/backends.js';
 import { type AgentProfile, kindOfType, writeAgentProfile } from '../../engine/model.js';
-import { agentModelPath, EPISODES, RunDirectory, readEpisodes } from '../../method/store.js';
+import { agentModelPath, EPISODES, RunDirectory, readEpisodes, type StoredTurn } from '../../method/store.js';
 import { agentsOfRun, backendOfRun, checkpointOf, serverKeyOfRun } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
 import { checkpoint, choice, formerly, requiredText } from '../flags.js';
@@ -56,9 +56,10 @@ export const exportPolicy = defineCommand({
     });
     const who = policy === agent ? `policy '${policy}'` : `policy '${policy}' of agent ${agent}`;
     const names = await nodeFiles.list(to);
-    const example = await exampleOf(run, agent, profile?.system);
+    const turns = await recentTurns(run, agent);
+    const [example, tools] = [exampleIn(turns, profile?.system), toolsIn(turns)];
     const base = format === 'peft' ? { base: await prepared.baseOf(to) } : {};
-    const usage = howToUse({ agent, to, format, files: names, ...base, profile, example });
+    const usage = howToUse({ agent, to, format, files: names, ...base, profile, example, tools });
     const lines = [`${who}, step ${stored.step}, written to ${to}: ${names.join(', ')}`, '', ...usage];
     for (const line of lines) context.stdout.write(`${line}\n`);
     return 0;
@@ -82,16 +83,25 @@ async function profileOf(
 /** Episodes that are searched for an example, and the greatest length of the example in characters. */
 const [EXAMPLE_EPISODES, LONGEST_EXAMPLE] = [32, 600];
 
-/**
- * The agent's shortest conversation without tools in the last evaluation, without its system prompt. If there is none,
- * or it is too long, a user's message to fill in.
- */
-async function exampleOf(run: RunDirectory, agent: string, prompt: string | undefined): Promise<readonly Message[]> {
+/** The agent's turns in the last evaluation. */
+async function recentTurns(run: RunDirectory, agent: string): Promise<readonly StoredTurn[]> {
   const directory = join(run.path, EPISODES);
   const last = (await nodeFiles.list(directory)).findLast((name) => name.startsWith('evaluation-'));
   const episodes =
     last === undefined ? [] : await readEpisodes(nodeFiles, join(directory, last), EXAMPLE_EPISODES).catch(() => []);
-  const turns = episodes.flatMap((episode) => episode.turns).filter((turn) => turn.agent === agent);
+  return episodes.flatMap((episode) => episode.turns).filter((turn) => turn.agent === agent);
+}
+
+/** The tools that the agent was offered, each once. */
+const toolsIn = (turns: readonly StoredTurn[]): readonly Tool[] => [
+  ...new Map(turns.flatMap(({ tools = [] }) => tools.map((tool) => [tool.name, tool] as const))).values(),
+];
+
+/**
+ * The agent's shortest conversation without a call of a tool, without its system prompt. If there is none, or it is too
+ * long, a user's message to fill in.
+ */
+function exampleIn(turns: readonly StoredTurn[], prompt: string | undefined): readonly Message[] {
   const conversations = turns.map(({ messages: [first, ...rest] }) => {
     const isPrompt = first?.role === 'system' && first.content === prompt;
     return first === undefined || isPrompt ? rest : [first, ...rest];
@@ -158,15 +168,18 @@ interface ExportedPolicy {
   readonly profile: AgentProfile | undefined;
   /** A conversation of the agent in its run, without its system prompt. */
   readonly example: readonly Message[];
+  /** The tools that the agent was offered in its run. */
+  readonly tools: readonly Tool[];
 }
 
 /** The lines that show how to use an exported policy. */
 function howToUse(exported: ExportedPolicy): string[] {
-  if (exported.format === 'gguf') return withLlama(exported);
+  if (exported.format === 'gguf')
+    return [...withLlama(exported), ...withTools(exported).flatMap((block) => ['', ...block])];
   const isTiny = exported.files.includes('drmas_tokenizer.json'); // servers have no kernels for a model this small
   const whole = isTiny ? [withTransformers(exported)] : [withTransformers(exported), served(exported)];
   const blocks = exported.format === 'peft' ? [withPeft(exported)] : whole;
-  return [...blocks, ...withDrmas(exported)].flatMap((block) => [...block, '']).slice(0, -1);
+  return [...blocks, ...withDrmas(exported), ...withTools(exported)].flatMap((block) => [...block, '']).slice(0, -1);
 }
 
 function withTransformers({ to, files, profile, example }: ExportedPolicy): string[] {
@@ -262,6 +275,20 @@ function withDrmas({ to, profile, example }: ExportedPolicy): string[][] {
       'in a terminal, and as an OpenAI-compatible server',
       `  ${commandText(['drmas', 'chat', to])}`,
       `  ${commandText(['drmas', 'serve', to])}`,
+    ],
+  ];
+}
+
+/** The agent's tools, in the form in which requests name them. The model's files don't hold them. */
+function withTools({ tools, format }: ExportedPolicy): string[][] {
+  if (tools.length === 0) return [];
+  const names = tools.map(({ name }) => name).join(', ');
+  const inPython = format === 'gguf' ? '' : ' (transformers: tools=... of apply_chat_template)';
+  return [
+    [
+      `the agent was trained with tools: ${names}. Its model only writes the calls, so your program runs them.`,
+      `Give each request to a server these \`tools\`${inPython}:`,
+      `  ${JSON.stringify(tools.map((tool) => ({ type: 'function', function: tool })))}`,
     ],
   ];
 }
