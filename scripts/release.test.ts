@@ -80,6 +80,17 @@ describe('a release', () => {
     expect(() => run({ version: '0.2.1' })).toThrow('nothing under Unreleased');
   });
 
+  it('releases the package of npm create with it', () => {
+    const creator = { name: 'create-songs', version: '0.1.0', dependencies: { songs: '^0.1.0', other: '^0.1.0' } };
+    put('create-songs/package.json', `${JSON.stringify(creator, null, 2)}\n`);
+    git('add', '.');
+    git('commit', '--quiet', '--message', 'Add the package of npm create');
+    run();
+    const dependencies = { songs: '^0.2.0', other: '^0.1.0' };
+    expect(JSON.parse(read('create-songs/package.json'))).toEqual({ ...creator, version: '0.2.0', dependencies });
+    expect(readdirSync(join(root, 'release'))).toContain('create-songs-0.2.0.tgz');
+  });
+
   it('changes nothing in a dry run, and prints the steps', () => {
     const before = state();
     const { printed } = run({ dryRun: true, checks: [['false']] });

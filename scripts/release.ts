@@ -66,11 +66,17 @@ export function moveUnreleased(changelog: string, version: string, day: string):
   return { text: `${[head, ...moved].join('## ').trimEnd()}\n`, notes: `# ${version} (${day})\n\n${notes}\n` };
 }
 
-/** A package.json or package-lock.json with the version; the rest stays as it is written. */
-export function withVersion(json: string, present: string, version: string): string {
+/**
+ * A package.json or package-lock.json with the version, also as a dependency on the package `name`; the rest stays as
+ * it is written.
+ */
+export function withVersion(json: string, name: string, present: string, version: string): string {
   // A lockfile names the package twice, in its first lines; versions of others come after `node_modules/`.
   const end = json.includes('"node_modules/') ? json.indexOf('"node_modules/') : json.length;
-  const head = json.slice(0, end).replaceAll(`"version": "${present}"`, `"version": "${version}"`);
+  const head = json
+    .slice(0, end)
+    .replaceAll(`"version": "${present}"`, `"version": "${version}"`)
+    .replaceAll(`"${name}": "^${present}"`, `"${name}": "^${version}"`);
   return head + json.slice(end);
 }
 
@@ -90,8 +96,10 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
   say(`${name} ${present} -> ${version}`);
 
   const files = new Map([['CHANGELOG.md', text]]);
-  for (const file of ['package.json', 'package-lock.json'].filter((each) => existsSync(join(root, each))))
-    files.set(file, withVersion(read(file), present, version));
+  const creator = `create-${name}`; // the package of \`npm create\`, which depends on this one
+  const versioned = ['package.json', 'package-lock.json', `${creator}/package.json`];
+  for (const file of versioned.filter((each) => existsSync(join(root, each))))
+    files.set(file, withVersion(read(file), name, present, version));
   const steps = [...checks.map((words) => words.join(' ')), `write ${[...files.keys()].join(', ')}`, 'npm pack'];
   if (dryRun) {
     for (const step of [...steps, `git commit, git tag ${tag}`]) say(`would do: ${step}`);
@@ -107,6 +115,8 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
   try {
     mkdirSync(folder, { recursive: true });
     const packed = pack(root, folder);
+    if (files.has(`${creator}/package.json`))
+      execFileSync('npm', ['pack', `./${creator}`, '--pack-destination', folder], { cwd: root, stdio: 'ignore' });
     writeFileSync(join(folder, `notes-${version}.md`), notes);
     git('add', ...files.keys());
     git('commit', '--quiet', '--message', `Version ${version}`);
@@ -116,7 +126,7 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
     git('checkout', '--quiet', 'HEAD', '--', ...files.keys());
     throw error;
   }
-  say('to publish: git push --follow-tags && npm publish release/*.tgz');
+  say(`to publish: git push --follow-tags, then npm publish for each release/*-${version}.tgz`);
   return version;
 }
 
