@@ -52,7 +52,7 @@ export const inspectLog = defineCommand({
   },
 });
 
-interface LogPlace {
+interface LogFiles {
   readonly path: string;
   readonly files: readonly string[];
 }
@@ -61,7 +61,7 @@ interface LogPlace {
  * The files of a log: a file, a run's training episodes, or the logs below a directory (rLLM has one for each step). In
  * a folder with one run, the place is that run.
  */
-async function logAt(path: string): Promise<LogPlace> {
+async function logAt(path: string): Promise<LogFiles> {
   try {
     if (!(await stat(path)).isDirectory()) return { path, files: [path] };
     const below = await readdir(path, { recursive: true });
