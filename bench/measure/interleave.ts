@@ -27,7 +27,12 @@ export interface Contestant {
   abandon?(): void;
 }
 
-export type Repetition = Work & Usage & { readonly rate: number };
+export type Repetition = Work &
+  Usage & {
+    readonly rate: number;
+    /** The seconds of the whole repetition; `seconds` may be those of one of its steps. */
+    readonly wallSeconds: number;
+  };
 
 export interface Series {
   readonly name: string;
@@ -110,7 +115,7 @@ function limitFor(
   patience: number,
 ): number | undefined {
   const siblings = series.filter((other) => engineOf(other.name) === engineOf(name));
-  const seconds = siblings.flatMap(({ repetitions }) => repetitions.map((repetition) => repetition.seconds));
+  const seconds = siblings.flatMap(({ repetitions }) => repetitions.map(({ wallSeconds }) => wallSeconds));
   if (abandon === undefined || seconds.length === 0) return undefined;
   return Math.max(patience, GIVEN_UP_FACTOR * Math.min(...seconds));
 }
@@ -118,6 +123,7 @@ function limitFor(
 async function measure(contestant: Contestant, limit: number | undefined): Promise<Repetition> {
   const pids = contestant.pid === undefined ? [] : [contestant.pid];
   const before = processorTime(pids);
+  const started = performance.now();
   let abandoned = false;
   const abandon = () => {
     abandoned = true;
@@ -130,8 +136,9 @@ async function measure(contestant: Contestant, limit: number | undefined): Promi
     throw new Error(`given up after ${limit?.toFixed(0)} s: another variant takes a quarter of that or less`);
   });
   clearTimeout(timer);
+  const wallSeconds = (performance.now() - started) / 1e3;
   const usage = usageBetween(before, processorTime(pids));
-  return { ...work, ...usage, rate: work.amount / work.seconds };
+  return { ...work, ...usage, rate: work.amount / work.seconds, wallSeconds };
 }
 
 export interface Summary {

@@ -48,6 +48,24 @@ describe('interleave', () => {
     expect(second).toMatchObject({ problem: expect.stringMatching(/^given up after/), repetitions: [] });
   });
 
+  it('gives no variant up for the length of a repetition whose steps are timed one by one', async () => {
+    const ofSteps = (name: string): Contestant => {
+      let end: (error: Error) => void = () => {};
+      return {
+        ...counting(name, [], () => 1),
+        repeat: () =>
+          new Promise((resolve, reject) => {
+            end = reject;
+            setTimeout(() => resolve({ amount: 1, seconds: 0.001 }), 60);
+          }),
+        abandon: () => end(new Error('killed')),
+      };
+    };
+    const schedule = { repetitions: 2, budgetSeconds: 60, patienceSeconds: 0.03 };
+    const series = await interleave([ofSteps('peer, alone'), ofSteps('peer, on two threads')], schedule);
+    expect(series.map(({ problem }) => problem)).toEqual([undefined, undefined]);
+  });
+
   it('says how a process ended, also if it ended before its first repetition', async () => {
     const { pid } = spawnSync(process.execPath, ['--version']);
     const ended: Contestant = {
@@ -78,6 +96,7 @@ describe('summarise', () => {
     rate,
     ownCores: 1,
     otherCores: 0,
+    wallSeconds: 1,
     clean,
   });
   const series = (...repetitions: ReturnType<typeof repetition>[]) => ({
