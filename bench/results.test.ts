@@ -15,6 +15,7 @@ const series = (name: string, threads: number, rates: readonly number[], clean =
     rate,
     ownCores: threads,
     otherCores: clean ? 0 : 1,
+    wallSeconds: 1,
     clean,
   })),
 });
