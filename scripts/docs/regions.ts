@@ -171,7 +171,7 @@ const integrationTable: Region = {
   name: 'integrations',
   render: () =>
     table(
-      ['kind', 'package', 'last recorded version', 'on', 'tests', 'test file', 'command'],
+      ['kind', 'package', 'last recorded version', 'on', 'tests in the file', 'test file', 'command'],
       integrations.map((one) => {
         const { version = '–', date = 'not recorded yet', tests = '' } = lastRun(one) ?? {};
         const command = one.suite === undefined ? 'npm test' : `npm run verify -- ${one.suite}`;
@@ -180,7 +180,7 @@ const integrationTable: Region = {
     ),
 };
 
-/** The results of `npm run bench -- real --peers --record docs/benchmarks.jsonl`. */
+/** The results that `npm run bench -- PARTS --record docs/benchmarks.jsonl` has stored. */
 const benchRecords = () =>
   readPage('docs/benchmarks.jsonl')
     .trim()
@@ -206,44 +206,71 @@ export function benchRatio(words: string): string {
   return ratio.value.toFixed(1);
 }
 
+type BenchRow = BenchRecord['results']['rows'][number];
+
+/** The tables of the records of the bench whose first row belongs to a part, with further columns. */
+function benchTables(part: string, unit: string, columns: Readonly<Record<string, (row: BenchRow) => string>>): string {
+  return benchRecords()
+    .filter(({ results }) => results.rows[0]?.part.startsWith(part))
+    .flatMap(({ date, machine, node, arguments: words, results }) => [
+      `\`npm run bench -- ${words.filter((word) => word !== '--json').join(' ')}\`, ${date}, ${machine}, Node ${node}.`,
+      table(
+        ['work', 'engine', 'threads', unit, 'low to high', 'repetitions', ...Object.keys(columns)],
+        results.rows.map((row) => [
+          row.shape,
+          row.engine,
+          String(row.threads),
+          amount(row.median),
+          `${amount(row.low)} to ${amount(row.high)}`,
+          `${row.used}${row.clean === false ? ', not alone' : ''}`,
+          ...Object.values(columns).map((of) => of(row)),
+        ]),
+      ),
+      table(
+        ['work', 'ratio of medians', 'value', 'target'],
+        results.ratios.map(({ shape, what, value, target }) => [
+          shape,
+          what,
+          value.toFixed(2),
+          target === undefined ? '' : `${target}, ${value >= target ? 'met' : 'missed'}`,
+        ]),
+      ),
+      ...(results.skipped.length === 0
+        ? []
+        : [
+            table(
+              ['not measured', 'reason'],
+              results.skipped.map(({ what, reason }) => [what, reason]),
+            ),
+          ]),
+    ])
+    .join('\n\n');
+}
+
 const realModel: Region = {
   name: 'bench-real',
   render: () =>
-    benchRecords()
-      .flatMap(({ date, machine, node, arguments: words, results }) => [
-        `\`npm run bench -- ${words.filter((word) => word !== '--json').join(' ')}\`, ${date}, ${machine}, Node ${node}.`,
-        table(
-          ['work', 'engine', 'threads', 'tok/s', 'low to high', 'repetitions', 'processor ms a token', 'peak memory'],
-          results.rows.map(({ shape, engine, threads, median, low, high, used, clean, details }) => [
-            shape,
-            engine,
-            String(threads),
-            amount(median),
-            `${amount(low)} to ${amount(high)}`,
-            `${used}${clean === false ? ', not alone' : ''}`,
-            amount(details[PROCESSOR] ?? Number.NaN),
-            `${amount(details[MEMORY] ?? Number.NaN)}B`,
-          ]),
-        ),
-        table(
-          ['work', 'ratio of medians', 'value', 'target'],
-          results.ratios.map(({ shape, what, value, target }) => [
-            shape,
-            what,
-            value.toFixed(2),
-            target === undefined ? '' : `${target}, ${value >= target ? 'met' : 'missed'}`,
-          ]),
-        ),
-        ...(results.skipped.length === 0
-          ? []
-          : [
-              table(
-                ['not measured', 'reason'],
-                results.skipped.map(({ what, reason }) => [what, reason]),
-              ),
-            ]),
-      ])
-      .join('\n\n'),
+    benchTables('real', 'tok/s', {
+      'processor ms a token': ({ details }) => amount(details[PROCESSOR] ?? Number.NaN),
+      'peak memory': ({ details }) => `${amount(details[MEMORY] ?? Number.NaN)}B`,
+    }),
+};
+
+const wholeStep: Region = {
+  name: 'bench-step',
+  render: () => {
+    const detail =
+      (name: string) =>
+      ({ details }: BenchRow) => {
+        const value = details[name];
+        return value === undefined ? '' : amount(value);
+      };
+    return benchTables('step', 'steps/s', {
+      'ms rollout': detail('ms rollout'),
+      'ms update': detail('ms update'),
+      'mean reward': detail('reward'),
+    });
+  },
 };
 
 /** Every generated part of a hand-written page. */
@@ -257,4 +284,5 @@ export const regions: readonly Region[] = [
   realModel,
   recipes,
   refereeMatrix,
+  wholeStep,
 ];

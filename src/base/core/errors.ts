@@ -164,8 +164,11 @@ export class WorldError extends DrmasError {
 }
 
 /**
- * Raised when a server of tools fails. `reason`: `unreachable` (it does not start or answer), `closed` (it ended during
- * a call), `timeout` (no answer in time), `refused` (it refuses the call: no such tool, or wrong arguments).
+ * Raised when a server of tools fails. `reason`: `unreachable` (it does not start, or does not answer when it is
+ * opened), `timeout` (a call had no answer in time), `refused` (the arguments are no JSON object, or the server answers
+ * with an error of the protocol, as for an unknown tool), `closed` (a call failed in another way: the server has ended,
+ * or it answers with an HTTP error such as 401). Wrong arguments that the server reports as the tool's result raise
+ * nothing: the agent reads them.
  */
 export class ToolServerError extends DrmasError {
   readonly exitCode = 1;
