@@ -134,7 +134,8 @@ function stabilityTable({ credit, training }: { readonly credit: Scores; readonl
   const shown = (tau: number) => (Number.isNaN(tau) ? 'none' : tau.toFixed(2));
   const failing = (name: string, taus: readonly number[]) => {
     const ids = families.flatMap(({ id }, i) => ((taus[i] as number) >= LEAST_TAU ? [] : [`\`${id}\``]));
-    return `- ${name}: ${ids.length === 0 ? 'all families can' : `these families cannot: ${ids.join(', ')}`}.`;
+    const some = ids.length === families.length ? 'no family can' : `these families cannot: ${ids.join(', ')}`;
+    return wrapped(`- ${name}: ${ids.length === 0 ? 'all families can' : some}.`);
   };
   return [
     `| family | ${sides.map(({ name, half }) => `${name}, ${half} against ${half} seeds`).join(' | ')} |`,
@@ -310,10 +311,11 @@ function disclosure(training: readonly TrainingResult[]): string {
     const seeds = new Set(cells.map(({ seed }) => seed)).size;
     return [`\`${id}\` (${cells.length} cells, ${seeds} ${seeds === 1 ? 'seed' : 'seeds'})`];
   });
+  const isWhole = training.length >= all;
   const present = [
-    `**${training.length} of ${all.toLocaleString('en')} training cells are here**`,
-    started.length === 0 ? '' : `: ${started.join(', ')}`,
-    training.length < all ? '. So this part ranks no estimators yet' : '',
+    `**${training.length.toLocaleString('en')} of ${all.toLocaleString('en')} training cells are here**`,
+    isWhole || started.length === 0 ? '' : `: ${started.join(', ')}`,
+    isWhole ? '' : '. So this part ranks no estimators yet',
   ].join('');
   const rate =
     `**The learning rate** of ${LEARNING_RATE} was compared with 0.001 on seed 901 of two families after the plan, with ` +
@@ -328,19 +330,22 @@ const wrapped = (item: string) => item.replaceAll(/(.{1,118})(?: |$)/g, '$1\n  '
 function plateaus(scored: readonly TrainingResult[]): string[] {
   return families.flatMap(({ id }) => {
     const seeds = new Set(scored.filter(({ family }) => family === id).map(({ seed }) => seed));
-    return [...seeds].flatMap((seed) => {
+    const ends = [...seeds].flatMap((seed) => {
       const last = scored
         .filter((cell) => cell.family === id && cell.seed === seed)
         .flatMap(({ curve }) => curve.at(-1) ?? []);
       const counts = last.map((score) => last.filter((other) => order(score, other) === 0).length);
       const most = Math.max(0, ...counts);
       if (last.length < FEWEST_FOR_A_PLATEAU || most < last.length / 2) return [];
-      const score = (last[counts.indexOf(most)] as number).toFixed(2);
-      return [
-        `**A plateau in \`${id}\`**: with seed ${seed}, ${most} of ${last.length} estimators end at ${score}, so their last ` +
-          'scores cannot rank them',
-      ];
+      return [{ seed, most, of: last.length, score: (last[counts.indexOf(most)] as number).toFixed(2) }];
     });
+    const [first, ...others] = ends;
+    if (first === undefined) return [];
+    const told = [
+      `with seed ${first.seed}, ${first.most} of ${first.of} estimators end at ${first.score}`,
+      ...others.map(({ seed, most, score }) => `with seed ${seed}, ${most} at ${score}`),
+    ];
+    return [`**A plateau in \`${id}\`**: ${told.join('; ')}. There last scores cannot rank them`];
   });
 }
 
