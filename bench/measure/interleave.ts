@@ -30,7 +30,7 @@ export interface Contestant {
 export type Repetition = Work &
   Usage & {
     readonly rate: number;
-    /** The seconds of the whole repetition; `seconds` may be those of one of its steps. */
+    /** The seconds of the whole repetition; `seconds` may belong to one of its steps. */
     readonly wallSeconds: number;
   };
 

@@ -82,7 +82,7 @@ async function logAt(path: string): Promise<LogFiles> {
 
 /**
  * The only run of a folder; undefined for a folder without runs.
- * @throws RunError for a run without episodes, and for a folder of several runs, of which it names one
+ * @throws RunError for a run without episodes, and for a folder of several runs; it names one of them
  */
 function onlyRun(path: string, below: readonly string[]): string | undefined {
   if (below.includes(RECIPE)) throw new RunError(`${path} has no training episodes yet`);
