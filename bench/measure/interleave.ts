@@ -123,7 +123,6 @@ function limitFor(
 async function measure(contestant: Contestant, limit: number | undefined): Promise<Repetition> {
   const pids = contestant.pid === undefined ? [] : [contestant.pid];
   const before = processorTime(pids);
-  const started = performance.now();
   let abandoned = false;
   const abandon = () => {
     abandoned = true;
@@ -136,9 +135,9 @@ async function measure(contestant: Contestant, limit: number | undefined): Promi
     throw new Error(`given up after ${limit?.toFixed(0)} s: another variant takes a quarter of that or less`);
   });
   clearTimeout(timer);
-  const wallSeconds = (performance.now() - started) / 1e3;
-  const usage = usageBetween(before, processorTime(pids));
-  return { ...work, ...usage, rate: work.amount / work.seconds, wallSeconds };
+  const after = processorTime(pids);
+  const usage = usageBetween(before, after);
+  return { ...work, ...usage, rate: work.amount / work.seconds, wallSeconds: after.wall - before.wall };
 }
 
 export interface Summary {

@@ -55,6 +55,7 @@ export function assistant(
     ...(id === undefined ? {} : { turnId: id }),
   };
 }
+
 /** A message in words: its text, and a line for each tool call, such as `price({"fruit":"fig"})`. */
 export function messageText({ content, toolCalls = [] }: Pick<Message, 'content' | 'toolCalls'>): string {
   const calls = toolCalls.map(({ name, arguments: values }) => `${name}(${values})`);

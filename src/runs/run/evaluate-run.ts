@@ -3,7 +3,7 @@ import type { EvaluationEvent } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
 import type { Episode } from '../../base/nouns.js';
 import { commitsOf } from '../../method/checkpoints.js';
-import { commonFailure, failureText, playEvaluation } from '../../method/index.js';
+import { allFailedText, commonFailure, playEvaluation } from '../../method/index.js';
 import type { Recipe } from '../../method/recipe.js';
 import type { Checkpoint } from '../../method/store.js';
 import { openRun, prepareTasks, publishAll } from './open-run.js';
@@ -34,8 +34,7 @@ export async function evaluateCheckpoint(
     await publishAll(run);
     const played = await playEvaluation(run, { ...recipe.evaluation, step });
     const common = commonFailure([played]);
-    if (common !== undefined)
-      throw new TrainingError(`all episodes failed for the same reason: ${failureText(common)}`);
+    if (common !== undefined) throw new TrainingError(allFailedText(common));
     return played;
   } finally {
     await run.dispose();

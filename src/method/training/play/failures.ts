@@ -19,6 +19,10 @@ export function failureText({ reason, message, stack }: Failure): string {
   return `(${reason}) ${message}${stack === undefined ? '' : `\n${stack}`}`;
 }
 
+/** The message of an error for `commonFailure`. */
+export const allFailedText = (common: Failure): string =>
+  `all episodes failed for the same reason: ${failureText(common)}`;
+
 /** The failures of a kind: one reason, and the agent whose call failed if there is one. */
 interface FailureKind {
   /** The reason, and the agent if there is one: `backend solver`. */

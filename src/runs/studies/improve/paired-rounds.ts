@@ -7,10 +7,10 @@ import type { Task } from '../../../base/nouns.js';
 import { type EpisodeGroup, successOf } from '../../../base/nouns.js';
 import type { OpenRun } from '../../../method/index.js';
 import {
+  allFailedText,
   commonFailure,
   evaluationEvent,
   evaluationTasks,
-  failureText,
   tasksOfStep,
   withoutUnscored,
 } from '../../../method/index.js';
@@ -80,7 +80,7 @@ export async function playedWith(
  */
 export function requireWorking(groups: readonly EpisodeGroup[]): readonly EpisodeGroup[] {
   const common = commonFailure(groups);
-  if (common !== undefined) throw new TrainingError(`all episodes failed for the same reason: ${failureText(common)}`);
+  if (common !== undefined) throw new TrainingError(allFailedText(common));
   return groups;
 }
 

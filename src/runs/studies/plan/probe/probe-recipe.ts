@@ -6,9 +6,9 @@ import type { Episode } from '../../../../base/nouns.js';
 import { commitsOf, openTraining } from '../../../../method/checkpoints.js';
 import type { Played, Progress, ReferenceStore, StepAdvantages, TrainingRun } from '../../../../method/index.js';
 import {
+  allFailedText,
   commonFailure,
   estimateAdvantages,
-  failureText,
   learnStep,
   measureInflation,
   playStep,
@@ -140,13 +140,11 @@ function joined(steps: readonly Played[]): Pick<Played, 'step' | 'all' | 'kept' 
   };
 }
 
-/** Episodes whose outputs were all invalid are reported: they show what the models write. @throws TrainingError */
+/** Episodes whose outputs were all invalid are reported: they show the models' texts. @throws TrainingError */
 function requireWorking(groups: Played['all']): void {
   const common = commonFailure(groups);
   if (common !== undefined && common.reason !== 'invalid-output')
-    throw new TrainingError(
-      `all episodes failed for the same reason: ${failureText(common)}\n${remedyOfFailure(common.reason)}`,
-    );
+    throw new TrainingError(`${allFailedText(common)}\n${remedyOfFailure(common.reason)}`);
 }
 
 /** The seconds of a step's rollout: of the last complete step, else projected from a part. */
