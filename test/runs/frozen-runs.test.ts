@@ -118,8 +118,9 @@ const redisAnswers = await new Promise<boolean>((resolve) => {
 describe('frozen runs', () => {
   for (const [name, { recipe, set }] of Object.entries(runs)) {
     for (const threads of [1, 2]) {
-      // The daily tests play each run once, and one of them on two threads too.
-      const tags = threads === 1 || name === 'lora' ? [] : ['verify' as const];
+      // The daily tests play the quick runs once, and one of them on two threads too.
+      const daily = name === 'lora' || (threads === 1 && !['math', 'desk', 'search'].includes(name));
+      const tags = daily ? [] : ['verify' as const];
       it(`${name} on ${threads} thread(s)`, { tags }, async () => {
         const run = join(root, `${name}-${threads}`);
         await train(recipe, { run, set, threads });
