@@ -205,7 +205,7 @@ export async function live(world: World, time: VirtualTime): Promise<EndedRun> {
   return { recipe: resolveRecipe(definition, {}), path: PATH, disk, samples, killedAtLast };
 }
 
-/** The courses of the undisturbed runs, in which nothing takes time. */
+/** The courses of the undisturbed runs. */
 const undisturbed = new Map<string, Course>();
 
 async function expectedCourse(world: World, time: VirtualTime): Promise<Course> {

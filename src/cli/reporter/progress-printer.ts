@@ -100,7 +100,7 @@ export function stepLegend(agents: readonly string[]): string {
   return `reward: mean of the step's episodes; ${agents.join(', ')}: mean of its turns (gradient norm, ! marks a spike)`;
 }
 
-/** The number of step lines that stay on a terminal, at least; the other ones are overwritten. */
+/** The number of step lines that stay on a terminal, about; later lines overwrite the others. */
 const LINES_OF_RUN = 20;
 
 /** Whether the line of a step stays on a terminal: one of about twenty in a run, or one that reports trouble. */
