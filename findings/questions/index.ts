@@ -106,7 +106,7 @@ const rates: Question = {
   id: 'rates',
   asks: 'At which learning rate does the baseline end highest?',
   parts: [
-    part('sweep', 'Learning rates of both sides, on seeds that nothing else uses', {
+    part('sweep', 'Learning rates of both sides, on seeds 901 to 903', {
       regimes: [quarter],
       variants: SWEPT.flatMap((rate) => [at(grpo, rate), at(drmas, rate)]),
       baseline: at(grpo, 1e-3).id,
@@ -258,7 +258,7 @@ const scale: Question = {
   id: 'noise',
   asks: 'Is it the scale of the gradient or its noise?',
   parts: [
-    part('optimiser-sweep', 'Learning rates of SGD and N-PG-IGT, on seeds that nothing else uses', {
+    part('optimiser-sweep', 'Learning rates of SGD and N-PG-IGT, on seeds 901 to 903', {
       regimes: [quarter],
       variants: [...swept('sgd', [0.1, 0.3, 1]), ...swept('nigt', [0.02, 0.05, 0.1])],
       baseline: `${grpo.id}-sgd-0.1`,
@@ -398,7 +398,7 @@ const league: Question = {
   id: 'league',
   asks: 'Which estimator ends highest, each at its own best rate?',
   parts: [
-    part('league-sweep', 'Five learning rates of each estimator, on seeds that choose rates alone', {
+    part('league-sweep', 'Five learning rates of each estimator, on seeds 901 to 903', {
       regimes: [leagueTeam],
       variants: leagueVariants.flatMap(leagueRates),
       baseline: at(grpo, 1e-3).id,
@@ -684,7 +684,7 @@ const losses: Question = {
   id: 'losses',
   asks: 'Does the loss matter if a step has several updates?',
   parts: [
-    part('losses-sweep', 'Four learning rates of each loss, on seeds that choose rates alone', {
+    part('losses-sweep', 'Four learning rates of each loss, on seeds 901 to 903', {
       regimes: [reused],
       variants: lossVariants.flatMap(lossRates),
       baseline: `${lossVariants[0]?.id}-at-0.001`,
@@ -867,7 +867,7 @@ const trunk: Question = {
   id: 'trunk',
   asks: 'Is a trunk that all agents train, below adapters of their own, better than sharing all or nothing?',
   parts: [
-    part('trunk-sweep', 'Three learning rates of each arm, on seeds that choose rates alone', {
+    part('trunk-sweep', 'Three learning rates of each arm, on seeds 901 and 902', {
       regimes: [mixture],
       variants: trunkArms.flatMap(trunkRates),
       baseline: 'trunk-at-0.001',
