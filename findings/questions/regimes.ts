@@ -68,7 +68,7 @@ export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regim
 }
 
 /**
- * Learning rates, chosen on seeds 901 to 903, which nothing else uses. With AdamW: the rate at which `grpo`, the
+ * Learning rates, chosen on seeds 901 to 903, on which no pair runs. With AdamW: the rate at which `grpo`, the
  * baseline, ends highest. With SGD and N-PG-IGT `grpo` learns nothing at any rate, so each side has its own best rate.
  * `npm run check -- findings` compares them with the results of the sweeps as soon as these are present.
  */
@@ -137,7 +137,7 @@ export const SIZES: readonly Size[] = [
   { millions: 0.1, width: 64, feedForward: 168, warmStartRate: 3e-3, learningRate: 2e-3 },
   { millions: 0.31, width: 112, feedForward: 304, warmStartRate: 1.7e-3, learningRate: 1e-3 },
   { millions: 1.1, width: 208, feedForward: 560, warmStartRate: 9.2e-4, learningRate: 3e-4 },
-  { millions: 3, width: 352, feedForward: 944, warmStartRate: 5.5e-4 },
+  { millions: 3, width: 352, feedForward: 944, warmStartRate: 5.5e-4, learningRate: 3e-4 },
   { millions: 9.9, width: 640, feedForward: 1712, warmStartRate: 3e-4 },
 ];
 

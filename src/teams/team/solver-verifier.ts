@@ -86,8 +86,8 @@ const ofOwnForm = ['approve', 'reject', 'onUnreadableVerdict', 'feedback'] as co
 
 /**
  * Creates a team in which a solver writes a draft and a verifier judges it. Approval ends the episode; after a
- * rejection the solver sees the verdict and writes another draft. The last draft is not judged, and counts. The team
- * earns 1 for a right answer; its metric `trueVerdicts` is the share of verdicts that are true.
+ * rejection the solver sees the verdict and writes another draft. A draft of the last attempt is not judged. The last
+ * draft counts. The team earns 1 for a right answer; its metric `trueVerdicts` is the share of verdicts that are true.
  *
  * @throws ArgumentError naming the option that is wrong.
  *
