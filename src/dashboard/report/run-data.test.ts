@@ -1,15 +1,17 @@
-import { appendFile, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { madeUpEpisode, recordRun } from '../../../test/support/recorded-run.js';
+import { started } from '../../../test/fixtures/run-events.js';
+import { madeUpEpisode, prepareRun, recordRun } from '../../../test/support/recorded-run.js';
 import { LogError } from '../../base/core/errors.js';
 import type { Spike } from '../../base/core/events.js';
 import { storedEpisode } from '../../method/store/episode-files.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
+import { LOCK } from '../../method/store/run-lock.js';
 import { TextPool, unpack } from '../../runs/analysis/packed-texts.js';
 import type { ShownGroup } from '../../runs/analysis/shown-episode.js';
-import { sampleEpisodes } from './run-data.js';
+import { readRun, sampleEpisodes } from './run-data.js';
 import { shownGroup } from './shown-episodes.js';
 
 describe('episode sample', () => {
@@ -89,6 +91,20 @@ describe('episode sample', () => {
     await expect(failed).rejects.toThrow(/step-000001\.jsonl:5: score\.team: expected a number, got nothing/);
     await expect(failed).rejects.toThrow(LogError);
   });
+});
+
+it('tells a run that goes on from an interrupted one', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'drmas-state-'));
+  const path = join(root, 'run');
+  const run = await prepareRun(path);
+  run.emit(started);
+  const state = async () => (await readRun({ path, name: 'run' }, 0, new TextPool())).embedded.listed.state;
+  expect(await state()).toBe('running');
+  await run.close();
+  const gone = { pid: 2 ** 30, host: hostname(), since: new Date().toISOString() };
+  await writeFile(join(path, LOCK), JSON.stringify(gone));
+  expect(await state()).toBe('interrupted');
+  await rm(root, { recursive: true });
 });
 
 const episode = madeUpEpisode('sum', 0, 1, 'an answer');

@@ -12,7 +12,7 @@ import {
   type StoredEpisode,
 } from '../../method/store.js';
 import { type EmbeddedRun, RunFactsReader, type TextPool } from '../../runs/analysis.js';
-import type { FoundRun } from './find-runs.js';
+import { type FoundRun, runState } from './find-runs.js';
 import { checkedEpisode, shownGroup } from './shown-episodes.js';
 
 /** Significant digits of the numbers in a report. Charts show no more. */
@@ -43,7 +43,7 @@ export async function readRun(
   const { facts } = reader;
   const spikes = events.filter((event): event is Spike & RunEvent => /^(spike|skipped)$/.test(event.type));
   const { files, shown, kept } = await sampleEpisodes(path, spikes, episodeBytes, pool);
-  const state = facts.state === 'unfinished' ? 'interrupted' : facts.state;
+  const state = await runState(path, facts);
   return {
     record: run.record,
     changed,
