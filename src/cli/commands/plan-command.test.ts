@@ -37,6 +37,14 @@ describe('plan --measure', () => {
     expect(machine).toMatchObject({ recipe: 'mine', shared: true, sampling: { engines: 1 } });
   });
 
+  it('ends with the error, and with nothing else, if all episodes throw', async () => {
+    const broken = join(root, 'broken.ts');
+    await writeFile(broken, talkative.replace('return Math.random();', 'throw new Error("the calculator is away");'));
+    const { code, out, err } = await drmas(['plan', broken, '--measure', '--seconds', '1']);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toMatch(/^error: all episodes failed for the same reason: \(error\) the calculator is away\n/);
+  });
+
   it('counts on a terminal the episodes that it measures, and leaves nothing of it behind', async () => {
     const { err } = await drmas(['plan', file, '--measure', '--seconds', '1'], { terminal: true });
     expect(err).toMatch(/^\rmeasuring: played \d+ episodes/);

@@ -1,3 +1,4 @@
+import { TrainingError } from '../../../base/errors.js';
 import type { Warning } from '../../../base/events.js';
 import { percent, remedyOfFailure } from '../../../base/host.js';
 import type { Episode, EpisodeGroup, Failure } from '../../../base/nouns.js';
@@ -22,6 +23,17 @@ export function failureText({ reason, message, stack }: Failure): string {
 /** The message of an error for `commonFailure`. */
 export const allFailedText = (common: Failure): string =>
   `all episodes failed for the same reason: ${failureText(common)}`;
+
+/**
+ * Requires that an episode did not fail, or that the episodes failed for different reasons. Outputs that are all invalid
+ * pass: they show the models' texts.
+ * @throws TrainingError
+ */
+export function requireWorking(groups: readonly Pick<EpisodeGroup, 'episodes'>[]): void {
+  const common = commonFailure(groups);
+  if (common !== undefined && common.reason !== 'invalid-output')
+    throw new TrainingError(`${allFailedText(common)}\n${remedyOfFailure(common.reason)}`);
+}
 
 /** The failures of a kind: one reason, and the agent whose call failed if there is one. */
 interface FailureKind {

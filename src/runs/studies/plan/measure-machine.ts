@@ -11,6 +11,7 @@ import {
   playSignals,
   playStep,
   predictionsAfter,
+  requireWorking,
   tasksOfStep,
   withoutWaiting,
 } from '../../../method/index.js';
@@ -70,7 +71,8 @@ const LEAST = 4;
 /**
  * Plays the tasks of the first steps one by one, a group at a time and a step at a time, and makes a few updates.
  * Writes only the cache of the warm start.
- * @throws the errors of opening a run; the signal's reason if interrupted
+ * @throws the errors of opening a run; the signal's reason if interrupted; TrainingError if all episodes failed for one
+ *   reason, which is not their output
  */
 export async function measureMachine(
   recipe: Recipe,
@@ -88,6 +90,7 @@ export async function measureMachine(
     await publishAll(run);
     const timed = new TimedPlays(training, recorded, seconds);
     await timed.play();
+    requireWorking([timed]);
     const { whole } = timed;
     const plays = timed.fastest();
     const learning = await learningSpeed(training, progress, whole);

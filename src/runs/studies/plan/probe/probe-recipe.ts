@@ -1,18 +1,17 @@
 /** Plays the first steps of a run without training, to find out whether reinforcement can learn from them. */
 import { join } from 'node:path';
-import { ArgumentError, TrainingError } from '../../../../base/errors.js';
-import { type Files, type Host, remedyOfFailure } from '../../../../base/host.js';
+import { ArgumentError } from '../../../../base/errors.js';
+import type { Files, Host } from '../../../../base/host.js';
 import type { Episode } from '../../../../base/nouns.js';
 import { commitsOf, openTraining } from '../../../../method/checkpoints.js';
 import type { Played, Progress, ReferenceStore, StepAdvantages, TrainingRun } from '../../../../method/index.js';
 import {
-  allFailedText,
-  commonFailure,
   estimateAdvantages,
   learnStep,
   measureInflation,
   playStep,
   predictionsAfter,
+  requireWorking,
   withoutWaiting,
 } from '../../../../method/index.js';
 import type { Recipe } from '../../../../method/recipe.js';
@@ -138,13 +137,6 @@ function joined(steps: readonly Played[]): Pick<Played, 'step' | 'all' | 'kept' 
       byTurn: new Map(steps.flatMap(({ extra }) => [...extra.byTurn])),
     },
   };
-}
-
-/** Episodes whose outputs were all invalid are reported: they show the models' texts. @throws TrainingError */
-function requireWorking(groups: Played['all']): void {
-  const common = commonFailure(groups);
-  if (common !== undefined && common.reason !== 'invalid-output')
-    throw new TrainingError(`${allFailedText(common)}\n${remedyOfFailure(common.reason)}`);
 }
 
 /** The seconds of a step's rollout: of the last complete step, else projected from a part. */
