@@ -9,7 +9,7 @@ import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotoc
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { commandFaults } from '../../../scripts/docs/typed-commands.js';
 import { type CompiledProgram, compiledProgram } from '../../../test/support/compiled-program.js';
-import { recordRun } from '../../../test/support/recorded-run.js';
+import { madeUpEpisode, recordRun } from '../../../test/support/recorded-run.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { placeIn, type RunTool, runTools } from './run-tools.js';
 import { StartedRuns } from './started-runs.js';
@@ -59,6 +59,22 @@ describe('the tools', () => {
     for (const { task, turns } of only.shown)
       expect([task, turns.map(({ agent }) => agent)]).toEqual([shown[0]?.task, ['verifier']]);
     await expect(call('read_episodes', { run: 'runs/one', step: 99 })).rejects.toThrow(/no such episodes; steps .*: 1/);
+  });
+
+  it('read the calls of tools as a page shows them', async () => {
+    const recorded = await recordRun(join(folder, 'calls/run'));
+    const toolCalls = [{ id: 'c', name: 'price', arguments: '{"of":"fig"}' }];
+    const episode = madeUpEpisode('fig', 0, 1, '');
+    const messages = [{ role: 'assistant' as const, content: '', toolCalls }];
+    const turns = episode.turns.map((turn, i) =>
+      i === 0 ? { ...turn, content: '', toolCalls } : { ...turn, messages, text: '5' },
+    );
+    await recorded.writeStepEpisodes(3, [{ ...episode, turns }]);
+    const { shown } = (await call('read_episodes', { run: 'calls/run' })) as { shown: { turns: object[] }[] };
+    expect(shown[0]?.turns).toMatchObject([
+      { text: 'price({"of":"fig"})' },
+      { question: 'price({"of":"fig"})', text: '5' },
+    ]);
   });
 
   it.each(['../x', '/etc/passwd', 'runs/../../x', 'out/outside.ts', 'out/new/place', '..'])(

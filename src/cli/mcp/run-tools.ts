@@ -4,7 +4,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'nod
 import { z } from 'zod';
 import { ArgumentError, RunError } from '../../base/errors.js';
 import { excerpt } from '../../base/host.js';
-import { responseTokens } from '../../base/nouns.js';
+import { messageText, responseTokens, turnText } from '../../base/nouns.js';
 import { nodeFiles } from '../../base/platform.js';
 import { RUNS } from '../../dashboard/report.js';
 import { RunCatalog } from '../../dashboard/watch.js';
@@ -229,6 +229,12 @@ function textOf(value: unknown): string {
   return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}...`;
 }
 
+/** The words of a turn's last message; empty if the turn keeps none. */
+function lastMessage({ messages }: StoredEpisode['turns'][number]): string {
+  const last = messages?.at(-1);
+  return last === undefined ? '' : messageText({ ...last, content: last.content ?? '' });
+}
+
 function shownEpisode({ task, sample, score, outcome, failure, turns }: StoredEpisode, agent: string | undefined) {
   return {
     task: task.id,
@@ -243,8 +249,8 @@ function shownEpisode({ task, sample, score, outcome, failure, turns }: StoredEp
       .filter((turn) => agent === undefined || turn.agent === agent)
       .map((turn) => ({
         agent: turn.agent,
-        question: textOf(turn.messages?.at(-1)?.content ?? ''),
-        text: textOf(turn.text ?? ''),
+        question: textOf(lastMessage(turn)),
+        text: textOf(turnText({ ...turn, text: turn.text ?? '' })),
         valid: turn.valid,
         tokens: responseTokens({ ...turn, response: turn.response ?? [] }),
         reward: turn.reward,
