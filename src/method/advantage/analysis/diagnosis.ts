@@ -70,7 +70,8 @@ const factor = (inflation: number) => inflation.toFixed(inflation < 10 ? 2 : 1);
 /**
  * Whether all agents of a task share the mean that their turns are measured against. Then an agent that is called when
  * things go badly gets negative advantages whatever it does. An estimator without a rule says so by its choice
- * `byAgent`.
+ * `byAgent`. False for `magrpo`, whose mean is over the turns of one step: in a team whose agents take turns that is
+ * often one agent. False for `grpo-passk`, which measures from 0 and gives no negative advantage.
  */
 export function sharesMean({ rule, choices }: Pick<OpenEstimator, 'rule' | 'choices'>): boolean {
   return rule === undefined ? choices.byAgent === false : isShared(rule.mean);
