@@ -344,7 +344,7 @@ describe('readSubmission', () => {
     expect(wrong([{ ...run, family: 'none' }])).toThrow(/runs.0.family/);
     expect(wrong([{ ...run, difficulty: 99 }])).toThrow(/difficulty 99 is out of range/);
     expect(wrong([{ ...run, episodes: 9999 }])).toThrow(/9999 episodes are more than the budget of 2560/);
-    expect(wrong([run, run])).toThrow(/two runs of free-rider with seed 11/);
+    expect(wrong([run, run])).toThrow(/two runs of free-rider at difficulty 3 with seed 11/);
     expect(wrong([{ ...run, curve: [0.5] }])).toThrow(/runs.0.curve/);
     expect(() => readSubmission({ ...row, checklist: {} })).toThrow(/checklist/);
   });

@@ -52,8 +52,8 @@ export const submissionSchema = z
       if (!knobSchema(family).safeParse(run.difficulty).success)
         wrong(`the difficulty ${run.difficulty} is out of range`);
       if (run.episodes > most) wrong(`${run.episodes} episodes are more than the budget of ${most}`);
-      const key = `${run.family} ${run.difficulty} ${run.seed}`;
-      if (seen.has(key)) wrong(`there are two runs of ${run.family} with seed ${run.seed}`);
+      const key = `${run.family} at difficulty ${run.difficulty} with seed ${run.seed}`;
+      if (seen.has(key)) wrong(`there are two runs of ${key}`);
       seen.add(key);
     }
   });
