@@ -18,7 +18,9 @@ export const chat = defineCommand({
   flags: {
     agent: text('name', 'agent of the team; needed if there are several'),
     checkpoint,
-    besideUntrained: toggle('also show the answer of the untrained model'),
+    besideUntrained: toggle(
+      'also show the answer of the model before reinforcement: after its warm start, if there was one',
+    ),
     greedy: toggle('sample the most probable token each time'),
     seed: integer(0, 'seed of sampling (default: random)'),
     acceptChanges: toggle('load the recipe of an old run although its code has changed'),
