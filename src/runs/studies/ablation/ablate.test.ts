@@ -83,12 +83,13 @@ describe('ablate', () => {
     }
   });
 
-  it('lets a pair wait for its warm start, also if the first run has warnings before it', async () => {
+  it('lets a pair wait for its warm start, also if the first run compiles and warns before it', async () => {
     const order: string[] = [];
     const executeRun: RunPlace['executeRun'] = async (recipe, log, ...rest) => {
       order.push(`${recipe.advantage.type} begins`);
+      log.emit({ type: 'preparing', message: 'Compiling the kernels.' });
       log.emit({ type: 'warning', code: 'tasks', message: 'half of the answers are missing' });
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setTimeout(resolve, 100));
       order.push(`${recipe.advantage.type} is warm`);
       await quickPlace.executeRun(recipe, log, ...rest);
     };

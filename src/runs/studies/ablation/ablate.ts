@@ -39,7 +39,7 @@ import { runQueue } from './ablation-queue.js';
 const MOST_PARALLEL = 4;
 
 /** The events that may come before a run's warm start has ended. */
-const BEFORE_REINFORCEMENT: readonly RunEvent['type'][] = ['run.started', 'warning', 'warmup'];
+const BEFORE_REINFORCEMENT: readonly RunEvent['type'][] = ['preparing', 'run.started', 'warning', 'warmup'];
 
 /** The options of `ablate`. */
 export interface AblateOptions extends ComparedOptions {
