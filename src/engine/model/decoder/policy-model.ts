@@ -1,6 +1,7 @@
 /**
  * A policy's model: a decoder, or an adapter on one, that scores sequences and is trained on the gradient of a loss.
  */
+import { NonFiniteError } from '../../../base/errors.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import type { Kernels } from '../../tensor/kernels.js';
@@ -144,9 +145,8 @@ export class PolicyModel {
 
   /** Clips by the norm of the gradient, updates the trained weights, and clears the gradient (see `clippedStep`). */
   async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
-    this.#trained.leaveOut(settings.partRates);
     const result = await clippedStep(this.#kernels, [this.#trained], settings).catch((error: unknown) => {
-      if (settings.undoNonFinite) this.#accumulated = false; // the gradient was cleared
+      if (error instanceof NonFiniteError) this.#accumulated = false; // the gradient was cleared
       throw error;
     });
     if (result.applied) this.weightsChanged();

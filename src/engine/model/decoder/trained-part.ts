@@ -67,17 +67,6 @@ export class TrainedModelWeights implements TrainedPart {
     return slices.filter(({ rate }) => rate > 0);
   }
 
-  /** Clears the gradient of the parts that a step with these rates leaves as they are. */
-  leaveOut(rates: PartRates | undefined): void {
-    const slices = this.slicesAt(rates);
-    if (slices === undefined) return;
-    let end = 0;
-    for (const { start, end: next } of [...slices, { start: this.gradient.length, end: 0 }]) {
-      if (start > end) this.#kernels.fill({ x: this.gradient.subarray(end, start), value: 0 });
-      end = next;
-    }
-  }
-
   get gradientTensors(): Gradient {
     this.#gradient ??= zeroGradient(this.#kernels, this.weights);
     return this.#gradient;
@@ -102,6 +91,7 @@ export async function gradientNorm(kernels: Kernels, gradients: readonly Floats[
 /**
  * Clips the gradients of the parts by their common norm, as torch.nn.utils.clip_grad_norm_ does, updates the parts, and
  * clears the gradients. A norm that is not finite or above `skipAboveNorm` updates nothing.
+ * @throws ArgumentError for rates of parts that a model does not have, before anything changes
  * @throws NonFiniteError when the update has left numbers that are not finite; with `undoNonFinite` it was undone
  */
 export async function clippedStep(
@@ -110,6 +100,8 @@ export async function clippedStep(
   settings: OptimStepSettings,
 ): Promise<OptimStepResult> {
   const { optimizer, clipNorm, skipAboveNorm = Number.POSITIVE_INFINITY, undoNonFinite = false } = settings;
+  const steps = parts.map((part) => ({ part, slices: part.slicesAt?.(settings.partRates) }));
+  for (const { part, slices } of steps) if (slices !== undefined) clearBetween(kernels, part.gradient, slices);
   const norm = await gradientNorm(
     kernels,
     parts.map(({ gradient }) => gradient),
@@ -119,10 +111,7 @@ export async function clippedStep(
     const scale = clipNorm > 0 ? Math.min(1, clipNorm / (norm + 1e-6)) : 1;
     const copies = undoNonFinite ? parts.map((part) => copyOf(kernels, part)) : [];
     try {
-      for (const part of parts) {
-        const slices = part.slicesAt?.(settings.partRates);
-        part.optimizer.update(optimizer, part.values, part.gradient, scale, slices);
-      }
+      for (const { part, slices } of steps) part.optimizer.update(optimizer, part.values, part.gradient, scale, slices);
       // A moment that is NaN reaches the weights with the next update. All moments are checked before a save.
       for (const part of parts) await requireFinite(kernels, part, { optimizer: false });
     } catch (error) {
@@ -135,6 +124,15 @@ export async function clippedStep(
   }
   for (const { gradient } of parts) kernels.fill({ x: gradient, value: 0 });
   return result;
+}
+
+/** Clears a gradient between its slices: the weights there stay as they are, and do not count in the norm. */
+function clearBetween(kernels: Kernels, gradient: Floats, slices: readonly WeightSlice[]): void {
+  let end = 0;
+  for (const { start, end: next } of [...slices, { start: gradient.length, end: 0 }]) {
+    if (start > end) kernels.fill({ x: gradient.subarray(end, start), value: 0 });
+    end = next;
+  }
 }
 
 /** A copy of weights and optimiser, to put them back. */
