@@ -121,8 +121,8 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
 
 /** The agents whose policy has hardly moved, with advice; no line if there are none. */
 function unmovedLines({ steps, evaluations, started }: RunHistory, width: number): string[] {
-  const isScored = headlineOf(evaluations, started?.success) === 'score';
-  const unmoved = unmovedAgents(steps, isScored ? evaluations.at(-1)?.averageAtK : undefined);
+  const headline = headlineOf(evaluations, started?.success);
+  const unmoved = unmovedAgents(steps, { headline, last: evaluations.at(-1) });
   return unmoved.length === 0 ? [] : [...unmoved, ...wrap(HOW_TO_MOVE, width)];
 }
 

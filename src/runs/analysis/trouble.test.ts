@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { step } from '../../../test/fixtures/run-events.js';
+import type { Headline } from '../../base/core/evaluation.js';
 import type { AgentStep, Step } from '../../base/core/events.js';
 import { emptyLog, extendLog } from './run-log.js';
 import { incidentsOf } from './time-line.js';
@@ -111,10 +112,10 @@ it('puts spikes, symptoms, warnings, failures and crossings on one time line', (
 
 it('names agents whose policy has not moved, and none that learns, has nothing to learn from, or is frozen', () => {
   const still = { entropy: 1.25, rewardMean: 0.3, rewardStd: 0.4, maxAbsAdvantage: 1 };
-  const named = (change: (n: number) => Partial<AgentStep>, count = 40, score: number | undefined = 0.3) =>
+  const named = (change: (n: number) => Partial<AgentStep>, count = 40, score = 0.3, headline: Headline = 'score') =>
     unmovedAgents(
       steps(count, (n) => ({ solver: { ...still, ...change(n) }, verifier: { entropy: 2 / n } })),
-      score,
+      { headline, last: { averageAtK: score } },
     );
   expect(named(() => ({}))).toEqual(['solver: entropy 1.25 -> 1.25, reward 0.30 -> 0.30']);
   expect(named(() => ({}), 29)).toEqual([]);
@@ -123,4 +124,5 @@ it('names agents whose policy has not moved, and none that learns, has nothing t
   expect(named(() => ({ maxAbsAdvantage: 0 }))).toEqual([]);
   expect(named(() => ({ frozen: true }))).toEqual([]);
   expect(named(() => ({}), 40, 0.99)).toEqual([]); // the run is solved
+  expect(named(() => ({}), 40, 0.99, 'reward')).toHaveLength(1);
 });

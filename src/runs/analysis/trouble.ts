@@ -4,6 +4,7 @@
 import type { AgentStep, Step } from '../../base/events.js';
 import { percent, significant } from '../../base/host.js';
 import { mean } from '../../base/math.js';
+import type { Headline } from '../../base/nouns.js';
 
 /** The number of steps at the beginning, and at the end, that are averaged. The same as in the stability watch. */
 const STEPS = 5;
@@ -105,14 +106,24 @@ const STEPS_TO_MOVE = 30;
 /** From this share of solved tasks on, a policy need not move. */
 const SOLVED = 0.95;
 
+/** A run's evaluations in short. */
+interface Evaluated {
+  readonly headline: Headline;
+  /** The last evaluation on held-out tasks, if there is one. */
+  readonly last: { readonly averageAtK: number } | null | undefined;
+}
+
 /**
  * The agents whose policy has hardly moved: their entropy is within 3 % of its first value, and their reward within a
  * tenth of its first standard deviation, although their turns have advantages. Each with its values in words. Mostly
- * the learning rate is too low. If the team solves nearly all tasks, the list is empty.
- * @param score The share of solved tasks in the last evaluation; undefined if there is none, or if it says nothing
+ * the learning rate is too low. If the team solves nearly all tasks, the list is empty. A run whose headline is the
+ * reward does not say which tasks are solved.
  */
-export function unmovedAgents(steps: readonly Pick<Step, 'step' | 'agents'>[], score: number | undefined): string[] {
-  if (score !== undefined && score >= SOLVED) return [];
+export function unmovedAgents(
+  steps: readonly Pick<Step, 'step' | 'agents'>[],
+  { headline, last }: Evaluated,
+): string[] {
+  if (headline === 'score' && (last?.averageAtK ?? 0) >= SOLVED) return [];
   const names = [...new Set(steps.flatMap(({ agents }) => Object.keys(agents ?? {})))].sort();
   return names.flatMap((agent) => {
     const readings = steps.flatMap(({ agents }) => agents?.[agent] ?? []);

@@ -74,7 +74,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
   const { steps, best, stop } = run.log;
   const recent = steps.slice(-10).map(({ reward }) => reward.mean);
   const zero = patientZero(crossings);
-  const unmoved = zero === undefined ? unmovedAgents(steps, headline === 'score' ? last?.averageAtK : undefined) : [];
+  const unmoved = zero === undefined ? unmovedAgents(steps, listed) : [];
   const { episodes = 0, unscored } = run.log.evaluations.at(-1) ?? {};
   const left = secondsLeft(run, listed);
   return (
