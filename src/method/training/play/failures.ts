@@ -25,8 +25,8 @@ export const allFailedText = (common: Failure): string =>
   `all episodes failed for the same reason: ${failureText(common)}`;
 
 /**
- * Requires that an episode did not fail, or that the episodes failed for different reasons. Outputs that are all invalid
- * pass: they show the models' texts.
+ * Requires that an episode did not fail, or that the episodes failed for different reasons. Outputs that are all
+ * invalid pass: they show the models' texts.
  * @throws TrainingError
  */
 export function requireWorking(groups: readonly Pick<EpisodeGroup, 'episodes'>[]): void {
