@@ -119,6 +119,24 @@ describe('export', () => {
     expect((await drmas(['export', run.path, '--agent', 'solver', '--to', target()])).out).not.toContain('tools');
   });
 
+  it('prints code that offers these tools to an agent that calls them', async () => {
+    const path = join(root, 'with-calls');
+    await cp(run.path, path, { recursive: true });
+    const tool = { name: 'price', parameters: { type: 'object' } };
+    const episodes = join(path, 'episodes', 'evaluation-000004.jsonl');
+    const text = (await readFile(episodes, 'utf8')).replaceAll('{"id":', `{"tools":${JSON.stringify([tool])},"id":`);
+    await writeFile(episodes, text);
+    const { digest, ...record } = JSON.parse(await readFile(join(path, 'recipe.json'), 'utf8'));
+    record.agents.solver.tools = 'plain';
+    await writeFile(join(path, 'recipe.json'), JSON.stringify(record));
+    const { out } = await drmas(['export', path, '--agent', 'solver', '--to', target()]);
+    expect(out).toContain(`  const tools = ${JSON.stringify([tool])};\n`);
+    expect(out).toMatch(/const \{ text, toolCalls \} = await policy\.answer\(.*, \{ tools, seed: 1 \}\);\n/);
+    const { lines, policy } = await runSnippet(out);
+    expect(lines).toHaveLength(1);
+    await policy.dispose();
+  });
+
   it('prints such code for an agent that reads what another one wrote', { tags: 'verify' }, async () => {
     const { out } = await drmas(['export', run.path, '--agent', 'verifier', '--to', target()]);
     expect(out).toMatch(

@@ -132,9 +132,7 @@ function entryOf(section: unknown, key: string): unknown {
 
 /** The policy of an agent. @throws RunError with the agents of the run */
 function policyOf(assign: unknown, agent: string): string {
-  const policies = new Map<string, unknown>(
-    Object.entries(typeof assign === 'object' && assign !== null ? assign : {}),
-  );
+  const policies = new Map<string, unknown>(Object.entries(isObject(assign) ? assign : {}));
   const policy = policies.get(agent);
   if (typeof policy === 'string') return policy;
   if (policies.has(agent)) throw new RunError(`agent '${agent}' is frozen: the run trained no policy for it`);
@@ -257,7 +255,8 @@ function modelfile(profile: AgentProfile | undefined): string {
   return `${lines.join('\n')}\n`;
 }
 
-function withDrmas({ to, profile, example }: ExportedPolicy): string[][] {
+function withDrmas({ to, profile, example, tools }: ExportedPolicy): string[][] {
+  const calls = profile?.tools !== undefined && tools.length > 0;
   const sampling = profile === undefined ? 'maxTokens: 64, temperature: 1, seed: 1' : 'seed: 1';
   const prompt = profile?.system === undefined ? '' : ', which adds the system prompt';
   const [first, ...more] = example;
@@ -267,8 +266,9 @@ function withDrmas({ to, profile, example }: ExportedPolicy): string[][] {
       `with drmas${prompt}`,
       "  import { loadPolicy } from 'drmas';",
       `  const policy = await loadPolicy(${JSON.stringify(to)});`,
-      `  const { text } = await policy.answer(${conversation}, { ${sampling} });`,
-      '  console.log(text);',
+      ...(calls ? [`  const tools = ${JSON.stringify(tools)};`] : []),
+      `  const { text${calls ? ', toolCalls' : ''} } = await policy.answer(${conversation}, { ${calls ? 'tools, ' : ''}${sampling} });`,
+      `  console.log(text${calls ? ', toolCalls' : ''});`,
       '  await policy.dispose();',
     ],
     [

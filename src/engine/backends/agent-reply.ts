@@ -1,8 +1,8 @@
 /** Replies of a trained agent outside of training, with its system prompt and sampling. The text can be streamed. */
 
-import { BackendError } from '../../base/errors.js';
+import { ArgumentError, BackendError } from '../../base/errors.js';
 import type { RandomKey } from '../../base/math.js';
-import { type FinishReason, type Message, system, user } from '../../base/nouns.js';
+import { type FinishReason, type Message, system, type Tool, type ToolCall, user } from '../../base/nouns.js';
 import {
   type GenerateRequest,
   isGreedy,
@@ -12,6 +12,8 @@ import {
 } from '../contract/sampling.js';
 import type { AgentProfile } from '../model/agent-profile.js';
 import { TextStream } from '../model/tokenizers/text-stream.js';
+import { callsIn, toolFormatNames } from '../model/tool-formats/index.js';
+import { withoutThinking } from '../model/tool-formats/thinking.js';
 
 /** A model, and the profile of the agent that it was trained as; undefined if the model has none. */
 export interface AgentModel {
@@ -31,9 +33,38 @@ export function conversationWith({ agent }: Pick<AgentModel, 'agent'>, conversat
   return isThere ? messages : [system(prompt), ...messages];
 }
 
-/** The ids of a conversation with an agent. */
-export function promptOf(agentModel: AgentModel, conversation: Conversation): number[] {
-  return agentModel.model.tokenizer.chat(conversationWith(agentModel, conversation));
+/** The ids of a conversation with an agent, and of the tools on offer. */
+export function promptOf(agentModel: AgentModel, conversation: Conversation, tools?: readonly Tool[]): number[] {
+  return agentModel.model.tokenizer.chat(conversationWith(agentModel, conversation), undefined, tools);
+}
+
+/** An answer's words apart from its calls of tools. */
+export interface ContentWithCalls {
+  /** The text without thinking and without calls. */
+  readonly content: string;
+  readonly toolCalls: readonly ToolCall[];
+}
+
+/**
+ * The function that takes an answer's calls of these tools out of its text. A text whose calls cannot be read, or do
+ * not fit the tools, has none.
+ * @param id Names the answer in its conversation, in the ids of calls
+ * @throws ArgumentError for tools, if the agent calls none
+ */
+export function callReader(
+  { model, agent }: AgentModel,
+  tools: readonly Tool[],
+  id: string | number,
+): (text: string) => ContentWithCalls {
+  const format = toolFormatNames.find((name) => name === (agent ? agent.tools : model.tokenizer.toolFormat));
+  if (tools.length > 0 && format === undefined)
+    throw new ArgumentError(`tools: ${agent ? `the agent '${agent.name}'` : 'the model'} has no format for calls`);
+  return (text) => {
+    const { rest } = withoutThinking(text);
+    const read = format && tools.length > 0 ? callsIn(rest, format, tools) : undefined;
+    const toolCalls = (read?.calls ?? []).map((call, n) => ({ id: `call_${id}_${n}`, ...call }));
+    return { content: read?.content ?? rest, toolCalls };
+  };
 }
 
 /** The agent's sampling with the caller's changes; without an agent the model's whole distribution. */

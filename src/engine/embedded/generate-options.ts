@@ -1,5 +1,6 @@
 import { ArgumentError } from '../../base/errors.js';
-import type { FinishReason } from '../../base/nouns.js';
+import type { FinishReason, Tool } from '../../base/nouns.js';
+import type { ContentWithCalls } from '../backends/agent-reply.js';
 import type { Sampling } from '../contract/sampling.js';
 
 /** Token ids, in the vocabulary of the policy. */
@@ -34,6 +35,8 @@ export interface AnswerOptions extends Partial<Sampling> {
   /** Equal seeds (and conversations) give equal answers, whatever else is running. At temperature 0 it may be left out.
    * */
   readonly seed?: number;
+  /** The tools that the model may call. Your program runs the calls. */
+  readonly tools?: readonly Tool[];
   /** Receives the text while it is written. */
   readonly onText?: (text: string) => void;
   /** Ends the answer; the promise rejects with its reason. */
@@ -41,8 +44,8 @@ export interface AnswerOptions extends Partial<Sampling> {
 }
 
 /** The result of `LoadedPolicy.answer`. */
-export interface AnsweredText extends GeneratedText {
-  /** The answer without the token that ended it. */
+export interface AnsweredText extends GeneratedText, ContentWithCalls {
+  /** The whole answer without the token that ended it. */
   readonly text: string;
 }
 

@@ -8,14 +8,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { goldenModelNumbers, goldenModels, packedModels, writeGoldenModel } from '../../../test/goldens.js';
 import { bfloat16Header } from '../../../test/support/coarse-checkpoints.js';
 import { ArgumentError, BackendError, CheckpointError } from '../../base/core/errors.js';
-import { user } from '../../base/core/message.js';
+import { assistant, toolResult, user } from '../../base/core/message.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import type { DecoderConfig } from '../contract/architecture.js';
+import { writeAgentProfile } from '../model/agent-profile.js';
 import { decoderTensors, initialise, parameterCount } from '../model/decoder/weights/decoder-tensors.js';
 import { decoderPlaces } from '../model/formats/decoder-layout.js';
 import { writeModelDirectory } from '../model/formats/hugging-face-directory.js';
 import { expectedTensors } from '../model/formats/tensor-names.js';
 import { createTokenizer } from '../model/tokenizers/create-tokenizer.js';
+import type { AnsweredText } from './generate-options.js';
 import { loadPolicy, loadTokenizer } from './load-policy.js';
 import type { LoadedPolicy } from './loaded-policy.js';
 
@@ -49,11 +51,13 @@ const tokenizer = createTokenizer({
   endOfAssistant: '<end>',
 });
 
-async function writeModel(path: string): Promise<string> {
-  const tensors = decoderTensors(config, new Float32Array(parameterCount(config)));
-  initialise(config, tensors, 1);
+async function writeModel(path: string, words = tokenizer): Promise<string> {
+  const sizes = words === tokenizer ? config : { ...config, vocabSize: words.vocabSize, context: 96 };
+  const tensors = decoderTensors(sizes, new Float32Array(parameterCount(sizes)));
+  initialise(sizes, tensors, 1);
   await nodeFiles.makeDirectory(path);
-  await writeModelDirectory(nodeFiles, path, { config, tokenizer, tensors: decoderPlaces(tensors, config) });
+  const model = { config: sizes, tokenizer: words, tensors: decoderPlaces(tensors, sizes) };
+  await writeModelDirectory(nodeFiles, path, model);
   return path;
 }
 
@@ -149,6 +153,45 @@ describe('loadPolicy', () => {
     await writeFile(weights, (await readFile(weights)).subarray(0, -8));
     await expect(loadPolicy(damaged)).rejects.toThrow(CheckpointError);
     await expect(loadPolicy(damaged)).rejects.toThrow(`${weights}: tensor "`);
+  });
+});
+
+describe('an answer of a model with tools', () => {
+  const number = { type: 'number' };
+  const tools = [{ name: 'add', parameters: { type: 'object', properties: { a: number, b: number } } }];
+
+  it('reads the tools in the prompt', async () => {
+    const bytes = createTokenizer({ type: 'bytes' });
+    await using policy = await loadPolicy(await writeModel(join(directory, 'bytes'), bytes), { threads: 1 });
+    const prompt = bytes.chat([user('1+2')], undefined, tools);
+    expect(prompt.length).toBeGreaterThan(bytes.chat([user('1+2')]).length);
+    const sampling = { seed: 1, maxTokens: 8 };
+    const { tokens } = await policy.generate({ ...sampling, temperature: 1, prompt });
+    expect(await policy.answer('1+2', { ...sampling, tools })).toMatchObject({ tokens, toolCalls: [] });
+  });
+
+  it('names its calls, which continue the conversation, and refuses tools for an agent that calls none', async () => {
+    const call = '@add(1,2)';
+    const symbols = ['<end>', '<ask>', call, '3'];
+    const ends = { stop: '<end>', endOfUser: '<ask>', endOfAssistant: '<end>' };
+    const path = await writeModel(join(directory, 'calling'), createTokenizer({ type: 'symbols', symbols, ...ends }));
+    await using policy = await loadPolicy(path, { threads: 1 });
+    const seeds = Array.from({ length: 20 }, (_, seed) => seed);
+    const answers = await Promise.all(seeds.map((seed) => policy.answer('3', { seed, tools, maxTokens: 1 })));
+    const called = answers.find(({ text }) => text === call);
+    const toolCalls = [{ id: 'call_1_0', name: 'add', arguments: '{"a":1,"b":2}' }];
+    expect(called).toMatchObject({ content: '', toolCalls });
+    expect(answers.find(({ text }) => text === '3')).toMatchObject({ content: '3', toolCalls: [] });
+    const messages = [user('3'), assistant(called as AnsweredText)];
+    const results = toolCalls.map((one) => toolResult(one, '3'));
+    expect((await policy.answer([...messages, ...results], { seed: 1, tools, maxTokens: 1 })).tokens).toHaveLength(1);
+
+    const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 1 };
+    await writeAgentProfile(nodeFiles, path, { name: 'solver', sampling });
+    await using agent = await loadPolicy(path, { threads: 1 });
+    await expect(agent.answer('3', { seed: 1, tools })).rejects.toThrow(
+      new ArgumentError("tools: the agent 'solver' has no format for calls"),
+    );
   });
 });
 

@@ -2,7 +2,7 @@ import { CheckpointError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { randomKey } from '../../base/math.js';
 import type { Tokenizer } from '../../base/nouns.js';
-import { answer, type Conversation, promptOf, samplingOf } from '../backends/agent-reply.js';
+import { answer, type Conversation, callReader, promptOf, samplingOf } from '../backends/agent-reply.js';
 import type { DecoderConfig } from '../contract/architecture.js';
 import { type AgentProfile, readAgentProfile } from '../model/agent-profile.js';
 import { readTemplate } from '../model/formats/tokenizer-files.js';
@@ -126,9 +126,10 @@ export class LoadedPolicy implements AsyncDisposable {
   /**
    * Answers a conversation as the exported agent: with its sampling, and with its system prompt in front unless the
    * conversation begins with it. A string is one user message. A model without an agent samples from the whole
-   * distribution, up to the end of the context.
-   * @throws ArgumentError when an option is wrong or the conversation fills the context; TokenizerError if the model
-   *   has no chat template
+   * distribution, up to the end of the context. The model may call `tools`, in the format of its training.
+   * `[...messages, assistant(answered)]` and a `toolResult` for each call continue the conversation.
+   * @throws ArgumentError when an option is wrong, the conversation fills the context, or there are tools for an agent
+   *   that calls none; TokenizerError if the model has no chat template
    *
    * @example
    * ```ts
@@ -139,13 +140,17 @@ export class LoadedPolicy implements AsyncDisposable {
    * await policy.dispose();
    * ```
    */
-  async answer(conversation: Conversation, { seed, signal, onText, ...chosen }: AnswerOptions): Promise<AnsweredText> {
+  async answer(conversation: Conversation, options: AnswerOptions): Promise<AnsweredText> {
+    const { seed, signal, onText, tools = [], ...chosen } = options;
     const agentModel = { model: this.#model, agent: this.agent };
-    const prompt = promptOf(agentModel, conversation);
+    const readCalls = callReader(agentModel, tools, typeof conversation === 'string' ? 1 : conversation.length);
+    const prompt = promptOf(agentModel, conversation, tools);
     requireRoom('prompt', prompt, this.config);
     const sampling = checkedSampling(samplingOf(agentModel, chosen), seed);
     await this.#publish();
-    return answer(agentModel, { prompt, sampling, key: randomKey('generate', seed ?? 0) }, signal, onText);
+    const key = randomKey('generate', seed ?? 0);
+    const reply = await answer(agentModel, { prompt, sampling, key }, signal, onText);
+    return { ...reply, ...readCalls(reply.text) };
   }
 
   /**

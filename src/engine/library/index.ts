@@ -11,8 +11,8 @@ export {
 } from '../../base/errors.js';
 export { RandomStream } from '../../base/math.js';
 export type { Span, Tokenizer } from '../../base/nouns.js';
-export { assistant, type Message, system, user } from '../../base/nouns.js';
-export type { Conversation } from '../backends/agent-reply.js';
+export { assistant, type Message, system, type Tool, type ToolCall, toolResult, user } from '../../base/nouns.js';
+export type { ContentWithCalls, Conversation } from '../backends/agent-reply.js';
 export type {
   AdapterSettings,
   DecoderConfig,
