@@ -138,7 +138,7 @@ export const SIZES: readonly Size[] = [
   { millions: 0.31, width: 112, feedForward: 304, warmStartRate: 1.7e-3, learningRate: 1e-3 },
   { millions: 1.1, width: 208, feedForward: 560, warmStartRate: 9.2e-4, learningRate: 3e-4 },
   { millions: 3, width: 352, feedForward: 944, warmStartRate: 5.5e-4, learningRate: 3e-4 },
-  { millions: 9.9, width: 640, feedForward: 1712, warmStartRate: 3e-4 },
+  { millions: 9.9, width: 640, feedForward: 1712, warmStartRate: 3e-4, learningRate: 1e-4 },
 ];
 
 /** The team `escalation` with decoders of a size. */
