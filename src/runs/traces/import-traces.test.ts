@@ -19,6 +19,7 @@ import { train } from '../run/api.js';
 import { playScripted } from '../testing/play-scripted.js';
 import { recordDemonstrations } from './demonstration-rows.js';
 import { readTraces } from './import-traces.js';
+import { NAMES, redaction } from './redact.js';
 
 const root = temporaryRoot();
 let folder: string;
@@ -314,6 +315,71 @@ describe('traces', () => {
     const redacted = await readTraces(path, { redact });
     expect(redacted).toMatchObject({ dropped: 1, tasks: [{ id: 't1', question: '3 fruit' }] });
     expect(JSON.stringify(redacted.demonstrations)).not.toMatch(/fig|Ann/);
+  });
+
+  const key = 'a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6q7r8';
+  const letters = 'AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh';
+  const pem = (kind: string) => `-----${kind} RSA PRIVATE KEY-----`;
+  it.each([
+    ['DB_PASSWORD=hunter2hunter2', 'DB_PASSWORD=[password]'],
+    ['OPENAI_API_KEY=abcd1234efgh5678', 'OPENAI_API_KEY=[password]'],
+    ['clientSecret: abcdefgh, ok', 'clientSecret: [password], ok'],
+    ['aws_secret_access_key=wJalrXUt/K7MD+bPx', 'aws_secret_access_key=[password]'],
+    ['?access_token=abcdefgh', '?access_token=[password]'],
+    ['token: abcd1234', 'token: [password]'],
+    ['My API key: abcdefgh', 'My API key: [password]'],
+    ['Uid=sa;Pwd=hunter2', 'Uid=sa;Pwd=[password]'],
+    ['password: "two words, here"!', 'password: "[password]"!'],
+    [String.raw`{"password":"a\"b c","n":1}`, '{"password":"[password]","n":1}'],
+    [String.raw`"{\"api_key\":\"abcdef\",\"n\":1}"`, String.raw`"{\"api_key\":\"[password]\",\"n\":1}"`],
+    ['Authorization: Basic dXNlcjpwYXNz', 'Authorization: Basic [password]'],
+    ['curl -H "basic dXNlcjpwYXNz"', 'curl -H "basic [password]"'],
+    ['postgres://user:s3cret@pw@localhost/x', 'postgres://user:[password]@localhost/x'],
+    [`hf_${letters}, npm_${key}`, '[API key], [API key]'],
+    [`api_key="ghp_${letters}"`, 'api_key="[API key]"'],
+    [`sk_live_${key} glpat-${letters}`, '[API key] [API key]'],
+    [`at-eyJ${key}.${letters}.x_y`, 'at-[token]'],
+    [`${pem('BEGIN')}\nA: 4,B-C\n\n${key}==\n${pem('END')}.`, '[private key].'],
+    ...[
+      'The password of the door is known to the secretary, and a token of thanks: 12 roses.',
+      'max_tokens=128000, tokens: 100000000, next token: therefore, PWD=/home/ann',
+      'Basic understanding of https://example.com:8080/a and skeleton-keys-of-the-2nd-door',
+      'npm_config_user_agent, hf_model_name_or_path, ghostwriters-association, sk-learn-without-numbers',
+      'pneumonoultramicroscopicsilicovolcanoconiosis@home -----BEGIN PRIVATE KEY-----',
+    ].map((text) => [text, text]),
+  ])('lose secrets of a fixed form, and nothing else: %s', (text, stored) => {
+    expect(redaction({})({ text }, NAMES)).toEqual({ text: stored });
+  });
+
+  it('lose secrets in fields of a task by the names of the fields, and in these names', () => {
+    const task = { password: 'no', n: { api_key: 'abcdef', tokens: 'abcdef' }, secret: 'elephant', max_tokens: 48 };
+    const masked = {};
+    expect(redaction(masked)({ ...task, 'ann@a.com': 1, 'bob@b.com': 2 }, new Set())).toEqual({
+      ...{ ...task, password: '[password]', n: { api_key: '[password]', tokens: 'abcdef' } },
+      ...{ '[e-mail address]': 1, '[e-mail address] 5': 2 },
+    });
+    expect(masked).toEqual({ password: 2, 'e-mail address': 2 });
+  });
+
+  it.each([
+    ...['eyJ-', 'eyJaaaaaaaa.', 'a.', 'a@', '-----BEGIN PRIVATE KEY-----\n', '-----BEGIN ', '-a', '1 ', '+1', 'sk-a'],
+    ...[
+      'password',
+      'password-',
+      'password: ',
+      'password="',
+      "password='\\",
+      'a_token',
+      '://',
+      '://a:',
+      'Basic ',
+      '\\"',
+    ],
+  ])('are masked in time that grows with their length: %s', (piece) => {
+    const before = process.cpuUsage().user;
+    for (const text of [piece.repeat(2e6 / piece.length), piece + ' '.repeat(1e6), piece + 'a'.repeat(1e6)])
+      redaction({})({ text }, NAMES);
+    expect(process.cpuUsage().user - before).toBeLessThan(2e6);
   });
 
   it('lose secrets in fields of a task that are called like names of a message', async () => {

@@ -10,7 +10,7 @@ import { nodeFiles } from '../../base/platform.js';
 import { isHeldOut } from '../../teams/tasks.js';
 import { type DemonstrationRow, demonstrationRow, writeLines } from './demonstration-rows.js';
 import { type ModelCall, type TracedEpisode, tracedEpisodes } from './model-calls.js';
-import { type Masked, masking, type Redact } from './redact.js';
+import { type Masked, NAMES, type Redact, redaction } from './redact.js';
 import { spansOf, type TraceSpan } from './spans.js';
 
 export interface ImportOptions {
@@ -88,12 +88,11 @@ function importOf(all: readonly TracedEpisode[], options: ImportOptions): TraceI
     minScore === undefined || (scoreOf(episode) ?? Number.NEGATIVE_INFINITY) >= minScore;
   const kept = all.filter((episode) => isGood(episode) && heldOut?.has(episode) !== true);
   const masked: Masked = {};
-  const mask = masking(masked);
-  const redact: Redact = (text) => (options.redact === undefined ? mask(text) : options.redact(mask(text)));
+  const redacted = redaction(masked, options.redact);
   let dropped = 0;
   const demonstrations = kept.flatMap(({ calls }) =>
     calls.flatMap((call) => {
-      const row = redacted(demonstrationRow({ ...call, agent: nameOf(call, options) }), redact);
+      const row = redacted(demonstrationRow({ ...call, agent: nameOf(call, options) }), NAMES);
       if (row === undefined) dropped++;
       return row ?? [];
     }),
@@ -101,7 +100,7 @@ function importOf(all: readonly TracedEpisode[], options: ImportOptions): TraceI
   const tasks = all.flatMap((episode) => {
     const { id, ...row } = taskRow(episode, scoreOf(episode), isGood(episode));
     const split = heldOut && { split: heldOut.has(episode) ? 'test' : 'train' };
-    const fields = redacted(row, redact, new Set());
+    const fields = redacted(row, new Set());
     return fields === undefined ? [] : [{ id, ...fields, ...split }];
   });
   const scores = all.flatMap((episode) => scoreOf(episode) ?? []);
@@ -200,26 +199,6 @@ function agentsIn(
       ];
     }),
   );
-}
-
-/** The keys of a demonstration whose texts are names, not content. */
-const NAMES = new Set(['agent', 'role', 'name', 'id', 'toolCallId', 'parameters']);
-
-/** A row with its texts redacted, except at the keys `names`. Undefined if the redaction left one of them out. */
-function redacted<Row extends object>(row: Row, redact: Redact, names: ReadonlySet<string> = NAMES): Row | undefined {
-  let left = false;
-  const of = (value: unknown): unknown => {
-    if (typeof value === 'string') {
-      const text = redact(value);
-      left ||= text === undefined;
-      return text;
-    }
-    if (Array.isArray(value)) return value.map(of);
-    if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, names.has(key) ? inner : of(inner)]));
-  };
-  const changed = of(row) as Row;
-  return left ? undefined : changed;
 }
 
 /**

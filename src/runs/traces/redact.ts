@@ -3,18 +3,46 @@
 /** Changes a text before it is stored. Undefined leaves the whole call out. */
 export type Redact = (text: string) => string | undefined;
 
+interface SecretForm {
+  readonly name: string;
+  /** Captured groups come first and are kept; the rest is masked. Each form reads a text in linear time. */
+  readonly form: RegExp;
+  /** Whether what would be masked is of this kind. */
+  readonly holds?: (text: string) => boolean;
+}
+
+/** The end of a name whose value is a secret: `DB_PASSWORD`, `clientSecret`, `x-api-key`, `accessToken`. */
+const secretName = String.raw`(?:(?:passw(?:or)?d|passphrase|(?<![a-z])pwd(?!=[/~])|secret|api key|(?:api|access|secret|private|account)[-_]?key)(?:[-_][\w-]{1,30}|\d{1,3})?|(?<=[a-z][-_]?)token\d{0,3})`;
+
+/** Between a name and its value: quotes of the name, which may be escaped, and a sign. */
+const assigned = String.raw`(?:\\{0,7}["'])?\s{0,9}(?:=>|[:=])\s{0,9}`;
+
+/** A value up to its closing quote, or up to the next gap. The opening quote is kept. */
+const secretValue = String.raw`(?!\\{0,7}["']?\[(?:private key|token|API key|bearer)\])(?:(\\{1,7}["'])[^"'\\\n]{1,999}|(")(?:[^"\\\n]|\\.){1,999}|(')(?:[^'\\\n]|\\.){1,999}|[^\s"',;]{6,})`;
+
 /** Kinds of data with a fixed form, in the order in which they are masked. */
-const kinds: readonly { readonly name: string; readonly form: RegExp; readonly holds?: (text: string) => boolean }[] = [
-  { name: 'private key', form: /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g },
-  { name: 'token', form: /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g },
+const kinds: readonly SecretForm[] = [
+  {
+    name: 'private key',
+    form: /-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[^-]*(?:-{1,4}[^-]+)*-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----/g,
+  },
+  { name: 'token', form: /(?<![\w-])((?:\w{1,30}-){0,4})eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g },
+  { name: 'API key', form: /\b(?:sk|pk|rk)[-_][A-Za-z0-9][\w-]{15,}\b/g, holds: hasDigit },
   {
     name: 'API key',
-    form: /\b(?:sk|pk|rk|xox[abprs]|gh[opsu]|github_pat|glpat|hf|AIza)[-_]?[A-Za-z0-9][\w-]{15,}\b|\bAKIA[A-Z0-9]{16}\b/g,
-    holds: (text) => /\d/.test(text),
+    form: /\b(?:xox[abeprs]-[\w-]{16,}|(?:gh[oprsu]|hf|npm)_[A-Za-z0-9]{16,}|(?:github_pat_|glpat-|AIza)[\w-]{16,}|AKIA[A-Z0-9]{16}\b)/g,
   },
   { name: 'bearer', form: /\bBearer\s+[\w.~+/-]{16,}=*/g },
-  { name: 'password', form: /\b(?:password|passwd|secret|api[-_]?key)["']?\s*[:=]\s*["']?[^\s"',;]{6,}/gi },
-  { name: 'e-mail address', form: /\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b/g },
+  { name: 'password', form: /(authorization\W{1,9}(?:basic|bearer|token)\s{1,9})[^\s"'\\,;]{6,}/gi },
+  { name: 'password', form: /(\bbasic\s{1,9})[A-Za-z0-9+/]{6,}={0,2}/gi, holds: isNameAndPassword },
+  { name: 'password', form: /(:\/\/[^\s/:@"']{0,99}:)[^\s/"']{1,199}(?=@)/g },
+  { name: 'password', form: new RegExp(`(${secretName}${assigned})${secretValue}`, 'gi') },
+  {
+    name: 'password',
+    form: new RegExp(String.raw`((?<![a-z])token${assigned}(?:\\{0,7}["'])?)[^\s"'\\,;]{8,}`, 'gi'),
+    holds: isMixed,
+  },
+  { name: 'e-mail address', form: /(?<![\w.%+-])[\w.%+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b/g },
   { name: 'card number', form: /\b\d(?:[ -]?\d){12,18}\b/g, holds: isCardNumber },
   { name: 'IBAN', form: /\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b/g },
   { name: 'phone number', form: /(?<![\w.])\+\d{1,3}(?:[ ().-]{0,2}\d){7,12}(?!\d)/g },
@@ -29,17 +57,77 @@ const kinds: readonly { readonly name: string; readonly form: RegExp; readonly h
 export type Masked = Record<string, number>;
 
 /** A redaction that puts `[e-mail address]` and the like in the place of each passage, and counts it. */
-export function masking(masked: Masked): (text: string) => string {
+function masking(masked: Masked): (text: string) => string {
   return (text) =>
     kinds.reduce(
       (rest, { name, form, holds }) =>
-        rest.replace(form, (passage) => {
-          if (holds !== undefined && !holds(passage)) return passage;
+        rest.replace(form, (passage: string, ...groups: unknown[]) => {
+          const kept = groups
+            .slice(0, -2)
+            .filter((group) => group !== undefined)
+            .join('');
+          if (holds !== undefined && !holds(passage.slice(kept.length))) return passage;
           masked[name] = (masked[name] ?? 0) + 1;
-          return `[${name}]`;
+          return `${kept}[${name}]`;
         }),
       text,
     );
+}
+
+/** The keys of a demonstration whose texts are names, not content. */
+export const NAMES: ReadonlySet<string> = new Set(['agent', 'role', 'name', 'id', 'toolCallId', 'parameters']);
+
+/**
+ * A function that masks the texts and the keys of a row, and then changes its texts by `change`, except at the keys
+ * `names`. It returns undefined if `change` left a text out.
+ */
+export function redaction(masked: Masked, change: Redact = (text) => text) {
+  const mask = masking(masked);
+  return <Row extends object>(row: Row, names: ReadonlySet<string>): Row | undefined => {
+    let left = false;
+    const of = (value: unknown, under: string): unknown => {
+      if (typeof value === 'string') {
+        const secret = isSecret(under, value);
+        if (secret) masked.password = (masked.password ?? 0) + 1;
+        const text = change(secret ? '[password]' : mask(value));
+        left ||= text === undefined;
+        return text;
+      }
+      if (Array.isArray(value)) return value.map((each) => of(each, under));
+      if (typeof value !== 'object' || value === null) return value;
+      const fields = new Map<string, unknown>();
+      for (const [key, inner] of Object.entries(value)) {
+        const name = mask(key);
+        // Two keys may become one by the mask; both fields stay.
+        const twice = name === key || !fields.has(name) ? '' : ` ${fields.size}`;
+        fields.set(`${name}${twice}`, names.has(key) ? inner : of(inner, key));
+      }
+      return Object.fromEntries(fields);
+    };
+    const changed = of(row, '') as Row;
+    return left ? undefined : changed;
+  };
+}
+
+const secretKey = new RegExp(`${secretName}$`, 'i');
+
+/** Whether a field holds a secret: a password, or one word under the name of a key. A game may have a secret word. */
+function isSecret(key: string, text: string): boolean {
+  if (/^(?:secret|token)(?!.*key)/i.test(key)) return /^\S{8,}$/.test(text) && isMixed(text);
+  return secretKey.test(key) && (/pass|pwd/i.test(key) ? text !== '' : /^\S{6,}$/.test(text));
+}
+
+function hasDigit(text: string): boolean {
+  return /\d/.test(text);
+}
+
+function isMixed(text: string): boolean {
+  return hasDigit(text) && /[A-Za-z]/.test(text);
+}
+
+/** Whether a text in base 64 is a name and a password, as in the scheme Basic; a word after "basic" hardly is. */
+function isNameAndPassword(text: string): boolean {
+  return /^[ -~]*:[ -~]*$/.test(Buffer.from(text, 'base64').toString('latin1'));
 }
 
 /** Luhn's check digit, ISO/IEC 7812-1. */
