@@ -390,6 +390,27 @@ describe('traces', () => {
     expect(tasks).toEqual([{ id: 'order 7', ...masked, score: 1 }]);
   });
 
+  it('count what cannot be read, and read a span once that was exported twice', async () => {
+    const odd = (trace: string, [name, value]: readonly [string, unknown]) => {
+      const span = sdk7('1', [question], [callPart]);
+      return {
+        ...span,
+        traceId: trace,
+        attributes: { ...span.attributes, 'gen_ai.agent.name': 'buyer', [name]: value },
+      };
+    };
+    const unreadable = ['[]', 'null', '[{"role":"assis'].map((text) => ['gen_ai.output.messages', text] as const);
+    const cut = ['gen_ai.input.messages', '{not json'] as const;
+    const spans = [...unreadable, cut, ['drmas.task.data', '[1]'] as const, ['drmas.success', 'yes'] as const];
+    const path = await fileOf([...ofSdk7, ...ofSdk7, ...spans.map((change, i) => odd(`odd${i}`, change))]);
+    const traces = await readTraces(path);
+    expect(traces.unread).toEqual({ calls: 4, traces: 4, tasks: 1, scores: 1, example: 'odd0' });
+    expect(traces).toMatchObject({ agents: { buyer: { calls: 4, read: 40 } }, traces: { all: 3, scored: 1 } });
+    expect((await drmas(['import', path, '--dry-run'])).out).toMatch(
+      /not read +calls.*: 4; traces.*: 4;\s+tasks.*: 1;\s+scores/s,
+    );
+  });
+
   it.each([
     ['{"a": 1}\n{', {}, /traces\.jsonl:2: expected JSON/],
     ['{"a": 1}', {}, /found no spans: expected OTLP JSON/],

@@ -9,7 +9,7 @@ import { mean } from '../../base/math.js';
 import { nodeFiles } from '../../base/platform.js';
 import { isHeldOut } from '../../teams/tasks.js';
 import { type DemonstrationRow, demonstrationRow, writeLines } from './demonstration-rows.js';
-import { type ModelCall, type TracedEpisode, tracedEpisodes } from './model-calls.js';
+import { type ModelCall, type TracedEpisode, tracedEpisodes, type Unread, unreadOf } from './model-calls.js';
 import { type Masked, NAMES, type Redact, redaction } from './redact.js';
 import { spansOf, type TraceSpan } from './spans.js';
 
@@ -55,6 +55,7 @@ export interface TraceImport {
   readonly masked: Readonly<Masked>;
   /** Calls that the redaction left out. */
   readonly dropped: number;
+  readonly unread: Unread;
 }
 
 const DEMONSTRATIONS = 'demonstrations.jsonl';
@@ -71,7 +72,7 @@ export async function readTraces(path: string, options: ImportOptions = {}): Pro
   const episodes = tracedEpisodes(spans);
   const readable = episodes.filter(({ calls }) => calls.length > 0);
   if (readable.length === 0) throw new TaskError(noCalls(spans.length), { file: path });
-  return importOf(readable, options);
+  return { ...importOf(readable, options), unread: unreadOf(episodes) };
 }
 
 const noCalls = (spans: number) =>
@@ -79,7 +80,7 @@ const noCalls = (spans: number) =>
     ? 'found no spans: expected OTLP JSON, JSON lines of spans, or an export of Langfuse or Braintrust'
     : `found ${spans} spans and no call of a model with its messages; tracing must record them (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)`;
 
-function importOf(all: readonly TracedEpisode[], options: ImportOptions): TraceImport {
+function importOf(all: readonly TracedEpisode[], options: ImportOptions): Omit<TraceImport, 'unread'> {
   const score = scoreName(all, options);
   const scoreOf = ({ scores }: TracedEpisode) => (score === undefined ? undefined : scores[score]);
   const { minScore } = options;

@@ -22,6 +22,8 @@ export interface TracedEpisode {
   readonly scores: Readonly<Record<string, number>>;
   /** The input and the output of the whole, if the trace records them as an object. */
   readonly task?: Readonly<Record<string, unknown>>;
+  /** What the trace has and nobody can read: calls, the task's data if it is no object, scores that are no numbers. */
+  readonly unread: { readonly calls: number; readonly tasks: number; readonly scores: number };
 }
 
 /** Spans by their traces, in the order of the file; a trace without readable calls has none. */
@@ -34,22 +36,51 @@ export function tracedEpisodes(spans: readonly TraceSpan[]): TracedEpisode[] {
   }
   return [...traces].map(([trace, all]) => {
     const byId = new Map(all.map((span) => [span.id, span]));
-    const calls = all.flatMap((span) => {
-      const call = callOf(span, byId);
-      return call === undefined ? [] : [{ span, call }];
-    });
+    // An exporter that tries again writes a span twice.
+    const callSpans = [...byId.values()].filter(isCall).map((span) => ({ span, call: callOf(span, byId) }));
+    const calls = callSpans.flatMap(({ span, call }) => (call === undefined ? [] : [{ span, call }]));
     // A call around other calls is their sum: an agent's run, or a framework's loop.
     const around = new Set(calls.flatMap(({ span }) => ancestors(span, byId).map(({ id }) => id)));
     const inner = calls.filter(({ span }) => !around.has(span.id));
     const ordered = inner.sort((a, b) => (a.span.start < b.span.start ? -1 : Number(a.span.start > b.span.start)));
     const task = taskOf(all);
+    const scores: [string, number][] = Object.entries(Object.assign({}, ...all.map(({ scores }) => scores)));
+    const numbers = scores.filter(([, value]) => Number.isFinite(value));
     return {
       trace,
       calls: ordered.map(({ call }) => call),
-      scores: Object.assign({}, ...all.map(({ scores }) => scores)),
+      scores: Object.fromEntries(numbers),
+      unread: {
+        calls: callSpans.filter(({ span, call }) => call === undefined && !around.has(span.id)).length,
+        tasks: Number(all.some(({ attributes }) => !isObject(jsonOf(attributes['drmas.task.data'] ?? {})))),
+        scores: scores.length - numbers.length,
+      },
       ...(task === undefined ? {} : { task }),
     };
   });
+}
+
+/** Numbers of calls, of traces without another call, of tasks' data and of scores that cannot be read. */
+export interface Unread {
+  readonly calls: number;
+  readonly traces: number;
+  readonly tasks: number;
+  readonly scores: number;
+  /** One of the traces that have them. */
+  readonly example?: string;
+}
+
+/** The sum of what cannot be read. */
+export function unreadOf(episodes: readonly TracedEpisode[]): Unread {
+  const sum = (kind: keyof TracedEpisode['unread']) => episodes.reduce((all, { unread }) => all + unread[kind], 0);
+  const example = episodes.find(({ unread }) => Object.values(unread).some((count) => count > 0));
+  return {
+    calls: sum('calls'),
+    traces: episodes.filter(({ calls, unread }) => calls.length === 0 && unread.calls > 0).length,
+    tasks: sum('tasks'),
+    scores: sum('scores'),
+    ...(example === undefined ? {} : { example: example.trace }),
+  };
 }
 
 function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): TraceSpan[] {
@@ -64,14 +95,23 @@ function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): Trace
 
 const CALLS = ['chat', 'generate_content', 'text_completion'];
 
+const isOfSdk = ({ attributes }: TraceSpan) =>
+  /\.do(Generate|Stream)$/.test(String(attributes['ai.operationId'] ?? ''));
+
+const isCall = (span: TraceSpan) =>
+  isOfSdk(span) || CALLS.includes(String(span.attributes['gen_ai.operation.name'] ?? ''));
+
+/** A text that begins as messages do and is no JSON, such as one that a limit of the tracer cut off. */
+const isBroken = (attribute: unknown) =>
+  typeof attribute === 'string' && /^\s*(\[\s*)?\{/.test(attribute) && typeof jsonOf(attribute) === 'string';
+
+/** The call of a span. Undefined if its messages or its answer cannot be read. */
 function callOf(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): ModelCall | undefined {
   const { attributes } = span;
-  const operation = String(attributes['gen_ai.operation.name'] ?? '');
-  const ofSdk = /\.do(Generate|Stream)$/.test(String(attributes['ai.operationId'] ?? ''));
-  if (!ofSdk && !CALLS.includes(operation)) return undefined;
-  const answer = ofSdk ? sdkAnswer(attributes) : answerOf(attributes['gen_ai.output.messages']);
-  const read = messagesOf(attributes['gen_ai.input.messages'] ?? attributes['ai.prompt.messages']);
-  if (answer === undefined || read.length === 0) return undefined;
+  const answer = isOfSdk(span) ? sdkAnswer(attributes) : answerOf(attributes['gen_ai.output.messages']);
+  const input = attributes['gen_ai.input.messages'] ?? attributes['ai.prompt.messages'];
+  const read = messagesOf(input);
+  if (answer === undefined || read.length === 0 || isBroken(input)) return undefined;
   const tools = toolsOf(attributes['gen_ai.tool.definitions'] ?? attributes['ai.prompt.tools']);
   const instructions = instructionsOf(attributes['gen_ai.system_instructions']);
   const system =
@@ -97,6 +137,7 @@ const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? 
 /** The last message of the output; a plain text is an answer too. */
 function answerOf(attribute: unknown): Message | undefined {
   const value = jsonOf(attribute);
+  if (isBroken(attribute) || value === 'null') return undefined;
   if (typeof value === 'string') return { role: 'assistant', content: value };
   const [answer] = messagesOf(
     isObject(value) && value.role === undefined ? { role: 'assistant', ...value } : value,

@@ -10,6 +10,7 @@ export interface TraceSpan {
   /** Only compared with other spans of the trace: nanoseconds, milliseconds or ISO text, as the file has it. */
   readonly start: string;
   readonly attributes: Readonly<Record<string, unknown>>;
+  /** NaN is a score that is no number. */
   readonly scores: Readonly<Record<string, number>>;
 }
 
@@ -151,8 +152,8 @@ function scoresOf(value: unknown): Readonly<Record<string, number>> {
 const numbers = (pairs: readonly (readonly [string, unknown])[]): Readonly<Record<string, number>> =>
   Object.fromEntries(
     pairs.flatMap(([name, value]) => {
-      const number = typeof value === 'boolean' ? Number(value) : value;
-      return name !== '' && typeof number === 'number' && Number.isFinite(number) ? [[name, number]] : [];
+      if (name === '' || value === undefined || value === null) return [];
+      return [[name, typeof value === 'boolean' || typeof value === 'number' ? Number(value) : Number.NaN]];
     }),
   );
 

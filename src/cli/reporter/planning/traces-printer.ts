@@ -11,7 +11,7 @@ const LONGEST = 200;
 
 /** The summary of `drmas import`: what would be kept of the traces. */
 export function importLines(traces: TraceImport, width: number): string[] {
-  const { agents, demonstrations, tasks, masked, dropped, score, heldOut } = traces;
+  const { agents, demonstrations, tasks, masked, dropped, score, heldOut, unread } = traces;
   const { all, kept, scored, mean } = traces.traces;
   const passages = Object.entries(masked).map(([kind, count]) => `${count} x ${kind}`);
   const head = [
@@ -23,6 +23,7 @@ export function importLines(traces: TraceImport, width: number): string[] {
     ],
     ['masked', passages.length === 0 ? 'nothing' : passages.join(', ')],
     ...(dropped === 0 ? [] : [['left out', `${grouped(dropped)} calls, by the redaction`]]),
+    ...unreadLine(unread),
   ];
   const rows = Object.entries(agents).map(([name, agent]) => [
     name,
@@ -42,6 +43,18 @@ export function importLines(traces: TraceImport, width: number): string[] {
     '',
     ...(example === undefined ? [] : ['the first demonstration:', ...exampleLines(example, width), '']),
   ];
+}
+
+function unreadLine({ calls, traces, tasks, scores, example }: TraceImport['unread']): string[][] {
+  if (example === undefined) return [];
+  const parts = [
+    [calls, 'calls without readable messages'],
+    [traces, 'traces without another call'],
+    [tasks, 'tasks whose data is no object'],
+    [scores, 'scores that are no numbers'],
+  ] as const;
+  const listed = parts.flatMap(([count, what]) => (count === 0 ? [] : [`${what}: ${grouped(count)}`]));
+  return [['not read', `${listed.join('; ')}; see the trace ${example}`]];
 }
 
 function exampleLines({ agent, messages }: TraceImport['demonstrations'][number], width: number): string[] {
