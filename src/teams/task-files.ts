@@ -1,5 +1,6 @@
 /** Door of `teams`: tasks, passages, worlds and tools from files and servers. */
 export { type DemonstrationOptions, withDemonstrations } from './tasks/files/demonstrations.js';
+export { textChunks } from './tasks/files/file-rows.js';
 export { file, jsonl, type QuestionAndAnswer } from './tasks/files/file-source.js';
 export { hub } from './tasks/files/hub-source.js';
 export { type CorpusFields, readCorpus } from './tasks/retrieval/corpus.js';

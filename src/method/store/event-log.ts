@@ -116,7 +116,7 @@ export async function readRows(file: string, onRow: (row: LogRow, place: LogPlac
 }
 
 async function readDocument(file: string, onRow: (row: LogRow, place: LogPlace) => void): Promise<false> {
-  const text = await readFile(file, 'utf8');
+  const text = textOf(await readFile(file), { file });
   if (/^\s*\[/.test(text))
     for (const { place, value } of jsonRows(text, file)) onRow(asRow(value, { file, ...place }), { file, ...place });
   else onRow(parseRow(text, { file, line: 1 }), { file, line: 1 });
@@ -130,23 +130,33 @@ async function readLines(file: string, onRow: (row: LogRow, place: LogPlace) => 
   let line = 0;
   const unfinished = new UnfinishedLine();
   const tooLong = (problem: string) => new LogError(problem, { file, line: line + 1 });
-  const pass = (text: string) => {
+  const pass = (bytes: Buffer) => {
     line++;
+    const text = textOf(bytes, { file, line });
     if (text.trim() !== '') onRow(parseRow(text, { file, line }), { file, line });
   };
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
       unfinished.push(chunk.subarray(start, end), tooLong);
-      pass(unfinished.take().toString('utf8'));
+      pass(unfinished.take());
       start = end + 1;
     }
     if (start < chunk.length) unfinished.push(chunk.subarray(start), tooLong);
   }
-  const rest = unfinished.take().toString('utf8');
-  if (line > 0 && isTorn(rest)) return true;
+  const rest = unfinished.take();
+  if (line > 0 && isTorn(rest.toString('utf8'))) return true;
   pass(rest);
   return false;
+}
+
+/** The text of bytes, without a byte order mark. @throws LogError if it is not UTF-8 */
+function textOf(bytes: Buffer, place: Partial<LogPlace>): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new LogError('expected UTF-8 text', place);
+  }
 }
 
 /** True for a line that is neither valid JSON nor complete. A killed writer leaves such a line. */

@@ -29,9 +29,10 @@ beforeEach(async () => {
   await mkdir(folder);
 });
 
-async function fileOf(rows: readonly unknown[] | string): Promise<string> {
+async function fileOf(rows: readonly unknown[] | string | Buffer): Promise<string> {
   const path = join(folder, 'traces.jsonl');
-  await writeFile(path, typeof rows === 'string' ? rows : rows.map((row) => JSON.stringify(row)).join('\n'));
+  const isWritten = typeof rows === 'string' || Buffer.isBuffer(rows);
+  await writeFile(path, isWritten ? rows : rows.map((row) => JSON.stringify(row)).join('\n'));
   return path;
 }
 
@@ -204,8 +205,8 @@ const writtenSpan = (span: ReadableSpan) => ({
 
 describe('traces', () => {
   it.each([
-    ['AI SDK 7, a span a line', ofSdk7, 'success'],
-    ['OTLP JSON on several lines', JSON.stringify(otlp(ofSdk7), null, 2), 'success'],
+    ['AI SDK 7, a span a line', `\ufeff${ofSdk7.map((span) => JSON.stringify(span)).join('\r\n')}`, 'success'],
+    ['OTLP JSON on several lines', `\ufeff${JSON.stringify(otlp(ofSdk7), null, 2)}`, 'success'],
     ['a trace of Langfuse', [langfuse], 'correct'],
     ['logs of Braintrust', braintrust, 'correct'],
   ])('of %s become the same demonstrations', async (_, content, score) => {
@@ -325,8 +326,7 @@ describe('traces', () => {
     ['OPENAI_API_KEY=abcd1234efgh5678', 'OPENAI_API_KEY=[password]'],
     ['clientSecret: abcdefgh, ok', 'clientSecret: [password], ok'],
     ['aws_secret_access_key=wJalrXUt/K7MD+bPx', 'aws_secret_access_key=[password]'],
-    ['?access_token=abcdefgh', '?access_token=[password]'],
-    ['token: abcd1234', 'token: [password]'],
+    ['?access_token=abcdefgh token: abcd1234', '?access_token=[password] token: [password]'],
     ['My API key: abcdefgh', 'My API key: [password]'],
     ['Uid=sa;Pwd=hunter2', 'Uid=sa;Pwd=[password]'],
     ['password: "two words, here"!', 'password: "[password]"!'],
@@ -335,8 +335,7 @@ describe('traces', () => {
     ['Authorization: Basic dXNlcjpwYXNz', 'Authorization: Basic [password]'],
     ['curl -H "basic dXNlcjpwYXNz"', 'curl -H "basic [password]"'],
     ['postgres://user:s3cret@pw@localhost/x', 'postgres://user:[password]@localhost/x'],
-    [`hf_${letters}, npm_${key}`, '[API key], [API key]'],
-    [`api_key="ghp_${letters}"`, 'api_key="[API key]"'],
+    [`hf_${letters}, npm_${key}, api_key="ghp_${letters}"`, '[API key], [API key], api_key="[API key]"'],
     [`sk_live_${key} glpat-${letters}`, '[API key] [API key]'],
     [`at-eyJ${key}.${letters}.x_y`, 'at-[token]'],
     [`${pem('BEGIN')}\nA: 4,B-C\n\n${key}==\n${pem('END')}.`, '[private key].'],
@@ -413,6 +412,7 @@ describe('traces', () => {
 
   it.each([
     ['{"a": 1}\n{', {}, /traces\.jsonl:2: expected JSON/],
+    [Buffer.from('caf\xe9', 'latin1'), {}, /traces\.jsonl: expected UTF-8 text/],
     ['{"a": 1}', {}, /found no spans: expected OTLP JSON/],
     [JSON.stringify(around), {}, /found 1 spans and no call of a model with its messages/],
     [JSON.stringify([sdk7('1', [question], [callPart])]), {}, /a call names no agent: --agent gives its name/],

@@ -1,8 +1,6 @@
 /** Production traces as demonstrations of each agent and as tasks. */
-import { createReadStream } from 'node:fs';
-import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { messageOf, RunError, TaskError } from '../../base/errors.js';
 import { mean } from '../../base/math.js';
@@ -11,7 +9,7 @@ import { isHeldOut } from '../../teams/tasks.js';
 import { type DemonstrationRow, demonstrationRow, writeLines } from './demonstration-rows.js';
 import { type ModelCall, type TracedEpisode, tracedEpisodes, type Unread, unreadOf } from './model-calls.js';
 import { type Masked, NAMES, type Redact, redaction } from './redact.js';
-import { spansOf, type TraceSpan } from './spans.js';
+import { jsonValues, spansOf, type TraceSpan } from './spans.js';
 
 export interface ImportOptions {
   /** The agent of calls that name none. */
@@ -68,7 +66,7 @@ const TASKS = 'tasks.jsonl';
  */
 export async function readTraces(path: string, options: ImportOptions = {}): Promise<TraceImport> {
   const spans: TraceSpan[] = [];
-  for (const file of await filesOf(path)) for await (const value of jsonValues(file)) spans.push(...spansOf(value));
+  for await (const value of jsonValues(path)) spans.push(...spansOf(value));
   const episodes = tracedEpisodes(spans);
   const readable = episodes.filter(({ calls }) => calls.length > 0);
   if (readable.length === 0) throw new TaskError(noCalls(spans.length), { file: path });
@@ -253,39 +251,5 @@ export async function readTracedTeam(folder: string): Promise<TracedTeam | undef
     return tracedTeam.parse(JSON.parse(await nodeFiles.readText(path)));
   } catch (error) {
     throw new RunError(`${path} is not as drmas learn wrote it: ${messageOf(error)}`);
-  }
-}
-
-async function filesOf(path: string): Promise<string[]> {
-  const facts = await stat(path).catch((error: unknown) => {
-    throw new TaskError(`cannot be read: ${messageOf(error)}`, { file: path });
-  });
-  if (!facts.isDirectory()) return [path];
-  const names = (await readdir(path)).filter((name) => /\.(jsonl?|ndjson)$/.test(name)).sort();
-  if (names.length === 0) throw new TaskError('the folder has no .json, .jsonl or .ndjson file', { file: path });
-  return names.map((name) => join(path, name));
-}
-
-/** The JSON values of a file: one a line, or the whole file as one. @throws TaskError naming file and line */
-async function* jsonValues(file: string): AsyncGenerator<unknown> {
-  let number = 0;
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
-    number++;
-    if (line.trim() === '') continue;
-    try {
-      yield JSON.parse(line);
-    } catch (error) {
-      if (number > 1) throw new TaskError(`expected JSON: ${messageOf(error)}`, { file, line: number });
-      yield wholeFile(await readFile(file, 'utf8'), file);
-      return;
-    }
-  }
-}
-
-function wholeFile(text: string, file: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new TaskError(`expected JSON: ${messageOf(error)}`, { file, line: 1 });
   }
 }

@@ -1,5 +1,8 @@
 /** Spans of production traces in one form, from OTLP JSON, exporters of OpenTelemetry, Langfuse and Braintrust. */
-import { isObject } from '../../base/errors.js';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isObject, messageOf, TaskError } from '../../base/errors.js';
+import { textChunks } from '../../teams/task-files.js';
 
 /** A span of a trace, with the attribute names of OpenTelemetry's GenAI conventions. */
 export interface TraceSpan {
@@ -204,5 +207,62 @@ export function jsonOf(value: unknown): unknown {
     return JSON.parse(value);
   } catch {
     return value;
+  }
+}
+
+/**
+ * The JSON values of a file, or of all `.json`, `.jsonl` and `.ndjson` files of a folder.
+ * @throws TaskError naming the file, and the line of a text that is not JSON
+ */
+export async function* jsonValues(path: string): AsyncGenerator<unknown> {
+  for (const file of await filesOf(path)) yield* valuesOf(file);
+}
+
+async function filesOf(path: string): Promise<string[]> {
+  const facts = await stat(path).catch((error: unknown) => {
+    throw new TaskError(`cannot be read: ${messageOf(error)}`, { file: path });
+  });
+  if (!facts.isDirectory()) return [path];
+  const names = (await readdir(path)).filter((name) => /\.(jsonl?|ndjson)$/.test(name)).sort();
+  if (names.length === 0) throw new TaskError('the folder has no .json, .jsonl or .ndjson file', { file: path });
+  return names.map((name) => join(path, name));
+}
+
+/** The JSON values of a file: one a line, or the whole file as one. @throws TaskError naming file and line */
+async function* valuesOf(file: string): AsyncGenerator<unknown> {
+  let number = 0;
+  for await (const line of linesOf(file)) {
+    number++;
+    if (line.trim() === '') continue;
+    try {
+      yield JSON.parse(line);
+    } catch (error) {
+      if (number > 1) throw new TaskError(`expected JSON: ${messageOf(error)}`, { file, line: number });
+      yield await wholeFile(file);
+      return;
+    }
+  }
+}
+
+async function* linesOf(file: string): AsyncGenerator<string> {
+  let pieces: string[] = [];
+  for await (const text of textChunks(file)) {
+    const [end = '', ...lines] = text.split('\n');
+    pieces.push(end);
+    for (const line of lines) {
+      yield pieces.join('');
+      pieces = [line];
+    }
+  }
+  yield pieces.join('');
+}
+
+async function wholeFile(file: string): Promise<unknown> {
+  const pieces: string[] = [];
+  for await (const text of textChunks(file)) pieces.push(text);
+  try {
+    return JSON.parse(pieces.join(''));
+  } catch (error) {
+    throw new TaskError(`expected JSON: ${messageOf(error)}`, { file, line: 1 });
   }
 }

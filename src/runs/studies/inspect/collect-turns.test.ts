@@ -135,6 +135,14 @@ describe('given fields', () => {
 
 describe('unreadable logs', () => {
   const given = { task: 't', reward: 'r' };
+  it('a byte order mark is no fault, in lines and in a document; other encodings are', async () => {
+    const row = '\ufeff{"t": 1, "r": 1}';
+    for (const path of [await file(row), await file(row, 'log.json')])
+      expect((await collectLog([path], given)).batch.turns).toMatchObject([{ task: '1', reward: 1 }]);
+    const wide = await file(Buffer.from(row, 'utf16le'));
+    await expect(collectLog([wide], given)).rejects.toThrow(/:1: expected UTF-8 text/);
+  });
+
   it.each([
     ['{"t": 1, "r": 1}\n{"t": 1, oops}\n', /:2: expected one JSON object, got .*oops/],
     ['{"t": 1, "r": NaN}\n', /:1: .*NaN and Infinity are not JSON/],

@@ -58,9 +58,9 @@ const CHUNK_BYTES = 1 << 20;
 /**
  * Reads the text of a file piece by piece, without its byte order mark. A relative path starts at the working
  * directory.
- * @throws TaskError naming the file when it cannot be read
+ * @throws TaskError naming the file if it cannot be read or is not UTF-8
  */
-async function* textChunks(file: string): AsyncGenerator<string> {
+export async function* textChunks(file: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const decode = (bytes?: Uint8Array) => {
     try {
