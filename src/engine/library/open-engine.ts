@@ -35,7 +35,10 @@ export interface EngineOptions {
   readonly kernels?: 'native' | 'native-avx2' | 'wasm' | 'reference' | undefined;
   /** The seed of random first weights and of sampling. Default 1. */
   readonly seed?: number | undefined;
-  /** Keeps less in memory for the backward pass and computes it again: more time, the same gradients up to rounding. Default false. */
+  /**
+   * Keeps less in memory for the backward pass and computes it again: more time, the same gradients up to rounding.
+   * Default false.
+   */
   readonly recompute?: boolean | undefined;
   /** Receives a message before work that takes long, such as a download or compiling the kernels. */
   readonly onProgress?: ((message: string) => void) | undefined;
