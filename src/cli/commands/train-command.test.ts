@@ -60,6 +60,40 @@ describe('plan', () => {
   });
 });
 
+describe('train --resume', () => {
+  const interrupted: Pick<RunPlace, 'executeRun'> = {
+    executeRun: async (_recipe, log) => {
+      log.emit(started);
+      throw new RunError('it broke');
+    },
+  };
+  const resumed = (source: string, run: string, ...words: readonly string[]) =>
+    drmas(['train', source, '--run', run, '--resume', ...words], { place: interrupted });
+
+  it('refuses a setting that the run was not started with, and another recipe', async () => {
+    const run = join(root, 'resumed');
+    const begun = ['train', file, '--run', run, '--set', 'training.steps=9', '--seed', '3'];
+    await drmas(begun, { place: interrupted });
+    for (const words of [[], ['--set', 'training.steps=9'], ['--seed', '3']])
+      expect((await resumed(file, run, ...words)).err).toContain('it broke');
+    for (const words of [
+      ['--set', 'training.steps=5'],
+      ['--set', 'nonsense.x=1'],
+      ['--seed', '4'],
+    ]) {
+      const { code, err } = await resumed(file, run, ...words);
+      expect(code).toBe(2);
+      expect(err).toContain(`was started without ${words.join(' ').replace('--set ', '').replace('--seed ', 'seed=')}`);
+    }
+    const math = join(root, 'math');
+    await drmas(['train', 'math', '--run', math], { place: interrupted });
+    expect(await resumed('gsm8k', math)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('is a run of math, not of gsm8k'),
+    });
+  });
+});
+
 describe('train --watch', () => {
   /** Records the life of a dashboard, with what else is appended. */
   function recorded() {

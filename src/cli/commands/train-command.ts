@@ -1,4 +1,5 @@
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
+import { RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
 import { nodeFiles } from '../../base/platform.js';
 import { RECIPE, RunDirectory } from '../../method/store.js';
@@ -96,13 +97,33 @@ interface TypedRun {
 const isRun = async (path: string, store: string | undefined): Promise<boolean> =>
   (await nodeFiles.exists(join(path, RECIPE))) || (store !== undefined && fetchRun(store, path));
 
+/**
+ * Requires that a command which resumes a run names no other recipe that ships and no setting that the run does not
+ * have: the run goes on with its own, so the command would promise what does not happen.
+ * @throws RunError
+ */
+function requireSameRun({ path, record }: RunDirectory, source: string, { set, seed }: TypedRun): void {
+  const { source: recorded, overrides } = record.recipe;
+  const ships = (name: string) => !isAbsolute(name) && !/[./\\\s]/.test(name);
+  if (ships(recorded) && source !== recorded) throw new RunError(`${path} is a run of ${recorded}, not of ${source}`);
+  const typed = [...set, ...(seed === undefined ? [] : [`seed=${seed}`])];
+  const others = typed.filter((setting) => !overrides.includes(setting));
+  if (others.length > 0)
+    throw new RunError(
+      `${path} was started without ${others.join(', ')}, and a resumed run keeps its settings; start another run with another --run, or leave the setting out`,
+    );
+}
+
 /** Resumes the run at the path of --run. With --json it prints the run's earlier events first. */
 async function resumeRun(there: CommandContext, source: string, options: TypedRun, asJson: boolean): Promise<number> {
   const { run: path = '', threads, track, store, watch } = options;
   const print = jsonSink(there);
-  const before = await (await RunDirectory.open(path)).events();
+  const directory = await RunDirectory.open(path);
+  requireSameRun(directory, source, options);
+  const before = await directory.events();
   if (before.some((event) => event.type === 'run.finished' && event.reason === 'completed')) {
     if (asJson) for (const event of before) print.write(event);
+    else there.stdout.write(`${path} is complete\n`);
     return 0;
   }
   let isReplayed = !asJson;
