@@ -1,7 +1,6 @@
 /** `npm run findings -- creditbench`: how credit in teams of language models is measured. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { UsageError } from '../../scripts/support/run-program.js';
@@ -12,7 +11,7 @@ import type { Played } from './direct-credit.js';
 import { families } from './families.js';
 import { addResult, type Cell, cellName, type PartName, parts, readPart, type TrainingResult } from './results.js';
 import { serveFamilies } from './server.js';
-import { readSubmission, rowOf } from './submission.js';
+import { rowOfFile } from './submission.js';
 
 const usage = `npm run findings -- creditbench [credit | training | baseline]... [options]
 
@@ -67,7 +66,7 @@ export async function creditbench(words: readonly string[]): Promise<number> {
     return 0;
   }
   if (values.validate !== undefined) {
-    say(rowOf(readSubmission(JSON.parse(await readFile(values.validate, 'utf8')))));
+    say(await rowOfFile(values.validate));
     return 0;
   }
   const controller = new AbortController();

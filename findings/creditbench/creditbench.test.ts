@@ -15,7 +15,7 @@ import { fillCreditbench, kendall } from './page.js';
 import { creditRecipe } from './recipe.js';
 import { addResult, readPart, resultsFile, type TrainingResult } from './results.js';
 import { familiesApp } from './server.js';
-import { readSubmission } from './submission.js';
+import { readSubmission, rowOfFile } from './submission.js';
 
 const family = (id: string) => families.find((one) => one.id === id) as Family;
 
@@ -338,7 +338,7 @@ describe('readSubmission', () => {
   const checklist = { granularity: text, method: text, extra: text, policy: text, tuning: text, compute: text };
   const row = { benchmark: 'creditbench', version: 1, name: 'x', system: 'y', checklist, runs: [run] };
 
-  it('takes a row, and names what is wrong with another', () => {
+  it('takes a row, and names what is wrong with another', async () => {
     expect(readSubmission(row)).toEqual(row);
     const wrong = (runs: readonly object[]) => () => readSubmission({ ...row, runs });
     expect(wrong([{ ...run, family: 'none' }])).toThrow(/runs.0.family/);
@@ -347,5 +347,6 @@ describe('readSubmission', () => {
     expect(wrong([run, run])).toThrow(/two runs of free-rider at difficulty 3 with seed 11/);
     expect(wrong([{ ...run, curve: [0.5] }])).toThrow(/runs.0.curve/);
     expect(() => readSubmission({ ...row, checklist: {} })).toThrow(/checklist/);
+    await expect(rowOfFile('missing.json')).rejects.toThrow(/^missing\.json: /);
   });
 });

@@ -1,7 +1,9 @@
 /** A row of the benchmark that another trainer filled in: its JSON, its check, and its line in a table. */
+import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { UsageError } from '../../scripts/support/run-program.js';
 import { mean } from '../../src/base/core/statistics.js';
-import { ArgumentError, issuesText } from '../../src/base/errors.js';
+import { ArgumentError, issuesText, messageOf } from '../../src/base/errors.js';
 import { families } from './families.js';
 import { BUDGET, knobSchema } from './recipe.js';
 
@@ -76,4 +78,13 @@ export function rowOf({ name, runs }: Submission): string {
     return scores.length === 0 ? '' : `${(100 * mean(scores)).toFixed(1)} (${scores.length})`;
   });
   return `| ${[name, ...cells].join(' | ')} |`;
+}
+
+/** The row of a submission in a file. @throws UsageError naming the file */
+export async function rowOfFile(file: string): Promise<string> {
+  try {
+    return rowOf(readSubmission(JSON.parse(await readFile(file, 'utf8'))));
+  } catch (error) {
+    throw new UsageError(`${file}: ${messageOf(error)}`);
+  }
 }
