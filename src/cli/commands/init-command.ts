@@ -85,8 +85,8 @@ export const init = defineCommand({
   ],
   async run(context, [named], { example, model: modelName }) {
     const directory = named ?? example;
+    // An empty name may come from a variable of a shell that is not set.
     if (directory === undefined || directory === '')
-      // '' may come from a variable of a shell that is not set
       throw new ArgumentError('init: expected a directory, as in drmas init my-team, or --example <name>');
     if (example !== undefined) exampleOf(example, 'ts'); // a wrong name must leave no directory behind
     if (example !== undefined && modelName !== undefined)
