@@ -72,6 +72,12 @@ describe('init', () => {
     expect(await readFile(file, 'utf8')).toBe('mine');
   });
 
+  // `mkdir` of Node with `recursive` never ends there.
+  it.runIf(process.platform === 'linux')('refuses a directory that cannot be made', async () => {
+    const { code, err } = await drmas(['init', '/proc/none/of/this']);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^error: cannot write .*ENOENT/) });
+  });
+
   it('adds itself to a project, where nothing that is there changes', async () => {
     const there = join(root, `Zoë's "work"`);
     await mkdir(there);

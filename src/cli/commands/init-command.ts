@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { ArgumentError, HubError, messageOf } from '../../base/errors.js';
 import { commandText, nodeFiles } from '../../base/platform.js';
@@ -94,7 +94,7 @@ export const init = defineCommand({
     const target = resolve(directory);
     const model = modelName === undefined ? undefined : await modelOf(modelName, target, context.environment);
     try {
-      mkdirSync(target, { recursive: true });
+      await nodeFiles.makeDirectory(target);
       if (!statSync(target).isDirectory()) throw new Error('it is a file');
     } catch (error) {
       throw new ArgumentError(`cannot write ${directory}: ${messageOf(error)}`);

@@ -61,7 +61,8 @@ describe('plan', () => {
 });
 
 describe('train --resume', () => {
-  const interrupted: Pick<RunPlace, 'executeRun'> = {
+  const interrupted: Pick<RunPlace, 'executeRun' | 'requireKernels'> = {
+    requireKernels: async () => {}, // the kernels of `started` may be others than this machine's
     executeRun: async (_recipe, log) => {
       log.emit(started);
       throw new RunError('it broke');
@@ -85,6 +86,11 @@ describe('train --resume', () => {
       expect(code).toBe(2);
       expect(err).toContain(`was started without ${words.join(' ').replace('--set ', '').replace('--seed ', 'seed=')}`);
     }
+    await writeFile(file, `${talkative}\n// changed`);
+    onTestFinished(() => writeFile(file, talkative));
+    expect((await resumed(file, run)).err).toContain('--accept-changes');
+    expect((await resumed(file, run, '--accept-changes')).err).toContain('it broke');
+    expect(await drmas(['train', file, '--accept-changes'])).toMatchObject({ code: 2 });
     const math = join(root, 'math');
     await drmas(['train', 'math', '--run', math], { place: interrupted });
     expect(await resumed('gsm8k', math)).toMatchObject({

@@ -1,5 +1,5 @@
 import { isAbsolute, join } from 'node:path';
-import { RunError } from '../../base/errors.js';
+import { ArgumentError, RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
 import { nodeFiles } from '../../base/platform.js';
 import { RECIPE, RunDirectory } from '../../method/store.js';
@@ -37,6 +37,7 @@ export const train = defineCommand({
     run: text('directory', 'directory of the run (default: runs/<recipe>-<time>)'),
     seed: integer(0, 'seed of sampling and reinforcement'),
     resume: formerly('goOn', toggle('resume the run of --run if it exists; with --json, print its events again')),
+    acceptChanges: toggle('with --resume: resume although the recipe, its code or the kernels have changed'),
     dryRun: replaced('drmas plan'),
     ...onRay,
     store: text(
@@ -59,6 +60,7 @@ export const train = defineCommand({
     'drmas train examples/own-team.ts --run runs/first --resume',
   ],
   async run(context, [source], { json: asJson = false, dryRun = false, watch = false, resume = false, ...flags }) {
+    if (flags.acceptChanges === true && !resume) throw new ArgumentError('--accept-changes needs --resume');
     if (dryRun) return showPlan(context, source, { ...flags, json: asJson });
     const { ray, store, rayCommand, ...options } = withModel(withDevice(flags));
     // Jobs of a cluster store their runs themselves.
@@ -75,7 +77,7 @@ export const train = defineCommand({
 function begin(
   context: CommandContext,
   source: string,
-  { watch, ...options }: TypedRun,
+  { watch, acceptChanges: _resumesOnly, ...options }: TypedRun,
   asJson: boolean,
 ): Promise<number> {
   const request = () => typedRequest(source, options.set);
@@ -90,6 +92,7 @@ interface TypedRun {
   readonly threads?: number;
   readonly track: readonly string[];
   readonly store?: string;
+  readonly acceptChanges?: boolean;
   readonly watch: boolean;
 }
 
@@ -116,7 +119,7 @@ function requireSameRun({ path, record }: RunDirectory, source: string, { set, s
 
 /** Resumes the run at the path of --run. With --json it prints the run's earlier events first. */
 async function resumeRun(there: CommandContext, source: string, options: TypedRun, asJson: boolean): Promise<number> {
-  const { run: path = '', threads, track, store, watch } = options;
+  const { run: path = '', threads, track, store, acceptChanges, watch } = options;
   const print = jsonSink(there);
   const directory = await RunDirectory.open(path);
   requireSameRun(directory, source, options);
@@ -130,6 +133,7 @@ async function resumeRun(there: CommandContext, source: string, options: TypedRu
   const perform = ({ sinks = [], onStart, ...reporting }: Reporting) =>
     resumeIn(there.place, path, source, {
       ...(threads === undefined ? {} : { threads }),
+      ...(acceptChanges === undefined ? {} : { acceptChanges }),
       track,
       store,
       ...reporting,

@@ -107,6 +107,26 @@ export function presentFields(body: object, names: readonly string[]): string[] 
   return names.filter((name) => Object.hasOwn(body, name) && (body as Record<string, unknown>)[name] !== null);
 }
 
+/** The fields of all dialects that set how an answer is sampled. */
+const SAMPLING = new Set(['temperature', 'top_p', 'top_k', 'seed', 'stop', 'stop_sequences']);
+
+/** Those of a request's ignored fields that set something else than `WishedSampling`. */
+export const beyondSampling = (ignored: readonly string[]): string[] => ignored.filter((name) => !SAMPLING.has(name));
+
+/** Reports each field that requests to an agent set, once for each agent. */
+export function onceEach(
+  report: (agent: string, field: string) => void,
+): (agent: string, fields: readonly string[]) => void {
+  const before = new Set<string>();
+  return (agent, fields) => {
+    for (const field of fields) {
+      const key = `${agent} ${field}`;
+      if (!before.has(key)) report(agent, field);
+      before.add(key);
+    }
+  };
+}
+
 /** An object without its `null` and `undefined` fields. */
 export function given<Fields extends object>(
   fields: Fields,

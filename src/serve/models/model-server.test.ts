@@ -51,6 +51,19 @@ const add = {
 };
 const question = [{ role: 'user' as const, content: 'one and two?' }];
 
+it('reports a field that it ignores once for each agent', async () => {
+  const notices: string[] = [];
+  const agentModels = new Map([['solver', scripted(() => 'three')]]);
+  const { client } = await served({ agentModels, notify: (message) => notices.push(message) });
+  for (const presence_penalty of [1, 2])
+    await client.chat.completions.create({
+      model: 'solver',
+      messages: question,
+      ...{ presence_penalty, temperature: 0.5, top_p: 1, seed: 1, stop: ['!'] },
+    });
+  expect(notices).toEqual(['solver: requests set presence_penalty, which the server ignores']);
+});
+
 describe('the agents of a run', () => {
   let run: RunDirectory;
   let turns: readonly Turn[];

@@ -5,7 +5,7 @@ import { DialectError, suggestion } from '../../base/errors.js';
 import { accessBy, type GuardedApp, guardOf } from '../../base/platform.js';
 import type { AgentModel } from '../../engine/backends.js';
 import type { ModelDelta, ModelRequest } from '../../gateway/dialects.js';
-import { modelApp, modelPolicy } from '../../gateway/dialects.js';
+import { beyondSampling, modelApp, modelPolicy, onceEach } from '../../gateway/dialects.js';
 import { answerStream, readingOf } from './answer-stream.js';
 
 export interface ModelServerOptions {
@@ -21,6 +21,8 @@ export interface ModelServerOptions {
   readonly allowedHosts?: readonly string[] | undefined;
   /** Requests that are answered or wait at once; more are refused. */
   readonly most: number;
+  /** Receives a message for each field that requests set and the server ignores, once for each agent and field. */
+  readonly notify?: ((message: string) => void) | undefined;
 }
 
 /** An app that answers as the agents do, and its end. */
@@ -31,9 +33,12 @@ export interface ModelServer extends GuardedApp {
 }
 
 export function modelServer(options: ModelServerOptions): ModelServer {
-  const { agentModels, hold = () => () => {}, checkpoint, token, allowedHosts, most } = options;
+  const { agentModels, hold = () => () => {}, checkpoint, token, allowedHosts, most, notify } = options;
   const state = { running: 0, stopping: false, idle: () => {} };
   const names = [...agentModels.keys()];
+  const reportIgnored = onceEach((agent, field) =>
+    notify?.(`${agent}: requests set ${field}, which the server ignores`),
+  );
   const agentModelOf = (model: string): AgentModel => {
     // Clients put the name of a provider in front: `openai/solver`.
     const agentModel = agentModels.get(model) ?? agentModels.get(model.slice(model.lastIndexOf('/') + 1));
@@ -45,6 +50,7 @@ export function modelServer(options: ModelServerOptions): ModelServer {
     if (state.stopping) throw new DialectError(503, 'stopping', 'the server is being stopped');
     if (state.running >= most)
       throw new DialectError(503, 'overloaded', `${most} requests are being answered already: try again later`);
+    reportIgnored(request.model, beyondSampling(request.ignored));
     const release = hold(agentModel);
     state.running++;
     try {

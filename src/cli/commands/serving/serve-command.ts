@@ -73,7 +73,7 @@ export const serve = defineCommand({
         ? await trainable({ model: from, store, models, memory, disk, token: chosen, allowedHosts, most }, surroundings)
         : await (follow === true ? following : speaking)(
             { from, ...request },
-            { token: chosen, allowedHosts, most },
+            { token: chosen, allowedHosts, most, notify },
             surroundings,
           );
     try {

@@ -142,7 +142,7 @@ function machineLines({ name, forecasts, fits }: MeasuredRun['machines'][number]
   ];
 }
 
-// The text of `drmas plan --play`: how the untrained team plays, and advice.
+// The text of `drmas plan --play`: how the team plays, and advice.
 
 function playedLines(report: ProbeReport, width: number, trains: boolean): string[] {
   return [

@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { cacheDirectory, type Environment } from '../../../base/platform.js';
+import { cacheDirectory, type Environment, nodeFiles } from '../../../base/platform.js';
 
 /**
  * A directory for builds that can be written to: in the cache, or, where that cannot be written to, a private one of
@@ -26,7 +26,7 @@ export async function writableBuilds(environment: Environment = process.env): Pr
 
 async function canWrite(directory: string): Promise<boolean> {
   try {
-    await mkdir(directory, { recursive: true });
+    await nodeFiles.makeDirectory(directory);
     await rm(await mkdtemp(join(directory, '.try-')), { recursive: true });
     return true;
   } catch {

@@ -3,6 +3,7 @@ import { messageOf, RecipeError } from '../../../base/errors.js';
 import { listen } from '../../../base/platform.js';
 import type { GatewayConnection } from '../../../teams/index.js';
 import type { EpisodeInPlay } from '../../../teams/rollout.js';
+import { onceEach } from '../../dialects/request-fields.js';
 import type { EpisodeCalls } from '../attribution.js';
 import { Gateway } from './gateway.js';
 import type { GatewaySettings } from './gateway-settings.js';
@@ -34,16 +35,4 @@ export async function openGateway(settings: GatewaySettings, { maxTurns, warn }:
   });
   const reached = publicUrl?.replace(/\/+$/, '') ?? url;
   return { connect: (episode, calls) => gateway.connect(episode, calls, reached), close };
-}
-
-/** Reports each setting of each agent once. */
-function onceEach(say: (agent: string, wish: string) => void): (agent: string, wishes: readonly string[]) => void {
-  const before = new Set<string>();
-  return (agent, wishes) => {
-    for (const wish of wishes) {
-      const key = `${agent} ${wish}`;
-      if (!before.has(key)) say(agent, wish);
-      before.add(key);
-    }
-  };
 }

@@ -157,6 +157,14 @@ describe('planRun', () => {
     }
   });
 
+  it('notes that one episode has nothing to be compared with', async () => {
+    const notesOf = async (...settings: readonly string[]) =>
+      (await plan(tinyRecipe({}, settings))).notes.filter((note) => note.startsWith('training.groupSize'));
+    expect(await notesOf('training.groupSize=1', 'advantage.singleton=zero')).toHaveLength(1);
+    expect(await notesOf('training.groupSize=1')).toEqual([]); // compared with the whole step
+    expect(await notesOf('training.groupSize=2', 'advantage.singleton=zero')).toEqual([]);
+  });
+
   it('reads the sizes of a model on this machine', async () => {
     const directory = await modelOf('Qwen3ForCausalLM');
     const { warmStart, ...recipe } = tinyRecipe({ model: { type: 'checkpoint', path: directory } });

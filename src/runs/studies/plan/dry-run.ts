@@ -21,6 +21,7 @@ import {
 } from '../../../engine/model.js';
 import { bytesTokenizer } from '../../../engine/tokens.js';
 import { openRollouts } from '../../../gateway/rollouts.js';
+import { openEstimator } from '../../../method/advantage.js';
 import {
   demonstrationsOf,
   rolloutSettings,
@@ -144,6 +145,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     notes: [
       ...taskWarnings(tasks),
       ...undividedFile(recipe.tasks),
+      ...groupsOfOne(recipe),
       ...rehearsal,
       ...missingNotes(recipe, models),
       ...judgeNotes(recipe, budget.episodes),
@@ -152,6 +154,16 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     ],
     rehearsal,
   };
+}
+
+/** A note if an estimator compares episodes of one task, and there is one. */
+function groupsOfOne({ advantage, training }: Recipe): string[] {
+  const { rule, settings } = openEstimator(advantage);
+  const compares = rule !== undefined && rule.mean !== 'batch-agent' && settings.singleton === 'zero';
+  if (!compares || training.groupSize > 1) return [];
+  return [
+    `training.groupSize is 1: with advantage.singleton=zero a single episode of a task teaches little or nothing`,
+  ];
 }
 
 /** Whether evaluations limit responses to the same lengths as training. */
