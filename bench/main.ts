@@ -118,7 +118,7 @@ async function main(): Promise<void> {
     const line: BenchRecord = {
       date,
       machine,
-      node: process.versions.node,
+      node: [process.versions.node, process.env.NODE_OPTIONS ?? ''].join(' ').trim(),
       arguments: typed,
       results: context.results,
     };
