@@ -294,7 +294,7 @@ const hours = (results: readonly { readonly origin: { readonly seconds: number }
 function costText({ credit, training }: Cells): string {
   return (
     `Present: ${credit.length} cells of credit (${hours(credit)} h by the clock) and ${training.length} of training ` +
-    `(${hours(training)} h), of ${families.length * estimatorNames.length * 10} each for ten seeds.`
+    `(${hours(training)} h). A seed has ${families.length * estimatorNames.length} cells of each.`
   );
 }
 
@@ -304,7 +304,7 @@ function costText({ credit, training }: Cells): string {
  */
 function disclosure(training: readonly TrainingResult[]): string {
   const scored = training.filter(({ refused }) => refused === undefined);
-  const all = families.length * estimatorNames.length * 10;
+  const all = families.length * estimatorNames.length * Math.max(10, new Set(training.map(({ seed }) => seed)).size);
   const started = families.flatMap(({ id }) => {
     const cells = scored.filter(({ family }) => family === id);
     if (cells.length === 0) return [];
