@@ -16,9 +16,9 @@ import { type RequestedTracker, requestedTrackers } from '../trackers/index.js';
 /** The listeners that a program may pass. */
 export interface ListenerOptions {
   /**
-   * Receive every event after it was logged; events from before a resumed run's first step, at once. drmas calls `write`
-   * synchronously, inside the run. It calls `event` through a queue: a sink with `event` may fail or be slow, and the run
-   * continues.
+   * Receive every event after it was logged; events from before a resumed run's first step, at once. drmas calls
+   * `write` synchronously, inside the run. It calls `event` through a queue: a sink with `event` may fail or be slow,
+   * and the run continues.
    */
   readonly sinks?: readonly (MetricSink | EventSink)[];
   /** Trackers as on the command line: `tensorboard`, `mlflow=http://127.0.0.1:5000`, `otel`. */
