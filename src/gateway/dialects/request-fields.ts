@@ -110,7 +110,7 @@ export function presentFields(body: object, names: readonly string[]): string[] 
 /** The fields of all dialects that set how an answer is sampled. */
 const SAMPLING = new Set(['temperature', 'top_p', 'top_k', 'seed', 'stop', 'stop_sequences']);
 
-/** Those of a request's ignored fields that set something else than `WishedSampling`. */
+/** The ignored fields of a request that `WishedSampling` does not have. */
 export const beyondSampling = (ignored: readonly string[]): string[] => ignored.filter((name) => !SAMPLING.has(name));
 
 /** Reports each field that requests to an agent set, once for each agent. */

@@ -39,9 +39,10 @@ export function modelServer(options: ModelServerOptions): ModelServer {
   const reportIgnored = onceEach((agent, field) =>
     notify?.(`${agent}: requests set ${field}, which the server ignores`),
   );
+  // Clients put the name of a provider in front: `openai/solver`.
+  const agentOf = (model: string) => (agentModels.has(model) ? model : model.slice(model.lastIndexOf('/') + 1));
   const agentModelOf = (model: string): AgentModel => {
-    // Clients put the name of a provider in front: `openai/solver`.
-    const agentModel = agentModels.get(model) ?? agentModels.get(model.slice(model.lastIndexOf('/') + 1));
+    const agentModel = agentModels.get(agentOf(model));
     if (agentModel !== undefined) return agentModel;
     throw new DialectError(404, 'model_not_found', `there is no model '${model}'${suggestion(model, names)}`);
   };
@@ -50,7 +51,7 @@ export function modelServer(options: ModelServerOptions): ModelServer {
     if (state.stopping) throw new DialectError(503, 'stopping', 'the server is being stopped');
     if (state.running >= most)
       throw new DialectError(503, 'overloaded', `${most} requests are being answered already: try again later`);
-    reportIgnored(request.model, beyondSampling(request.ignored));
+    reportIgnored(agentOf(request.model), beyondSampling(request.ignored));
     const release = hold(agentModel);
     state.running++;
     try {
