@@ -42,13 +42,17 @@ afterAll(async () => {
   }
 });
 
-/** A task of Harbor's: it pays 1 if the answer is 2. A container would have its folders at the root. */
+/**
+ * A task of Harbor's: it pays 1 if the last answer is 2. A container would have its folders at the root. The agent ends
+ * without waiting for its last command, so the verifier waits for the second answer.
+ */
 const files = {
   'task.toml': 'schema_version = "1.4"\n',
-  'instruction.md': 'Write 1 or 2 into /app/answer.\n',
+  'instruction.md': 'Append 1 or 2 to /app/answer.\n',
   'tests/test.sh': `#!/bin/bash
 cd "$(dirname "$0")/.."
-[ "$(cat app/answer)" = 2 ] && reward=1 || reward=0
+for _ in {1..300}; do [ "$(wc -l < app/answer)" -ge 2 ] && break; sleep 0.1; done
+[ "$(tail -n 1 app/answer)" = 2 ] && reward=1 || reward=0
 echo $reward > logs/verifier/reward.txt
 `,
 };
@@ -109,7 +113,7 @@ const rolloutSchema = z.object({
 /** The agent's whole answer but the digit, in two symbols: a tiny model has three tokens to write. */
 const answer = [
   '{"analysis":"","plan":"","commands":[{"keystrokes":"echo ',
-  ' > answer\\n","duration":0.1}],"task_complete":true}',
+  ' >> answer\\n","duration":0.1}],"task_complete":true}',
 ] as const;
 const printable = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i));
 
@@ -125,7 +129,7 @@ describe.skipIf(python === '')("Harbor's agent Terminus 2", () => {
     const team = defineTeam({
       name: 'harbor',
       task: harbor.task,
-      agents: { solver: agent({ sampling: { maxTokens: 8 } }) },
+      agents: { solver: agent({ sampling: { maxTokens: 8, temperature: 0.5 } }) },
       async play({ task, gateway, signal }) {
         const world = await harbor.open({ task, signal });
         const model = { llm_url: `${gateway.urlOf('solver')}/v1`, model: 'solver', api_key: gateway.secret };
@@ -165,7 +169,7 @@ describe.skipIf(python === '')("Harbor's agent Terminus 2", () => {
           endOfAssistant: '<|end|>',
         },
       }),
-      warmStart: { steps: 80, batch: 16, learningRate: 1e-2 },
+      warmStart: { steps: 200, batch: 16, learningRate: 1e-2 },
       gateway: {},
       training: { steps: 1, tasksPerStep: 1, groupSize: 8 },
       evaluation: { every: 100, tasks: 1, samples: 1 },
