@@ -89,23 +89,33 @@ function samplesOf({ kl, loss }: Learner, chains: readonly (readonly TurnAdvanta
   );
 }
 
+/** The ratios of each turn's tokens. `ratios` has one entry a chain. Chains without an entry are omitted. */
+function updatedTokens(chains: readonly TurnChain[], ratios: SampleRatios): Map<Turn, UpdatedTokens> {
+  const updated = new Map<Turn, UpdatedTokens>();
+  chains.forEach((chain, i) => {
+    const ofChain = ratios[i];
+    if (ofChain === undefined) return;
+    for (const turn of chain) {
+      const { start, end } = spanOf(turn);
+      const clipped: number[] = [];
+      for (let at = start; at < end; at++) if (ofChain.clipped[at] === 1) clipped.push(at - start);
+      const ratio = storedRatio(ofChain.ratios.subarray(start, end));
+      updated.set(turn, clipped.length === 0 ? { ratio } : { ratio, clipped });
+    }
+  });
+  return updated;
+}
+
 /** The digits of a ratio on disk. */
 const DIGITS = 5;
 
-/** The ratios of each turn's tokens. `ratios` has one entry a chain. Chains without an entry are omitted. */
-function updatedTokens(chains: readonly TurnChain[], ratios: SampleRatios): Map<Turn, UpdatedTokens> {
-  return new Map(
-    chains.flatMap((chain, i) => {
-      const ofChain = ratios[i];
-      if (ofChain === undefined) return [];
-      return chain.map((turn) => {
-        const { start, end } = spanOf(turn);
-        const all = Array.from(ofChain.ratios.subarray(start, end), (ratio) => Number(ratio.toPrecision(DIGITS)));
-        const clipped = [...ofChain.clipped.subarray(start, end).entries()].flatMap(([t, is]) => (is === 1 ? [t] : []));
-        const [first = 1] = all;
-        const ratio = all.every((one) => one === first) ? first : all;
-        return [turn, { ratio, ...(clipped.length === 0 ? {} : { clipped }) }] as const;
-      });
-    }),
-  );
+const rounded = (ratio: number): number => Number(ratio.toPrecision(DIGITS));
+
+/** One number if all tokens have the same ratio on disk, 1 for no token. */
+function storedRatio(ratios: Float32Array): UpdatedTokens['ratio'] {
+  const first = ratios[0] ?? 1;
+  // Most often all are 1, since the policy is updated on its own samples.
+  if (ratios.every((ratio) => ratio === first)) return rounded(first);
+  const all = Array.from(ratios, rounded);
+  return all.every((ratio) => ratio === all[0]) ? rounded(first) : all;
 }

@@ -91,16 +91,14 @@ export class CachedDecoder {
 
   /**
    * Runs the rows, which are sorted by policy, and draws the tokens that follow.
-   * @param groups The requests that draw from each row, at least one
-   * @returns One token for each request, group by group
+   * @param rowOf The row from which each request draws, in ascending order; default: request n draws from row n
+   * @returns One token for each request
    */
-  decode(rows: readonly CachedRow[], groups: readonly (readonly DrawingRequest[])[]): Promise<DrawnTokens> {
+  decode(rows: readonly CachedRow[], requests: readonly DrawingRequest[], rowOf?: Int32Array): Promise<DrawnTokens> {
     const kernels = this.#kernels;
     const arena = this.#arena;
     const { width, vocabSize, normEpsilon } = this.config;
     const count = rows.length;
-    const requests = groups.flat();
-    const rowOf = groups.flatMap((group, row) => group.map(() => row));
     arena.reset();
     const columns = arena.takeColumns(
       requests.length,
@@ -150,6 +148,10 @@ export class CachedDecoder {
     let drawn = 0;
     let copied: Floats | undefined; // logits of rows that several requests draw from
     forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
+      if (rowOf === undefined) {
+        draw(logits, first, n);
+        return;
+      }
       const end = rowOf.findLastIndex((row) => row < first + n) + 1;
       if (end - drawn === n) {
         draw(logits, drawn, n);
@@ -159,7 +161,8 @@ export class CachedDecoder {
       const most = logitBlockRows(vocabSize);
       while (drawn < end) {
         const some = rowOf.slice(drawn, Math.min(end, drawn + most));
-        const [tokens] = arena.takeWritten([Int32Array.from(some, (row) => row - first)]);
+        if (first > 0) for (let i = 0; i < some.length; i++) some[i] = (some[i] as number) - first;
+        const [tokens] = arena.takeWritten([some]);
         copied ??= arena.take(Math.min(requests.length, most) * vocabSize);
         kernels.embed({ out: copied, table: logits, tokens, rows: some.length, width: vocabSize });
         draw(copied, drawn, some.length);

@@ -47,6 +47,8 @@ interface Running {
    * Undefined after they have drawn different tokens.
    */
   twin: Running | undefined;
+  /** The number of its row in this tick. A twin has none of its own. */
+  row: number;
   /** The request whose row came before its own in the last tick, and how many first tokens both have. */
   neighbour: { readonly before: Running | undefined; readonly alike: number } | undefined;
   readonly tokens: number[];
@@ -223,6 +225,7 @@ export class DecoderSampler {
         slot,
         next: prompt[last] as number,
         twin,
+        row: 0,
         neighbour: undefined,
         tokens: [],
         logprobs: [],
@@ -261,27 +264,40 @@ export class DecoderSampler {
   /** Samples one token for every running request. Twins draw from the same row. */
   async #decode(): Promise<void> {
     if (this.#running.length === 0) return;
-    const leaders = this.#running.filter(({ twin }) => twin === undefined);
-    const drawing = new Map(leaders.map((leader) => [leader, [leader]]));
-    for (const running of this.#running) if (running.twin !== undefined) drawing.get(running.twin)?.push(running);
-    const groups = [...drawing.values()];
-    const running = groups.flat();
-    const [tokens, logprobs] = await this.#decoder.decode(
-      leaders.map((leader, i) => {
-        const { policy, slot, next } = leader;
-        slot.tokens.push(next);
-        const alike = tokensAlike(leader, leaders[i - 1]);
-        return { policy, token: next, slot: slot.index, position: slot.tokens.length - 1, alike };
-      }),
-      groups,
-    );
-    running.forEach((one, i) => {
+    const { leaders, drawing, rowOf } = drawsOf(this.#running);
+    const rows = leaders.map((leader, i) => {
+      const { policy, slot, next } = leader;
+      slot.tokens.push(next);
+      const alike = tokensAlike(leader, leaders[i - 1]);
+      return { policy, token: next, slot: slot.index, position: slot.tokens.length - 1, alike };
+    });
+    const [tokens, logprobs] = await this.#decoder.decode(rows, drawing, rowOf);
+    drawing.forEach((one, i) => {
       one.next = tokens[i] as number;
       one.tokens.push(one.next);
       one.logprobs.push(logprobs[i] as number);
       one.request.onToken?.(one.next);
     });
   }
+}
+
+/**
+ * The requests whose rows are computed, and all requests in the order of the rows that they draw from: a leader, then
+ * its twins. Plain loops: this runs for every token of every request.
+ */
+function drawsOf(running: readonly Running[]) {
+  const groups: Running[][] = [];
+  for (const one of running) if (one.twin === undefined) one.row = groups.push([one]) - 1;
+  if (groups.length === running.length) return { leaders: running, drawing: running, rowOf: undefined };
+  for (const one of running) if (one.twin !== undefined) groups[one.twin.row]?.push(one);
+  const leaders: Running[] = [];
+  const drawing: Running[] = [];
+  const rowOf = new Int32Array(running.length);
+  for (const group of groups) {
+    rowOf.fill(leaders.push(group[0] as Running) - 1, drawing.length, drawing.length + group.length);
+    drawing.push(...group);
+  }
+  return { leaders, drawing, rowOf };
 }
 
 /**
