@@ -21,8 +21,13 @@ import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
 
 const PART = 'step';
 const SHAPE = 'calculator';
-/** The steps before the measured ones, in which buffers grow and moments are fresh. */
-const WARM = 3;
+/**
+ * The steps before the measured ones. In the first three, buffers grow and moments are fresh. Beside peers there are
+ * more, since V8 compiles what a run repeats while it runs: a run's first steps take longer, and a run has hundreds.
+ */
+const WARM = { alone: 3, peers: 33 };
+/** The steps from 4 to 23, whose median is told beside the result. */
+const EARLY = [3, 23] as const;
 /** The measured steps of a repetition. */
 const STEPS = { alone: 10, peers: 20 };
 const BUDGET_SECONDS = { alone: 8, peers: 900 };
@@ -69,9 +74,10 @@ function drmasContestant(threads: number, mode: 'alone' | 'peers', directory: st
     async repeat() {
       repetition++;
       const run = join(directory, `${threads}-${repetition}`);
-      const recipe = calculatorRecipe(WARM + STEPS[mode], WARM_START_STEPS[mode]);
+      const recipe = calculatorRecipe(WARM[mode] + STEPS[mode], WARM_START_STEPS[mode]);
       const { events } = await train(recipe, { run, threads, seed: repetition });
-      const measured = events.filter((event): event is Step => event.type === 'step').slice(WARM);
+      const steps = events.filter((event): event is Step => event.type === 'step');
+      const measured = steps.slice(WARM[mode]);
       const middle = (of: (step: Step) => number) => median(measured.map(of));
       return {
         amount: 1,
@@ -81,6 +87,9 @@ function drmasContestant(threads: number, mode: 'alone' | 'peers', directory: st
           'ms update': 1e3 * middle(({ phaseSeconds }) => phaseSeconds.update),
           'tokens sampled': middle(({ tokens }) => tokens.sampled),
           reward: middle(({ reward }) => reward.mean),
+          ...(mode === 'peers' && {
+            'ms step 4 to 23': 1e3 * median(steps.slice(...EARLY).map(({ seconds }) => seconds)),
+          }),
         },
       };
     },
@@ -90,14 +99,15 @@ function drmasContestant(threads: number, mode: 'alone' | 'peers', directory: st
 /** TRL with both caches of generate, and the plain loop, from the same weights and on the same tasks. */
 async function stepPeers(threads: readonly number[], python: string, weights: string): Promise<PeerCommand[]> {
   const tasks = await calculatorTasks.load('train');
-  const drawn = Array.from({ length: WARM + STEPS.peers }, (_, step) =>
+  const drawn = Array.from({ length: WARM.peers + STEPS.peers }, (_, step) =>
     tasksOfStep(tasks, 1, step + 1, TASKS_PER_STEP).map(({ data }) => data),
   );
   const common = {
     weights,
     symbols,
     tasks: drawn,
-    warm: WARM,
+    warm: WARM.peers,
+    early: EARLY,
     group: GROUP_SIZE,
     maxTokens: MAX_TOKENS,
     learningRate: LEARNING_RATE,
