@@ -269,6 +269,7 @@ const wholeStep: Region = {
       'ms rollout': detail('ms rollout'),
       'ms update': detail('ms update'),
       'mean reward': detail('reward'),
+      'ms a step, steps 4 to 23': detail('ms step 4 to 23'),
     });
   },
 };
