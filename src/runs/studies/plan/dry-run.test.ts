@@ -163,6 +163,7 @@ describe('planRun', () => {
     expect(await notesOf('training.groupSize=1', 'advantage.singleton=zero')).toHaveLength(1);
     expect(await notesOf('training.groupSize=1')).toEqual([]); // compared with the whole step
     expect(await notesOf('training.groupSize=2', 'advantage.singleton=zero')).toEqual([]);
+    expect(await notesOf('training.groupSize=1', 'advantage.type=counterfactual')).toEqual([]); // of the lab
   });
 
   it('reads the sizes of a model on this machine', async () => {

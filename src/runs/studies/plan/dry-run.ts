@@ -21,7 +21,6 @@ import {
 } from '../../../engine/model.js';
 import { bytesTokenizer } from '../../../engine/tokens.js';
 import { openRollouts } from '../../../gateway/rollouts.js';
-import { openEstimator } from '../../../method/advantage.js';
 import {
   demonstrationsOf,
   rolloutSettings,
@@ -37,6 +36,7 @@ import {
   type BackendSpec,
   backendOf,
   backendOfModel,
+  estimatorOf,
   evaluationSampling,
   type Recipe,
 } from '../../../method/recipe.js';
@@ -157,10 +157,10 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
 }
 
 /** A note if an estimator compares episodes of one task, and there is one. */
-function groupsOfOne({ advantage, training }: Recipe): string[] {
-  const { rule, settings } = openEstimator(advantage);
+function groupsOfOne(recipe: Recipe): string[] {
+  const { rule, settings } = estimatorOf(recipe);
   const compares = rule !== undefined && rule.mean !== 'batch-agent' && settings.singleton === 'zero';
-  if (!compares || training.groupSize > 1) return [];
+  if (!compares || recipe.training.groupSize > 1) return [];
   return [
     `training.groupSize is 1: with advantage.singleton=zero a single episode of a task teaches little or nothing`,
   ];
