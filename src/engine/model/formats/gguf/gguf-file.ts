@@ -39,7 +39,9 @@ export type GgufMetadata = Readonly<Record<string, GgufValue>>;
 
 /** A tensor whose numbers are read when its turn comes. */
 export interface GgufTensor extends TensorShape {
-  read(): Promise<Float32Array>;
+  /** The number of its format, and its bytes in the file; default: float32. */
+  readonly stored?: { readonly format: number; readonly bytes: number };
+  read(): Promise<Float32Array | Uint8Array>;
 }
 
 /** A growing buffer of little-endian values. */
@@ -137,13 +139,13 @@ export async function* encodeGguf(
     writeValue(writer, value);
   }
   let offset = 0;
-  for (const { name, shape } of tensors) {
+  for (const { name, shape, stored } of tensors) {
+    const { format, bytes } = stored ?? { format: F32, bytes: 4 * shape.reduce((a, b) => a * b, 1) };
     writer.string(name);
     writer.uint32(shape.length);
     for (const size of shape.toReversed()) writer.uint64(size); // the fastest-moving dimension first
-    writer.uint32(F32);
+    writer.uint32(format);
     writer.uint64(offset);
-    const bytes = 4 * shape.reduce((a, b) => a * b, 1);
     offset += bytes + restOf(bytes);
   }
   writer.raw(new Uint8Array(restOf(writer.bytes.length)));
