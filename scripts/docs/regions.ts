@@ -213,7 +213,7 @@ function benchTables(part: string, unit: string, columns: Readonly<Record<string
   return benchRecords()
     .filter(({ results }) => results.rows[0]?.part.startsWith(part))
     .flatMap(({ date, machine, node, arguments: words, results }) => [
-      `\`npm run bench -- ${words.filter((word) => word !== '--json').join(' ')}\`, ${date}, ${machine}, Node ${node}.`,
+      `\`npm run bench -- ${words.filter((word) => word !== '--json').join(' ')}\`,\n${date}, ${machine}, Node ${node}.`,
       table(
         ['work', 'engine', 'threads', unit, 'low to high', 'repetitions', ...Object.keys(columns)],
         results.rows.map((row) => [
