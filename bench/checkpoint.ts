@@ -1,13 +1,11 @@
 /** Model files for the bench: a checkpoint like those on a hub, and a model in llama.cpp's format. */
-import { createWriteStream } from 'node:fs';
 import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { RandomStream } from '../src/base/core/random.js';
 import type { Tokenizer } from '../src/base/core/tokenizer.js';
 import { nodeFiles } from '../src/base/platform/node-files.js';
 import type { DecoderConfig } from '../src/engine/contract/architecture.js';
+import { FORMATS, type GgufFormat } from '../src/engine/model/formats/gguf/gguf-blocks.js';
 import { encodeGguf, type GgufTensor } from '../src/engine/model/formats/gguf/gguf-file.js';
 import { ggufHeader, ggufOf } from '../src/engine/model/formats/gguf/gguf-model.js';
 import { ggufName } from '../src/engine/model/formats/gguf/gguf-names.js';
@@ -48,53 +46,29 @@ export async function ggufBeside(directory: string): Promise<string> {
   return path;
 }
 
-/** Q4_1: 32 numbers in 20 bytes, first the scale and the least number in half precision, then 4 bits for each. */
-const Q4_1 = { format: 3, numbers: 32, bytes: 20 };
+/** The number of the format Q4_1: a block has a scale and a least number in half precision, then 4 bits a number. */
+const Q4_1 = 3;
 /** A scale of 2^-7 and a least number of -7.5 times that, so a matrix has mean 0 and a standard deviation of .036. */
-const HALVES = [0x2000, 0xab80] as const;
+const HALVES = { scale: 0x2000, least: 0xab80 };
 
-/**
- * Writes a GGUF file of random blocks of 4 bits. Its decoder has the Llama architecture, tied embeddings and no biases.
- */
+/** Writes a GGUF file whose matrices are random blocks of 4 bits. Rows must be whole blocks, of 32 numbers. */
 export async function writeRandomBlocks(file: string, config: DecoderConfig, tokenizer: Tokenizer): Promise<void> {
-  const { vocabSize, width, layers, heads, kvHeads, headDim, feedForward } = config;
-  const layer = (index: number): GgufTensor[] => {
-    const name = (rest: string) => `model.layers.${index}.${rest}.weight`;
-    return [
-      ones(name('input_layernorm'), width),
-      matrix(name('self_attn.q_proj'), heads * headDim, width),
-      matrix(name('self_attn.k_proj'), kvHeads * headDim, width),
-      matrix(name('self_attn.v_proj'), kvHeads * headDim, width),
-      matrix(name('self_attn.o_proj'), width, heads * headDim),
-      ones(name('post_attention_layernorm'), width),
-      matrix(name('mlp.gate_proj'), feedForward, width),
-      matrix(name('mlp.up_proj'), feedForward, width),
-      matrix(name('mlp.down_proj'), width, feedForward),
-    ];
-  };
-  const tensors = [
-    matrix('model.embed_tokens.weight', vocabSize, width),
-    ...Array.from({ length: layers }, (_, index) => layer(index)).flat(),
-    ones('model.norm.weight', width),
-  ];
+  const tensors = expectedTensors(config).map(({ name, shape }): GgufTensor => {
+    const [rows = 1, columns] = shape;
+    const tensor = { name: ggufName(name), shape };
+    if (columns === undefined) return { ...tensor, read: async () => new Float32Array(rows).fill(1) }; // a norm
+    const { numbers, bytes } = FORMATS.get(Q4_1) as GgufFormat;
+    const stored = { format: Q4_1, bytes: ((rows * columns) / numbers) * bytes };
+    return { ...tensor, stored, read: async () => randomBlocks(name, stored.bytes, bytes) };
+  });
   const header = ggufHeader({ config, tokenizer, name: 'random' });
-  await pipeline(Readable.from(encodeGguf(header, tensors)), createWriteStream(file));
+  await writeFile(file, encodeGguf(header, tensors));
 }
 
-const ones = (name: string, length: number): GgufTensor => ({
-  name: ggufName(name),
-  shape: [length],
-  read: async () => new Float32Array(length).fill(1),
-});
-
-function matrix(name: string, rows: number, columns: number): GgufTensor {
-  const bytes = ((rows * columns) / Q4_1.numbers) * Q4_1.bytes;
-  const read = async () => {
-    const random = new RandomStream('random blocks', name);
-    const words = new Uint32Array(bytes / 4); // of a block: the two halves, then four with 32 numbers
-    const [scale, least] = HALVES;
-    for (let at = 0; at < words.length; at++) words[at] = at % 5 === 0 ? scale + least * 0x10000 : random.word();
-    return new Uint8Array(words.buffer);
-  };
-  return { name: ggufName(name), shape: [rows, columns], stored: { format: Q4_1.format, bytes }, read };
+function randomBlocks(name: string, length: number, ofBlock: number): Uint8Array {
+  const random = new RandomStream('random blocks', name);
+  const words = new Uint32Array(length / 4);
+  const halves = HALVES.scale + HALVES.least * 0x10000;
+  for (let at = 0; at < words.length; at++) words[at] = at % (ofBlock / 4) === 0 ? halves : random.word();
+  return new Uint8Array(words.buffer);
 }

@@ -24,7 +24,7 @@ import type { Settings } from '../peers/drmas.js';
 import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
 import { between, MEMORY, PROCESSOR, peerRatios, rowsOf } from '../results.js';
-import { type DecodeRequest, largeShapes, responseLength } from '../workload.js';
+import { type DecodeRequest, largeShapes, responseLength, type Shape } from '../workload.js';
 
 const PART = 'real';
 const PRETRAINED = 'SmolLM2-135M';
@@ -104,37 +104,41 @@ async function onModel(
   const python = options.peers ? await attempt(context, 'transformers', () => pythonEnvironment(say)) : undefined;
   const llama = options.peers ? await attempt(context, 'llama.cpp', () => llamaPackage(say)) : undefined;
   await withDirectory(async (directory) => {
-    const whole = join(directory, 'whole');
-    const large = options.shapes.filter((shape) => largeShapes.includes(shape));
-    const models = large.map((shape) => async () => {
-      const file = join(directory, `${shape.name}.gguf`);
-      say(`${shape.name}: random blocks (not counted)`);
-      const { model, tokenizer } = await openStoredModel(nodeFiles, pretrained);
-      const { vocabSize, width, layers, heads, kvHeads, feedForward } = shape;
-      const sizes = { vocabSize, width, layers, heads, kvHeads, feedForward, headDim: width / heads };
-      await writeRandomBlocks(file, { ...model.config, ...sizes }, tokenizer);
-      return inFloat32(shape.name, file, join(directory, `${shape.name}-whole`));
-    });
-    if (models.length === 0) models.push(() => inFloat32(PRETRAINED, pretrained, whole));
-    for (const open of models) {
-      const model = await open();
+    const play = async (name: string, file: string) => {
+      const model = await inFloat32(name, file, join(directory, name));
       for (const half of halves) await half(context, { model, python, llama });
+    };
+    const large = options.shapes.filter((shape) => largeShapes.includes(shape));
+    if (large.length === 0) await play(PRETRAINED, pretrained);
+    for (const shape of large) {
+      say(`${shape.name}: random blocks (not counted)`);
+      await play(shape.name, await randomModel(shape, pretrained, directory));
     }
   });
 }
 
+/** Writes random blocks in the sizes of a shape, with all else as in the pretrained model. Returns the file. */
+async function randomModel(shape: Shape, pretrained: string, directory: string): Promise<string> {
+  const { model, tokenizer } = await openStoredModel(nodeFiles, pretrained);
+  const file = join(directory, `${shape.name}.gguf`);
+  const { vocabSize, width, layers, heads, kvHeads, feedForward } = shape;
+  const sizes = { vocabSize, width, layers, heads, kvHeads, feedForward, headDim: width / heads };
+  await writeRandomBlocks(file, { ...model.config, ...sizes }, tokenizer);
+  return file;
+}
+
 /** Writes the model's numbers in float32. */
-async function inFloat32(name: string, file: string, whole: string): Promise<Model> {
-  const { model, tokenizer, tensors } = await openStoredModel(nodeFiles, file);
+async function inFloat32(model: string, file: string, whole: string): Promise<Model> {
+  const { model: stored, tokenizer, tensors } = await openStoredModel(nodeFiles, file);
   const places = [];
-  for (const { name: tensor, shape, pieces } of tensors.values()) {
-    const place = { name: tensor, shape, data: new Float32Array(shape.reduce((a, b) => a * b, 1)) };
+  for (const { name, shape, pieces } of tensors.values()) {
+    const place = { name, shape, data: new Float32Array(shape.reduce((a, b) => a * b, 1)) };
     for await (const piece of pieces()) putPiece(place, piece);
     places.push(place);
   }
   await nodeFiles.makeDirectory(whole);
-  await writeModelDirectory(nodeFiles, whole, { config: model.config, tokenizer, tensors: places });
-  return { name, file, whole, tokenizer, vocabSize: model.config.vocabSize };
+  await writeModelDirectory(nodeFiles, whole, { config: stored.config, tokenizer, tensors: places });
+  return { name: model, file, whole, tokenizer, vocabSize: stored.config.vocabSize };
 }
 
 /** This engine as a process. */

@@ -22,11 +22,12 @@ import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
 const PART = 'step';
 const SHAPE = 'calculator';
 /**
- * The steps before the measured ones. In the first three, buffers grow and moments are fresh. Beside peers there are
- * more, since V8 compiles what a run repeats while it runs: a run's first steps take longer, and a run has hundreds.
+ * The steps before the measured ones. In the first three, buffers grow and moments are fresh. V8 compiles the code of
+ * a step while the run goes on. So the first steps of a run take longer than its hundreds of others, and beside peers
+ * more steps come before the measured ones.
  */
 const WARM = { alone: 3, peers: 33 };
-/** The steps from 4 to 23, whose median is told beside the result. */
+/** The steps from 4 to 23, whose median stands beside the result. */
 const EARLY = [3, 23] as const;
 /** The measured steps of a repetition. */
 const STEPS = { alone: 10, peers: 20 };

@@ -1,10 +1,12 @@
 import { RandomStream } from '../../src/base/core/random.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { readGgufHeader } from '../../src/engine/model/formats/gguf/gguf-header.js';
-import { ggufOf } from '../../src/engine/model/formats/gguf/gguf-model.js';
+import { FORMATS, type GgufFormat } from '../../src/engine/model/formats/gguf/gguf-blocks.js';
+import { decoderTensors } from '../../src/engine/model/formats/gguf/gguf-decoder.js';
+import { encodeGguf } from '../../src/engine/model/formats/gguf/gguf-file.js';
+import { ggufHeader } from '../../src/engine/model/formats/gguf/gguf-model.js';
 import { openModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
 import type { NamedTensor, TensorShape } from '../../src/engine/model/formats/tensor.js';
-import { memoryFiles, safetensorsBytes } from './memory-files.js';
+import { safetensorsBytes } from './memory-files.js';
 
 /** Numbers in bfloat16, rounded towards zero. */
 const bfloat16Bits = (data: Float32Array) =>
@@ -47,33 +49,33 @@ export function coarseAndFine(tensors: readonly NamedTensor[]): {
 }
 
 /** Formats of blocks by their numbers in GGUF, for the matrices of a file by a part of their names. */
-const FORMATS = { token_embd: 8, attn_output: 8, attn_: 3, ffn_down: 3, ffn_: 2, output: 2 };
+const FORMAT_NUMBERS = { token_embd: 8, attn_output: 8, attn_: 3, ffn_down: 3, ffn_: 2, output: 2 };
 
 /** A model of a directory as a GGUF file whose matrices are random blocks. Widths must be multiples of 32. */
 export async function ggufInBlocks(directory: string): Promise<Uint8Array> {
   const { model, tokenizer, tensors } = await openModelDirectory(nodeFiles, directory);
-  const parts: Uint8Array[] = [];
-  for await (const part of ggufOf({ config: model.config, tokenizer, name: 'blocks' }, tensors.values()))
-    parts.push(Uint8Array.from(part));
-  const file = Buffer.concat(parts);
-  const header = () => readGgufHeader(memoryFiles(new Map([['file', file]])), 'file');
-  for (const { name, shape } of (await header()).tensors.values()) {
-    const format = Object.entries(FORMATS).find(([part]) => name.includes(part))?.[1];
-    if (shape.length < 2 || format === undefined) continue;
-    const entry = Buffer.alloc(8 + name.length);
-    entry.writeBigUInt64LE(BigInt(name.length));
-    entry.write(name, 8);
-    file.writeUInt32LE(format, file.indexOf(entry) + entry.length + 4 + 16); // in fewer bytes than it has in float32
-  }
   const random = new RandomStream('blocks');
-  for (const { shape, start, bytes, format } of (await header()).tensors.values()) {
-    if (shape.length < 2) continue;
-    for (let at = 0; at < bytes; at++) file[start + at] = random.integer(0, 255);
-    const half = () => random.integer(0x1c00, 0x23ff) + (random.chance(0.5) ? 0x8000 : 0); // 2^-8 to 2^-6
-    for (let block = start; block < start + bytes; block += format.bytes) {
-      file.writeUInt16LE(half(), block);
-      if (format.name === 'Q4_1') file.writeUInt16LE(half(), block + 2);
-    }
+  const inBlocks = decoderTensors(model.config, tensors.values()).map((tensor) => {
+    const { name, shape } = tensor;
+    const number = Object.entries(FORMAT_NUMBERS).find(([part]) => name.includes(part))?.[1];
+    if (shape.length < 2 || number === undefined) return tensor;
+    const format = FORMATS.get(number) as GgufFormat;
+    const bytes = (shape.reduce((a, b) => a * b, 1) / format.numbers) * format.bytes;
+    return { ...tensor, stored: { format: number, bytes }, read: async () => randomBlocks(random, format, bytes) };
+  });
+  const header = ggufHeader({ config: model.config, tokenizer, name: 'blocks' });
+  const parts: Uint8Array[] = [];
+  for await (const part of encodeGguf(header, inBlocks)) parts.push(Uint8Array.from(part));
+  return Buffer.concat(parts);
+}
+
+function randomBlocks(random: RandomStream, format: GgufFormat, bytes: number): Uint8Array {
+  const blocks = Buffer.alloc(bytes);
+  for (let at = 0; at < bytes; at++) blocks[at] = random.integer(0, 255);
+  const half = () => random.integer(0x1c00, 0x23ff) + (random.chance(0.5) ? 0x8000 : 0); // 2^-8 to 2^-6
+  for (let block = 0; block < bytes; block += format.bytes) {
+    blocks.writeUInt16LE(half(), block);
+    if (format.name === 'Q4_1') blocks.writeUInt16LE(half(), block + 2);
   }
-  return file;
+  return blocks;
 }

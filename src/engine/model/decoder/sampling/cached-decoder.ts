@@ -148,20 +148,15 @@ export class CachedDecoder {
     let drawn = 0;
     let copied: Floats | undefined; // logits of rows that several requests draw from
     forEachLogitBlock(head, normed, count, ({ first, rows: n, logits }) => {
-      if (rowOf === undefined) {
-        draw(logits, first, n);
-        return;
-      }
-      const end = rowOf.findLastIndex((row) => row < first + n) + 1;
-      if (end - drawn === n) {
+      const end = rowOf === undefined ? first + n : rowOf.findLastIndex((row) => row < first + n) + 1;
+      if (rowOf === undefined || end - drawn === n) {
         draw(logits, drawn, n);
         drawn = end;
         return;
       }
       const most = logitBlockRows(vocabSize);
       while (drawn < end) {
-        const some = rowOf.slice(drawn, Math.min(end, drawn + most));
-        if (first > 0) for (let i = 0; i < some.length; i++) some[i] = (some[i] as number) - first;
+        const some = rowOf.subarray(drawn, Math.min(end, drawn + most)).map((row) => row - first);
         const [tokens] = arena.takeWritten([some]);
         copied ??= arena.take(Math.min(requests.length, most) * vocabSize);
         kernels.embed({ out: copied, table: logits, tokens, rows: some.length, width: vocabSize });
