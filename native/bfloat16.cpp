@@ -28,6 +28,7 @@ bool DRMAS_JOIN(bfloat16_, DRMAS_ISA)(KernelTable& table) {
   table.bfloat16PackBfloat16 = DRMAS_ISA::bfloat16Pack<Bfloat16>;
   table.bfloat16Linear = DRMAS_ISA::bfloat16Linear;
   table.bfloat16LinearWeightGradient = DRMAS_ISA::bfloat16LinearWeightGradient;
+  table.bfloat16BlockLinearTransposed = DRMAS_ISA::bfloat16BlockLinearTransposed;
   return true;
 #else
   static_cast<void>(table);

@@ -153,6 +153,21 @@ inline void blockLinearTransposed(Arguments& a) {
                                   accumulate);
 }
 
+inline void bfloat16BlockLinearTransposed(Arguments& a) {
+  const double format = a.size(3, "bfloat16BlockLinearTransposed(format)");
+  const double rows = a.size(4, "bfloat16BlockLinearTransposed(rows)");
+  const double inputs = a.size(5, "bfloat16BlockLinearTransposed(inputs)");
+  const double outputs = a.size(6, "bfloat16BlockLinearTransposed(outputs)");
+  const bool accumulate = a.flag(7, "bfloat16BlockLinearTransposed(accumulate)");
+  a.atMost("bfloat16BlockLinearTransposed(format)", format, 2);
+  const int32_t* blocks = a.integers(2, "bfloat16BlockLinearTransposed(blocks)", double(a.table().blockWords(outputs, inputs, format)));
+  float* out = a.floats(0, "bfloat16BlockLinearTransposed(out)", rows * outputs);
+  const float* x = a.floats(1, "bfloat16BlockLinearTransposed(x)", rows * inputs);
+  if (!a.fit()) return;
+  a.table().bfloat16BlockLinearTransposed(a.pool(), out, x, blocks, long(format), long(rows), long(inputs),
+                                          long(outputs), accumulate);
+}
+
 inline void blockEmbed(Arguments& a) {
   const double format = a.size(2, "blockEmbed(format)");
   const double rows = a.size(4, "blockEmbed(rows)");
@@ -512,6 +527,7 @@ constexpr Method kKernelMethods[] = {
     {"blockLinear", method<methods::blockLinear>},
     {"int8BlockLinear", method<methods::int8BlockLinear>},
     {"blockLinearTransposed", method<methods::blockLinearTransposed>},
+    {"bfloat16BlockLinearTransposed", method<methods::bfloat16BlockLinearTransposed>},
     {"blockEmbed", method<methods::blockEmbed>},
     {"rmsNorm", method<methods::rmsNorm>},
     {"rmsNormBackward", method<methods::rmsNormBackward>},

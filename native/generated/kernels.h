@@ -38,6 +38,7 @@ constexpr KernelTable tableNamed(const char* isa) {
       blockLinear,
       int8BlockLinear,
       blockLinearTransposed,
+      bfloat16BlockLinearTransposed,
       blockEmbed,
       rmsNorm,
       rmsNormBackward,

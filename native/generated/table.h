@@ -35,6 +35,8 @@ struct KernelTable {
                           long outputs, bool accumulate);
   void (*blockLinearTransposed)(Pool&, float* out, const float* x, const int32_t* blocks, long format, long rows,
                                 long inputs, long outputs, bool accumulate);
+  void (*bfloat16BlockLinearTransposed)(Pool&, float* out, const float* x, const int32_t* blocks, long format,
+                                        long rows, long inputs, long outputs, bool accumulate);
   void (*blockEmbed)(Pool&, float* out, const int32_t* blocks, long format, const int32_t* tokens, long rows,
                      long width, long vocabSize);
   void (*rmsNorm)(Pool&, float* out, float* inverse, const float* x, const float* gain, long rows, long width,

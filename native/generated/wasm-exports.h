@@ -82,6 +82,12 @@ void blockLinearTransposed(float* out, const float* x, const int32_t* blocks, lo
   kernels::blockLinearTransposed(pool, out, x, blocks, format, rows, inputs, outputs, accumulate);
 }
 
+DRMAS_EXPORT(bfloat16BlockLinearTransposed)
+void bfloat16BlockLinearTransposed(float* out, const float* x, const int32_t* blocks, long format, long rows,
+                                   long inputs, long outputs, bool accumulate) {
+  kernels::bfloat16BlockLinearTransposed(pool, out, x, blocks, format, rows, inputs, outputs, accumulate);
+}
+
 DRMAS_EXPORT(blockEmbed)
 void blockEmbed(float* out, const int32_t* blocks, long format, const int32_t* tokens, long rows, long width,
                 long vocabSize) {

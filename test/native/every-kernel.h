@@ -177,6 +177,22 @@ void runBlockLinearTransposed(const KernelTable& k, Pool& pool, const Sizes& s) 
   }
 }
 
+void runBfloat16BlockLinearTransposed(const KernelTable& k, Pool& pool, const Sizes& s) {
+  for (const bool accumulate : {false, true}) {
+    const long rows = s.rows;
+    const long inputs = s.inputs;
+    const long outputs = s.outputs;
+    const long format = rows % 3;
+    const Integers blocks = filled<Integers>(long(k.blockWords(outputs, inputs, format)),
+                                             [&](long) { return int32_t(1006632960 + below(65536)); });
+    Floats out = filled<Floats>(rows * outputs, [&](long) { return float(noise()); });
+    const Floats x = filled<Floats>(rows * inputs, [&](long) { return float(noise()); });
+    k.bfloat16BlockLinearTransposed(pool, out.data(), x.data(), blocks.data(), format, rows, inputs, outputs,
+                                    accumulate);
+    keep(s, "bfloat16BlockLinearTransposed(out)", out);
+  }
+}
+
 void runBlockEmbed(const KernelTable& k, Pool& pool, const Sizes& s) {
   const long rows = s.rows;
   const long width = s.width;
@@ -566,6 +582,7 @@ void runAll(const KernelTable& k, Pool& pool, const Sizes& s) {
   runBlockLinear(k, pool, s);
   runInt8BlockLinear(k, pool, s);
   runBlockLinearTransposed(k, pool, s);
+  runBfloat16BlockLinearTransposed(k, pool, s);
   runBlockEmbed(k, pool, s);
   runRmsNorm(k, pool, s);
   runRmsNormBackward(k, pool, s);

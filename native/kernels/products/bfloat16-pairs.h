@@ -23,8 +23,8 @@ inline void bfloat16Pack(Pool& pool, Bfloat16* packed, const Element* weight, lo
                                     pairsOf(inputs));
 }
 
-inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
-                         long outputs, bool accumulate) {
+/// Rows [rows, inputs] as pairs. Valid until this thread rounds the next.
+inline const Pair* roundedRows(Pool& pool, const float* x, long rows, long inputs) {
   const long pairs = pairsOf(inputs);
   static thread_local Scratch scratch;
   Pair* factors = scratch.take<Pair>(rows * pairs);
@@ -40,7 +40,29 @@ inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat1
       }
     }
   });
-  linear(pool, out, factors, reinterpret_cast<const Pair*>(packed), rows, pairs, outputs, accumulate);
+  return factors;
+}
+
+inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
+                         long outputs, bool accumulate) {
+  linear(pool, out, roundedRows(pool, x, rows, inputs), reinterpret_cast<const Pair*>(packed), rows, pairsOf(inputs),
+         outputs, accumulate);
+}
+
+inline void bfloat16BlockLinearTransposed(Pool& pool, float* out, const float* x, const int32_t* blocks, long format,
+                                          long rows, long inputs, long outputs, bool accumulate) {
+  if (rows == 0 || inputs == 0) return;
+  const Pair* factors = roundedRows(pool, x, rows, inputs);
+  inBlocks(blocks, format, outputs, inputs, [&](const auto& matrix) {
+    linearOver(pool, out, factors, rows, pairsOf(inputs), outputs, accumulate, kManySteps, kLanes,
+               [&](long column, long first, long count, long, const auto& multiply) {
+                 static thread_local Scratch scratch;
+                 const long whole = (count + kLanes - 1) / kLanes * kLanes;
+                 Pair* panel = scratch.take<Pair>(whole * kPanel);
+                 unpackPairs<kPanel>(panel, matrix, column, first, whole);
+                 multiply(static_cast<const Pair*>(panel));
+               });
+  });
 }
 
 /// Each two neighbouring rows of a matrix, rounded, as one row of pairs; an odd one out has a partner of zeros.

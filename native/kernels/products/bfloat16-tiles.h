@@ -104,11 +104,12 @@ inline long roundedTogether(long rows, long width) {
   return std::min(rows, std::max(kLeast, kNumbers / width / kBlock * kBlock));
 }
 
-/// out [rows, columns] = a bᵀ over `pairs` pairs; a task is a block of columns times some rows. If there are many
+/// out [rows, columns], of which some are beside others in rows of `outColumns`, = a bᵀ over `pairs` pairs; a task is a
+/// block of columns times some rows. If there are many
 /// pairs, the whole block takes a part of them at a time: that part of two panels of the left operand stays in the
 /// first-level cache, and that part of the block's panels in the second-level one.
-inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long rows, long columns, long pairs,
-                     Write write) {
+inline void multiply(Pool& pool, float* out, long outColumns, const Pair* a, const Pair* b, long rows, long columns,
+                     long pairs, Write write) {
   if (rows == 0 || columns == 0 || pairs == 0) return;
   constexpr long kStep = 2 * kTile;  // rows, and columns, of four tiles
   constexpr long kMostPairs = 256, kBlockColumns = 512, kBlockRows = 512;
@@ -126,12 +127,12 @@ inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long 
     const long firstColumn = task / groups * kBlockColumns, across = std::min(columns - firstColumn, kBlockColumns);
     const long firstRow = task % groups * stepsPerGroup * kStep;
     const long height = std::min(rows - firstRow, stepsPerGroup * kStep);
-    float* to = out + firstRow * columns + firstColumn;
+    float* to = out + firstRow * outColumns + firstColumn;
     // A sum in parts that is to be added once, when it is finished, is gathered elsewhere.
     static thread_local Scratch scratch;
     const bool apart = write == Write::AddSum && parts > 1;
     float* sums = apart ? scratch.floats(height * across) : to;
-    const long stride = apart ? across : columns;
+    const long stride = apart ? across : outColumns;
     for (long first = 0; first < pairs; first += each) {
       const Write now = first > 0 ? Write::Continue : apart ? Write::Overwrite : write;
       for (long r = 0; r < height; r += kStep)
@@ -144,7 +145,7 @@ inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long 
                 std::min(each, pairs - first), now);
         }
     }
-    if (apart) addBlock(to, columns, sums, height, across);
+    if (apart) addBlock(to, outColumns, sums, height, across);
   };
   if (small)
     for (long task = 0; task < blocks * groups; task++) body(task);
@@ -152,18 +153,44 @@ inline void multiply(Pool& pool, float* out, const Pair* a, const Pair* b, long 
     pool.run(blocks * groups, body);
 }
 
-inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
-                         long outputs, bool accumulate) {
-  if (rows == 0 || inputs == 0) return;
+/// Some columns of out [rows, outputs] from the panels of as many outputs.
+inline void multiplyRows(Pool& pool, float* out, const float* x, const Pair* panels, long rows, long inputs,
+                         long outputs, long columns, bool accumulate) {
   const long pairs = tilePairsOf(inputs), together = roundedTogether(rows, inputs);
   static thread_local Scratch scratch;
   Pair* factors = scratch.take<Pair>(kTile * tilesOf(together) * pairs);
   for (long first = 0; first < rows; first += together) {
     const long count = std::min(rows - first, together);
     packPairs<kTile, Operand::Left>(pool, factors, x + first * inputs, inputs, count, true, pairs);
-    multiply(pool, out + first * outputs, factors, reinterpret_cast<const Pair*>(packed), count, outputs, pairs,
+    multiply(pool, out + first * outputs, outputs, factors, panels, count, columns, pairs,
              accumulate ? Write::AddSum : Write::Overwrite);
   }
+}
+
+inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
+                         long outputs, bool accumulate) {
+  if (rows == 0 || inputs == 0) return;
+  multiplyRows(pool, out, x, reinterpret_cast<const Pair*>(packed), rows, inputs, outputs, outputs, accumulate);
+}
+
+/// Pairs that are unpacked at a time, for as many whole panels as they fill.
+constexpr long kUnpackedPairs = 1 << 21;
+
+inline void bfloat16BlockLinearTransposed(Pool& pool, float* out, const float* x, const int32_t* blocks, long format,
+                                          long rows, long inputs, long outputs, bool accumulate) {
+  if (rows == 0 || inputs == 0) return;
+  const long pairs = tilePairsOf(inputs), panels = std::max<long>(2, kUnpackedPairs / (kTile * pairs));
+  inBlocks(blocks, format, outputs, inputs, [&](const auto& matrix) {
+    static thread_local Scratch scratch;
+    Pair* unpacked = scratch.take<Pair>(std::min(panels, tilesOf(outputs)) * kTile * pairs);
+    for (long column = 0; column < outputs; column += panels * kTile) {
+      const long columns = std::min(panels * kTile, outputs - column);
+      pool.run(tilesOf(columns), [&](long panel) {
+        unpackPairs<kTile>(unpacked + panel * kTile * pairs, matrix, column + panel * kTile, 0, pairs);
+      });
+      multiplyRows(pool, out + column, x, unpacked, rows, inputs, outputs, columns, accumulate);
+    }
+  });
 }
 
 inline void bfloat16LinearWeightGradient(Pool& pool, float* dWeight, const float* x, const float* dOut, long rows,
@@ -177,7 +204,7 @@ inline void bfloat16LinearWeightGradient(Pool& pool, float* dWeight, const float
     const long count = std::min(rows - first, together), pairs = tilePairsOf(count);
     packPairs<kTile, Operand::Left>(pool, factors, x + first * inputs, count, inputs, false, pairs);
     packPairs<kTile, Operand::Right>(pool, gradients, dOut + first * outputs, count, outputs, false, pairs);
-    multiply(pool, dWeight, factors, gradients, inputs, outputs, pairs, Write::Continue);
+    multiply(pool, dWeight, outputs, factors, gradients, inputs, outputs, pairs, Write::Continue);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 
+#include "blocks.h"
 #include "rounding.h"
 #include "weight-gradient.h"
 
@@ -45,8 +46,8 @@ inline void bfloat16Pack(Pool& pool, Bfloat16* packed, const Element* weight, lo
   });
 }
 
-inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
-                         long outputs, bool accumulate) {
+/// Rows [rows, inputs], rounded, each pair of inputs in reverse order. Valid until this thread rounds the next.
+inline const float* roundedRows(Pool& pool, const float* x, long rows, long inputs) {
   const long steps = 2 * pairsOf(inputs);
   static thread_local Scratch scratch;
   float* factors = scratch.floats(rows * steps);
@@ -55,13 +56,35 @@ inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat1
       float* to = factors + r * steps;
       const float* from = x + r * inputs;
       for (long k = 0; k + 1 < inputs; k += 2) {
-        to[k] = widenedNumber(rounded(from[k + 1]));
-        to[k + 1] = widenedNumber(rounded(from[k]));
+        to[k] = roundedFloat(from[k + 1]);
+        to[k + 1] = roundedFloat(from[k]);
       }
-      if (steps > inputs) to[inputs] = widenedNumber(rounded(from[inputs - 1])), to[inputs - 1] = 0.f;
+      if (steps > inputs) to[inputs] = roundedFloat(from[inputs - 1]), to[inputs - 1] = 0.f;
     }
   });
-  linear(pool, out, factors, packed, rows, steps, outputs, accumulate);
+  return factors;
+}
+
+inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat16* packed, long rows, long inputs,
+                         long outputs, bool accumulate) {
+  linear(pool, out, roundedRows(pool, x, rows, inputs), packed, rows, 2 * pairsOf(inputs), outputs, accumulate);
+}
+
+inline void bfloat16BlockLinearTransposed(Pool& pool, float* out, const float* x, const int32_t* blocks, long format,
+                                          long rows, long inputs, long outputs, bool accumulate) {
+  const float* factors = roundedRows(pool, x, rows, inputs);
+  inBlocks(blocks, format, outputs, inputs, [&](const auto& matrix) {
+    linearUnpacked(pool, out, factors, rows, 2 * pairsOf(inputs), outputs, accumulate,
+                   [&](float* to, long column, long first, long count) {
+                     matrix.unpackTransposed(to, column, first, count);
+                     for (float* pair = to; pair < to + count * kPanel; pair += 2 * kPanel)
+                       for (int n = 0; n < kPanel; n++) {
+                         const float one = roundedFloat(pair[n]);
+                         pair[n] = roundedFloat(pair[kPanel + n]);
+                         pair[kPanel + n] = one;
+                       }
+                   });
+  });
 }
 
 /// The rows of a matrix, rounded, each pair of them in reverse order; an odd one out has a row of zeros before it.
@@ -69,7 +92,7 @@ inline void roundRowPairs(Pool& pool, float* to, const float* from, long rows, l
   if (rows % 2 == 1) std::fill_n(to + (rows - 1) * width, width, 0.f);
   forRowBlocks(pool, rows, width, [&](long first, long end) {
     for (long r = first; r < end; r++)
-      for (long i = 0; i < width; i++) to[(r ^ 1) * width + i] = widenedNumber(rounded(from[r * width + i]));
+      for (long i = 0; i < width; i++) to[(r ^ 1) * width + i] = roundedFloat(from[r * width + i]);
   });
 }
 

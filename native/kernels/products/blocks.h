@@ -75,6 +75,8 @@ class BlockMatrix {
 
   size_t words() const { return static_cast<size_t>(across_) * down_ * Tile::kWords; }
 
+  /// Blocks of inputs.
+  long across() const { return across_; }
   /// Tiles of 16 outputs, and where one of them begins.
   long down() const { return down_; }
   const int32_t* words(long down) const { return words_ + down * across_ * Tile::kWords; }

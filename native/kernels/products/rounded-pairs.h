@@ -1,6 +1,7 @@
 // Operands of products in bfloat16 as the instructions of AVX512-BF16 and AMX take them: pairs of neighbouring numbers,
 // rounded as rounding.h says, in panels. Pairs are moved as floats, whose bits stay as they are.
 #pragma once
+#include "blocks.h"
 #include "rounding.h"
 #if defined(__AVX512BF16__)
 #include "../../simd/pairs.h"
@@ -87,6 +88,33 @@ inline void packPairs(Pool& pool, Pair* to, const Element* from, long inputs, lo
     for (long task = 0; task < down * groups; task++) body(task);
   else
     pool.run(down * groups, body);
+}
+
+/// A panel of the right operand from the transpose of a matrix in blocks: kColumns of its inputs from `column` on, and
+/// `count` pairs of its outputs from the pair `first` on. Both are whole multiples of 16. Numbers beyond the matrix are
+/// finite.
+template <int kColumns, class Matrix>
+inline void unpackPairs(Pair* to, const Matrix& matrix, long column, long first, long count) {
+  for (int v = 0; v < kColumns / kLanes; v++) {
+    const long group = column / kLanes + v, across = group / 2;
+    for (long n = 0; n < count; n += kLanes) {
+      F16 lines[kLanes];
+      if (across < matrix.across()) {
+        const long down = 2 * (first + n) / kLanes;
+        const auto lower = matrix.tile(down, across);
+        const auto upper = matrix.tile(std::min(down + 1, matrix.down() - 1), across);
+        const F16 scales[] = {lower.scales(), upper.scales()}, offsets[] = {lower.offsets(), upper.offsets()};
+        for (int i = 0; i < kLanes; i++)
+          lines[i] = roundedNeighbours(lower.line(group % 2, i, scales[0], offsets[0]),
+                                       upper.line(group % 2, i, scales[1], offsets[1]));
+        transpose(lines);
+      } else {
+        std::fill_n(lines, kLanes, zero());
+      }
+      float* line = reinterpret_cast<float*>(to + n * kColumns + v * kLanes);
+      for (int i = 0; i < kLanes; i++) store(line + i * kColumns, lines[i]);
+    }
+  }
 }
 
 }  // namespace DRMAS_ISA

@@ -23,6 +23,18 @@ inline Bfloat16 rounded(float value) {
   return static_cast<Bfloat16>(magnitude < 0x00800000u ? bits >> 16 & 0x8000u : upper);
 }
 
+/// The same as a float. Compilers make vectors of loops over it, of 32 bits throughout.
+inline float roundedFloat(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  uint32_t upper = bits + 0x7fffu + (bits >> 16 & 1u);
+  upper = magnitude > 0x7f800000u ? bits | 0x400000u : upper;
+  upper = (magnitude < 0x00800000u ? bits & 0x80000000u : upper) & 0xffff0000u;
+  std::memcpy(&value, &upper, sizeof upper);
+  return value;
+}
+
 /// Numbers that are in bfloat16 already.
 inline Bfloat16 rounded(Bfloat16 value) {
   return (value & 0x7f80u) == 0 ? value & 0x8000u : value;

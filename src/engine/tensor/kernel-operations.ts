@@ -879,6 +879,25 @@ export interface ProcessorOperations<M extends MemoryKinds> {
     readonly accumulate: boolean;
   }): void;
   /**
+   * `blockLinearTransposed` with operands rounded to bfloat16.
+   * The matrix is W [outputs, inputs].
+   * Order of the sums in C++: as `bfloat16Linear`, with the bits that the same numbers in float32 give there.
+   */
+  bfloat16BlockLinearTransposed(given: {
+    /** [rows * outputs]; written */
+    readonly out: M['floats'];
+    /** [rows * inputs] */
+    readonly x: M['floats'];
+    /** [blockWords(outputs, inputs, format)] */
+    readonly blocks: M['integers'];
+    /** At most 2. */
+    readonly format: number;
+    readonly rows: number;
+    readonly inputs: number;
+    readonly outputs: number;
+    readonly accumulate: boolean;
+  }): void;
+  /**
    * `embed` of a table in blocks.
    * The table is W [width, vocabSize]: a token has a column.
    */

@@ -28,8 +28,9 @@ export interface Products extends Pick<Kernels, 'linearWeightGradient' | 'pack'>
   readonly precision: Precision;
   /**
    * `Kernels.linear`. Matrices in blocks are not read in bfloat16. In int8 they are multiplied with rounded rows on the
-   * way from inputs to outputs. Gradients go back in float32, as if rows had not been rounded: rounding has the
-   * derivative 0 almost everywhere, so its own is replaced by 1 (a straight-through estimator).
+   * way from inputs to outputs. Gradients go back as if rows had not been rounded: rounding has the derivative 0 almost
+   * everywhere, so its own is replaced by 1 (a straight-through estimator). They and the matrix are rounded to bfloat16
+   * there.
    */
   linear(given: Linear & { readonly packed: PackedMatrix }): void;
   /** The kernels' own `fused.linearOnto` in this precision, or the calls that it replaces. */
@@ -83,8 +84,11 @@ function linearInBlocks(
   { blocks, transposed }: BlockFactor,
   given: Linear,
 ): void {
-  const { blockLinear, blockLinearTransposed, int8BlockLinear } = kernels;
-  const product = transposed ? blockLinearTransposed : precision === 'int8' ? int8BlockLinear : blockLinear;
+  const [forward, back] =
+    precision === 'int8'
+      ? [kernels.int8BlockLinear, kernels.bfloat16BlockLinearTransposed]
+      : [kernels.blockLinear, kernels.blockLinearTransposed];
+  const product = transposed ? back : forward;
   if (product === undefined) throw new BackendError(`${kernels.name} kernels read no matrices in blocks`);
   product({ ...given, blocks: blocks.words, format: BLOCK_FORMATS.indexOf(blocks.format) });
 }

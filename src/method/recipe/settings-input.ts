@@ -10,9 +10,9 @@ export interface PolicyInput {
   /**
    * The numbers that matrix products multiply, in sampling and in training. `bfloat16` rounds both operands,
    * and is faster on processors with AVX512-BF16. `int8` is for an adapter on a GGUF file in Q8_0, Q4_0 or
-   * Q4_1, on the processor: activations are rounded to 8 bits before they meet the base, and it is faster on
-   * processors with AVX512-VNNI. Gradients stay in float32. Sums, trained weights and all other numbers stay
-   * in float32.
+   * Q4_1, on the processor: activations are rounded to 8 bits, gradients to bfloat16, before they meet the
+   * base. It is faster on processors with AVX512-VNNI. Sums, trained weights and all other numbers stay in
+   * float32.
    * @default `float32`
    */
   readonly precision?: 'float32' | 'bfloat16' | 'int8' | undefined;

@@ -538,6 +538,23 @@ export const PROCESSOR_RUNS: readonly ((e: Examples) => void)[] = [
   },
   (e) => {
     const { kernels, sizes: s } = e;
+    for (const accumulate of [false, true]) {
+      const rows = s.rows;
+      const inputs = s.inputs;
+      const outputs = s.outputs;
+      const format = rows % 3;
+      const blocks = e.integers(
+        kernels.blockWords({ inputs: outputs, outputs: inputs, format }),
+        () => 1006632960 + e.below(65536),
+      );
+      const out = e.floats(rows * outputs, () => e.noise());
+      const x = e.floats(rows * inputs, () => e.noise());
+      kernels.bfloat16BlockLinearTransposed({ out, x, blocks, format, rows, inputs, outputs, accumulate });
+      e.keep(`bfloat16BlockLinearTransposed(out), ${accumulate ? '' : 'no '}accumulate`, out);
+    }
+  },
+  (e) => {
+    const { kernels, sizes: s } = e;
     const rows = s.rows;
     const width = s.width;
     const vocabSize = s.vocabSize;

@@ -251,6 +251,25 @@ export function blocksContract(subject: Subject): void {
         }
     });
 
+    it.each(BLOCK_SIZES)('multiply in bfloat16 on the way back: $rows x $inputs x $outputs', (sizes) => {
+      const kernels = subject();
+      const { rows, inputs, outputs } = sizes;
+      const matrix = matrixOf(kernels, outputs, inputs);
+      const weight = kernels.allocate(inputs * outputs);
+      unpackMatrix(matrix, weight, false);
+      const packed = kernels.allocateBfloat16(kernels.bfloat16PackedSize({ inputs, outputs }));
+      kernels.bfloat16Pack({ packed, weight, inputs, outputs, transpose: true });
+      const x = floats(kernels, noise(rows * inputs, 'x'));
+      for (const accumulate of [false, true]) {
+        const [expected, actual] = [0, 1].map(() => floats(kernels, noise(rows * outputs, 'out')));
+        if (expected === undefined || actual === undefined) throw new Error('two outputs');
+        kernels.bfloat16Linear({ out: expected, x, packed, ...sizes, accumulate });
+        const blocks = { blocks: matrix.words, format: BLOCK_FORMATS.indexOf(format) };
+        kernels.bfloat16BlockLinearTransposed({ out: actual, x, ...blocks, ...sizes, accumulate });
+        sameBits(actual, expected, `accumulate ${accumulate}`);
+      }
+    });
+
     const rowsInInt8 = (
       kernels: HostKernels,
       matrix: BlockMatrix<Int32Array>,

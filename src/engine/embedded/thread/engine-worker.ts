@@ -13,7 +13,7 @@ async function main(port: MessagePort, settings: WorkerSettings): Promise<void> 
     threads,
     device,
     loaded,
-    ...(precisions?.includes('bfloat16') === false && { bfloat16Products: 'widened' }),
+    ...(precisions?.every((one) => one === 'float32') && { bfloat16Products: 'widened' }),
     ...(named === undefined ? {} : { environment: { ...process.env, DRMAS_KERNELS: named } }),
     onProgress: (message) => send({ type: 'progress', message }),
   });

@@ -15,6 +15,7 @@ type Name =
   | 'blockLinear'
   | 'int8BlockLinear'
   | 'blockLinearTransposed'
+  | 'bfloat16BlockLinearTransposed'
   | 'blockEmbed'
   | 'rmsNorm'
   | 'rmsNormBackward'
@@ -77,6 +78,8 @@ export function addonKernels(
       void addon.int8BlockLinear(out, x, blocks, format, rows, inputs, outputs, accumulate),
     blockLinearTransposed: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) =>
       void addon.blockLinearTransposed(out, x, blocks, format, rows, inputs, outputs, accumulate),
+    bfloat16BlockLinearTransposed: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) =>
+      void addon.bfloat16BlockLinearTransposed(out, x, blocks, format, rows, inputs, outputs, accumulate),
     blockEmbed: ({ out, blocks, format, tokens, rows, width, vocabSize }) =>
       void addon.blockEmbed(out, blocks, format, tokens, rows, width, vocabSize),
     rmsNorm: ({ out, inverse, x, gain, rows, width, epsilon }) =>

@@ -3,6 +3,7 @@
  * these have the very bits of the other kernels that sum in the same order: pair by pair, or in AMX's tiles.
  */
 import { isBfloat16, toBfloat16, widen } from '../bfloat16.js';
+import { BLOCK_FORMATS, type BlockFormat, unpackOutputs } from '../blocks.js';
 import type { WeightArray } from '../kernel-arguments.js';
 import type { HostKernels } from '../kernels.js';
 
@@ -99,6 +100,21 @@ const linearBy =
       }
   };
 
+/** Rounds the matrix as `bfloat16Pack` does. */
+const blockLinearTransposedBy =
+  (chain: SumOfProducts): HostKernels['bfloat16BlockLinearTransposed'] =>
+  ({ blocks, format, ...given }) => {
+    const { inputs, outputs } = given;
+    const weight = unpackOutputs(
+      { format: BLOCK_FORMATS[format] as BlockFormat, words: blocks, inputs: outputs, outputs: inputs },
+      0,
+      inputs,
+    );
+    const packed = new Uint16Array(bfloat16PackedSize({ inputs, outputs }));
+    bfloat16Pack({ packed, weight, inputs, outputs, transpose: false });
+    linearBy(chain)({ ...given, packed });
+  };
+
 const weightGradientBy =
   (chain: SumOfProducts): HostKernels['bfloat16LinearWeightGradient'] =>
   ({ dWeight, x, dOut, rows, inputs, outputs }) => {
@@ -111,11 +127,13 @@ const weightGradientBy =
   };
 
 export const bfloat16Linear = linearBy(inPairs);
+export const bfloat16BlockLinearTransposed = blockLinearTransposedBy(inPairs);
 export const bfloat16LinearWeightGradient = weightGradientBy(inPairs);
 
 /** The same, summed as AMX does. */
 export const productsInTiles = {
   bfloat16Products: 'amx-emulated',
   bfloat16Linear: linearBy(inTiles),
+  bfloat16BlockLinearTransposed: blockLinearTransposedBy(inTiles),
   bfloat16LinearWeightGradient: weightGradientBy(inTiles),
 } as const;

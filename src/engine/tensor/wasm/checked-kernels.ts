@@ -16,6 +16,7 @@ type Name =
   | 'blockLinear'
   | 'int8BlockLinear'
   | 'blockLinearTransposed'
+  | 'bfloat16BlockLinearTransposed'
   | 'blockEmbed'
   | 'rmsNorm'
   | 'rmsNormBackward'
@@ -63,6 +64,7 @@ export type ModuleKernels = {
     | 'blockLinear'
     | 'int8BlockLinear'
     | 'blockLinearTransposed'
+    | 'bfloat16BlockLinearTransposed'
     | 'blockEmbed'
     | 'rmsNorm'
     | 'rmsNormBackward'
@@ -220,6 +222,21 @@ export function checkedKernels(a: Arguments, wasm: ModuleKernels): Pick<HostKern
       const outAt = a.floats('blockLinearTransposed(out)', out, rows * outputs);
       const xAt = a.floats('blockLinearTransposed(x)', x, rows * inputs);
       wasm.blockLinearTransposed(outAt, xAt, blocksAt, format, rows, inputs, outputs, accumulate);
+    },
+    bfloat16BlockLinearTransposed: ({ out, x, blocks, format, rows, inputs, outputs, accumulate }) => {
+      a.size('bfloat16BlockLinearTransposed(format)', format);
+      a.size('bfloat16BlockLinearTransposed(rows)', rows);
+      a.size('bfloat16BlockLinearTransposed(inputs)', inputs);
+      a.size('bfloat16BlockLinearTransposed(outputs)', outputs);
+      a.atMost('bfloat16BlockLinearTransposed(format)', format, 2);
+      const blocksAt = a.integers(
+        'bfloat16BlockLinearTransposed(blocks)',
+        blocks,
+        blockWords({ inputs: outputs, outputs: inputs, format }),
+      );
+      const outAt = a.floats('bfloat16BlockLinearTransposed(out)', out, rows * outputs);
+      const xAt = a.floats('bfloat16BlockLinearTransposed(x)', x, rows * inputs);
+      wasm.bfloat16BlockLinearTransposed(outAt, xAt, blocksAt, format, rows, inputs, outputs, accumulate);
     },
     blockEmbed: ({ out, blocks, format, tokens, rows, width, vocabSize }) => {
       a.size('blockEmbed(format)', format);
