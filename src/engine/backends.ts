@@ -2,7 +2,6 @@
 export {
   type AgentModel,
   answer,
-  conversationWith,
   promptOf,
   responseRoom,
   samplingOf,

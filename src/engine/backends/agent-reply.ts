@@ -25,7 +25,7 @@ export interface AgentModel {
 export type Conversation = string | readonly Message[];
 
 /** A conversation with the agent's system prompt in front, as in training, unless it already begins with the prompt. */
-export function conversationWith({ agent }: Pick<AgentModel, 'agent'>, conversation: Conversation): readonly Message[] {
+function conversationWith({ agent }: Pick<AgentModel, 'agent'>, conversation: Conversation): readonly Message[] {
   const messages = typeof conversation === 'string' ? [user(conversation)] : conversation;
   const prompt = agent?.system;
   const [first] = messages;

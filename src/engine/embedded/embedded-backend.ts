@@ -101,12 +101,18 @@ export class EmbeddedBackend implements Backend {
    * Opens a model that cannot be trained: the whole model that `openPolicy` read, with the adapter that `openAdapter`
    * read, if there is one.
    */
-  async openStored(name: string, whole: OpenedDirectory, adapter: StoredAdapter | undefined): Promise<EmbeddedFrozen> {
+  async openStored(
+    directory: string,
+    whole: OpenedDirectory,
+    adapter: StoredAdapter | undefined,
+  ): Promise<EmbeddedFrozen> {
     const base = await this.#base({ type: 'directory', directory: whole.directory }, whole);
+    if (adapter !== undefined) await saysIdentity(this.#services.files, directory, await base.hash(), whole.directory);
+    const named = { name: directory, precision: 'float32' } as const;
     const model =
       adapter === undefined
-        ? await this.#freeze({ name, precision: 'float32' }, base)
-        : await this.#adapt({ name, precision: 'float32' }, base, adapter.settings, adapter.state);
+        ? await this.#freeze(named, base)
+        : await this.#adapt(named, base, adapter.settings, adapter.state);
     return new EmbeddedFrozen(this.#services, model);
   }
 

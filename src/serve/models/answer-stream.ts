@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { onAbort } from '../../base/async.js';
 import { ArgumentError, DialectError, TokenizerError } from '../../base/errors.js';
 import { randomKey } from '../../base/math.js';
-import { type AgentModel, checkedSampling, conversationWith, samplingOf } from '../../engine/backends.js';
+import { type AgentModel, checkedSampling, samplingOf } from '../../engine/backends.js';
 import type { Generation, OnTokens, Sampling } from '../../engine/contract.js';
 import { callsIn, TextStream, type ThoughtOut, toolFormat, withoutThinking } from '../../engine/tokens.js';
 import type { ModelAnswer, ModelDelta, ModelRequest } from '../../gateway/dialects.js';
@@ -29,7 +29,8 @@ export function readingOf(
   const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
   if (characters > context * LONGEST_TOKEN) throw noRoom(`${characters} characters`, context);
   try {
-    const conversation = promptMessages(undefined, conversationWith(agentModel, messages), responseSchema);
+    // As in training, where a program's own system prompt gives way to the agent's.
+    const conversation = promptMessages(agentModel.agent?.system, messages, responseSchema, true);
     const prompt = tokenizer.chat(conversation, undefined, tools);
     const mustCall = tools !== undefined && format !== undefined && toolChoice !== 'auto' && toolChoice !== 'none';
     const name = typeof toolChoice === 'object' ? toolChoice.name : undefined;

@@ -64,6 +64,22 @@ it('reports a field that it ignores once for each agent', async () => {
   expect(notices).toEqual(['solver: requests set presence_penalty, which the server ignores']);
 });
 
+it("puts the agent's system prompt in the place of a program's own, as in training", async () => {
+  const asked: string[] = [];
+  const model = scripted(({ prompt }) => {
+    asked.push(prompt);
+    return 'three';
+  });
+  const { client } = await served({ agentModels: new Map([['solver', model]]) });
+  const ask = (...messages: { role: 'system' | 'user'; content: string }[]) =>
+    client.chat.completions.create({ model: 'solver', messages });
+  await ask(...question);
+  await ask({ role: 'system', content: 'You are a helpful assistant.' }, ...question);
+  await ask({ role: 'system', content: 'Be brief.' }, ...question);
+  expect(asked[0]).toContain('Be brief.');
+  expect(asked).toEqual([asked[0], asked[0], asked[0]]);
+});
+
 describe('the agents of a run', () => {
   let run: RunDirectory;
   let turns: readonly Turn[];
