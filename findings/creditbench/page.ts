@@ -3,7 +3,7 @@ import { mean } from '../../src/base/core/statistics.js';
 import { holm, pairedInterval, signFlipP } from '../../src/runs/analysis/paired-interval.js';
 import { EPISODES_MEAN, estimatorNames, LEARNING_RATE, LEVELS, OWN_MEAN, RARE_CALLER, SEEDS, STARTS } from './cells.js';
 import { STAGES } from './direct-credit.js';
-import { families, START } from './families.js';
+import { families, START, tickets } from './families.js';
 import { BUDGET } from './recipe.js';
 import { type CreditResult, readPart, type TrainingResult } from './results.js';
 import { trainingScore } from './submission.js';
@@ -354,9 +354,10 @@ const FEWEST_FOR_A_PLATEAU = 5;
 const budgetText = () => {
   const { steps, tasksPerStep, groupSize, evaluations, tasks, samples } = BUDGET;
   const stages = Object.values(STAGES).filter((stage) => stage > 0);
+  const heldOut = Math.min(tasks, tickets(1).test.length); // an evaluation plays each task once
   return (
     `${steps} steps of ${tasksPerStep} tasks with ${groupSize} episodes each, ${steps * tasksPerStep * groupSize} ` +
-    `episodes in all; an evaluation before them and after every ${steps / evaluations}, of ${tasks}\n` +
+    `episodes in all; an evaluation before them and after every ${steps / evaluations}, of ${heldOut}\n` +
     `held-out tasks with ${samples} episodes each. AdamW at ${LEARNING_RATE} for all estimators. Agents begin with a ` +
     `success of ${START} if their\nfamily says nothing else, in the later stages of the credit part ${stages.join(' and ')}.`
   );

@@ -81,6 +81,7 @@ describe('a policy that begins with a saved adapter', () => {
     const refused = withBackend((backend) => backend.open(spec(adapter, other), 'policy', 'saved'));
     await expect(refused).rejects.toThrow(CheckpointError);
     await expect(refused).rejects.toThrow(/was trained on other weights than those of .*other-base/);
+    await expect(loadPolicy(adapter, { base: other })).rejects.toThrow(/was trained on other weights/);
     const same = join(root, 'same-base');
     const unchanged = await loadPolicy(base);
     await unchanged.save(same);

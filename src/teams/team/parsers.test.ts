@@ -90,6 +90,12 @@ describe('a schema as a parser', () => {
     );
   });
 
+  it('reads the only fence with JSON beside fences of other languages', () => {
+    const [code, json] = ['```python\nprint({})\n```', '```json\n{"score": 3}\n```'];
+    for (const text of [`${code}\n${json}`, `${json}\nas in\n${code}`])
+      expect(verdict.parse(text)).toEqual({ score: 3 });
+  });
+
   it('leaves out keys that would set a prototype', () => {
     expect(agent({ parse: z.json() }).parse('{"a": 1, "__proto__": {"b": 2}}')).toEqual({ a: 1 });
   });

@@ -88,8 +88,8 @@ export function schemaProblem(value: unknown): string | undefined {
   return 'expected a zod schema';
 }
 
-/** The text in a fence of three backquotes, with or without the word json. */
-const FENCE = /^```(?:json)?[ \t]*\n([\s\S]*?)\n?```[ \t]*$/gim;
+/** A fence of three backquotes: the language that it names, and the text in it. */
+const FENCE = /^```([^`\n]*)\n([\s\S]*?)\n?```[ \t]*$/gm;
 
 /**
  * The JSON value of a reply if the schema accepts it. The reply must be only JSON, or have exactly one fenced block
@@ -97,8 +97,8 @@ const FENCE = /^```(?:json)?[ \t]*\n([\s\S]*?)\n?```[ \t]*$/gim;
  */
 export function jsonParser<Value>(schema: z.ZodType<Value>): Parser<Value> {
   return (text) => {
-    const fences = [...text.matchAll(FENCE)];
-    const source = fences.length === 1 ? (fences[0]?.[1] ?? '') : text;
+    const fences = [...text.matchAll(FENCE)].filter(([, language = '']) => /^(json)?$/i.test(language.trim()));
+    const source = fences.length === 1 ? (fences[0]?.[2] ?? '') : text;
     let value: unknown;
     try {
       value = JSON.parse(source);

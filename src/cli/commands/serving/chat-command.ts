@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { createInterface, type Interface } from 'node:readline';
 import { DrmasError, RunError } from '../../../base/errors.js';
+import { visible } from '../../../base/host.js';
 import { nodeHost } from '../../../base/platform.js';
 import { Chat, openAgentModels } from '../../../serve/index.js';
 import { INTERRUPTED, type Keyboard } from '../../command-context.js';
@@ -117,7 +118,9 @@ export async function talk(conversations: readonly NamedChat[], surroundings: Su
         const named = isTerminal || conversations.length > 1;
         if (named) screen.write(tone(screen, 'bold', `${conversation.name}: `));
         try {
-          await conversation.chat.say(line, AbortSignal.any([signal, answering.signal]), (text) => screen.write(text));
+          await conversation.chat.say(line, AbortSignal.any([signal, answering.signal]), (text) =>
+            screen.write(visible(text)),
+          );
         } catch (error) {
           if (!(error instanceof DrmasError)) throw error;
           notify(error.message);

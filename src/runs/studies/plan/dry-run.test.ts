@@ -73,6 +73,17 @@ describe('planRun', () => {
     expect((await plan()).notes.join()).not.toContain('never reached');
   });
 
+  it("runs none of the team's rewards, which may ask a judge for money", async () => {
+    const asked: string[] = [];
+    const judge = (name: string) => () => {
+      asked.push(name);
+      return [0];
+    };
+    const rewards = { reward: () => judge('reward')()[0] ?? 0, rewardGroup: judge('rewardGroup') };
+    await plan(tinyRecipe({ team: defineTeam({ ...digitTeam, ...rewards }) }));
+    expect(asked).toEqual([]);
+  });
+
   it('answers a demanded schema with JSON that fits, each option in its turn', async () => {
     const lengths: number[] = [];
     const eighty = agent({ sampling: { maxTokens: 80 } });

@@ -84,7 +84,7 @@ export interface RunPlan {
 
 /**
  * Counts tokens and memory of a recipe's run. Prompts and calls come from a rehearsal: each agent answers with its
- * largest number of tokens. The team's `play` runs, its `reward` does not.
+ * largest number of tokens. The team's `play` runs, its rewards do not.
  * @throws CheckpointError, TokenizerError if a local model cannot be used
  */
 export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
@@ -191,7 +191,8 @@ async function rehearse(
     name,
     { tools: 'plain' as const, ...agent },
   ]);
-  const { success: _success, metrics: _metrics, ...others } = recipe.team; // a judge of theirs would cost money
+  // A judge of these would cost money.
+  const { success: _success, metrics: _metrics, rewardGroup: _judge, ...others } = recipe.team;
   const team = { ...others, agents: Object.fromEntries(agents), reward: () => 0 };
   try {
     const groups = await executor.playGroups({ team, tasks: first, groupSize: 1, phase, step: 1 });
