@@ -65,9 +65,9 @@ it('reports a field that it ignores once for each agent', async () => {
 });
 
 it("puts the agent's system prompt in the place of a program's own, as in training", async () => {
-  const asked: string[] = [];
+  const prompts: string[] = [];
   const model = scripted(({ prompt }) => {
-    asked.push(prompt);
+    prompts.push(prompt);
     return 'three';
   });
   const { client } = await served({ agentModels: new Map([['solver', model]]) });
@@ -76,8 +76,8 @@ it("puts the agent's system prompt in the place of a program's own, as in traini
   await ask(...question);
   await ask({ role: 'system', content: 'You are a helpful assistant.' }, ...question);
   await ask({ role: 'system', content: 'Be brief.' }, ...question);
-  expect(asked[0]).toContain('Be brief.');
-  expect(asked).toEqual([asked[0], asked[0], asked[0]]);
+  expect(prompts[0]).toContain('Be brief.');
+  expect(prompts).toEqual([prompts[0], prompts[0], prompts[0]]);
 });
 
 describe('the agents of a run', () => {

@@ -75,6 +75,11 @@ describe('rewardGroup', () => {
     ['2 rewards', () => [1, 2], 'rewardGroup returned 2 rewards, expected a list with one for each of 3 episodes'],
     ['no list', () => 1, 'rewardGroup returned 1, expected a list with one for each of 3 episodes'],
     [
+      'promises',
+      () => [1, 2, Promise.resolve(1)],
+      'rewardGroup returned a promise as reward 3: `await` it before it is returned',
+    ],
+    [
       'an error',
       () => {
         throw new Error('the judge is away');

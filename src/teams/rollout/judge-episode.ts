@@ -63,6 +63,12 @@ export async function judgeGroup(
     const message = `rewardGroup returned ${returned}, expected a list with one for each of ${episodes.length} episodes`;
     throw new EpisodeFailure('reward', message);
   }
+  const promise = rewards.findIndex((reward) => reward instanceof Promise);
+  if (promise >= 0)
+    throw new EpisodeFailure(
+      'reward',
+      `rewardGroup returned a promise as reward ${promise + 1}: \`await\` it before it is returned`,
+    );
   return rewards;
 }
 

@@ -74,14 +74,14 @@ describe('planRun', () => {
   });
 
   it("runs none of the team's rewards, which may ask a judge for money", async () => {
-    const asked: string[] = [];
+    const judges: string[] = [];
     const judge = (name: string) => () => {
-      asked.push(name);
+      judges.push(name);
       return [0];
     };
     const rewards = { reward: () => judge('reward')()[0] ?? 0, rewardGroup: judge('rewardGroup') };
     await plan(tinyRecipe({ team: defineTeam({ ...digitTeam, ...rewards }) }));
-    expect(asked).toEqual([]);
+    expect(judges).toEqual([]);
   });
 
   it('answers a demanded schema with JSON that fits, each option in its turn', async () => {
