@@ -21,6 +21,13 @@ describe('a secret', () => {
     }
   });
 
+  it('is masked without the scheme of a header', () => {
+    for (const scheme of ['Bearer', 'basic'])
+      expect(new Secret(`${scheme} abc-12345`).mask(`no ${scheme} abc-12345, abc-12345`)).toBe(
+        `no ${scheme} [secret], [secret]`,
+      );
+  });
+
   it('that is short stays in texts, where it may stand by chance', () => {
     expect(new Secret('data').mask('{"data": 1}')).toBe('{"data": 1}');
   });

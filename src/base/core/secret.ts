@@ -11,7 +11,8 @@ export class Secret {
 
   constructor(text: string) {
     this.#text = text;
-    this.#pattern = text.length < SHORTEST_MASKED ? undefined : anySpelling(text);
+    const key = /^(?:Bearer|Basic) +(\S{8,})$/i.exec(text)?.[1] ?? text; // a server may repeat it without the scheme
+    this.#pattern = key.length < SHORTEST_MASKED ? undefined : anySpelling(key);
   }
 
   reveal(): string {

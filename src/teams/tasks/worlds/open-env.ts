@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import { onAbort, unlessAborted } from '../../../base/async.js';
 import { issuesText, messageOf, reasonOf, TaskError, WorldError } from '../../../base/errors.js';
-import { excerpt } from '../../../base/host.js';
+import { excerpt, Secret } from '../../../base/host.js';
 import type { JsonSchema, Split, TaskSource } from '../../../base/nouns.js';
 import { webRequest } from '../../../base/platform.js';
 import { checkedOptions } from '../checked-options.js';
@@ -125,6 +125,7 @@ export function openEnv(options: OpenEnvOptions): OpenEnv {
     options,
   );
   const limited = pLimit(concurrency);
+  const key = Object.entries(headers).find(([name]) => /^authorization$|key$|token$/i.test(name))?.[1];
 
   /** The answer of a route; undefined if the server has no such route, or its environment lists no tasks. */
   const ask = async (route: string, body?: unknown): Promise<unknown> => {
@@ -133,6 +134,7 @@ export function openEnv(options: OpenEnvOptions): OpenEnv {
       const answer = await webRequest(`${url}${route}`, {
         ...sent,
         headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+        secret: key === undefined ? undefined : new Secret(key),
         signal: new AbortController().signal,
         timeoutMs,
         mostBytes: LONGEST_ANSWER_BYTES,
