@@ -6,10 +6,10 @@ import { ArgumentError, DialectError, TokenizerError } from '../../base/errors.j
 import { randomKey } from '../../base/math.js';
 import { type AgentModel, checkedSampling, samplingOf } from '../../engine/backends.js';
 import type { Generation, OnTokens, Sampling } from '../../engine/contract.js';
-import { callsIn, TextStream, type ThoughtOut, toolFormat, withoutThinking } from '../../engine/tokens.js';
+import { callsIn, opensThinking, TextStream, toolFormat, withoutThinking } from '../../engine/tokens.js';
 import type { ModelAnswer, ModelDelta, ModelRequest } from '../../gateway/dialects.js';
 import { promptMessages } from '../../teams/rollout.js';
-import { type ContentPiece, ContentStream, overlap, THINK, THOUGHT } from './content-stream.js';
+import { type ContentPiece, ContentStream, overlap } from './content-stream.js';
 
 /** Characters of the longest tokens that vocabularies have: a prompt of more is refused before it is tokenised. */
 const LONGEST_TOKEN = 128;
@@ -126,9 +126,6 @@ interface AnswerStart {
   readonly opening: readonly number[];
 }
 
-/** Tokens of a prompt's end that are looked at for the beginning of thinking. */
-const LAST_TOKENS = 16;
-
 /** Makes an answer of the tokens that are sampled for a request. */
 class AnswerWriter {
   readonly #agentModel: AgentModel;
@@ -149,7 +146,7 @@ class AnswerWriter {
     this.#request = request;
     this.#reading = reading;
     this.#text = new TextStream(tokenizer);
-    this.#thinking = tokenizer.decode(reading.prompt.slice(-LAST_TOKENS)).trimEnd().endsWith(THINK);
+    this.#thinking = opensThinking(tokenizer, reading.prompt);
     this.#content = new ContentStream(this.#thinking, this.#mayCall ? agentModel.agent?.tools : undefined);
     this.#written = this.#text.push(reading.opening);
   }
@@ -190,7 +187,7 @@ class AnswerWriter {
     const { model, wantsTokenIds } = this.#request;
     const { prompt } = this.#reading;
     const text = this.#stopped ? this.#written : this.#text.text;
-    const { rest, reasoning } = this.#split(text);
+    const { rest, reasoning } = withoutThinking(text, this.#thinking);
     const read = this.#callsIn(rest);
     const calls = read?.calls ?? [];
     const { given } = this.#content;
@@ -210,11 +207,6 @@ class AnswerWriter {
         ? { tokens: { prompt, response, logprobs: generation.logprobs } }
         : {}),
     };
-  }
-
-  #split(text: string): ThoughtOut {
-    if (this.#thinking && !text.includes(THOUGHT)) return { reasoning: text.trim(), rest: '' };
-    return withoutThinking(text);
   }
 
   #callsIn(text: string): ReturnType<typeof callsIn> {

@@ -2,7 +2,7 @@ import { ArgumentError, fitsJsonSchema, isObject } from '../../base/errors.js';
 import type { JsonSchema, Tool, ToolChoice, Turn } from '../../base/nouns.js';
 import type { Generation, PlayableHandle, Utterance } from '../../engine/contract.js';
 import type { TextWithCalls } from '../../engine/tokens.js';
-import { callsIn, isCallOf, type ToolFormatName, withoutThinking } from '../../engine/tokens.js';
+import { callsIn, isCallOf, opensThinking, type ToolFormatName, withoutThinking } from '../../engine/tokens.js';
 import type { Agent } from '../team/agent.js';
 import type { Penalised } from '../team/parsers.js';
 import { EpisodeFailure } from './episode-failure.js';
@@ -16,6 +16,7 @@ export interface Question {
   readonly tools?: readonly Tool[];
   readonly toolChoice?: ToolChoice;
   readonly responseSchema?: JsonSchema;
+  readonly prompt: readonly number[];
   /** The ids at the prompt's end that already belong to the response. */
   readonly opening: readonly number[];
 }
@@ -51,7 +52,7 @@ export function readAnswer(
   const { finishReason } = answer;
   const response = responseOf(speaker, question, answer);
   const { text } = response;
-  const thought = 'text' in answer ? contentOf(answer) : withoutThinking(text);
+  const thought = 'text' in answer ? contentOf(answer) : withoutThinking(text, isThinking(speaker, question));
   const { reasoning, rest } = thought;
   const read = callsOf(speaker, question, answer, rest);
   const calls = read?.calls ?? [];
@@ -71,6 +72,9 @@ export function readAnswer(
     penalty: valid ? 0 : speaker.settings.invalidPenalty,
   };
 }
+
+const isThinking = ({ policy }: AgentSpeaker, { prompt, opening }: Question): boolean =>
+  'tokenizer' in policy && opensThinking(policy.tokenizer, prompt.slice(0, prompt.length - opening.length));
 
 const contentOf = ({ text, reasoning }: Utterance) =>
   reasoning === undefined ? withoutThinking(text) : { reasoning, rest: text };

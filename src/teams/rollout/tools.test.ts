@@ -110,6 +110,23 @@ describe('an agent with tools', () => {
     });
   });
 
+  it('keeps apart what it thinks if its template opens the thinking, also when it is cut off', async () => {
+    const bytes = bytesTokenizer();
+    const chat: typeof bytes.chat = (...given) => [...bytes.chat(...given), ...bytes.encode('<think>\n')];
+    const team = teamOf((adder) => adder('1+2'));
+    const thinking = (line: string) =>
+      playEpisode(
+        scriptedContext(
+          team,
+          scriptedSampler(() => line, { ...bytes, chat }),
+        ),
+        { team, ...episodeRequest },
+      );
+    const [whole, cut] = [await thinking('add them</think>3'), await thinking('add th')];
+    expect(whole.turns[0]).toMatchObject({ reasoning: 'add them', content: '3' });
+    expect(cut.turns[0]).toMatchObject({ text: 'add th', reasoning: 'add th', content: '' });
+  });
+
   it.each([
     [{ tools: [add], maxTokens: 0 }, 'maxTokens is 0, expected an integer >= 1'],
     [{ tools: [add, add] }, 'two tools have the same name: add, add'],

@@ -1,3 +1,5 @@
+import type { Tokenizer } from '../../../base/nouns.js';
+
 const [OPEN, CLOSE] = ['<think>', '</think>'];
 
 /** A response without its thinking. */
@@ -6,14 +8,22 @@ export interface ThoughtOut {
   readonly rest: string;
 }
 
+/** Tokens of a prompt's end that are looked at for the beginning of thinking. */
+const LAST_TOKENS = 16;
+
+/** Whether a prompt ends with the beginning of thinking, which some templates write. */
+export const opensThinking = (tokenizer: Pick<Tokenizer, 'decode'>, prompt: readonly number[]): boolean =>
+  tokenizer.decode(prompt.slice(-LAST_TOKENS)).trimEnd().endsWith(OPEN);
+
 /**
  * Takes the thinking off the beginning of a response. Templates that open the thinking themselves leave only its end
  * in the response. If the response was cut off while the model thought, nothing is left.
+ * @param opened Whether the prompt ends with the beginning of thinking
  */
-export function withoutThinking(text: string): ThoughtOut {
+export function withoutThinking(text: string, opened = false): ThoughtOut {
   const end = text.indexOf(CLOSE);
   const begins = text.trimStart().startsWith(OPEN);
-  if (end < 0 && !begins) return { rest: text };
+  if (end < 0 && !begins && !opened) return { rest: text };
   const thought = end < 0 ? text : text.slice(0, end);
   const rest = end < 0 ? '' : text.slice(end + CLOSE.length).trimStart();
   const reasoning = (begins ? thought.trimStart().slice(OPEN.length) : thought).trim();
