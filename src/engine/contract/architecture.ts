@@ -93,8 +93,7 @@ export interface AdapterSettings {
 /**
  * The format of both operands of every matrix product: `float32`, or rounded to `bfloat16`. `int8` is for a base in
  * blocks: from inputs to outputs its products multiply whole numbers of 8 bits, and gradients go back in bfloat16; all
- * others are in float32.
- * Sums, and all numbers that are not multiplied, are in float32 in all of them.
+ * others are in float32. Sums, and all numbers that are not multiplied, are in float32 in all of them.
  */
 export const PRECISIONS = ['float32', 'bfloat16', 'int8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
