@@ -104,7 +104,7 @@ inline long roundedTogether(long rows, long width) {
   return std::min(rows, std::max(kLeast, kNumbers / width / kBlock * kBlock));
 }
 
-/// out [rows, columns] = a bᵀ over `pairs` pairs, where rows of out lie `outColumns` apart; a task is a block of columns
+/// out [rows, columns] = a bᵀ over `pairs` pairs; rows of out lie `outColumns` apart. A task is a block of columns
 /// times some rows. If there are many pairs, the whole block takes a part of them at a time: that part of two panels of
 /// the left operand stays in the first-level cache, and that part of the block's panels in the second-level one.
 inline void multiply(Pool& pool, float* out, long outColumns, const Pair* a, const Pair* b, long rows, long columns,
