@@ -7,7 +7,7 @@ export interface ContentPiece {
 }
 
 /** The marks around the model's reasoning. */
-export const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
+const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
 
 /**
  * Splits a response into parts while it is written: the model's reasoning, its answer, and text that may be a tool
