@@ -1,5 +1,6 @@
 /**
- * A loss of your own, which stands in capped.ts. Copy both files, change `token` there, and run this one:
+ * A loss of your own, which stands in capped.ts. Copy both files, put your team in the place of the one from digits.ts,
+ * change `token` in capped.ts, and run this one:
  *
  *     npx drmas train examples/plug-ins/own-loss.ts
  *
