@@ -51,17 +51,12 @@ inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat1
 
 inline void bfloat16BlockLinearTransposed(Pool& pool, float* out, const float* x, const int32_t* blocks, long format,
                                           long rows, long inputs, long outputs, bool accumulate) {
-  if (rows == 0 || inputs == 0) return;
   const Pair* factors = roundedRows(pool, x, rows, inputs);
   inBlocks(blocks, format, outputs, inputs, [&](const auto& matrix) {
-    linearOver(pool, out, factors, rows, pairsOf(inputs), outputs, accumulate, kManySteps, kLanes,
-               [&](long column, long first, long count, long, const auto& multiply) {
-                 static thread_local Scratch scratch;
-                 const long whole = (count + kLanes - 1) / kLanes * kLanes;
-                 Pair* panel = scratch.take<Pair>(whole * kPanel);
-                 unpackPairs<kPanel>(panel, matrix, column, first, whole);
-                 multiply(static_cast<const Pair*>(panel));
-               });
+    linearUnpacked<Pair, kLanes>(pool, out, factors, rows, pairsOf(inputs), outputs, accumulate,
+                                 [&](Pair* to, long column, long first, long count) {
+                                   unpackPairs<kPanel>(to, matrix, column, first, count);
+                                 });
   });
 }
 

@@ -179,17 +179,19 @@ inline size_t blockWords(long inputs, long outputs, long format) {
 /// The steps that are unpacked at a time: few rows read them from the first-level cache.
 constexpr long kFewSteps = 4096 / kPanel, kManySteps = 512;
 
-template <class Unpack>
-inline void linearUnpacked(Pool& pool, float* out, const float* x, long rows, long inputs, long outputs,
+/// `linearOver` of panels that unpack(panel, column, first, count) writes. A panel has room for whole multiples of
+/// kUnit steps.
+template <class Element = float, long kUnit = kBlock, class Unpack>
+inline void linearUnpacked(Pool& pool, float* out, const Factor<Element>* x, long rows, long inputs, long outputs,
                            bool accumulate, const Unpack& unpack) {
   if (rows == 0 || inputs == 0) return;
-  linearOver(pool, out, x, rows, inputs, outputs, accumulate, rows <= kTileRows ? kFewSteps : kManySteps, kBlock,
+  linearOver(pool, out, x, rows, inputs, outputs, accumulate, rows <= kTileRows ? kFewSteps : kManySteps, kUnit,
              [&](long column, long first, long count, long, const auto& multiply) {
                static thread_local Scratch scratch;
-               const long whole = (count + kBlock - 1) / kBlock * kBlock;
-               float* panel = scratch.floats(whole * kPanel);
+               const long whole = (count + kUnit - 1) / kUnit * kUnit;
+               Element* panel = scratch.take<Element>(whole * kPanel);
                unpack(panel, column, first, count);
-               multiply(static_cast<const float*>(panel));
+               multiply(static_cast<const Element*>(panel));
              });
 }
 

@@ -91,8 +91,8 @@ inline void packPairs(Pool& pool, Pair* to, const Element* from, long inputs, lo
 }
 
 /// A panel of the right operand from the transpose of a matrix in blocks: kColumns of its inputs from `column` on, and
-/// `count` pairs of its outputs from the pair `first` on. Both are whole multiples of 16. Numbers beyond the matrix are
-/// finite.
+/// `count` pairs of its outputs, rounded up to a multiple of 16, from the pair `first` on, such a multiple. Numbers
+/// beyond the matrix are finite.
 template <int kColumns, class Matrix>
 inline void unpackPairs(Pair* to, const Matrix& matrix, long column, long first, long count) {
   for (int v = 0; v < kColumns / kLanes; v++) {

@@ -13,25 +13,22 @@
 namespace drmas {
 namespace DRMAS_ISA {
 
-/// To the nearest, ties to even. Subnormal numbers become 0, as AVX512-BF16 reads them; what is no number stays so.
-inline Bfloat16 rounded(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  uint32_t upper = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-  upper = magnitude > 0x7f800000u ? bits >> 16 | 0x40u : upper;
-  return static_cast<Bfloat16>(magnitude < 0x00800000u ? bits >> 16 & 0x8000u : upper);
-}
-
-/// The same as a float. Compilers make vectors of loops over it, of 32 bits throughout.
-inline float roundedFloat(float value) {
+/// The bits of a float, rounded to the nearest number in bfloat16, ties to even: the lower half is 0. Subnormal numbers
+/// become 0, as AVX512-BF16 reads them; what is no number stays so. Compilers make vectors of loops over it.
+inline uint32_t roundedBits(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   const uint32_t magnitude = bits & 0x7fffffffu;
   uint32_t upper = bits + 0x7fffu + (bits >> 16 & 1u);
   upper = magnitude > 0x7f800000u ? bits | 0x400000u : upper;
-  upper = (magnitude < 0x00800000u ? bits & 0x80000000u : upper) & 0xffff0000u;
-  std::memcpy(&value, &upper, sizeof upper);
+  return (magnitude < 0x00800000u ? bits & 0x80000000u : upper) & 0xffff0000u;
+}
+
+inline Bfloat16 rounded(float value) { return static_cast<Bfloat16>(roundedBits(value) >> 16); }
+
+inline float roundedFloat(float value) {
+  const uint32_t bits = roundedBits(value);
+  std::memcpy(&value, &bits, sizeof value);
   return value;
 }
 

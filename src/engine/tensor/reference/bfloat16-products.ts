@@ -3,9 +3,9 @@
  * these have the very bits of the other kernels that sum in the same order: pair by pair, or in AMX's tiles.
  */
 import { isBfloat16, toBfloat16, widen } from '../bfloat16.js';
-import { BLOCK_FORMATS, type BlockFormat, unpackOutputs } from '../blocks.js';
 import type { WeightArray } from '../kernel-arguments.js';
 import type { HostKernels } from '../kernels.js';
+import { unpackTransposed } from './blocks.js';
 
 /** Sums run over pairs: an odd one out has a partner of 0. */
 const evened = (count: number) => count + (count % 2);
@@ -103,13 +103,9 @@ const linearBy =
 /** Rounds the matrix as `bfloat16Pack` does. */
 const blockLinearTransposedBy =
   (chain: SumOfProducts): HostKernels['bfloat16BlockLinearTransposed'] =>
-  ({ blocks, format, ...given }) => {
+  (given) => {
     const { inputs, outputs } = given;
-    const weight = unpackOutputs(
-      { format: BLOCK_FORMATS[format] as BlockFormat, words: blocks, inputs: outputs, outputs: inputs },
-      0,
-      inputs,
-    );
+    const weight = unpackTransposed(given);
     const packed = new Uint16Array(bfloat16PackedSize({ inputs, outputs }));
     bfloat16Pack({ packed, weight, inputs, outputs, transpose: false });
     linearBy(chain)({ ...given, packed });

@@ -2,7 +2,6 @@ import {
   BLOCK,
   BLOCK_FORMATS,
   type BlockFormat,
-  type BlockMatrix,
   blockReader,
   blockWords as sizeOf,
   unpackOutputs,
@@ -103,15 +102,19 @@ export const int8BlockLinear: HostKernels['int8BlockLinear'] = ({ out, x, blocks
   }
 };
 
-export const blockLinearTransposed: HostKernels['blockLinearTransposed'] = ({ blocks, format, ...given }) => {
+/** The numbers [inputs, outputs] of the matrix whose transpose, [outputs, inputs], is in blocks. */
+export const unpackTransposed = ({
+  blocks,
+  format,
+  inputs,
+  outputs,
+}: Pick<Given, 'blocks' | 'format' | 'inputs' | 'outputs'>): Float32Array =>
+  unpackOutputs({ format: formatOf(format), words: blocks, inputs: outputs, outputs: inputs }, 0, inputs);
+
+export const blockLinearTransposed: HostKernels['blockLinearTransposed'] = (all) => {
+  const { blocks: _blocks, format: _format, ...given } = all;
   const { inputs, outputs } = given;
-  const matrix: BlockMatrix<Int32Array> = {
-    format: formatOf(format),
-    words: blocks,
-    inputs: outputs,
-    outputs: inputs,
-  };
-  const whole = unpackOutputs(matrix, 0, inputs); // [inputs, outputs]
+  const whole = unpackTransposed(all);
   linearUnpacked(given, (first, count) => {
     const weight = new Float32Array(inputs * count);
     for (let i = 0; i < inputs; i++)
