@@ -5,7 +5,7 @@ import { RandomStream } from '../src/base/core/random.js';
 import type { Tokenizer } from '../src/base/core/tokenizer.js';
 import { nodeFiles } from '../src/base/platform/node-files.js';
 import type { DecoderConfig } from '../src/engine/contract/architecture.js';
-import { FORMATS, type GgufFormat } from '../src/engine/model/formats/gguf/gguf-blocks.js';
+import { bytesIn, FORMATS, type GgufFormat } from '../src/engine/model/formats/gguf/gguf-blocks.js';
 import { encodeGguf, type GgufTensor } from '../src/engine/model/formats/gguf/gguf-file.js';
 import { ggufHeader, ggufOf } from '../src/engine/model/formats/gguf/gguf-model.js';
 import { ggufName } from '../src/engine/model/formats/gguf/gguf-names.js';
@@ -57,9 +57,9 @@ export async function writeRandomBlocks(file: string, config: DecoderConfig, tok
     const [rows = 1, columns] = shape;
     const tensor = { name: ggufName(name), shape };
     if (columns === undefined) return { ...tensor, read: async () => new Float32Array(rows).fill(1) }; // a norm
-    const { numbers, bytes } = FORMATS.get(Q4_1) as GgufFormat;
-    const stored = { format: Q4_1, bytes: ((rows * columns) / numbers) * bytes };
-    return { ...tensor, stored, read: async () => randomBlocks(name, stored.bytes, bytes) };
+    const format = FORMATS.get(Q4_1) as GgufFormat;
+    const stored = { format: Q4_1, bytes: bytesIn(format, shape) };
+    return { ...tensor, stored, read: async () => randomBlocks(name, stored.bytes, format.bytes) };
   });
   const header = ggufHeader({ config, tokenizer, name: 'random' });
   await writeFile(file, encodeGguf(header, tensors));

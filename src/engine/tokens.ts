@@ -7,5 +7,5 @@ export { TextStream } from './model/tokenizers/text-stream.js';
 export type { BytesSpec, SymbolsSpec } from './model/tokenizers/tokenizer-spec.js';
 export { callsIn, isCallOf, type ToolFormatName, toolFormat, toolFormatNames } from './model/tool-formats/index.js';
 export { endOfJson } from './model/tool-formats/json-object.js';
-export { opensThinking, withoutThinking } from './model/tool-formats/thinking.js';
+export { opensThinking, THINK, THOUGHT, withoutThinking } from './model/tool-formats/thinking.js';
 export type { TextWithCalls } from './model/tool-formats/tool-format.js';

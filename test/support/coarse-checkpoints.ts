@@ -1,6 +1,6 @@
 import { RandomStream } from '../../src/base/core/random.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { FORMATS, type GgufFormat } from '../../src/engine/model/formats/gguf/gguf-blocks.js';
+import { bytesIn, FORMATS, type GgufFormat } from '../../src/engine/model/formats/gguf/gguf-blocks.js';
 import { decoderTensors } from '../../src/engine/model/formats/gguf/gguf-decoder.js';
 import { encodeGguf } from '../../src/engine/model/formats/gguf/gguf-file.js';
 import { ggufHeader } from '../../src/engine/model/formats/gguf/gguf-model.js';
@@ -60,7 +60,7 @@ export async function ggufInBlocks(directory: string): Promise<Uint8Array> {
     const number = Object.entries(FORMAT_NUMBERS).find(([part]) => name.includes(part))?.[1];
     if (shape.length < 2 || number === undefined) return tensor;
     const format = FORMATS.get(number) as GgufFormat;
-    const bytes = (shape.reduce((a, b) => a * b, 1) / format.numbers) * format.bytes;
+    const bytes = bytesIn(format, shape);
     return { ...tensor, stored: { format: number, bytes }, read: async () => randomBlocks(random, format, bytes) };
   });
   const header = ggufHeader({ config: model.config, tokenizer, name: 'blocks' });

@@ -16,9 +16,15 @@ export async function writeIdentity(files: Files, directory: string, sha256: str
 
 /**
  * Whether an adapter's directory names these weights as its base; false if it names no base.
+ * @param hash The hash of the weights, which takes a while and is asked for if the directory names a base
  * @throws CheckpointError when it names other weights
  */
-export async function saysIdentity(files: Files, directory: string, sha256: string, base: string): Promise<boolean> {
+export async function saysIdentity(
+  files: Files,
+  directory: string,
+  hash: () => Promise<string>,
+  base: string,
+): Promise<boolean> {
   const file = `${directory}/${FILE}`;
   if (!(await isThere(files, file))) return false;
   let recorded: z.output<typeof identity>;
@@ -27,7 +33,7 @@ export async function saysIdentity(files: Files, directory: string, sha256: stri
   } catch (error) {
     throw new CheckpointError(`${file} cannot be used: ${messageOf(error)}`);
   }
-  if (recorded.base.sha256 === sha256) return true;
+  if (recorded.base.sha256 === (await hash())) return true;
   throw new CheckpointError(
     `${directory}: the adapter was trained on other weights than those of ${base} (${FILE} holds their hash; without that file nothing is compared)`,
   );

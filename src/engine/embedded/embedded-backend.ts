@@ -107,7 +107,7 @@ export class EmbeddedBackend implements Backend {
     adapter: StoredAdapter | undefined,
   ): Promise<EmbeddedFrozen> {
     const base = await this.#base({ type: 'directory', directory: whole.directory }, whole);
-    if (adapter !== undefined) await saysIdentity(this.#services.files, directory, await base.hash(), whole.directory);
+    if (adapter !== undefined) await saysIdentity(this.#services.files, directory, () => base.hash(), whole.directory);
     const named = { name: directory, precision: 'float32' } as const;
     const model =
       adapter === undefined
@@ -193,7 +193,7 @@ export class EmbeddedBackend implements Backend {
     const { files } = this.#services;
     const { settings, state } = await openAdapter(files, directory, base.config, { optimizer: false });
     const on = base.directory ?? 'a model from a seed';
-    const identified = await saysIdentity(files, directory, await base.hash(), on);
+    const identified = await saysIdentity(files, directory, () => base.hash(), on);
     const model = await this.#adapt(named, base, settings, state);
     if (identified) return { model };
     return { model, warnings: [`${directory} does not say which weights it was trained on; it is put on ${on}`] };

@@ -99,7 +99,7 @@ export async function openState(
   const { base, settings } = adapted;
   const stored = await openAdapter(files, directory, config, options);
   requireEqual(name, directory, settings, stored.settings);
-  await saysIdentity(files, directory, await base.hash(), base.directory ?? 'the model of this seed');
+  await saysIdentity(files, directory, () => base.hash(), base.directory ?? 'the model of this seed');
   return stored.state;
 }
 

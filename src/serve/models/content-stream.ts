@@ -1,13 +1,10 @@
-import { type ToolFormatName, toolFormat } from '../../engine/tokens.js';
+import { THINK, THOUGHT, type ToolFormatName, toolFormat } from '../../engine/tokens.js';
 
 /** A piece of a response: of the model's reasoning, or of its answer. */
 export interface ContentPiece {
   readonly type: 'reasoning' | 'text';
   readonly text: string;
 }
-
-/** The marks around the model's reasoning. */
-const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
 
 /**
  * Splits a response into parts while it is written: the model's reasoning, its answer, and text that may be a tool

@@ -74,7 +74,7 @@ export function readAnswer(
 }
 
 const isThinking = ({ policy }: AgentSpeaker, { prompt, opening }: Question): boolean =>
-  'tokenizer' in policy && opensThinking(policy.tokenizer, prompt.slice(0, prompt.length - opening.length));
+  'tokenizer' in policy && opensThinking(policy.tokenizer, prompt, prompt.length - opening.length);
 
 const contentOf = ({ text, reasoning }: Utterance) =>
   reasoning === undefined ? withoutThinking(text) : { reasoning, rest: text };

@@ -1,6 +1,7 @@
 import type { Tokenizer } from '../../../base/nouns.js';
 
-const [OPEN, CLOSE] = ['<think>', '</think>'];
+/** The marks around the model's reasoning. */
+export const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
 
 /** A response without its thinking. */
 export interface ThoughtOut {
@@ -11,9 +12,16 @@ export interface ThoughtOut {
 /** Tokens of a prompt's end that are looked at for the beginning of thinking. */
 const LAST_TOKENS = 16;
 
-/** Whether a prompt ends with the beginning of thinking, which some templates write. */
-export const opensThinking = (tokenizer: Pick<Tokenizer, 'decode'>, prompt: readonly number[]): boolean =>
-  tokenizer.decode(prompt.slice(-LAST_TOKENS)).trimEnd().endsWith(OPEN);
+/** Whether a prompt's ids before `end` end with the beginning of thinking, which some templates write. */
+export const opensThinking = (
+  tokenizer: Pick<Tokenizer, 'decode'>,
+  prompt: readonly number[],
+  end = prompt.length,
+): boolean =>
+  tokenizer
+    .decode(prompt.slice(Math.max(0, end - LAST_TOKENS), end))
+    .trimEnd()
+    .endsWith(THINK);
 
 /**
  * Takes the thinking off the beginning of a response. Templates that open the thinking themselves leave only its end
@@ -21,11 +29,11 @@ export const opensThinking = (tokenizer: Pick<Tokenizer, 'decode'>, prompt: read
  * @param opened Whether the prompt ends with the beginning of thinking
  */
 export function withoutThinking(text: string, opened = false): ThoughtOut {
-  const end = text.indexOf(CLOSE);
-  const begins = text.trimStart().startsWith(OPEN);
+  const end = text.indexOf(THOUGHT);
+  const begins = text.trimStart().startsWith(THINK);
   if (end < 0 && !begins && !opened) return { rest: text };
   const thought = end < 0 ? text : text.slice(0, end);
-  const rest = end < 0 ? '' : text.slice(end + CLOSE.length).trimStart();
-  const reasoning = (begins ? thought.trimStart().slice(OPEN.length) : thought).trim();
+  const rest = end < 0 ? '' : text.slice(end + THOUGHT.length).trimStart();
+  const reasoning = (begins ? thought.trimStart().slice(THINK.length) : thought).trim();
   return { ...(reasoning === '' ? {} : { reasoning }), rest };
 }

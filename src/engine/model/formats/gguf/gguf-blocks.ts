@@ -19,6 +19,10 @@ export interface GgufFormat {
   readonly unpack?: Unpack;
 }
 
+/** The bytes of a tensor in a format. */
+export const bytesIn = ({ numbers, bytes }: GgufFormat, shape: readonly number[]): number =>
+  (shape.reduce((a, b) => a * b, 1) / numbers) * bytes;
+
 type Unpack = (blocks: Uint8Array, at: number, numbers: Float32Array, to: number) => void;
 
 const { fround } = Math;

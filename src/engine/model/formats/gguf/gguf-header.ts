@@ -4,7 +4,7 @@ import { CheckpointError } from '../../../../base/errors.js';
 import { excerpt, type Files } from '../../../../base/host.js';
 import { rowLength } from '../tensor.js';
 import { readOrRefuse } from '../validated-json.js';
-import { FORMATS, formatName, type GgufFormat } from './gguf-blocks.js';
+import { bytesIn, FORMATS, formatName, type GgufFormat } from './gguf-blocks.js';
 import { ALIGNMENT, MAGIC, TYPE, VERSION } from './gguf-file.js';
 
 /** A value of the metadata. Whole numbers of 64 bits are rounded to a double. */
@@ -192,5 +192,5 @@ function placeOf(cursor: Cursor, file: string): Omit<GgufEntry, 'start'> & { rea
   const row = rowLength(shape);
   if (row % format.numbers !== 0)
     throw refuse(`rows of ${row} numbers are no whole blocks of ${format.name} (${format.numbers} numbers)`);
-  return { name, shape, format, offset, bytes: (numbers / format.numbers) * format.bytes };
+  return { name, shape, format, offset, bytes: bytesIn(format, shape) };
 }
