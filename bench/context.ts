@@ -25,6 +25,8 @@ export interface Options {
   readonly peers: boolean;
   /** The device of the peers; without a GPU for them, `cpu` tries their scripts. */
   readonly peerDevice: Device;
+  /** The path of a Python that has the packages of the peers; without it they are installed. */
+  readonly python: string | undefined;
   /** The number of requests that are decoded, in place of the shape's. */
   readonly requests: number | undefined;
   /** The path of llama.cpp's server, which serving is compared with. */

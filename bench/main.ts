@@ -35,7 +35,8 @@ const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   'real-train': benchRealTraining,
 };
 const DEFAULT_PARTS = ['train', 'decode', 'step'];
-const GPU_PARTS = ['train', 'decode'];
+/** The parts that compute on a GPU; without names the first two. */
+const GPU_PARTS = ['train', 'decode', 'real', 'real-decode', 'real-train'];
 
 const names = (list: readonly Shape[]) => list.map(({ name }) => name).join(', ');
 
@@ -44,9 +45,10 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   Without a part: ${DEFAULT_PARTS.join(', ')}.
 
   --peers            the same work in PyTorch, transformers, llama.cpp and TRL, installed into a throw-away place
-  --device gpu       train and decode on this machine's GPU through WebGPU, and nothing else (experimental); --peers
-                     are PyTorch with PEFT, transformers and vLLM on the same GPU
+  --device gpu       train, decode and real on this machine's GPU through WebGPU (experimental; without a part the
+                     first two); --peers are PyTorch with PEFT, transformers and vLLM on the same GPU
   --peer-device cpu  the same peers on the processor, to try their scripts
+  --python FILE      a Python that has the packages of the peers, which are not installed then
   --requests N       requests that are decoded (default: by shape; on a GPU 32)
   --threads 1,2      numbers of threads (default: 1 and all cores)
   --shapes tiny,...  of ${names(shapes)} (default: these), ${names(largeShapes)} (LoRA; a minute to begin;
@@ -67,6 +69,7 @@ async function main(): Promise<void> {
       peers: { type: 'boolean', default: false },
       device: { type: 'string', default: 'cpu' },
       'peer-device': { type: 'string' },
+      python: { type: 'string' },
       requests: { type: 'string' },
       threads: { type: 'string' },
       shapes: { type: 'string' },
@@ -81,10 +84,10 @@ async function main(): Promise<void> {
   });
   if (values.help) return void process.stdout.write(usage);
   const device = deviceOf(values.device);
-  const ofDevice = device === 'gpu' ? GPU_PARTS : DEFAULT_PARTS;
-  const chosen = positionals.length === 0 ? ofDevice : positionals;
-  if (device === 'gpu' && (values.threads !== undefined || chosen.some((name) => !ofDevice.includes(name))))
-    throw new UsageError(`--device gpu measures ${GPU_PARTS.join(' and ')}, without --threads`);
+  const byDefault = device === 'gpu' ? GPU_PARTS.slice(0, 2) : DEFAULT_PARTS;
+  const chosen = positionals.length === 0 ? byDefault : positionals;
+  if (device === 'gpu' && (values.threads !== undefined || chosen.some((name) => !GPU_PARTS.includes(name))))
+    throw new UsageError(`--device gpu measures ${GPU_PARTS.join(', ')}, without --threads`);
   if (values['peer-device'] !== undefined && (device === 'cpu' || !values.peers))
     throw new UsageError('--peer-device goes with --device gpu --peers');
   const benches = chosen.map((name) => {
@@ -96,6 +99,7 @@ async function main(): Promise<void> {
     peers: values.peers,
     device,
     peerDevice: deviceOf(values['peer-device'] ?? device),
+    python: values.python,
     requests: numbers('requests', values.requests)?.[0],
     threads: numbers('threads', values.threads) ?? (device === 'gpu' ? [1] : [...new Set([1, availableParallelism()])]),
     repetitions: numbers('repetitions', values.repetitions)?.[0] ?? (values.peers ? 5 : 3),

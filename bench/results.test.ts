@@ -100,6 +100,7 @@ describe('a large shape', () => {
     peers: true,
     peerDevice: 'cpu' as const,
     requests: undefined,
+    python: undefined,
     drmas: undefined,
     llamaServer: undefined,
   };

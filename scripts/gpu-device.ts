@@ -11,9 +11,11 @@ import { runProgram, UsageError } from './support/run-program.js';
 
 const usage = `npm run test:gpu:device -- [options]
 
-  --only doctor,...  some of the steps: doctor, tests, contract, encoding, products, bench
+  --only doctor,...  some of the steps: doctor, tests, contract, encoding, products, bench, real, team
   --shapes small,... shapes of the bench (default: small,base,qwen05,qwen15)
   --peers            the same work in PyTorch with PEFT, transformers and vLLM, which are installed
+  --python FILE      a Python that has the packages of these peers, which are not installed then
+  --steps N          training steps of the pretrained team (default: 4)
   --software         go on where only a driver in software is there
   --out FILE         the report (default: gpu-report.md)
 `;
@@ -37,7 +39,13 @@ const vitest = (...words: string[]) => [
   'gpu',
   ...words,
 ];
-const stepsOf = (shapes: string, peers: boolean): Readonly<Record<string, Step>> => ({
+interface Wanted {
+  readonly shapes: string;
+  readonly peers: boolean;
+  readonly python: string | undefined;
+  readonly steps: string;
+}
+const stepsOf = ({ shapes, peers, python, steps }: Wanted): Readonly<Record<string, Step>> => ({
   doctor: { title: 'This machine', words: ['tsx', 'src/cli/main.ts', 'doctor'], minutes: 5 },
   tests: {
     title: 'The engine on the device',
@@ -51,11 +59,23 @@ const stepsOf = (shapes: string, peers: boolean): Readonly<Record<string, Step>>
     title: 'Speed',
     words: [
       ...['tsx', 'bench/main.ts', 'train', 'decode', '--device', 'gpu', '--shapes', shapes],
-      ...(peers ? ['--peers'] : []),
+      ...besidePeers(peers, python),
     ],
     minutes: 180,
   },
+  real: {
+    title: 'Speed with a pretrained model',
+    words: ['tsx', 'bench/main.ts', 'real', '--device', 'gpu', ...besidePeers(peers, python)],
+    minutes: 60,
+  },
+  team: {
+    title: 'A pretrained team',
+    words: ['tsx', 'scripts/real.ts', '--device', 'gpu', '--steps', steps, '--to', 'runs/real-on-gpu'],
+    minutes: 180,
+  },
 });
+const besidePeers = (peers: boolean, python: string | undefined) =>
+  peers ? ['--peers', ...(python === undefined ? [] : ['--python', python])] : [];
 
 interface Outcome extends Step {
   readonly code: number | string;
@@ -104,6 +124,8 @@ async function main(): Promise<number> {
       only: { type: 'string' },
       shapes: { type: 'string', default: 'small,base,qwen05,qwen15' },
       peers: { type: 'boolean', default: false },
+      python: { type: 'string' },
+      steps: { type: 'string', default: '4' },
       software: { type: 'boolean', default: false },
       out: { type: 'string', default: 'gpu-report.md' },
       help: { type: 'boolean', default: false },
@@ -113,7 +135,8 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  const steps = stepsOf(values.shapes, values.peers);
+  const { shapes, peers, python } = values;
+  const steps = stepsOf({ shapes, peers, python, steps: values.steps });
   const names = values.only?.split(',') ?? Object.keys(steps);
   const chosen = names.map((name) => {
     const step = steps[name];

@@ -15,6 +15,7 @@ const USAGE = `usage: npm run real -- [options]
   --seed N         the pair's seed (default: 1)
   --steps N        steps of each run (default: the recipe's)
   --threads N      threads of the kernels (default: all cores)
+  --device gpu     compute on this machine's GPU (experimental)
   --to DIRECTORY   the runs (default: runs/real)
   --model FILE     another model in place of the package's
 `;
@@ -30,16 +31,17 @@ await runProgram(USAGE, async () => {
       seed: { type: 'string', default: '1' },
       steps: { type: 'string' },
       threads: { type: 'string' },
+      device: { type: 'string', default: 'cpu' },
       to: { type: 'string', default: 'runs/real' },
       model: { type: 'string' },
     },
   });
   for (const name of ['seed', 'steps', 'threads'] as const)
     if (values[name] !== undefined && !/^\d+$/.test(values[name])) throw new UsageError(`--${name}: expected a number`);
-  const { seed, steps, threads, to } = values;
+  const { seed, steps, threads, device, to } = values;
   const model = values.model ?? (await fetchModel());
   const chosen = [
-    ...['--set', `model.base.path=${model}`, '--seed', seed],
+    ...['--set', `model.base.path=${model}`, '--seed', seed, '--device', device],
     ...(steps === undefined ? [] : ['--set', `training.steps=${steps}`]),
     ...(threads === undefined ? [] : ['--threads', threads]),
   ];

@@ -21,7 +21,7 @@ import { attempt, type Context, noteSkipped, type Options, schedule, startPeers,
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { peakResidentBytes, processorTime } from '../measure/processor-time.js';
 import type { Settings } from '../peers/drmas.js';
-import { llamaPackage, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
+import { llamaPackage, pythonFor, pythonVariables, script } from '../peers/environment.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
 import { between, MEMORY, PROCESSOR, peerRatios, rowsOf } from '../results.js';
 import { type DecodeRequest, largeShapes, responseLength, type Shape } from '../workload.js';
@@ -101,8 +101,11 @@ async function onModel(
   const { options, say } = context;
   const pretrained = await attempt(context, PRETRAINED, fetchModel);
   if (pretrained === undefined) return;
-  const python = options.peers ? await attempt(context, 'transformers', () => pythonEnvironment(say)) : undefined;
-  const llama = options.peers ? await attempt(context, 'llama.cpp', () => llamaPackage(say)) : undefined;
+  const python = options.peers ? await attempt(context, 'transformers', () => pythonFor(options, say)) : undefined;
+  const llama =
+    options.peers && options.device === 'cpu'
+      ? await attempt(context, 'llama.cpp', () => llamaPackage(say))
+      : undefined;
   await withDirectory(async (directory) => {
     const play = async (name: string, file: string) => {
       const model = await inFloat32(name, file, join(directory, name));
@@ -177,11 +180,15 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
     .map(({ prompt }) => ({ prompt, length: CHECKED_TOKENS[modelName === PRETRAINED ? 'pretrained' : 'random'] }));
   const each = <T>(list: readonly T[], command: (one: T, threads: number) => PeerCommand) =>
     list.flatMap((one) => options.threads.map((threads) => command(one, threads)));
-  const bases = [
-    { name: OURS.blocks, model: file, precision: 'float32' },
-    { name: OURS.float32, model: whole, precision: 'float32' },
-    { name: OURS.int8, model: file, precision: 'int8' },
-  ] as const;
+  const inFloat32 = { name: OURS.float32, model: whole, precision: 'float32' } as const;
+  const bases =
+    options.device === 'gpu'
+      ? [inFloat32]
+      : ([
+          { name: OURS.blocks, model: file, precision: 'float32' },
+          inFloat32,
+          { name: OURS.int8, model: file, precision: 'int8' },
+        ] as const);
   const started: Peer[] = [];
   try {
     const start = async (commands: readonly PeerCommand[]) => {
@@ -190,7 +197,9 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
       return some;
     };
     const ours = await start(
-      each(bases, ({ name, ...of }, threads) => drmasProcess(name, { ...of, threads, requests, checks })),
+      each(bases, ({ name, ...of }, threads) =>
+        drmasProcess(name, { ...of, threads, device: options.device, requests, checks }),
+      ),
     );
     const expected = ours[0]?.about.greedy as number[][];
     const agreeingIn = ({ about }: Peer) => {
@@ -208,7 +217,7 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
       environment: pythonVariables(threads),
       command: python as string,
       args: [script('hf_generate.py')],
-      settings: { model: whole, threads, requests, checks, batch, device: 'cpu' },
+      settings: { model: whole, threads, requests, checks, batch, device: options.peerDevice },
     }));
     const llamas = each(llama === undefined ? [] : PARALLEL_SEQUENCES, (sequences, threads) => ({
       name: `llama.cpp, ${sequences} sequences`,
@@ -272,18 +281,25 @@ async function trainingOn(
   const { options, results } = context;
   const mode = options.peers ? 'peers' : 'alone';
   const what = `LoRA rank ${RANK}${modelName === PRETRAINED ? '' : ` on ${modelName}`}, ${kind}`;
+  const { device } = options;
   const of = { rows, rank: RANK, seconds: SECONDS[mode] };
-  const variants = options.threads.flatMap((threads) => [
-    drmasProcess(OURS.int8, { ...of, model: file, threads, precision: 'int8' }),
-    drmasProcess(OURS.blocks, { ...of, model: file, threads, precision: 'float32' }),
-    drmasProcess(OURS.float32, { ...of, model: whole, threads, precision: 'float32' }),
-    drmasProcess(OURS.bfloat16, { ...of, model: whole, threads, precision: 'bfloat16' }),
-  ]);
+  const variants = options.threads.flatMap((threads) => {
+    const inFloat32 = drmasProcess(OURS.float32, { ...of, model: whole, threads, device, precision: 'float32' });
+    if (device === 'gpu') return [inFloat32];
+    return [
+      drmasProcess(OURS.int8, { ...of, model: file, threads, device, precision: 'int8' }),
+      drmasProcess(OURS.blocks, { ...of, model: file, threads, device, precision: 'float32' }),
+      inFloat32,
+      drmasProcess(OURS.bfloat16, { ...of, model: whole, threads, device, precision: 'bfloat16' }),
+    ];
+  });
   const commands = python === undefined ? [] : peftPeers(options, python, { ...of, model: whole });
   const started: Peer[] = [];
   try {
     started.push(...(await startPeers(context, what, [...variants, ...commands])));
-    const expected = Number(started.find(({ name }) => name === OURS.blocks)?.about.meanLogprob);
+    const expected = Number(
+      started.find(({ name }) => name === OURS[device === 'gpu' ? 'float32' : 'blocks'])?.about.meanLogprob,
+    );
     const peers = started.filter(({ name, about }) => {
       const distance = Math.abs(Number(about.meanLogprob) - expected);
       if (distance <= SAME_MODEL || /bfloat16|int8/.test(name)) return true;
@@ -302,10 +318,14 @@ async function trainingOn(
   }
 }
 
-const peftPeers = ({ threads }: Options, python: string, of: Readonly<Record<string, unknown>>): PeerCommand[] =>
+const peftPeers = (
+  { threads, device, peerDevice }: Options,
+  python: string,
+  of: Readonly<Record<string, unknown>>,
+): PeerCommand[] =>
   threads.flatMap((count) =>
     (['float32', 'bfloat16'] as const).flatMap((precision) =>
-      [false, true].map((compile) => ({
+      (device === 'gpu' ? [false] : [false, true]).map((compile) => ({
         name: `${PEFT[precision]}, ${compile ? 'compiled' : 'eager'}`,
         threads: count,
         unit: 'tok',
@@ -316,7 +336,7 @@ const peftPeers = ({ threads }: Options, python: string, of: Readonly<Record<str
           compile,
           autocast: precision === 'bfloat16',
           threads: count,
-          device: 'cpu',
+          device: peerDevice,
           microRows: MICRO_ROWS,
         },
         environment: pythonVariables(count),

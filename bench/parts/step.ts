@@ -15,7 +15,7 @@ import {
 } from '../calculator.js';
 import { attempt, type Context, noteSkipped, schedule, startPeers, withDirectory } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
-import { pythonEnvironment, pythonVariables, script } from '../peers/environment.js';
+import { pythonFor, pythonVariables, script } from '../peers/environment.js';
 import type { PeerCommand } from '../peers/peer.js';
 import { DRMAS, peerRatios, rowsOf, threadRatios } from '../results.js';
 
@@ -50,7 +50,7 @@ export async function benchStep(context: Context): Promise<void> {
     const first = join(directory, 'first');
     await train(calculatorRecipe(1, WARM_START_STEPS[mode]), { run: first, threads: Math.max(...options.threads) });
     const weights = join(first, 'checkpoints', 'step-000001', 'solver');
-    const python = options.peers ? await attempt(context, 'TRL, PyTorch', () => pythonEnvironment(say)) : undefined;
+    const python = options.peers ? await attempt(context, 'TRL, PyTorch', () => pythonFor(options, say)) : undefined;
     const commands = python === undefined ? [] : await stepPeers(options.threads, python, weights);
     const peers = await startPeers(context, PART, commands);
     try {

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { randomKey } from '../../src/base/core/random.js';
 import type { TrainingSample } from '../../src/base/core/sample.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { PROJECTIONS, type Precision } from '../../src/engine/contract/architecture.js';
+import { type Device, PROJECTIONS, type Precision } from '../../src/engine/contract/architecture.js';
 import type { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 import type { Work } from '../measure/interleave.js';
@@ -17,6 +17,7 @@ export type Settings = {
   /** A directory in Hugging Face's layout, or a GGUF file. */
   readonly model: string;
   readonly threads: number;
+  readonly device: Device;
   readonly precision: Precision;
 } & (
   | { readonly requests: readonly DecodeRequest[]; readonly checks: readonly DecodeRequest[] }
@@ -127,6 +128,7 @@ const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const settings = JSON.parse((await lines.next()).value as string) as Settings;
 const backend = await startEmbedded({
   threads: settings.threads,
+  device: settings.device,
   files: nodeFiles,
   precisions: ['float32', settings.precision],
 });

@@ -71,20 +71,27 @@ export async function pythonEnvironment(
 interface PeerOptions {
   readonly device: Device;
   readonly peerDevice: Device;
+  /** An interpreter that has the packages of the peers. */
+  readonly python: string | undefined;
 }
 
 /**
  * The interpreter for peers beside this engine on a device; on a GPU with PEFT, and with PyTorch as it comes for the
  * system. @throws if PyTorch computes on no GPU here, or with the last lines of the installer's output
  */
-export async function pythonFor({ device, peerDevice }: PeerOptions, say: (message: string) => void): Promise<string> {
+export async function pythonFor(
+  { device, peerDevice, python }: PeerOptions,
+  say: (message: string) => void,
+): Promise<string> {
+  if (python !== undefined) return python;
   if (device === 'cpu') return pythonEnvironment(say);
   if (peerDevice === 'gpu') requireTorchGpu();
   return pythonEnvironment(say, GPU_PACKAGES, peerDevice);
 }
 
 /** The interpreter for vLLM, which brings its own PyTorch. @throws as `pythonFor` does, and if vLLM has no wheels */
-export async function vllmFor({ peerDevice }: PeerOptions, say: (message: string) => void): Promise<string> {
+export async function vllmFor({ peerDevice, python }: PeerOptions, say: (message: string) => void): Promise<string> {
+  if (python !== undefined) return python;
   if (peerDevice === 'cpu') throw new Error('it is tried on a GPU alone');
   requireTorchGpu();
   if (process.platform !== 'linux') throw new Error('its wheels are for Linux with CUDA');

@@ -18,7 +18,7 @@ import {
   sumsOf,
 } from './wgsl-attention-shaders.js';
 
-const NUMBERS = [...BLOCK_NUMBERS, 'window', 'scale!'];
+const NUMBERS = [...BLOCK_NUMBERS, 'window', 'scale!', 'zero!'];
 const MEMORIES = ['dQkv', 'dOut', 'logSumExp', 'means', 'qkv', 'starts: i32'];
 
 /** Two vectors of each line of a block and of each of a tile, and as many numbers of each pair as are named. */

@@ -140,7 +140,11 @@ interface DotProduct {
   /** One of rows that are one vector longer, so that neighbours lie in other banks: [tile, count + 1]. */
   readonly other: string;
 }
-/** Dot products of all lines with all of a tile; `write` knows `l`, `k` and each by its name. */
+/**
+ * Dot products of all lines with all of a tile; `write` knows `l`, `k` and each by its name. A compiler would make a
+ * plain product of `fma(a, b, 0)`, and contract it with a later sum in one place and not in another; it does not know
+ * that `p.zero` is 0.
+ */
 export function eachPair(
   { type, count, threads, sum }: Lanes,
   { lines, tile }: BlockSize,
@@ -153,7 +157,7 @@ export function eachPair(
     atOnce.flatMap((i) => products.map((product) => text(product, i))).join(' ');
   return `for (var l0 = t / ${tile}u; l0 < lines; l0 += ${atOnce.length * step}u) {
       let k = t % ${tile}u;
-      ${all(({ name }, i) => `var ${name}_${i} = ${type}(0.0);`)}
+      ${all(({ name }, i) => `var ${name}_${i} = ${type}(p.zero);`)}
       for (var d = 0u; d < ${count}u; d++) {
         ${products.map(({ name, other }) => `let of_${name} = ${other}[k * ${count + 1}u + d];`).join(' ')}
         ${all(
@@ -234,7 +238,7 @@ export const attend = byDimension((headDim, lanes) => {
     );
   return shader({
     name: `attention ${headDim}`,
-    numbers: [...BLOCK_NUMBERS, 'capacity', 'window', 'scale!'],
+    numbers: [...BLOCK_NUMBERS, 'capacity', 'window', 'scale!', 'zero!'],
     memories: ['out', 'logSumExp', 'qkv', 'keys', 'values', 'starts: i32', 'slots: i32', 'positions: i32'],
     threads: `${lanes.threads}`,
     declare: `${RUN} var<workgroup> query_tile: array<${type}, ${lines * count}>;
@@ -272,17 +276,18 @@ fn run_of(row: u32, end: u32) -> vec4u {
     if (t < lines) {
       let before = top;
       for (var k = 0u; k < here; k++) { top = max(top, scores[t * ${tile}u + k]); }
-      let shrink = exp(before - top); of_line[t] = shrink; sum *= shrink;
+      let shrink = exp(before - top); of_line[t] = shrink; var more = 0.0;
       for (var k = 0u; k < here; k++) {
-        let weight = exp(scores[t * ${tile}u + k] - top); scores[t * ${tile}u + k] = weight; sum += weight;
+        let weight = exp(scores[t * ${tile}u + k] - top); scores[t * ${tile}u + k] = weight; more += weight;
       }
+      sum = fma(sum, shrink, more);
     }
     workgroupBarrier();
     ${mix.each((i) => `mix_${i} *= of_line[l];`)}
     ${mix.add}
   }
   workgroupBarrier();
-  if (t < lines) { let l = t; of_line[t] = sum; logSumExp[${PLACE_OF_LINE}] = top + log(sum); }
+  if (t < lines) { let l = t; of_line[t] = sum; logSumExp[${PLACE_OF_LINE}] = fma(log2(sum), ${Math.LN2}, top); }
   workgroupBarrier();
   ${mix.each(
     (i) => `let v = mix_${i} / of_line[l]; let to = ${placeInHeads(headDim)} + ${size}u * d; ${put('out', 'to', 'v')}`,

@@ -29,7 +29,7 @@ export function attentionKernels(queue: CommandQueue, scratchMemory: ScratchMemo
     const [sums, starts] = [scratchMemory.take('sums of rows', rows * heads), scratchMemory.take('no starts', 1)];
     queue.run(
       attend(headDim),
-      [rows, heads, kvHeads, 0, rowsOfBlock, headsOfBlock, chunks, capacity, window, headDim ** -0.5],
+      [rows, heads, kvHeads, 0, rowsOfBlock, headsOfBlock, chunks, capacity, window, headDim ** -0.5, 0],
       [out, sums, qkv, keys, values, starts, slots, positions],
       [Math.ceil(rows / rowsOfBlock), kvHeads * chunks],
     );
@@ -44,7 +44,7 @@ export function attentionKernels(queue: CommandQueue, scratchMemory: ScratchMemo
       const { rowsOfBlock, headsOfBlock, chunks } = blockOf(forwardLines(headDim), shape);
       queue.run(
         attend(headDim),
-        [rows, heads, kvHeads, sequences, rowsOfBlock, headsOfBlock, chunks, 0, window, headDim ** -0.5],
+        [rows, heads, kvHeads, sequences, rowsOfBlock, headsOfBlock, chunks, 0, window, headDim ** -0.5, 0],
         [out, logSumExp, qkv, keys, values, starts, slots, positions],
         [Math.ceil(rows / rowsOfBlock), kvHeads * chunks],
       );
@@ -57,7 +57,7 @@ export function attentionKernels(queue: CommandQueue, scratchMemory: ScratchMemo
       const lines = backwardLines(headDim);
       const { rowsOfBlock, headsOfBlock, chunks } = blockOf(lines, shape);
       const numbersOf = (...block: readonly [number, number, number]) => [
-        ...[rows, heads, kvHeads, sequences, ...block, window, headDim ** -0.5],
+        ...[rows, heads, kvHeads, sequences, ...block, window, headDim ** -0.5, 0],
       ];
       queue.run(
         backwardOfQueries(headDim),

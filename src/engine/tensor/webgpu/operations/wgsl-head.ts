@@ -43,7 +43,7 @@ const forward = rowShader({
   body: `let at = r * p.vocab; let scale = inverseTemperature[r]; let s = softmax(t, at, scale);
   if (t == 0u) {
     logprobs[r] = logprob(at + u32(targets[r]), scale, s);
-    logSumExp[r] = s.top + log(s.sum); entropy[r] = log(s.sum) - s.mean / s.sum;
+    logSumExp[r] = fma(s.top, scale, log(s.sum)); entropy[r] = log(s.sum) - s.mean / s.sum;
   }`,
 });
 
