@@ -210,7 +210,8 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
       if (one.name === OURS.int8) context.say(agreement(one.name, agreeingIn(one), checks.length));
       else if (agreeingIn(one) < checks.length) throw new Error(`${one.name} has other greedy tokens`);
     }
-    const transformers = each(python === undefined ? [] : STATIC_BATCHES, (batch, threads) => ({
+    const batches = options.device === 'gpu' ? [requests.length] : STATIC_BATCHES;
+    const transformers = each(python === undefined ? [] : batches, (batch, threads) => ({
       name: `transformers, batches of ${batch}`,
       threads,
       unit: 'tok',

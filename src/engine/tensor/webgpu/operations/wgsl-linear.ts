@@ -8,10 +8,10 @@ import { isInBfloat16, matrixOf, packMatrix } from './wgsl-pack.js';
 import { INTO, productShader, type Tile } from './wgsl-products.js';
 
 /** Training has many rows at a time, decoding few; a tile takes time for all of its rows, there or not. */
-export const WIDE: Tile = { rows: 64, columns: 64, inner: 16, thread: [8, 4] };
+export const WIDE: Tile = { rows: 64, columns: 64, inner: 32, thread: [8, 4], ahead: 4 };
 const SMALLER: readonly Tile[] = [
-  { rows: 8, columns: 64, inner: 16, thread: [1, 4] },
-  { rows: 32, columns: 64, inner: 16, thread: [8, 4] },
+  { rows: 8, columns: 32, inner: 64, thread: [1, 4], ahead: 8 },
+  { rows: 32, columns: 32, inner: 64, thread: [2, 4], ahead: 8 },
 ];
 
 export interface LinearOptions {

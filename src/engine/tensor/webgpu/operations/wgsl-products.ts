@@ -9,6 +9,8 @@ export interface Tile {
   readonly inner: number;
   /** Rows and columns of one thread; columns a multiple of 4, rows too unless they are fewer. */
   readonly thread: readonly [rows: number, columns: number];
+  /** Steps whose factors a thread reads before it adds the first of their products; even. */
+  readonly ahead: number;
 }
 
 export interface ProductForm {
@@ -63,14 +65,14 @@ export function productShader(form: ProductForm): Shader {
 }
 
 const nameOf = ({
-  tile: { rows, columns, inner, thread },
+  tile: { rows, columns, inner, thread, ahead },
   aByK,
   bByK,
   bInBfloat16,
   inBfloat16,
   onto,
 }: ProductForm): string =>
-  `product ${rows}x${columns}x${inner}/${thread.join('x')}${[
+  `product ${rows}x${columns}x${inner}/${thread.join('x')}/${ahead}${[
     aByK && ' a by k',
     bByK && ' b by k',
     bInBfloat16 && ' b in bfloat16',
@@ -82,7 +84,7 @@ const nameOf = ({
     .join('')}`;
 
 function write(name: string, { tile, aByK, bByK, bInBfloat16, inBfloat16, onto }: ProductForm): Shader {
-  const { rows, columns, inner } = tile;
+  const { rows, columns, inner, ahead } = tile;
   const [threadRows, threadColumns] = tile.thread;
   const [x, y] = [columns / threadColumns, rows / threadRows];
   const vectors = range(threadColumns / 4);
@@ -92,20 +94,36 @@ function write(name: string, { tile, aByK, bByK, bInBfloat16, inBfloat16, onto }
       .join('\n  ');
   const at = (row: number, vector: number) =>
     `m0 + local.y * ${threadRows}u + ${row}u, n0 + local.x * ${threadColumns}u + ${4 * vector}u`;
-  /** Adds the products over all k to the sums. */
-  const overSteps = ([a, b]: readonly [string, string], end: string, byK: readonly [boolean, boolean]) => `
-  for (var k0 = 0u; k0 < ${end}; k0 += ${inner}u) {
-    ${fillTile('a_tile', a, rows / 4, inner, x * y, byK[0], 'm0')}
-    ${fillTile('b_tile', b, columns / 4, inner, x * y, byK[1], 'n0')}
-    workgroupBarrier();
-    for (var step = 0u; step < ${inner}u; step++) {
-      let k = ${inBfloat16 ? 'step ^ 1u' : 'step'};
-      ${vectors.map((v) => `let b${v} = b_tile[k * ${columns / 4}u + local.x * ${threadColumns / 4}u + ${v}u];`).join('\n      ')}
-      ${factorsOfA(tile)}
-      ${everySum((row, v) => `sum${row}_${v} = fma(vec4f(a${row}), b${v}, sum${row}_${v});`)}
+  /** Adds the products over all k to the sums. During the products of a tile, the numbers of the next are read. */
+  const overSteps = ([a, b]: readonly [string, string], end: string, byK: readonly [boolean, boolean]) => {
+    const ofA = fillOf('a_tile', `${a}(m0 + 4u * i, k0 + k)`, [rows / 4, inner], x * y, byK[0]);
+    const ofB = fillOf('b_tile', `${b}(n0 + 4u * i, k0 + k)`, [columns / 4, inner], x * y, byK[1]);
+    return `{
+  ${ofA.declare} ${ofB.declare}
+  for (var k0 = 0u; k0 < ${end} + ${inner}u; k0 += ${inner}u) {
+    if (k0 < ${end}) {
+      ${ofA.read}
+      ${ofB.read}
+    }
+    if (k0 > 0u) {
+      for (var step = 0u; step < ${inner}u; step += ${ahead}u) {
+        ${range(ahead).map(factors).join('\n        ')}
+        ${range(ahead).map(addProducts).join('\n        ')}
+      }
     }
     workgroupBarrier();
+    ${ofA.put}
+    ${ofB.put}
+    workgroupBarrier();
+  }
   }`;
+  };
+  /** Declares the factors of the step `q` of those that are taken together. */
+  const factors = (q: number) => `let k${q} = step + ${inBfloat16 ? q ^ 1 : q}u;
+      ${vectors.map((v) => `let b${v}_${q} = b_tile[k${q} * ${columns / 4}u + local.x * ${threadColumns / 4}u + ${v}u];`).join(' ')}
+      ${factorsOfA(tile, q)}`;
+  const addProducts = (q: number) =>
+    everySum((row, v) => `sum${row}_${v} = fma(vec4f(a${row}_${q}), b${v}_${q}, sum${row}_${v});`);
   const { before, share } = onto ?? {};
   const shared = share !== undefined;
   // A number that is added to is read in one place, and written in one: drivers compile this once a row of a thread.
@@ -183,32 +201,41 @@ fn ${name}(i: u32, k: u32) -> vec4f {
 }`;
 }
 
-/** Fills a tile, [inner, fours]; neighbouring threads read neighbouring numbers. */
-function fillTile(
+/**
+ * How the threads fill a tile, [inner, fours]: each reads some vectors and puts them there later. Neighbouring threads
+ * read neighbouring numbers. A loop has a constant end, so that a compiler makes variables of the array, and waits for
+ * all reads at once.
+ */
+function fillOf(
   tile: string,
-  at: string,
-  fours: number,
-  inner: number,
+  vector: string,
+  [fours, inner]: readonly [number, number],
   threads: number,
   byK: boolean,
-  first: string,
-): string {
+): Readonly<Record<'declare' | 'read' | 'put', string>> {
+  const [all, next] = [fours * inner, `next_${tile}`];
+  const each = Math.ceil(all / threads);
   const place = byK ? `let i = e % ${fours}u; let k = e / ${fours}u;` : `let k = e % ${inner}u; let i = e / ${inner}u;`;
-  return `for (var e = t; e < ${fours * inner}u; e += ${threads}u) {
-      ${place} ${tile}[k * ${fours}u + i] = ${at}(${first} + 4u * i, k0 + k);
-    }`;
+  const loop = (body: string) =>
+    `for (var q = 0u; q < ${each}u; q++) { let e = t + q * ${threads}u; ${place} ${body} }`;
+  const put = `${tile}[k * ${fours}u + i] = ${next}[q];`;
+  return {
+    declare: `var ${next}: array<vec4f, ${each}>;`,
+    read: loop(`${next}[q] = ${vector};`),
+    put: loop(all % threads === 0 ? put : `if (e < ${all}u) { ${put} }`),
+  };
 }
 
-/** Declares `a0`, `a1` ...: the factors of a thread's rows. */
-function factorsOfA({ rows, thread: [threadRows] }: Tile): string {
+/** Declares `a0_q`, `a1_q` ...: the factors of a thread's rows at the step `q`. */
+function factorsOfA({ rows, thread: [threadRows] }: Tile, q: number): string {
   if (threadRows < 4) {
-    const one = (row: number) => `let m${row} = local.y * ${threadRows}u + ${row}u;
-      let a${row} = a_tile[k * ${rows / 4}u + m${row} / 4u][m${row} % 4u];`;
+    const one = (row: number) => `let m${row}_${q} = local.y * ${threadRows}u + ${row}u;
+      let a${row}_${q} = a_tile[k${q} * ${rows / 4}u + m${row}_${q} / 4u][m${row}_${q} % 4u];`;
     return range(threadRows).map(one).join('\n      ');
   }
-  const four = (v: number) => `let f${v} = a_tile[k * ${rows / 4}u + local.y * ${threadRows / 4}u + ${v}u];
+  const four = (v: number) => `let f${v}_${q} = a_tile[k${q} * ${rows / 4}u + local.y * ${threadRows / 4}u + ${v}u];
       ${range(4)
-        .map((q) => `let a${4 * v + q} = f${v}[${q}];`)
+        .map((one) => `let a${4 * v + one}_${q} = f${v}_${q}[${one}];`)
         .join(' ')}`;
   return range(threadRows / 4)
     .map(four)
