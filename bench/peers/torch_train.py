@@ -49,7 +49,7 @@ def micro_batches(rows, size):
             length = len(row['tokens'])
             tokens[r, :length], there[r, :length] = torch.tensor(row['tokens']), 1
             written[r, row['first']:length], advantages[r, row['first']:length] = True, row['advantage']
-        yield tokens, there, written, advantages
+        yield tuple(some.to(device) for some in (tokens, there, written, advantages))
 
 
 def of_rows():

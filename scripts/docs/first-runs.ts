@@ -1,17 +1,19 @@
 /**
  * The runs that a newcomer makes first, as the pages tell of them. `npm run first-runs` makes those on toys, and
- * `npm run first-runs -- real` those on a pretrained model, which take minutes. docs/first-runs.json keeps their
- * numbers; `npm run docs` writes these into the pages, at the marks `<!-- run: NAME NUMBER -->`. Needs the compiled
- * package; warm starts and kernels come from the cache if they are there.
+ * `npm run first-runs -- real` those on a pretrained model, which take minutes. `npm run first-runs -- read RUN NAME`
+ * takes a run that was made on another machine, from its directory. docs/first-runs.json keeps their numbers; `npm run
+ * docs` writes these into the pages, at the marks `<!-- run: NAME NUMBER -->`. Needs the compiled package; warm starts
+ * and kernels come from the cache if they are there.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { peakResidentBytes } from '../../bench/measure/processor-time.js';
 import { machineText } from '../../bench/results.js';
 import type { EvaluationEvent, Interval } from '../../src/base/core/evaluation.js';
+import type { RunEvent } from '../../src/base/core/events.js';
 import { fetchModel } from '../support/smollm2.js';
 import { readPage, root } from './pages.js';
 
@@ -56,19 +58,48 @@ async function made(words: readonly string[], run: string): Promise<FirstRun> {
   const command = `drmas ${words.join(' ')}`;
   const date = new Date().toISOString().slice(0, 10);
   const seen = { command, date, machine: machineText(), seconds, bytes };
-  if (words[0] !== 'train') return seen;
-  const evaluations = stdout
+  return words[0] === 'train' ? { ...seen, scores: scoresIn(stdout) } : seen;
+}
+
+/** The events in lines of JSON, among other lines. */
+const eventsIn = (text: string) =>
+  text
     .split('\n')
     .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as EvaluationEvent)
-    .filter(({ type, split }) => type === 'evaluation' && split === 'test');
+    .map((line) => JSON.parse(line) as { readonly type: string });
+
+/** @throws Error if no held-out tasks were evaluated */
+function scoresIn(text: string): NonNullable<FirstRun['scores']> {
+  const evaluations = eventsIn(text)
+    .filter((event): event is EvaluationEvent => event.type === 'evaluation')
+    .filter(({ split }) => split === 'test');
   const [first, last] = [evaluations[0], evaluations.at(-1)];
-  if (first === undefined || last === undefined) throw new Error(`${command} evaluated nothing`);
+  if (first === undefined || last === undefined) throw new Error('the run evaluated nothing');
   const { averageAtK: after, interval, tasks } = last;
-  return {
-    ...seen,
-    scores: { before: first.averageAtK, after, interval: { low: interval.low, high: interval.high }, tasks },
+  return { before: first.averageAtK, after, interval: { low: interval.low, high: interval.high }, tasks };
+}
+
+/** A run of `drmas train` on another machine, from its directory. @throws Error if it did not end */
+function readRun(run: string): FirstRun {
+  const text = readFileSync(join(run, 'events.jsonl'), 'utf8');
+  const eventOf = <Type extends RunEvent['type']>(type: Type) => {
+    const event = eventsIn(text).find((one) => one.type === type);
+    if (event === undefined) throw new Error(`${run} has no event '${type}'`);
+    return event as Extract<RunEvent, { type: Type }> & { readonly time: string };
   };
+  const { hardware, time } = eventOf('run.started');
+  const { recipe } = JSON.parse(readFileSync(join(run, 'recipe.json'), 'utf8')) as RunRecipe;
+  const settings = recipe.overrides.map((one) => `--set ${one.replace(/(?<=base\.path=).*/, 'FILE')}`);
+  return {
+    command: ['drmas', 'train', recipe.source, ...settings].join(' '),
+    date: time.slice(0, 10),
+    machine: `${hardware.isa.replace('wgsl, ', '')}, ${hardware.cores} cores`,
+    seconds: Math.round(eventOf('run.finished').seconds),
+    scores: scoresIn(text),
+  };
+}
+interface RunRecipe {
+  readonly recipe: { readonly source: string; readonly overrides: readonly string[] };
 }
 
 async function onToys(place: string): Promise<FirstRuns> {
@@ -138,6 +169,8 @@ export function firstRunNumber(words: string): string {
 }
 
 if (import.meta.url === `file://${process.argv[1]}`) {
-  const runs = { ...(JSON.parse(readPage(STORE)) as FirstRuns), ...(await makeAll(process.argv[2])) };
+  const [what, run = '', name = ''] = process.argv.slice(2);
+  const more = what === 'read' ? { [name]: readRun(run) } : await makeAll(what);
+  const runs = { ...(JSON.parse(readPage(STORE)) as FirstRuns), ...more };
   writeFileSync(join(root, STORE), `${JSON.stringify(runs, undefined, 2)}\n`);
 }

@@ -189,14 +189,17 @@ const benchRecords = () =>
 
 /**
  * A ratio of the bench. `decoding / drmas, blocks / transformers` asks for the ratio whose work begins with `decoding`,
- * whose name begins with `drmas, blocks / transformers`, from the newest record that has one.
+ * whose name begins with `drmas, blocks / transformers`, from the newest record that has one; `AMD: decoding / ...`
+ * from the newest of a machine whose name begins with `AMD`.
  * @throws Error if not exactly one ratio of the record does
  */
 export function benchRatio(words: string): string {
-  const [work = '', ...what] = words.split(' / ');
+  const [, maker = '', ratioWords = ''] = /^(?:(\w+): )?(.*)$/s.exec(words) ?? [];
+  const [work = '', ...what] = ratioWords.split(' / ');
   const name = what.join(' / ');
   const found =
     benchRecords()
+      .filter(({ machine }) => machine.startsWith(maker))
       .map(({ results }) =>
         results.ratios.filter((ratio) => ratio.shape.startsWith(work) && ratio.what.startsWith(name)),
       )

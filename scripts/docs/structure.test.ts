@@ -137,6 +137,8 @@ describe('a number in a sentence', () => {
 
   it('is the one ratio that its words name', () => {
     expect(Number(benchRatio('decoding / drmas, blocks / transformers'))).toBeGreaterThan(0);
+    expect(Number(benchRatio('AMD: decoding / drmas, blocks / transformers'))).toBeGreaterThan(0);
+    expect(() => benchRatio('MAD: decoding / drmas, blocks / transformers')).toThrow('0 ratios of the bench are: MAD');
     expect(() => benchRatio('decoding / drmas, blocks / another')).toThrow('0 ratios of the bench are: decoding /');
     expect(() => benchRatio('decoding / drmas')).toThrow(/^\d+ ratios of the bench are: decoding/);
   });

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RandomStream } from '../../src/base/core/random.js';
@@ -117,6 +118,17 @@ describe('the engine on a GPU', () => {
       expect(gap(gpu.logprobs, native.logprobs)).toBeLessThan(1e-4);
       expect(gpu.files).toEqual(native.files);
     });
+  });
+
+  it('is ended while it computes, and the process goes on', async () => {
+    process.env.DRMAS_KERNELS = 'webgpu';
+    const policy = await loadPolicy(goldenPath('models/qwen3-mini-bf16'));
+    process.env.DRMAS_KERNELS = before ?? '';
+    const answer = policy.generate({ prompt: [1, 5, 9], maxTokens: 20, seed: 1 });
+    const ended = expect(answer).rejects.toThrow('disposed of');
+    await sleep(100);
+    await policy.dispose();
+    await ended;
   });
 
   it('names its device, and each device has only one name', { tags: ['long'] }, async () => {

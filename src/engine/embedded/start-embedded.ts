@@ -5,7 +5,7 @@ import type { Files } from '../../base/host.js';
 import { cacheDirectory, startWorker } from '../../base/platform.js';
 import type { Device, Precision } from '../contract/architecture.js';
 import { EmbeddedBackend } from './embedded-backend.js';
-import type { FromWorker, WorkerSettings } from './thread/engine-protocol.js';
+import { END, type FromWorker, type WorkerSettings } from './thread/engine-protocol.js';
 import { type EngineLink, EngineThread, errorOf } from './thread/engine-thread.js';
 
 export interface EmbeddedOptions {
@@ -75,7 +75,7 @@ function startThread(
         signal?.removeEventListener('abort', onAbort);
         const { kernels, isa, threads: used, notice, addon } = message;
         if (addon !== undefined) addons.set(key, addon);
-        resolve(new EngineThread(linkTo(worker), { kernels, isa, threads: used, notice }));
+        resolve(new EngineThread(linkTo(worker, kernels === 'webgpu'), { kernels, isa, threads: used, notice }));
       }
     };
     const onExit = (code: number) => reject(new BackendError(`the engine's thread ended at its start, code ${code}`));
@@ -85,7 +85,7 @@ function startThread(
   });
 }
 
-const linkTo = (worker: Worker): EngineLink => ({
+const linkTo = (worker: Worker, onGpu: boolean): EngineLink => ({
   post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
   listen(receive, died) {
     worker.on('message', receive);
@@ -94,5 +94,18 @@ const linkTo = (worker: Worker): EngineLink => ({
     worker.unref();
   },
   holdProcess: (held) => (held ? worker.ref() : worker.unref()),
-  end: () => worker.terminate(),
+  end: () => (onGpu ? endItself(worker) : worker.terminate()),
 });
+
+/** The most time in which a thread on a GPU ends itself. */
+const END_MS = 5000;
+
+/** Dawn ends the whole process, with a report of a crash, if its thread is ended from outside while it computes. */
+async function endItself(worker: Worker): Promise<void> {
+  const ended = new Promise((resolve) => worker.once('exit', resolve));
+  const timer = setTimeout(() => void worker.terminate(), END_MS);
+  worker.ref();
+  worker.postMessage(END);
+  await ended;
+  clearTimeout(timer);
+}

@@ -77,7 +77,12 @@ describe('rewardGroup', () => {
     [
       'promises',
       () => [1, 2, Promise.resolve(1)],
-      'rewardGroup returned a promise as reward 3: `await` it before it is returned',
+      'rewardGroup returned a promise as rewards[2]: `await` it before rewardGroup returns',
+    ],
+    [
+      'a promise in a reward',
+      () => [1, 2, { right: Promise.resolve(1) }],
+      'rewardGroup returned a promise as rewards[2].right: `await` it before rewardGroup returns',
     ],
     [
       'an error',

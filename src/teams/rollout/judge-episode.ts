@@ -63,12 +63,6 @@ export async function judgeGroup(
     const message = `rewardGroup returned ${returned}, expected a list with one for each of ${episodes.length} episodes`;
     throw new EpisodeFailure('reward', message);
   }
-  const promise = rewards.findIndex((reward) => reward instanceof Promise);
-  if (promise >= 0)
-    throw new EpisodeFailure(
-      'reward',
-      `rewardGroup returned a promise as reward ${promise + 1}: \`await\` it before it is returned`,
-    );
   return rewards;
 }
 
@@ -168,25 +162,32 @@ function chainOf(thrown: unknown): Record<string, unknown>[] {
   return chain;
 }
 
-// Checks the value that `play` returned.
+// Checks the value that `play` or `rewardGroup` returned.
 
 /** How deep a forgotten `await` is looked for, and in how many values. */
 const DEEPEST = 4;
 const MOST_VALUES = 1_000;
 
-/** @throws EpisodeFailure for an outcome that is too large, or that holds a promise: an `await` was forgotten */
-export function checkOutcome(outcome: unknown, maxOutcomeBytes: number): void {
-  if (!isSmall(outcome, maxOutcomeBytes))
-    throw new EpisodeFailure('error', `the outcome is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
-  const place = placeOfPromise(outcome);
+/** What a function of the team returns: its name in messages, and the reason of a failure. */
+const RETURNED = {
+  play: { name: 'outcome', is: 'is', reason: 'error' },
+  rewardGroup: { name: 'rewards', is: 'are', reason: 'reward' },
+} as const;
+
+/** @throws EpisodeFailure for a value that is too large, or that holds a promise: an `await` was forgotten */
+export function checkReturned(by: keyof typeof RETURNED, value: unknown, maxOutcomeBytes: number): void {
+  const { name, is, reason } = RETURNED[by];
+  if (!isSmall(value, maxOutcomeBytes))
+    throw new EpisodeFailure(reason, `the ${name} ${is} larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
+  const place = placeOfPromise(value, name);
   if (place !== undefined)
-    throw new EpisodeFailure('error', `play returned a promise as ${place}: \`await\` it before play returns`);
+    throw new EpisodeFailure(reason, `${by} returned a promise as ${place}: \`await\` it before ${by} returns`);
 }
 
 /** The path of a promise in plain objects and lists, as code would write it. Getters are not called. */
-function placeOfPromise(outcome: unknown): string | undefined {
+function placeOfPromise(returned: unknown, name: string): string | undefined {
   const rest: { readonly value: unknown; readonly path: string; readonly depth: number }[] = [
-    { value: outcome, path: 'outcome', depth: 0 },
+    { value: returned, path: name, depth: 0 },
   ];
   try {
     for (let seen = 0; seen < MOST_VALUES; seen++) {

@@ -6,7 +6,7 @@ import type { Episode, FailureReason } from '../../base/nouns.js';
 import { agentsOf } from './calls.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { EpisodeLog } from './episode-log.js';
-import { asMisfit, checkOutcome, judgeEpisode, judgeGroup } from './judge-episode.js';
+import { asMisfit, checkReturned, judgeEpisode, judgeGroup } from './judge-episode.js';
 import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
 import { noScore } from './score.js';
@@ -64,7 +64,7 @@ export async function playEpisode<Data>(
     if (request.judged !== undefined) {
       scoring = true;
       const rewards = await judgeGroup(context, running, { task: data, agents: judges }, perform);
-      checkOutcome(rewards, maxOutcomeBytes);
+      checkReturned('rewardGroup', rewards, maxOutcomeBytes);
       return { task, sample, turns, outcome: rewards, score: noScore, ...running.kept };
     }
     const log = (name: string, value: unknown) => running.log.add(name, value);
@@ -74,7 +74,7 @@ export async function playEpisode<Data>(
       },
     );
     running.playReturned();
-    checkOutcome(outcome, maxOutcomeBytes);
+    checkReturned('play', outcome, maxOutcomeBytes);
     scoring = true;
     const judged = await judgeEpisode(context, running, { task: data, outcome, agents: judges }, perform);
     return { task, sample, outcome, ...judged, ...running.kept };

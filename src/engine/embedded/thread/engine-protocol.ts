@@ -50,6 +50,9 @@ export type ToWorker =
   | { readonly type: 'generate'; readonly requests: readonly NumberedRequest[] }
   | { readonly type: 'cancel'; readonly ids: readonly number[] };
 
+/** The message by which a thread that computes on a GPU is asked to end. */
+export const END = 'end';
+
 /** An error crosses the thread border as plain data. */
 export interface PlainError {
   readonly name: string;

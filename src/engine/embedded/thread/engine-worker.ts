@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { importUserModule } from '../../../base/platform.js';
 import { selectEngineKernels } from '../../tensor/select.js';
-import type { ToWorker, WorkerSettings } from './engine-protocol.js';
+import { END, type ToWorker, type WorkerSettings } from './engine-protocol.js';
 import { plainError, type Send, serveEngine } from './serve-engine.js';
 
 async function main(port: MessagePort, settings: WorkerSettings): Promise<void> {
@@ -19,7 +19,7 @@ async function main(port: MessagePort, settings: WorkerSettings): Promise<void> 
   });
   const startHash = () => createHash('sha256');
   const receive = serveEngine(kernels, send, { ...options, ...news, importModule: importUserModule, startHash });
-  port.on('message', (message: ToWorker) => receive(message));
+  port.on('message', (message: ToWorker | typeof END) => (message === END ? process.exit() : receive(message)));
 }
 
 if (parentPort !== null) {
