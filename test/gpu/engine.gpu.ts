@@ -124,7 +124,7 @@ describe('the engine on a GPU', () => {
     process.env.DRMAS_KERNELS = 'webgpu';
     const policy = await loadPolicy(goldenPath('models/qwen3-mini-bf16'));
     process.env.DRMAS_KERNELS = before ?? '';
-    const answer = policy.generate({ prompt: [1, 5, 9], maxTokens: 20, seed: 1 });
+    const answer = policy.generate({ prompt: [1, 5, 9], maxTokens: 20, temperature: 1, seed: 1 });
     const ended = expect(answer).rejects.toThrow('disposed of');
     await sleep(100);
     await policy.dispose();

@@ -98,7 +98,7 @@ const linkTo = (worker: Worker, onGpu: boolean): EngineLink => ({
 });
 
 /** The most time in which a thread on a GPU ends itself. */
-const END_MS = 5000;
+const END_MS = 10_000;
 
 /** Dawn ends the whole process, with a report of a crash, if its thread is ended from outside while it computes. */
 async function endItself(worker: Worker): Promise<void> {

@@ -19,7 +19,11 @@ async function main(port: MessagePort, settings: WorkerSettings): Promise<void> 
   });
   const startHash = () => createHash('sha256');
   const receive = serveEngine(kernels, send, { ...options, ...news, importModule: importUserModule, startHash });
-  port.on('message', (message: ToWorker | typeof END) => (message === END ? process.exit() : receive(message)));
+  port.on('message', (message: ToWorker | typeof END) => {
+    if (message !== END) return receive(message);
+    kernels.dispose(); // whatever is computed fails, and nothing keeps the thread
+    port.close();
+  });
 }
 
 if (parentPort !== null) {
