@@ -168,7 +168,7 @@ function chainOf(thrown: unknown): Record<string, unknown>[] {
 const DEEPEST = 4;
 const MOST_VALUES = 1_000;
 
-/** What a function of the team returns: its name in messages, and the reason of a failure. */
+/** The value that a function of the team returns: its name in messages, and the reason of a failure. */
 const RETURNED = {
   play: { name: 'outcome', is: 'is', reason: 'error' },
   rewardGroup: { name: 'rewards', is: 'are', reason: 'reward' },

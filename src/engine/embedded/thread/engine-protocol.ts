@@ -50,7 +50,7 @@ export type ToWorker =
   | { readonly type: 'generate'; readonly requests: readonly NumberedRequest[] }
   | { readonly type: 'cancel'; readonly ids: readonly number[] };
 
-/** The message by which a thread that computes on a GPU is asked to end. */
+/** The message that ends a thread on a GPU. */
 export const END = 'end';
 
 /** An error crosses the thread border as plain data. */
