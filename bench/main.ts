@@ -35,7 +35,7 @@ const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   'real-train': benchRealTraining,
 };
 const DEFAULT_PARTS = ['train', 'decode', 'step'];
-/** The parts that compute on a GPU; without names the first two. */
+/** The parts that compute on a GPU. */
 const GPU_PARTS = ['train', 'decode', 'real', 'real-decode', 'real-train'];
 
 const names = (list: readonly Shape[]) => list.map(({ name }) => name).join(', ');
@@ -45,8 +45,8 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
   Without a part: ${DEFAULT_PARTS.join(', ')}.
 
   --peers            the same work in PyTorch, transformers, llama.cpp and TRL, installed into a throw-away place
-  --device gpu       train, decode and real on this machine's GPU through WebGPU (experimental; without a part the
-                     first two); --peers are PyTorch with PEFT, transformers and vLLM on the same GPU
+  --device gpu       train, decode and real on this machine's GPU through WebGPU (experimental; without a part:
+                     train, decode); --peers are PyTorch with PEFT, transformers and vLLM on the same GPU
   --peer-device cpu  the same peers on the processor, to try their scripts
   --python FILE      a Python that has the packages of the peers, which are not installed then
   --requests N       requests that are decoded (default: by shape; on a GPU 32)
@@ -84,7 +84,7 @@ async function main(): Promise<void> {
   });
   if (values.help) return void process.stdout.write(usage);
   const device = deviceOf(values.device);
-  const byDefault = device === 'gpu' ? GPU_PARTS.slice(0, 2) : DEFAULT_PARTS;
+  const byDefault = device === 'gpu' ? DEFAULT_PARTS.filter((name) => GPU_PARTS.includes(name)) : DEFAULT_PARTS;
   const chosen = positionals.length === 0 ? byDefault : positionals;
   if (device === 'gpu' && (values.threads !== undefined || chosen.some((name) => !GPU_PARTS.includes(name))))
     throw new UsageError(`--device gpu measures ${GPU_PARTS.join(', ')}, without --threads`);

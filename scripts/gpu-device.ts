@@ -39,13 +39,8 @@ const vitest = (...words: string[]) => [
   'gpu',
   ...words,
 ];
-interface Wanted {
-  readonly shapes: string;
-  readonly peers: boolean;
-  readonly python: string | undefined;
-  readonly steps: string;
-}
-const stepsOf = ({ shapes, peers, python, steps }: Wanted): Readonly<Record<string, Step>> => ({
+/** @param beside Words of the bench about its peers */
+const stepsOf = (shapes: string, beside: readonly string[], training: string): Readonly<Record<string, Step>> => ({
   doctor: { title: 'This machine', words: ['tsx', 'src/cli/main.ts', 'doctor'], minutes: 5 },
   tests: {
     title: 'The engine on the device',
@@ -57,25 +52,20 @@ const stepsOf = ({ shapes, peers, python, steps }: Wanted): Readonly<Record<stri
   products: { title: 'Speed of products', words: ['tsx', 'bench/webgpu-products.ts'], minutes: 5 },
   bench: {
     title: 'Speed',
-    words: [
-      ...['tsx', 'bench/main.ts', 'train', 'decode', '--device', 'gpu', '--shapes', shapes],
-      ...besidePeers(peers, python),
-    ],
+    words: [...['tsx', 'bench/main.ts', 'train', 'decode', '--device', 'gpu', '--shapes', shapes], ...beside],
     minutes: 180,
   },
   real: {
     title: 'Speed with a pretrained model',
-    words: ['tsx', 'bench/main.ts', 'real', '--device', 'gpu', ...besidePeers(peers, python)],
+    words: ['tsx', 'bench/main.ts', 'real', '--device', 'gpu', ...beside],
     minutes: 60,
   },
   team: {
     title: 'A pretrained team',
-    words: ['tsx', 'scripts/real.ts', '--device', 'gpu', '--steps', steps, '--to', 'runs/real-on-gpu'],
+    words: ['tsx', 'scripts/real.ts', '--device', 'gpu', '--steps', training, '--to', 'runs/real-on-gpu'],
     minutes: 180,
   },
 });
-const besidePeers = (peers: boolean, python: string | undefined) =>
-  peers ? ['--peers', ...(python === undefined ? [] : ['--python', python])] : [];
 
 interface Outcome extends Step {
   readonly code: number | string;
@@ -136,7 +126,8 @@ async function main(): Promise<number> {
     return 0;
   }
   const { shapes, peers, python } = values;
-  const steps = stepsOf({ shapes, peers, python, steps: values.steps });
+  const beside = peers ? ['--peers', ...(python === undefined ? [] : ['--python', python])] : [];
+  const steps = stepsOf(shapes, beside, values.steps);
   const names = values.only?.split(',') ?? Object.keys(steps);
   const chosen = names.map((name) => {
     const step = steps[name];

@@ -31,7 +31,7 @@ await runProgram(USAGE, async () => {
       seed: { type: 'string', default: '1' },
       steps: { type: 'string' },
       threads: { type: 'string' },
-      device: { type: 'string', default: 'cpu' },
+      device: { type: 'string' },
       to: { type: 'string', default: 'runs/real' },
       model: { type: 'string' },
     },
@@ -41,9 +41,10 @@ await runProgram(USAGE, async () => {
   const { seed, steps, threads, device, to } = values;
   const model = values.model ?? (await fetchModel());
   const chosen = [
-    ...['--set', `model.base.path=${model}`, '--seed', seed, '--device', device],
+    ...['--set', `model.base.path=${model}`, '--seed', seed],
     ...(steps === undefined ? [] : ['--set', `training.steps=${steps}`]),
     ...(threads === undefined ? [] : ['--threads', threads]),
+    ...(device === undefined ? [] : ['--device', device]),
   ];
   if (values['dry-run']) return drmas('plan', 'words', '--measure', '--concurrency', '1', ...chosen);
   for (const estimator of ['drmas', 'grpo']) {

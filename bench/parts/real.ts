@@ -12,6 +12,7 @@ import { system, user } from '../../src/base/core/message.js';
 import { RandomStream } from '../../src/base/core/random.js';
 import type { Tokenizer } from '../../src/base/core/tokenizer.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
+import type { Device } from '../../src/engine/contract/architecture.js';
 import { writeModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
 import { openStoredModel } from '../../src/engine/model/formats/stored-model.js';
 import { putPiece } from '../../src/engine/model/formats/tensor-place.js';
@@ -144,6 +145,18 @@ async function inFloat32(model: string, file: string, whole: string): Promise<Mo
   return { name: model, file, whole, tokenizer, vocabSize: stored.config.vocabSize };
 }
 
+/** Variants of this engine on a device, of those that are named; a GPU computes in float32 alone. */
+function variantsOf({ file, whole }: Model, device: Device, names: readonly (keyof typeof OURS)[]) {
+  const all = {
+    int8: { model: file, precision: 'int8' },
+    blocks: { model: file, precision: 'float32' },
+    float32: { model: whole, precision: 'float32' },
+    bfloat16: { model: whole, precision: 'bfloat16' },
+  } as const;
+  const some = device === 'gpu' ? (['float32'] as const) : names;
+  return some.map((name) => ({ name: OURS[name], device, ...all[name] }));
+}
+
 /** This engine as a process. */
 const drmasProcess = (name: string, settings: Settings): PeerCommand => ({
   name,
@@ -180,15 +193,6 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
     .map(({ prompt }) => ({ prompt, length: CHECKED_TOKENS[modelName === PRETRAINED ? 'pretrained' : 'random'] }));
   const each = <T>(list: readonly T[], command: (one: T, threads: number) => PeerCommand) =>
     list.flatMap((one) => options.threads.map((threads) => command(one, threads)));
-  const inFloat32 = { name: OURS.float32, model: whole, precision: 'float32' } as const;
-  const bases =
-    options.device === 'gpu'
-      ? [inFloat32]
-      : ([
-          { name: OURS.blocks, model: file, precision: 'float32' },
-          inFloat32,
-          { name: OURS.int8, model: file, precision: 'int8' },
-        ] as const);
   const started: Peer[] = [];
   try {
     const start = async (commands: readonly PeerCommand[]) => {
@@ -197,8 +201,8 @@ async function decoding(context: Context, { model, python, llama }: Places): Pro
       return some;
     };
     const ours = await start(
-      each(bases, ({ name, ...of }, threads) =>
-        drmasProcess(name, { ...of, threads, device: options.device, requests, checks }),
+      each(variantsOf(model, options.device, ['blocks', 'float32', 'int8']), ({ name, ...of }, threads) =>
+        drmasProcess(name, { ...of, threads, requests, checks }),
       ),
     );
     const expected = ours[0]?.about.greedy as number[][];
@@ -276,31 +280,22 @@ async function trainingOn(
   context: Context,
   kind: string,
   rows: readonly TrainingRow[],
-  { name: modelName, file, whole }: Model,
+  model: Model,
   python: string | undefined,
 ): Promise<void> {
   const { options, results } = context;
   const mode = options.peers ? 'peers' : 'alone';
-  const what = `LoRA rank ${RANK}${modelName === PRETRAINED ? '' : ` on ${modelName}`}, ${kind}`;
-  const { device } = options;
+  const what = `LoRA rank ${RANK}${model.name === PRETRAINED ? '' : ` on ${model.name}`}, ${kind}`;
   const of = { rows, rank: RANK, seconds: SECONDS[mode] };
-  const variants = options.threads.flatMap((threads) => {
-    const inFloat32 = drmasProcess(OURS.float32, { ...of, model: whole, threads, device, precision: 'float32' });
-    if (device === 'gpu') return [inFloat32];
-    return [
-      drmasProcess(OURS.int8, { ...of, model: file, threads, device, precision: 'int8' }),
-      drmasProcess(OURS.blocks, { ...of, model: file, threads, device, precision: 'float32' }),
-      inFloat32,
-      drmasProcess(OURS.bfloat16, { ...of, model: whole, threads, device, precision: 'bfloat16' }),
-    ];
-  });
-  const commands = python === undefined ? [] : peftPeers(options, python, { ...of, model: whole });
+  const variants = variantsOf(model, options.device, ['blocks', 'int8', 'float32', 'bfloat16']);
+  const ours = options.threads.flatMap((threads) =>
+    variants.map(({ name, ...variant }) => drmasProcess(name, { ...of, ...variant, threads })),
+  );
+  const commands = python === undefined ? [] : peftPeers(options, python, { ...of, model: model.whole });
   const started: Peer[] = [];
   try {
-    started.push(...(await startPeers(context, what, [...variants, ...commands])));
-    const expected = Number(
-      started.find(({ name }) => name === OURS[device === 'gpu' ? 'float32' : 'blocks'])?.about.meanLogprob,
-    );
+    started.push(...(await startPeers(context, what, [...ours, ...commands])));
+    const expected = Number(started.find(({ name }) => name === variants[0]?.name)?.about.meanLogprob);
     const peers = started.filter(({ name, about }) => {
       const distance = Math.abs(Number(about.meanLogprob) - expected);
       if (distance <= SAME_MODEL || /bfloat16|int8/.test(name)) return true;

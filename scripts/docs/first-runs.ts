@@ -6,14 +6,15 @@
  * and kernels come from the cache if they are there.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { peakResidentBytes } from '../../bench/measure/processor-time.js';
 import { machineText } from '../../bench/results.js';
-import type { EvaluationEvent, Interval } from '../../src/base/core/evaluation.js';
+import type { Interval } from '../../src/base/core/evaluation.js';
 import type { RunEvent } from '../../src/base/core/events.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { fetchModel } from '../support/smollm2.js';
 import { readPage, root } from './pages.js';
 
@@ -39,40 +40,32 @@ interface FirstRun {
 
 type FirstRuns = Readonly<Record<string, FirstRun>>;
 
-/** Runs a command of drmas and reads its events. @throws Error with its last lines if it fails */
+/** Runs a command of drmas and reads the run's events. @throws Error with its last lines if it fails */
 async function made(words: readonly string[], run: string): Promise<FirstRun> {
   const started = performance.now();
   const child = spawn(process.execPath, [join(root, 'dist/src/cli/main.js'), ...words, '--run', run, '--json'], {
     cwd: root,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
   let bytes = 0;
   const look = setInterval(() => {
     bytes = Math.max(bytes, peakResidentBytes(child.pid ?? 0) ?? 0);
   }, LOOK_MS);
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
-  const [stdout, stderr, status] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  const [stderr, status] = await Promise.all([text(child.stderr), ended]);
   clearInterval(look);
   const seconds = Math.round((performance.now() - started) / 1e3);
   if (status !== 0) throw new Error(`drmas ${words.join(' ')} ended with ${status}: ${stderr.slice(-600)}`);
   const command = `drmas ${words.join(' ')}`;
   const date = new Date().toISOString().slice(0, 10);
   const seen = { command, date, machine: machineText(), seconds, bytes };
-  return words[0] === 'train' ? { ...seen, scores: scoresIn(stdout) } : seen;
+  if (words[0] !== 'train') return seen;
+  return { ...seen, scores: scoresIn(await (await RunDirectory.open(run)).events()) };
 }
 
-/** The events in lines of JSON, among other lines. */
-const eventsIn = (text: string) =>
-  text
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as { readonly type: string });
-
 /** @throws Error if no held-out tasks were evaluated */
-function scoresIn(text: string): NonNullable<FirstRun['scores']> {
-  const evaluations = eventsIn(text)
-    .filter((event): event is EvaluationEvent => event.type === 'evaluation')
-    .filter(({ split }) => split === 'test');
+function scoresIn(events: readonly RunEvent[]): NonNullable<FirstRun['scores']> {
+  const evaluations = events.filter((event) => event.type === 'evaluation').filter(({ split }) => split === 'test');
   const [first, last] = [evaluations[0], evaluations.at(-1)];
   if (first === undefined || last === undefined) throw new Error('the run evaluated nothing');
   const { averageAtK: after, interval, tasks } = last;
@@ -80,26 +73,22 @@ function scoresIn(text: string): NonNullable<FirstRun['scores']> {
 }
 
 /** A run of `drmas train` on another machine, from its directory. @throws Error if it did not end */
-function readRun(run: string): FirstRun {
-  const text = readFileSync(join(run, 'events.jsonl'), 'utf8');
-  const eventOf = <Type extends RunEvent['type']>(type: Type) => {
-    const event = eventsIn(text).find((one) => one.type === type);
-    if (event === undefined) throw new Error(`${run} has no event '${type}'`);
-    return event as Extract<RunEvent, { type: Type }> & { readonly time: string };
-  };
-  const { hardware, time } = eventOf('run.started');
-  const { recipe } = JSON.parse(readFileSync(join(run, 'recipe.json'), 'utf8')) as RunRecipe;
-  const settings = recipe.overrides.map((one) => `--set ${one.replace(/(?<=base\.path=).*/, 'FILE')}`);
+async function readRun(path: string): Promise<FirstRun> {
+  const run = await RunDirectory.open(path);
+  const events = await run.events();
+  const started = events.find((event) => event.type === 'run.started');
+  const finished = events.find((event) => event.type === 'run.finished');
+  if (started === undefined || finished === undefined) throw new Error(`${path}: the run has not ended`);
+  const { source, overrides } = run.record.recipe;
+  const settings = overrides.map((one) => `--set ${one.replace(/(?<=base\.path=).*/, 'FILE')}`);
+  const { isa, cores } = started.hardware;
   return {
-    command: ['drmas', 'train', recipe.source, ...settings].join(' '),
-    date: time.slice(0, 10),
-    machine: `${hardware.isa.replace('wgsl, ', '')}, ${hardware.cores} cores`,
-    seconds: Math.round(eventOf('run.finished').seconds),
-    scores: scoresIn(text),
+    command: ['drmas', 'train', source, ...settings].join(' '),
+    date: started.time.slice(0, 10),
+    machine: `${isa.replace('wgsl, ', '')}, ${cores} cores`,
+    seconds: Math.round(finished.seconds),
+    scores: scoresIn(events),
   };
-}
-interface RunRecipe {
-  readonly recipe: { readonly source: string; readonly overrides: readonly string[] };
 }
 
 async function onToys(place: string): Promise<FirstRuns> {
@@ -170,7 +159,7 @@ export function firstRunNumber(words: string): string {
 
 if (import.meta.url === `file://${process.argv[1]}`) {
   const [what, run = '', name = ''] = process.argv.slice(2);
-  const more = what === 'read' ? { [name]: readRun(run) } : await makeAll(what);
+  const more = what === 'read' ? { [name]: await readRun(run) } : await makeAll(what);
   const runs = { ...(JSON.parse(readPage(STORE)) as FirstRuns), ...more };
   writeFileSync(join(root, STORE), `${JSON.stringify(runs, undefined, 2)}\n`);
 }

@@ -16,7 +16,7 @@ export async function writeIdentity(files: Files, directory: string, sha256: str
 
 /**
  * Whether an adapter's directory names these weights as its base; false if it names no base.
- * @param hash The hash of the weights, which takes a while and is asked for if the directory names a base
+ * @param hash Computes the hash of the weights, which takes a while. It is called only if the directory names a base
  * @throws CheckpointError when it names other weights
  */
 export async function saysIdentity(

@@ -36,7 +36,7 @@ fn count_from(t: u32, at: u32, key: u32) -> u32 {
 }
 fn mass_from(t: u32, at: u32, scale: f32, top: f32, key: u32) -> f32 {
   var m = 0.0;
-  ${overVocabulary('if (key_of(logits[at + v]) >= key) { m += exp((logits[at + v] - top) * scale); }')}
+  ${overVocabulary('if (key_of(logits[at + v]) >= key) { m += exp(shifted(logits[at + v], top, scale)); }')}
   return total(t, m);
 }`;
 
@@ -55,12 +55,12 @@ const TOP_K = `${largestKey('low', 'count_from(t, at, next) >= wish.most')}
 
 const TOP_P = `var all = s.sum;
     if (least > 0u) {
-      all = mass_from(t, at, scale, s.top, least + 1u) + f32(ties) * exp((logit_of(least) - s.top) * scale);
+      all = mass_from(t, at, scale, s.top, least + 1u) + f32(ties) * exp(shifted(logit_of(least), s.top, scale));
     }
     let wanted = max(wish.share * all, 0.5); // the largest token, of mass 1, is kept even for a share of 0
     ${largestKey('low', 'next <= least || mass_from(t, at, scale, s.top, next) >= wanted')}
     let missing = wanted - mass_from(t, at, scale, s.top, low + 1u);
-    let needed = max(1u, u32(ceil(missing / exp((logit_of(low) - s.top) * scale))));
+    let needed = max(1u, u32(ceil(missing / exp(shifted(logit_of(low), s.top, scale)))));
     ties = select(needed, min(ties, needed), low == least); least = low;`;
 
 /** Whether the token \`v\` is kept, of those with the key \`least\` the \`seen\` before it. */
@@ -72,7 +72,7 @@ const INVERT = `var equal = 0u; ${overStretch('if (key_of(logits[at + v]) == lea
   counts[t] = equal; workgroupBarrier();
   var before = 0u; for (var i = 0u; i < t; i++) { before += counts[i]; }
   var mass = 0.0; var seen = before;
-  ${overStretch(`${KEEP} if (keep) { mass += exp((logits[at + v] - s.top) * scale); }`)}
+  ${overStretch(`${KEEP} if (keep) { mass += exp(shifted(logits[at + v], s.top, scale)); }`)}
   workgroupBarrier(); masses[t] = mass; counts[t] = before; workgroupBarrier();
   if (t == 0u) {
     var all = 0.0; for (var i = 0u; i < ${THREADS}u; i++) { all += masses[i]; }
@@ -83,7 +83,7 @@ const INVERT = `var equal = 0u; ${overStretch('if (key_of(logits[at + v]) == lea
     run = reached; seen = counts[stretch]; var chosen = 0u;
     for (var v = min(stretch * per, p.vocab); v < min((stretch + 1u) * per, p.vocab); v++) {
       ${KEEP}
-      if (keep) { run += exp((logits[at + v] - s.top) * scale); chosen = v; if (run > wanted) { break; } }
+      if (keep) { run += exp(shifted(logits[at + v], s.top, scale)); chosen = v; if (run > wanted) { break; } }
     }
     tokens[r] = i32(chosen); logprobs[r] = logprob(at + chosen, scale, s);
   }`;

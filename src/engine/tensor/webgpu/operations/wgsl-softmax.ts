@@ -11,15 +11,16 @@ export const THREADS = 128;
 export const SOFTMAX = `${scratch(THREADS)}${total(THREADS)}
 ${reduction(THREADS, 'largest', (a, b) => `max(${a}, ${b})`)}
 struct Softmax { top: f32, sum: f32, mean: f32 };
+fn shifted(logit: f32, top: f32, scale: f32) -> f32 { return (logit - top) * scale; }
 fn softmax(t: u32, at: u32, scale: f32) -> Softmax {
   var m = -3.0e38;
   for (var v = t; v < p.vocab; v += ${THREADS}u) { m = max(m, logits[at + v]); }
   let top = largest(t, m); var sum = 0.0; var mean = 0.0;
   for (var v = t; v < p.vocab; v += ${THREADS}u) {
-    let z = (logits[at + v] - top) * scale; let w = exp(z); sum += w; mean = fma(w, z, mean);
+    let z = shifted(logits[at + v], top, scale); let w = exp(z); sum += w; mean = fma(w, z, mean);
   }
   return Softmax(top, total(t, sum), total(t, mean));
 }
 fn logprob(at: u32, scale: f32, s: Softmax) -> f32 {
-  return fma(log2(s.sum), ${-Math.LN2}, (logits[at] - s.top) * scale);
+  return fma(log2(s.sum), ${-Math.LN2}, shifted(logits[at], s.top, scale));
 }`;
