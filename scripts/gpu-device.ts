@@ -15,6 +15,8 @@ const usage = `npm run test:gpu:device -- [options]
   --shapes small,... shapes of the bench (default: small,base,qwen05,qwen15)
   --peers            the same work in PyTorch with PEFT, transformers and vLLM, which are installed
   --python FILE      a Python that has the packages of these peers, which are not installed then
+  --repetitions N    clean repetitions of each engine in the benches (default: 3, with --peers 5)
+  --record FILE      appends the results of the benches as lines of JSON
   --steps N          training steps of the pretrained team (default: 4)
   --software         go on where only a driver in software is there
   --out FILE         the report (default: gpu-report.md)
@@ -39,8 +41,8 @@ const vitest = (...words: string[]) => [
   'gpu',
   ...words,
 ];
-/** @param beside Words of the bench about its peers */
-const stepsOf = (shapes: string, beside: readonly string[], training: string): Readonly<Record<string, Step>> => ({
+/** @param benching Words that each bench takes */
+const stepsOf = (shapes: string, benching: readonly string[], training: string): Readonly<Record<string, Step>> => ({
   doctor: { title: 'This machine', words: ['tsx', 'src/cli/main.ts', 'doctor'], minutes: 5 },
   tests: {
     title: 'The engine on the device',
@@ -52,12 +54,12 @@ const stepsOf = (shapes: string, beside: readonly string[], training: string): R
   products: { title: 'Speed of products', words: ['tsx', 'bench/webgpu-products.ts'], minutes: 5 },
   bench: {
     title: 'Speed',
-    words: [...['tsx', 'bench/main.ts', 'train', 'decode', '--device', 'gpu', '--shapes', shapes], ...beside],
+    words: [...['tsx', 'bench/main.ts', 'train', 'decode', '--device', 'gpu', '--shapes', shapes], ...benching],
     minutes: 180,
   },
   real: {
     title: 'Speed with a pretrained model',
-    words: ['tsx', 'bench/main.ts', 'real', '--device', 'gpu', ...beside],
+    words: ['tsx', 'bench/main.ts', 'real', '--device', 'gpu', ...benching],
     minutes: 60,
   },
   team: {
@@ -115,6 +117,8 @@ async function main(): Promise<number> {
       shapes: { type: 'string', default: 'small,base,qwen05,qwen15' },
       peers: { type: 'boolean', default: false },
       python: { type: 'string' },
+      repetitions: { type: 'string' },
+      record: { type: 'string' },
       steps: { type: 'string', default: '4' },
       software: { type: 'boolean', default: false },
       out: { type: 'string', default: 'gpu-report.md' },
@@ -125,9 +129,11 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  const { shapes, peers, python } = values;
-  const beside = peers ? ['--peers', ...(python === undefined ? [] : ['--python', python])] : [];
-  const steps = stepsOf(shapes, beside, values.steps);
+  const { shapes, peers } = values;
+  const given = (name: 'python' | 'repetitions' | 'record') =>
+    values[name] === undefined ? [] : [`--${name}`, values[name]];
+  const beside = peers ? ['--peers', ...given('python')] : [];
+  const steps = stepsOf(shapes, [...beside, ...given('repetitions'), ...given('record')], values.steps);
   const names = values.only?.split(',') ?? Object.keys(steps);
   const chosen = names.map((name) => {
     const step = steps[name];
