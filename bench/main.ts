@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
 import { DEVICES, type Device } from '../src/engine/contract/architecture.js';
+import { findAdapters } from '../src/engine/tensor/webgpu/open-device.js';
 import { type Context, type Options, TRAIN_PRECISIONS } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
@@ -115,7 +116,8 @@ async function main(): Promise<void> {
   const say = (message: string) => process.stderr.write(`${message}\n`);
   const context: Context = { options, say, results: { kernels: [], rows: [], ratios: [], skipped: [] } };
   const machine = machineText();
-  say(`${machine}, Node ${process.version}`);
+  const gpu = device === 'gpu' ? (await findAdapters())[0].name : undefined;
+  say(`${[machine, gpu].filter(Boolean).join(', ')}, Node ${process.version}`);
   for (const bench of benches) await bench(context);
   say(`${((performance.now() - started) / 1e3).toFixed(0)} s\n`);
   if (record !== undefined) {
@@ -123,6 +125,7 @@ async function main(): Promise<void> {
     const line: BenchRecord = {
       date,
       machine,
+      ...(gpu === undefined ? {} : { gpu }),
       node: [process.versions.node, process.env.NODE_OPTIONS ?? ''].join(' ').trim(),
       arguments: typed,
       results: context.results,

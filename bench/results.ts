@@ -71,6 +71,8 @@ export interface BenchRecord {
   /** ISO 8601, without the time. */
   readonly date: string;
   readonly machine: string;
+  /** The GPU that computed, with its driver. */
+  readonly gpu?: string;
   /** Node's version, and the flags of `NODE_OPTIONS` if there are any. */
   readonly node: string;
   readonly arguments: readonly string[];

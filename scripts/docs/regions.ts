@@ -190,7 +190,7 @@ const benchRecords = () =>
 /**
  * A ratio of the bench. `decoding / drmas, blocks / transformers` asks for the ratio whose work begins with `decoding`,
  * whose name begins with `drmas, blocks / transformers`, from the newest record that has one; `AMD: decoding / ...`
- * from the newest of a machine whose name begins with `AMD`.
+ * from the newest of a machine whose name begins with `AMD`. Records of GPUs are left out.
  * @throws Error if not exactly one ratio of the record does
  */
 export function benchRatio(words: string): string {
@@ -199,7 +199,7 @@ export function benchRatio(words: string): string {
   const name = what.join(' / ');
   const found =
     benchRecords()
-      .filter(({ machine }) => machine.startsWith(maker))
+      .filter(({ machine, gpu }) => gpu === undefined && machine.startsWith(maker))
       .map(({ results }) =>
         results.ratios.filter((ratio) => ratio.shape.startsWith(work) && ratio.what.startsWith(name)),
       )
@@ -211,12 +211,16 @@ export function benchRatio(words: string): string {
 
 type BenchRow = BenchRecord['results']['rows'][number];
 
-/** The tables of the records of the bench whose first row belongs to a part, with further columns. */
-function benchTables(part: string, unit: string, columns: Readonly<Record<string, (row: BenchRow) => string>>): string {
+/** The tables of some records of the bench, with further columns. */
+function benchTables(
+  chosen: (record: BenchRecord) => boolean,
+  unit: string,
+  columns: Readonly<Record<string, (row: BenchRow) => string>>,
+): string {
   return benchRecords()
-    .filter(({ results }) => results.rows[0]?.part.startsWith(part))
-    .flatMap(({ date, machine, node, arguments: words, results }) => [
-      `\`npm run bench -- ${words.filter((word) => word !== '--json').join(' ')}\`,\n${date}, ${machine}, Node ${node}.`,
+    .filter(chosen)
+    .flatMap(({ date, machine, gpu, node, arguments: words, results }) => [
+      `\`npm run bench -- ${words.filter((word) => word !== '--json').join(' ')}\`,\n${[date, machine, gpu].filter(Boolean).join(', ')}, Node ${node}.`,
       table(
         ['work', 'engine', 'threads', unit, 'low to high', 'repetitions', ...Object.keys(columns)],
         results.rows.map((row) => [
@@ -250,13 +254,24 @@ function benchTables(part: string, unit: string, columns: Readonly<Record<string
     .join('\n\n');
 }
 
+/** Records of the processor whose first row belongs to a part. */
+const ofPart =
+  (part: string) =>
+  ({ gpu, results }: BenchRecord) =>
+    gpu === undefined && results.rows[0]?.part.startsWith(part) === true;
+
 const realModel: Region = {
   name: 'bench-real',
   render: () =>
-    benchTables('real', 'tok/s', {
+    benchTables(ofPart('real'), 'tok/s', {
       'processor ms a token': ({ details }) => amount(details[PROCESSOR] ?? Number.NaN),
       'peak memory': ({ details }) => `${amount(details[MEMORY] ?? Number.NaN)}B`,
     }),
+};
+
+const onGpus: Region = {
+  name: 'bench-gpu',
+  render: () => benchTables(({ gpu }) => gpu !== undefined, 'tok/s', {}),
 };
 
 const wholeStep: Region = {
@@ -268,7 +283,7 @@ const wholeStep: Region = {
         const value = details[name];
         return value === undefined ? '' : amount(value);
       };
-    return benchTables('step', 'steps/s', {
+    return benchTables(ofPart('step'), 'steps/s', {
       'ms rollout': detail('ms rollout'),
       'ms update': detail('ms update'),
       'mean reward': detail('reward'),
@@ -285,6 +300,7 @@ export const regions: readonly Region[] = [
   integrationTable,
   kernels,
   losses,
+  onGpus,
   realModel,
   recipes,
   refereeMatrix,
