@@ -12,7 +12,10 @@ import type { Progress } from './state/progress.js';
 import { endsAfter } from './state/stop-rules.js';
 import { learnStep } from './step/learn-step.js';
 import { advance, recordStep, refuseCommonFailure } from './step/record-step.js';
+import { positionAfter, type StepPosition } from './step/play-step.js';
 import { RolloutsAhead } from './step/rollouts-ahead.js';
+
+const BRIEF_SECONDS = 1;
 
 /**
  * Trains from the run's last complete step to the recipe's last step, or until a rule of the recipe ends the run. If
@@ -24,6 +27,8 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLo
   const { training } = run;
   await using rollouts = new RolloutsAhead(run);
   progress.stops.start(run.host.clock);
+  /** Whether the last update was brief. During a long one, code of a team that has begun would wait too long. */
+  let isBrief = false;
 
   for (;;) {
     if (evaluationDue(run, progress)) await evaluatePolicies(run, progress, log);
@@ -32,9 +37,20 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLo
 
     const played = await rollouts.next(progress); // playStep, begun ahead if the recipe allows it
     await refuseCommonFailure(run, progress, log, played);
-    const learnt = await learnStep(run, progress, played);
-    advance(run, progress, played, learnt);
+    const after = positionAfter(run, progress, played);
+    const learning = learnStep(run, progress, played);
+    if (isBrief && goesOnAtOnce(run, after)) rollouts.beginNext(after);
+    const learnt = await learning;
+    isBrief = learnt.seconds.update < BRIEF_SECONDS;
+    advance(progress, after, learnt);
+    await rollouts.answerNext(after);
     await recordStep(run, progress, log, played, learnt);
     run.host.signal.throwIfAborted();
   }
+}
+
+/** Whether the next step follows a step at once: no evaluation, no checkpoint, and no rule that may end the run. */
+function goesOnAtOnce({ training, evaluation }: TrainingRun, { step }: StepPosition): boolean {
+  const { steps, stopWhen, checkpointEvery } = training;
+  return step < steps && stopWhen === undefined && step % evaluation.every !== 0 && step % checkpointEvery !== 0;
 }

@@ -79,7 +79,7 @@ function askOf(
   const nextKey = keysOf(context, episode, role.name);
   const {
     signal,
-    request: { listener },
+    request: { listener, ready },
   } = episode;
   return (askedBy) => (input, options) => {
     const { signal: given, probe }: ForeignAskOptions = options ?? {};
@@ -123,8 +123,9 @@ function askOf(
         const settled = askedBy === 'play' ? episode.openCall(role.name, given) : undefined;
         const until = given === undefined ? signal : AbortSignal.any([signal, given]);
         const version = episode.request.versions?.[role.settings.policy];
-        const answer = fixed === undefined ? generate(until, role, call, version) : Promise.resolve(answerOf(fixed));
-        const time = listener?.answered && timeOf(answer);
+        const begin = async () => (fixed === undefined ? generate(until, role, call, version) : answerOf(fixed));
+        const answer = ready === undefined ? begin() : ready.then(begin);
+        const time = listener?.answered && timeOf(answer, ready);
         (askedBy === 'play' ? episode.replies : episode.verdicts).add(answer, (result) =>
           attempt(() => {
             settled?.();
@@ -187,10 +188,13 @@ const answerOf = ({ response, logprobs, finishReason, policyVersion }: Turn): Ge
   policyVersion,
 });
 
-/** When work began, and when it was done. */
-function timeOf(work: Promise<unknown>): () => CallTime {
+/** When work began, now or when `ready` settled, and when it was done. */
+function timeOf(work: Promise<unknown>, ready?: Promise<unknown>): () => CallTime {
   const now = () => performance.timeOrigin + performance.now();
-  const start = now();
+  let start = now();
+  ready?.then(() => {
+    start = now();
+  });
   let end: number | undefined;
   const done = () => {
     end = now();

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { onAbort } from '../../base/async.js';
+import { macrotask, onAbort } from '../../base/async.js';
 import { ArgumentError } from '../../base/errors.js';
 import type { Phase } from '../../base/host.js';
 import type { Episode, EpisodeGroup, Task } from '../../base/nouns.js';
@@ -30,6 +30,8 @@ interface GroupsRequest<Data = unknown> {
   readonly prompts?: SystemPrompts | undefined;
   /** For each of the tasks the episode of it that is played again, from one of its turns on, as a group of one. */
   readonly replays?: readonly (Replay & Pick<EpisodeRequest, 'sample'>)[];
+  /** See `EpisodeRequest.ready`. Only for an executor that says `waits`. */
+  readonly ready?: Promise<unknown> | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -42,6 +44,8 @@ export interface RolloutExecutor {
    * Rejects with the signal's reason when interrupted; no episode is running then.
    */
   playGroups<Data>(request: GroupsRequest<Data>): Promise<EpisodeGroup<Data>[]>;
+  /** Whether episodes wait for a request's `ready`. */
+  readonly waits?: boolean;
   /** Frees the executor's resources, if it has any. */
   close?(): Promise<void>;
 }
@@ -91,7 +95,7 @@ export function groupsByEpisode(
       );
     };
     const endWatch = watch?.();
-    const groups = tasks.map((task, t) => {
+    const beginGroup = (task: Task<Data>, t: number) => {
       const replay = replays?.[t];
       const next = unused.get(task.id) ?? firstSample;
       const first = replay?.sample ?? next;
@@ -99,9 +103,18 @@ export function groupsByEpisode(
       const samples = Array.from({ length: count }, (_, i) => first + i);
       unused.set(task.id, Math.max(next, first + count));
       const episodes = samples.map((sample) => playOne(task, sample, replay));
-      return { episodes, whole: rewarded(task, episodes) };
-    });
+      const whole = rewarded(task, episodes);
+      whole.catch(() => {}); // reported once all groups have begun
+      return { episodes, whole };
+    };
+    const groups: ReturnType<typeof beginGroup>[] = [];
     try {
+      for (const [t, task] of tasks.entries()) {
+        // The messages of the work that episodes wait for are handled in between.
+        if (settings.ready !== undefined && t > 0) await new Promise<void>(macrotask);
+        signal.throwIfAborted();
+        groups.push(beginGroup(task, t));
+      }
       return await Promise.all(groups.map(({ whole }) => whole));
     } catch (error) {
       controller.abort(error);
@@ -117,5 +130,5 @@ export function groupsByEpisode(
 
 /** Plays episodes in this thread. */
 export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
-  return { playGroups: groupsByEpisode(context, (request) => playEpisode(context, request)) };
+  return { playGroups: groupsByEpisode(context, (request) => playEpisode(context, request)), waits: true };
 }

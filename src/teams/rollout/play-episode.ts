@@ -36,10 +36,14 @@ export async function playEpisode<Data>(
   const running = new RunningEpisode(request as unknown as EpisodeRequest, new EpisodeLog(maxOutcomeBytes), warn);
   const { turns, signal, failed } = running;
   const removeListener = run && onAbort(run, () => running.fail(run.reason));
-  const timeout = setTimeout(
-    () => running.fail(new EpisodeFailure('timeout', `not over after ${context.timeoutMs} ms`)),
-    waitMs(context.timeoutMs),
-  );
+  let timeout: ReturnType<typeof setTimeout> | undefined;
+  const startTime = () => {
+    if (signal.aborted) return;
+    const late = () => running.fail(new EpisodeFailure('timeout', `not over after ${context.timeoutMs} ms`));
+    timeout = setTimeout(late, waitMs(context.timeoutMs));
+  };
+  if (request.ready === undefined) startTime();
+  else void request.ready.then(startTime);
   let begun: Promise<unknown> = Promise.resolve();
   /** Runs a function of the team until it is done or the episode has failed. Its errors become failures. */
   const perform = <T>(reason: FailureReason, act: () => T | Promise<T>): Promise<T> => {

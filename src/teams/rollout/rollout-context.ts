@@ -155,6 +155,8 @@ export interface EpisodeRequest<Data = unknown> {
    * its list of rewards.
    */
   readonly judged?: readonly RankedEpisode<Data, unknown>[] | undefined;
+  /** Settles when agents may answer. The episode begins before, up to its first calls; its time counts from then. */
+  readonly ready?: Promise<unknown> | undefined;
   /** The signal that interrupts the run. */
   readonly signal?: AbortSignal | undefined;
   /** Watches this episode. */

@@ -1,7 +1,7 @@
 /** The rollout of a step: it plays the episodes, and selects the episodes that policies learn from. */
 import type { EpisodeGroup, Task } from '../../../base/nouns.js';
 import { applyFailureRule, type Versions } from '../../../teams/rollout.js';
-import { levelsOf, tasksByPrediction } from '../play/curriculum.js';
+import { levelsOf, predictionsAfter, tasksByPrediction } from '../play/curriculum.js';
 import { groupSizesOf, passFilter } from '../play/group-sizes.js';
 import type { Played } from '../play/played.js';
 import { furtherTasks } from '../play/step-tasks.js';
@@ -13,13 +13,22 @@ import type { Progress } from '../state/progress.js';
 export type StepPlayer = Playing & Pick<TrainingRun, 'estimator' | 'signals'>;
 
 /** The position of a run before the step to play. */
-export type StepPosition = Pick<Progress, 'step' | 'predictions'>;
+export type StepPosition = Readonly<Pick<Progress, 'step' | 'predictions'>>;
+
+/** The position of a run once it has played and learnt a step. */
+export const positionAfter = (
+  run: Pick<TrainingRun, 'training'>,
+  { predictions }: StepPosition,
+  { step, levels }: Played,
+): StepPosition => ({ step, predictions: predictionsAfter(predictions, levels, run) });
 
 export interface PlayOptions {
   /** The number of tasks; `training.tasksPerStep` by default. */
   readonly tasks?: number;
   /** The published versions of the policies that play. Default: the latest versions. */
   readonly versions?: Versions | undefined;
+  /** Settles when agents may answer. The first episodes begin before. */
+  readonly ready?: Promise<unknown> | undefined;
 }
 
 /**
@@ -31,7 +40,7 @@ export async function playStep(run: StepPlayer, progress: StepPosition, options:
   const { training, tasks, host } = run;
   const step = progress.step + 1;
   const { failedEpisodes, filter } = training;
-  const { tasks: count = training.tasksPerStep, versions } = options;
+  const { tasks: count = training.tasksPerStep, versions, ready } = options;
   const started = host.clock.seconds();
   const maxRounds = filter?.type === 'equal-outcomes' ? (filter.refill?.maxRounds ?? 1) : 1;
   const all: EpisodeGroup[] = [];
@@ -41,7 +50,7 @@ export async function playStep(run: StepPlayer, progress: StepPosition, options:
   const further = furtherTasks(tasks.train, run.seed, step, next);
   let rounds = 0;
   while (next.length > 0) {
-    const round = await playTasks(run, progress, next, versions);
+    const round = await playTasks(run, progress, next, { versions, ready });
     const fair = applyFailureRule(round, failedEpisodes);
     all.push(...round);
     scored.push(...fair);
@@ -81,7 +90,7 @@ function playTasks(
   { team, training, executor, host }: Playing,
   { step, predictions }: StepPosition,
   tasks: readonly Task[],
-  versions: Versions | undefined,
+  options: Pick<PlayOptions, 'versions' | 'ready'>,
 ): Promise<EpisodeGroup[]> {
   return executor.playGroups({
     team,
@@ -89,7 +98,7 @@ function playTasks(
     groupSize: groupSizesOf(tasks, { training }, predictions),
     phase: 'training',
     step: step + 1,
-    versions,
+    ...options,
     signal: host.signal,
   });
 }

@@ -1,6 +1,5 @@
 import { TrainingError } from '../../../base/errors.js';
 import type { EpisodeFailed, Spike, Step, Warning } from '../../../base/events.js';
-import { predictionsAfter } from '../play/curriculum.js';
 import { failuresAfter, failureWarnings, fatalFailure } from '../play/failures.js';
 import type { Played } from '../play/played.js';
 import { keepStep } from '../record/kept-episodes.js';
@@ -9,6 +8,7 @@ import type { RunLog, TrainingRun } from '../run/run-state.js';
 import { awaitWarnings, estimatorHints, gapWarnings, partWarnings } from '../stability/step-warnings.js';
 import type { Progress } from '../state/progress.js';
 import type { Learnt } from '../update/update-policies.js';
+import type { StepPosition } from './play-step.js';
 
 /**
  * If all episodes of a step failed, and further steps would too, records the step and ends the run.
@@ -28,10 +28,10 @@ export async function refuseCommonFailure(
 }
 
 /** Sets the progress of a run to the end of a step. */
-export function advance(run: Pick<TrainingRun, 'training'>, progress: Progress, played: Played, learnt: Learnt): void {
-  progress.step = played.step;
+export function advance(progress: Progress, { step, predictions }: StepPosition, learnt: Learnt): void {
+  progress.step = step;
   progress.estimator = learnt.advantages.state;
-  progress.predictions = predictionsAfter(progress.predictions, played.levels, run);
+  progress.predictions = predictions;
 }
 
 /**

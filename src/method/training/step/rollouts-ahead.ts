@@ -1,8 +1,9 @@
 /**
  * Rollouts that begin before the updates of earlier steps, so that sampling continues while other episodes wait for
- * tools.
+ * tools, and rollouts that begin during a short update, so that this thread works while the engine does.
  */
 
+import { macrotask } from '../../../base/async.js';
 import type { Versions } from '../../../teams/rollout.js';
 import type { Played } from '../play/played.js';
 import type { TrainingRun } from '../run/run-state.js';
@@ -15,6 +16,8 @@ interface StartedRollout {
   /** The last complete step when the rollout began. */
   readonly after: number;
   readonly rollout: Promise<Played>;
+  /** Lets the agents answer, if they wait. */
+  readonly answer: () => void;
 }
 
 /**
@@ -22,8 +25,8 @@ interface StartedRollout {
  * - 1 - S has made its updates. The weights that are published then play it to its end. So the weights of each episode
  * do not depend on timing, and one seed gives one run. The run learns from each rollout in order. It does not drop or
  * restart any, so that slow tasks count as much as fast ones. No rollout begins ahead of a checkpoint that the recipe
- * asks for, so that a run that resumes from it equals the uninterrupted run. With a staleness of 0 no rollout begins
- * before the updates of the previous step.
+ * asks for, so that a run that resumes from it equals the uninterrupted run. With a staleness of 0 no agent answers
+ * before the updates of the previous step; `beginNext` begins its episodes up to there.
  */
 export class RolloutsAhead {
   readonly #run: AheadRun;
@@ -43,11 +46,32 @@ export class RolloutsAhead {
     const step = progress.step + 1;
     const last = lastAhead(this.#run.training, step, this.#staleness);
     for (let ahead = step; ahead <= last; ahead++) if (!this.#begun.has(ahead)) this.#begin(ahead, progress);
-    const { rollout, after } = this.#begun.get(step) as StartedRollout;
+    const { rollout, after, answer } = this.#begun.get(step) as StartedRollout;
+    answer();
     const played = await rollout;
     this.#begun.delete(step);
     const staleness = this.#staleness === 0 ? {} : { staleness: progress.step - after };
     return { ...played, ...staleness, seconds: clock.seconds() - started };
+  }
+
+  /**
+   * Begins the episodes after a step whose update computes now, once the messages of the update are sent. Their agents
+   * answer after `answerNext`, or in `next`.
+   */
+  beginNext(position: StepPosition): void {
+    if (this.#staleness > 0 || this.#run.executor.waits !== true) return;
+    macrotask(() => {
+      const { signal } = this.#end;
+      if (!signal.aborted) this.#begin(position.step + 1, position, true);
+    });
+  }
+
+  /** Lets the agents of a rollout answer that has begun, and waits until their requests are sent. */
+  async answerNext({ step }: StepPosition): Promise<void> {
+    const begun = this.#begun.get(step + 1);
+    if (begun === undefined) return;
+    begun.answer();
+    await new Promise<void>((resolve) => macrotask(resolve));
   }
 
   /** Ends the rollouts that have begun, and waits for them. */
@@ -57,7 +81,8 @@ export class RolloutsAhead {
     this.#begun.clear();
   }
 
-  #begin(step: number, { step: after, predictions }: StepPosition): void {
+  /** @param waits Whether the agents wait until they may answer */
+  #begin(step: number, { step: after, predictions }: StepPosition, waits = false): void {
     const { trained, host } = this.#run;
     const signal = AbortSignal.any([host.signal, this.#end.signal]);
     const published = trained.flatMap(({ name, handle: { version } }) =>
@@ -65,9 +90,11 @@ export class RolloutsAhead {
     );
     const versions: Versions | undefined = this.#staleness === 0 ? undefined : Object.fromEntries(published);
     const run = { ...this.#run, host: { ...host, signal } };
-    const rollout = playStep(run, { step: step - 1, predictions }, { versions });
+    let answer = () => {};
+    const ready = waits ? new Promise<void>((resolve) => void (answer = resolve)) : undefined;
+    const rollout = playStep(run, { step: step - 1, predictions }, { versions, ready });
     rollout.catch(() => {}); // `next` reports it, unless the run ends before
-    this.#begun.set(step, { after, rollout });
+    this.#begun.set(step, { after, rollout, answer });
   }
 }
 
