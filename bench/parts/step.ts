@@ -39,7 +39,8 @@ const BUDGET_SECONDS = { alone: 8, peers: 900 };
 const WARM_START_STEPS = { alone: 600, peers: 1400 };
 const TARGETS = { TRL: 6, 'plain PyTorch': 4 };
 
-type Step = Extract<RunEvent, { type: 'step' }>;
+/** A step, and the seconds from the end of the step before it to its end: episodes are written in them too. */
+type TimedStep = Extract<RunEvent, { type: 'step' }> & { readonly wall: number };
 
 export async function benchStep(context: Context): Promise<void> {
   const { options, results, say } = context;
@@ -76,20 +77,27 @@ function drmasContestant(threads: number, mode: 'alone' | 'peers', directory: st
       repetition++;
       const run = join(directory, `${threads}-${repetition}`);
       const recipe = calculatorRecipe(WARM[mode] + STEPS[mode], WARM_START_STEPS[mode]);
-      const { events } = await train(recipe, { run, threads, seed: repetition });
-      const steps = events.filter((event): event is Step => event.type === 'step');
+      const steps: TimedStep[] = [];
+      let last = performance.now();
+      const write = (event: RunEvent) => {
+        if (event.type !== 'step') return;
+        const now = performance.now();
+        steps.push({ ...event, wall: (now - last) / 1e3 });
+        last = now;
+      };
+      await train(recipe, { run, threads, seed: repetition, sinks: [{ write }] });
       const measured = steps.slice(WARM[mode]);
-      const middle = (of: (step: Step) => number) => median(measured.map(of));
+      const middle = (of: (step: TimedStep) => number) => median(measured.map(of));
       return {
         amount: 1,
-        seconds: middle(({ seconds }) => seconds),
+        seconds: middle(({ wall }) => wall),
         details: {
           'ms rollout': 1e3 * middle(({ phaseSeconds }) => phaseSeconds.rollout),
           'ms update': 1e3 * middle(({ phaseSeconds }) => phaseSeconds.update),
           'tokens sampled': middle(({ tokens }) => tokens.sampled),
           reward: middle(({ reward }) => reward.mean),
           ...(mode === 'peers' && {
-            'ms step 4 to 23': 1e3 * median(steps.slice(...EARLY).map(({ seconds }) => seconds)),
+            'ms step 4 to 23': 1e3 * median(steps.slice(...EARLY).map(({ wall }) => wall)),
           }),
         },
       };

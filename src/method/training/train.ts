@@ -11,8 +11,8 @@ import type { RunLog, TrainingRun } from './run/run-state.js';
 import type { Progress } from './state/progress.js';
 import { endsAfter } from './state/stop-rules.js';
 import { learnStep } from './step/learn-step.js';
-import { advance, recordStep, refuseCommonFailure } from './step/record-step.js';
 import { positionAfter, type StepPosition } from './step/play-step.js';
+import { advance, recordStep, refuseCommonFailure } from './step/record-step.js';
 import { RolloutsAhead } from './step/rollouts-ahead.js';
 
 const BRIEF_SECONDS = 1;

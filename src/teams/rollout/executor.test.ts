@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { DeviceError, EndpointError } from '../../base/core/errors.js';
-import { type PlayProgress, progressListener } from '../../base/core/play/run-listener.js';
+import { type PlayProgress, progressListener, type RunListener } from '../../base/core/play/run-listener.js';
 import type { Task } from '../../base/nouns.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
@@ -36,6 +36,14 @@ const play = (script: Script, more: { signal?: AbortSignal; team?: Team } = {}) 
   const groups = executor.playGroups({ team, tasks, groupSize: 4, phase: 'training', step: 1, ...more });
   return { groups, sampler };
 };
+
+function deferred() {
+  let resolve = () => {};
+  const promise = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -168,6 +176,59 @@ describe('the in-process executor', () => {
       await wait(1);
       expect(refused.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
     }
+  });
+
+  describe('with agents that may not answer yet', () => {
+    /** Two episodes of each task: which have begun, and when their calls began. */
+    function waiting(script: Script = () => 'right') {
+      const began: number[] = [];
+      const starts: number[] = [];
+      const sampler = scriptedSampler(script);
+      const patient = defineTeam({
+        task: z.object({ n: z.number() }),
+        agents: { echo: agent() },
+        async play({ task, agents: { echo } }) {
+          began.push(task.n);
+          return (await echo(`${task.n}`)).text;
+        },
+        reward: () => 1,
+      }) as Team;
+      const listener: RunListener = { episode: () => ({ answered: (_, { start }) => void starts.push(start) }) };
+      const begin = (ready: Promise<unknown>, more: { timeoutMs?: number; signal?: AbortSignal } = {}) => {
+        const { timeoutMs = 1_000, signal } = more;
+        const executor = inProcessExecutor({ ...scriptedContext(patient, sampler), listener, timeoutMs });
+        return executor.playGroups({ team: patient, tasks, groupSize: 2, phase: 'training', step: 1, ready, signal });
+      };
+      return { began, starts, sampler, begin };
+    }
+
+    it('begins all episodes up to their first calls, which it times and limits from then on', async () => {
+      const { began, starts, sampler, begin } = waiting();
+      const { promise, resolve } = deferred();
+      const groups = begin(promise, { timeoutMs: 40 });
+      await wait(80);
+      expect([began, sampler.calls]).toEqual([[1, 1, 2, 2, 3, 3], []]);
+      const opened = performance.timeOrigin + performance.now();
+      resolve();
+      const outcomes = (await groups).flatMap(({ episodes }) => episodes.map(({ outcome }) => outcome));
+      expect(outcomes).toEqual(Array(6).fill('right'));
+      expect(starts).toHaveLength(6);
+      expect(Math.min(...starts)).toBeGreaterThanOrEqual(opened);
+
+      const slow = waiting(() => new Promise<string>(() => {}));
+      const late = await slow.begin(Promise.resolve(), { timeoutMs: 20 });
+      const reasons = late.flatMap(({ episodes }) => episodes.map(({ failure }) => failure?.reason));
+      expect(reasons).toEqual(Array(6).fill('timeout'));
+    });
+
+    it('ends them when the run is interrupted, and begins no others', async () => {
+      const { began, sampler, begin } = waiting();
+      const controller = new AbortController();
+      const groups = begin(new Promise(() => {}), { signal: controller.signal });
+      controller.abort(new Error('Ctrl-C'));
+      await expect(groups).rejects.toThrow('Ctrl-C');
+      expect([began, sampler.calls]).toEqual([[1, 1], []]);
+    });
   });
 
   it('refuses a group of none', async () => {

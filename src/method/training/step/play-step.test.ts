@@ -202,6 +202,83 @@ describe('a filtered run', () => {
   });
 });
 
+describe('the episodes of the next step', () => {
+  /** A run of five steps of eight episodes, and when each thing first happened in it, with its step. */
+  async function happenedIn(overrides: readonly string[] = [], { secondsOfUpdate = 0, failsAt = 0 } = {}) {
+    const happened: string[] = [];
+    const ends: boolean[] = [];
+    let [episodes, answers, updates, now] = [0, 0, 0, 0];
+    const note = (what: string) => happened.includes(what) || happened.push(what);
+    const noted = defineTeam({
+      ...team,
+      async play({ task, agents: { teller }, signal }) {
+        note(`begin ${Math.floor(episodes++ / 8) + 1}`);
+        signal.addEventListener('abort', () => ends.push(true));
+        return (await teller(`${task.n}`)).value ?? 0;
+      },
+    });
+    const says = script();
+    const brief = ['training.steps=5', 'training.tasksPerStep=2', 'evaluation.every=100', 'training.checkpointEvery=4'];
+    const { run, progress, log } = await fakeRun(
+      root,
+      tinyRecipe({ team: noted, tasks: numbered(40) }, [...brief, ...overrides]),
+      (call) => {
+        note(`answers ${Math.floor(answers++ / 8) + 1}`);
+        return says(call);
+      },
+      {
+        async forwardBackward() {
+          note(`update ${++updates}`);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          if (updates === failsAt) throw new Error('the server is gone');
+          now += secondsOfUpdate;
+          return { loss: 0, gradientNorm: 1, tokens: 1, metrics: {} as never };
+        },
+        async publish() {
+          note(`publish ${updates}`);
+          return 3;
+        },
+      },
+    );
+    const host = { ...run.host, clock: { ...run.host.clock, seconds: () => now } };
+    const done = trainTeam({ ...run, host }, progress, log);
+    return { happened, done, ends, episodes: () => episodes, log };
+  }
+  const evaluation = ['begin 6', 'answers 6'];
+  const inTurn = (step: number) => [`begin ${step}`, `answers ${step}`, `update ${step}`, `publish ${step}`];
+  const early = (step: number) => [`update ${step}`, `begin ${step + 1}`, `publish ${step}`, `answers ${step + 1}`];
+
+  it('begin during a short update, and their agents answer after it', async () => {
+    const { happened, done, log } = await happenedIn();
+    await done;
+    // The first update shows that updates are short. A checkpoint follows step 4, and an evaluation follows step 5.
+    const second = ['begin 2', 'answers 2', ...early(2), ...early(3), 'update 4', 'publish 4'];
+    expect(happened).toEqual([...inTurn(1), ...second, ...inTurn(5), ...evaluation]);
+    const slow = await happenedIn([], { secondsOfUpdate: 2 });
+    await slow.done;
+    expect(slow.happened).toEqual([...[1, 2, 3, 4, 5].flatMap(inTurn), ...evaluation]);
+    const episodesOf = (run: RunDirectory) => readEpisodes(nodeFiles, run.stepEpisodesPath(3));
+    expect(await episodesOf(log)).toEqual(await episodesOf(slow.log));
+  });
+
+  it.each(['evaluation.every=1', 'training.checkpointEvery=1', 'training.stopWhen.minutes=9'])(
+    'begin after %s had its say',
+    async (override) => {
+      const { happened, done } = await happenedIn([override]);
+      await done;
+      for (const [i, what] of happened.entries())
+        if (what.startsWith('update')) expect(happened[i + 1], happened.join()).toMatch('publish');
+    },
+  );
+
+  it('end if the update fails', async () => {
+    const { happened, done, ends, episodes } = await happenedIn([], { failsAt: 3 });
+    await expect(done).rejects.toThrow('the server is gone');
+    expect(happened.slice(-2)).toEqual(['update 3', 'begin 4']);
+    expect(ends).toHaveLength(episodes());
+  });
+});
+
 it('agents that share their statistics are agents of the team', async () => {
   await expect(runOf(['advantage.shareStatistics=[["teller","telller"]]'])).rejects.toThrow(
     "advantage.shareStatistics: the team has no agent 'telller'; did you mean 'teller'?",

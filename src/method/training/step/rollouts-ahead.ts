@@ -91,7 +91,10 @@ export class RolloutsAhead {
     const versions: Versions | undefined = this.#staleness === 0 ? undefined : Object.fromEntries(published);
     const run = { ...this.#run, host: { ...host, signal } };
     let answer = () => {};
-    const ready = waits ? new Promise<void>((resolve) => void (answer = resolve)) : undefined;
+    const answers = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const ready = waits ? answers : undefined;
     const rollout = playStep(run, { step: step - 1, predictions }, { versions, ready });
     rollout.catch(() => {}); // `next` reports it, unless the run ends before
     this.#begun.set(step, { after, rollout, answer });
