@@ -16,8 +16,8 @@ interface StartedRollout {
   /** The last complete step when the rollout began. */
   readonly after: number;
   readonly rollout: Promise<Played>;
-  /** Lets the agents answer, if they wait. */
-  readonly answer: () => void;
+  /** Lets the agents answer, if they wait. Settles once their waiting calls are made. */
+  readonly answer: () => Promise<void>;
 }
 
 /**
@@ -47,7 +47,7 @@ export class RolloutsAhead {
     const last = lastAhead(this.#run.training, step, this.#staleness);
     for (let ahead = step; ahead <= last; ahead++) if (!this.#begun.has(ahead)) this.#begin(ahead, progress);
     const { rollout, after, answer } = this.#begun.get(step) as StartedRollout;
-    answer();
+    void answer();
     const played = await rollout;
     this.#begun.delete(step);
     const staleness = this.#staleness === 0 ? {} : { staleness: progress.step - after };
@@ -70,7 +70,7 @@ export class RolloutsAhead {
   async answerNext({ step }: StepPosition): Promise<void> {
     const begun = this.#begun.get(step + 1);
     if (begun === undefined) return;
-    begun.answer();
+    await begun.answer();
     await new Promise<void>((resolve) => macrotask(resolve));
   }
 
@@ -90,13 +90,17 @@ export class RolloutsAhead {
     );
     const versions: Versions | undefined = this.#staleness === 0 ? undefined : Object.fromEntries(published);
     const run = { ...this.#run, host: { ...host, signal } };
-    let answer = () => {};
+    let settle = () => {};
     const answers = new Promise<void>((resolve) => {
-      answer = resolve;
+      settle = resolve;
     });
     const ready = waits ? answers : undefined;
     const rollout = playStep(run, { step: step - 1, predictions }, { versions, ready });
     rollout.catch(() => {}); // `next` reports it, unless the run ends before
+    const answer = () => {
+      settle();
+      return answers;
+    };
     this.#begun.set(step, { after, rollout, answer });
   }
 }
