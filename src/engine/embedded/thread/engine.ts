@@ -289,7 +289,8 @@ export class Engine {
   }
 
   get busy(): boolean {
-    return this.#allSamplers().some((sampler) => sampler.busy);
+    for (const sampler of this.#allSamplers()) if (sampler.busy) return true;
+    return false;
   }
 
   /** One token for every running request of every policy. */
@@ -299,8 +300,8 @@ export class Engine {
     return results;
   }
 
-  #allSamplers(): DecoderSampler[] {
-    return PRECISIONS.flatMap((precision) => [...this.#samplers[precision].values()]);
+  *#allSamplers(): Generator<DecoderSampler> {
+    for (const precision of PRECISIONS) yield* this.#samplers[precision].values();
   }
 
   #base(id: number): BaseWeights {
