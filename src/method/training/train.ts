@@ -15,6 +15,7 @@ import { positionAfter, type StepPosition } from './step/play-step.js';
 import { advance, recordStep, refuseCommonFailure } from './step/record-step.js';
 import { RolloutsAhead } from './step/rollouts-ahead.js';
 
+/** The longest that the first calls of episodes may have to wait, about. */
 const BRIEF_SECONDS = 1;
 
 /**
@@ -27,7 +28,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLo
   const { training } = run;
   await using rollouts = new RolloutsAhead(run);
   progress.stops.start(run.host.clock);
-  /** Whether the last update was brief. During a long one, code of a team that has begun would wait too long. */
+  /** Whether learning from the last step was brief. While it lasts, code of a team that has begun has to wait. */
   let isBrief = false;
 
   for (;;) {
@@ -41,7 +42,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLo
     const learning = learnStep(run, progress, played);
     if (isBrief && goesOnAtOnce(run, after)) rollouts.beginNext(after);
     const learnt = await learning;
-    isBrief = learnt.seconds.update < BRIEF_SECONDS;
+    isBrief = learnt.seconds.advantage + learnt.seconds.update < BRIEF_SECONDS;
     advance(progress, after, learnt);
     await rollouts.answerNext(after);
     await recordStep(run, progress, log, played, learnt);

@@ -204,7 +204,7 @@ describe('a filtered run', () => {
 
 describe('the episodes of the next step', () => {
   /** A run of five steps of eight episodes, and when each thing first happened in it, with its step. */
-  async function happenedIn(overrides: readonly string[] = [], { secondsOfUpdate = 0, failsAt = 0 } = {}) {
+  async function happenedIn(overrides: readonly string[] = [], { secondsOfUpdate = 0, failsAt = 0, waitMs = 20 } = {}) {
     const happened: string[] = [];
     const ends: boolean[] = [];
     let [episodes, answers, updates, now] = [0, 0, 0, 0];
@@ -229,7 +229,7 @@ describe('the episodes of the next step', () => {
       {
         async forwardBackward() {
           note(`update ${++updates}`);
-          await new Promise((resolve) => setTimeout(resolve, 20));
+          if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
           if (updates === failsAt) throw new Error('the server is gone');
           now += secondsOfUpdate;
           return { loss: 0, gradientNorm: 1, tokens: 1, metrics: {} as never };
@@ -270,6 +270,16 @@ describe('the episodes of the next step', () => {
         if (what.startsWith('update')) expect(happened[i + 1], happened.join()).toMatch('publish');
     },
   );
+
+  it('begin once, also if everything before the next step is done at once', async () => {
+    const { done, episodes, happened } = await happenedIn(
+      ['training.keepEpisodes=false', 'evaluation.samples=1', 'evaluation.tasks=1'],
+      { waitMs: 0 },
+    );
+    await done;
+    expect(episodes()).toBe(5 * 8 + 1);
+    expect(happened).toContain('publish 5');
+  });
 
   it('end if the update fails', async () => {
     const { happened, done, ends, episodes } = await happenedIn([], { failsAt: 3 });

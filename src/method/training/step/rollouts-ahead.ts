@@ -33,6 +33,8 @@ export class RolloutsAhead {
   readonly #staleness: number;
   readonly #begun = new Map<number, StartedRollout>();
   readonly #end = new AbortController();
+  /** The position after which `beginNext` still has to begin episodes. */
+  #due: StepPosition | undefined;
 
   constructor(run: AheadRun) {
     this.#run = run;
@@ -44,6 +46,7 @@ export class RolloutsAhead {
     const { clock } = this.#run.host;
     const started = clock.seconds();
     const step = progress.step + 1;
+    this.#due = undefined;
     const last = lastAhead(this.#run.training, step, this.#staleness);
     for (let ahead = step; ahead <= last; ahead++) if (!this.#begun.has(ahead)) this.#begin(ahead, progress);
     const { rollout, after, answer } = this.#begun.get(step) as StartedRollout;
@@ -60,9 +63,9 @@ export class RolloutsAhead {
    */
   beginNext(position: StepPosition): void {
     if (this.#staleness > 0 || this.#run.executor.waits !== true) return;
+    this.#due = position;
     macrotask(() => {
-      const { signal } = this.#end;
-      if (!signal.aborted) this.#begin(position.step + 1, position, true);
+      if (this.#due === position && !this.#end.signal.aborted) this.#begin(position.step + 1, position, true);
     });
   }
 
