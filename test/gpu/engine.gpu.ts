@@ -131,6 +131,16 @@ describe('the engine on a GPU', () => {
     await ended;
   });
 
+  it('is ended while it starts, and the process goes on', async () => {
+    const controller = new AbortController();
+    const options = { threads: 1, files: nodeFiles, device: 'gpu', signal: controller.signal } as const;
+    const started = expect(startEmbedded(options)).rejects.toThrow('Ctrl-C');
+    await sleep(3_000); // the device is checked then
+    controller.abort(new Error('Ctrl-C'));
+    await started;
+    await sleep(500); // a thread that was ended from outside often ends the process by now
+  });
+
   it('names its device, and each device has only one name', { tags: ['long'] }, async () => {
     const backend = await startEmbedded({ threads: 1, files: nodeFiles, device: 'gpu' });
     expect(backend.hardware.kernels).toBe('webgpu');

@@ -172,6 +172,7 @@ export interface Step {
   readonly type: 'step';
   readonly step: number;
   readonly seconds: number;
+  /** How long the run waited for each phase. Episodes that began during the update before have waited less. */
   readonly phaseSeconds: { readonly rollout: number; readonly advantage: number; readonly update: number };
   readonly tokens: { readonly sampled: number; readonly trained: number };
   /** The cost of the step. Absent if no policy has a price. */

@@ -59,11 +59,18 @@ function startThread(
 ): Promise<EngineThread> {
   signal?.throwIfAborted();
   const key = addonKey(settings);
+  const onGpu = settings.device === 'gpu' || (settings.kernels ?? process.env.DRMAS_KERNELS) === ON_A_GPU;
   const worker = startWorker('./thread/engine-worker', import.meta.url, { ...settings, loaded: addons.get(key) });
   return new Promise<EngineThread>((resolve, reject) => {
     const onAbort = () => {
-      reject(signal?.reason);
-      void worker.terminate();
+      worker.off('message', onMessage);
+      worker.off('exit', onExit);
+      const stopped = () => reject(signal?.reason);
+      if (onGpu) void endItself(worker, END_MS.starting).then(stopped);
+      else {
+        stopped();
+        void worker.terminate();
+      }
     };
     signal?.addEventListener('abort', onAbort, { once: true });
     const onMessage = (message: FromWorker) => {
@@ -95,16 +102,16 @@ const linkTo = (worker: Worker, onGpu: boolean): EngineLink => ({
     worker.unref();
   },
   holdProcess: (held) => (held ? worker.ref() : worker.unref()),
-  end: () => (onGpu ? endItself(worker) : worker.terminate()),
+  end: () => (onGpu ? endItself(worker, END_MS.running) : worker.terminate()),
 });
 
-/** The most time in which a thread on a GPU ends itself. */
-const END_MS = 10_000;
+/** The most time in which a thread on a GPU ends itself. While it starts it reads messages late. */
+const END_MS = { running: 10_000, starting: 60_000 };
 
 /** Dawn ends the whole process, with a report of a crash, if its thread is ended from outside while it computes. */
-async function endItself(worker: Worker): Promise<void> {
+async function endItself(worker: Worker, withinMs: number): Promise<void> {
   const ended = new Promise((resolve) => worker.once('exit', resolve));
-  const timer = setTimeout(() => void worker.terminate(), END_MS);
+  const timer = setTimeout(() => void worker.terminate(), withinMs);
   worker.ref();
   worker.postMessage(END);
   await ended;
