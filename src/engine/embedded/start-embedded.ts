@@ -4,7 +4,7 @@ import { BackendError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { cacheDirectory, startWorker } from '../../base/platform.js';
 import type { Device, Precision } from '../contract/architecture.js';
-import { ON_A_GPU } from '../tensor/engine-device.js';
+import { engineDevice } from '../tensor/engine-device.js';
 import { EmbeddedBackend } from './embedded-backend.js';
 import { END, type FromWorker, type WorkerSettings } from './thread/engine-protocol.js';
 import { type EngineLink, EngineThread, errorOf } from './thread/engine-thread.js';
@@ -59,7 +59,8 @@ function startThread(
 ): Promise<EngineThread> {
   signal?.throwIfAborted();
   const key = addonKey(settings);
-  const onGpu = settings.device === 'gpu' || (settings.kernels ?? process.env.DRMAS_KERNELS) === ON_A_GPU;
+  const named = settings.kernels ?? process.env.DRMAS_KERNELS;
+  const onGpu = engineDevice(settings.device, { DRMAS_KERNELS: named }) === 'gpu';
   const worker = startWorker('./thread/engine-worker', import.meta.url, { ...settings, loaded: addons.get(key) });
   return new Promise<EngineThread>((resolve, reject) => {
     const onAbort = () => {
@@ -83,7 +84,7 @@ function startThread(
         signal?.removeEventListener('abort', onAbort);
         const { kernels, isa, threads: used, notice, addon } = message;
         if (addon !== undefined) addons.set(key, addon);
-        resolve(new EngineThread(linkTo(worker, kernels === ON_A_GPU), { kernels, isa, threads: used, notice }));
+        resolve(new EngineThread(linkTo(worker, onGpu), { kernels, isa, threads: used, notice }));
       }
     };
     const onExit = (code: number) => reject(new BackendError(`the engine's thread ended at its start, code ${code}`));
