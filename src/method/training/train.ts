@@ -11,7 +11,7 @@ import type { RunLog, TrainingRun } from './run/run-state.js';
 import type { Progress } from './state/progress.js';
 import { endsAfter } from './state/stop-rules.js';
 import { learnStep } from './step/learn-step.js';
-import { positionAfter, type StepPosition } from './step/play-step.js';
+import { positionAfter } from './step/play-step.js';
 import { advance, recordStep, refuseCommonFailure } from './step/record-step.js';
 import { RolloutsAhead } from './step/rollouts-ahead.js';
 
@@ -40,7 +40,7 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLo
     await refuseCommonFailure(run, progress, log, played);
     const after = positionAfter(run, progress, played);
     const learning = learnStep(run, progress, played);
-    if (isBrief && goesOnAtOnce(run, after)) rollouts.beginNext(after);
+    if (isBrief && goesOnAtOnce(run, { ...progress, ...after })) rollouts.beginNext(after);
     const learnt = await learning;
     isBrief = learnt.seconds.advantage + learnt.seconds.update < BRIEF_SECONDS;
     advance(progress, after, learnt);
@@ -50,8 +50,6 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLo
   }
 }
 
-/** Whether the next step follows a step at once: no evaluation, no checkpoint, and no rule that may end the run. */
-function goesOnAtOnce({ training, evaluation }: TrainingRun, { step }: StepPosition): boolean {
-  const { steps, stopWhen, checkpointEvery } = training;
-  return step < steps && stopWhen === undefined && step % evaluation.every !== 0 && step % checkpointEvery !== 0;
-}
+/** Whether the next step follows at once: no evaluation, no checkpoint, and no rule that may end the run. */
+const goesOnAtOnce = (run: TrainingRun, after: Progress): boolean =>
+  run.training.stopWhen === undefined && !evaluationDue(run, after) && !checkpointDue(run.training, after);
