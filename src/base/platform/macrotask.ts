@@ -16,6 +16,9 @@ export function macrotask(task: () => void): void {
   channel.port2.postMessage(undefined);
 }
 
+/** Settles after all pending microtasks and waiting events. */
+export const nextMacrotask = (): Promise<void> => new Promise((resolve) => macrotask(resolve));
+
 function openChannel() {
   const opened = new MessageChannel();
   const onmessage = () => {

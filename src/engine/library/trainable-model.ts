@@ -1,4 +1,4 @@
-import { macrotask } from '../../base/async.js';
+import { nextMacrotask } from '../../base/async.js';
 import type { Files } from '../../base/host.js';
 import { randomKey } from '../../base/math.js';
 import type { Tokenizer } from '../../base/nouns.js';
@@ -231,7 +231,7 @@ export class TrainableModel implements AsyncDisposable {
   /** Waits until no generation runs, and until the engine was sent the last cancellation. */
   async #idle(): Promise<void> {
     await Promise.all(this.#generating);
-    await new Promise<void>((resolve) => macrotask(resolve));
+    await nextMacrotask();
   }
 
   #completion({ prompt, temperature }: GenerateRequest, generation: Generation): Completion {

@@ -105,10 +105,7 @@ describe('the in-process executor', () => {
 
   it('plays all episodes at once and gives them in order, whatever the order in which they end', async () => {
     const ended: string[] = [];
-    let release = () => {};
-    const oneHasEnded = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: oneHasEnded, resolve: release } = deferred();
     const { groups, sampler } = play(
       async ({ index }) => {
         if (index % 2 === 0) await oneHasEnded;

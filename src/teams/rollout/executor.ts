@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { macrotask, onAbort } from '../../base/async.js';
+import { nextMacrotask, onAbort } from '../../base/async.js';
 import { ArgumentError } from '../../base/errors.js';
 import type { Phase } from '../../base/host.js';
 import type { Episode, EpisodeGroup, Task } from '../../base/nouns.js';
@@ -111,7 +111,7 @@ export function groupsByEpisode(
     try {
       for (const [t, task] of tasks.entries()) {
         // The messages of the work that episodes wait for are handled in between.
-        if (settings.ready !== undefined && t > 0) await new Promise<void>(macrotask);
+        if (settings.ready !== undefined && t > 0) await nextMacrotask();
         signal.throwIfAborted();
         groups.push(beginGroup(task, t));
       }

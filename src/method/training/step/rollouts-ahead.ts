@@ -3,7 +3,7 @@
  * tools, and rollouts that begin during a short update, so that this thread works while the engine does.
  */
 
-import { macrotask } from '../../../base/async.js';
+import { macrotask, nextMacrotask } from '../../../base/async.js';
 import type { Versions } from '../../../teams/rollout.js';
 import type { Played } from '../play/played.js';
 import type { TrainingRun } from '../run/run-state.js';
@@ -74,7 +74,7 @@ export class RolloutsAhead {
     const begun = this.#begun.get(step + 1);
     if (begun === undefined) return;
     await begun.answer();
-    await new Promise<void>((resolve) => macrotask(resolve));
+    await nextMacrotask();
   }
 
   /** Ends the rollouts that have begun, and waits for them. */
