@@ -2,6 +2,7 @@
 import { DialectError } from '../../base/errors.js';
 import type { AgentWays, Ask } from '../../teams/index.js';
 import type { AdaptedAgents, EpisodeInPlay, MeasurePrompt } from '../../teams/rollout.js';
+import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 import { adapters } from './adapters/index.js';
 import { type EpisodeCalls, offer } from './attribution.js';
 import { askOptions, foreignCall, recalled } from './foreign-call.js';
@@ -15,28 +16,80 @@ export function adaptAgents(
   measure: MeasurePrompt,
   gateway?: OpenGateway,
 ): AdaptedAgents {
-  const names = Object.keys(asks);
-  const askNamed = (name: string): Ask => {
-    const ask = Object.hasOwn(asks, name) ? asks[name] : undefined;
-    if (ask !== undefined) return ask;
-    throw new DialectError(404, 'model_not_found', `there is no agent '${name}'; the team has ${names.join(', ')}`);
-  };
-  const calls: EpisodeCalls = {
-    agents: names,
-    complete: async (name, request, signal) => foreignCall(episode, askNamed(name), request, signal),
-    measure: (name, request) => {
-      askNamed(name);
-      episode.signal.throwIfAborted();
-      return measure(name, request.messages, askOptions(request));
-    },
-    recall: (id) => recalled(episode, id),
-  };
+  const calls = new CallsOfEpisode(episode, asks, measure);
   offer(episode, calls);
-  const agents = Object.entries(asks).map(([name, ask]) => {
-    const ways = adapters.map(({ toAgent }) => toAgent(calls, name));
-    return [name, Object.assign(ask, ...ways) as Ask & AgentWays] as const;
-  });
+  const agents: Record<string, Ask & AgentWays> = {};
+  for (const [name, ask] of Object.entries(asks)) agents[name] = connected(ask, { calls, name, made: {} });
   const overHttp = gateway === undefined ? noGateway : gateway.connect(episode, calls);
   const toAll = adapters.map(({ toEpisode }) => toEpisode?.(calls));
-  return Object.assign({ agents: Object.fromEntries(agents), gateway: overHttp }, ...toAll) as AdaptedAgents;
+  return Object.assign({ agents, gateway: overHttp }, ...toAll) as AdaptedAgents;
+}
+
+/** The calls of foreign code to the agents of one episode. */
+class CallsOfEpisode implements EpisodeCalls {
+  readonly #episode: EpisodeInPlay;
+  readonly #asks: Readonly<Record<string, Ask>>;
+  readonly #measure: MeasurePrompt;
+
+  constructor(episode: EpisodeInPlay, asks: Readonly<Record<string, Ask>>, measure: MeasurePrompt) {
+    this.#episode = episode;
+    this.#asks = asks;
+    this.#measure = measure;
+  }
+
+  get agents(): readonly string[] {
+    return Object.keys(this.#asks);
+  }
+
+  async complete(agent: string, request: ModelRequest, signal: AbortSignal | undefined): Promise<ModelAnswer> {
+    return foreignCall(this.#episode, this.#ask(agent), request, signal);
+  }
+
+  measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt> {
+    this.#ask(agent);
+    this.#episode.signal.throwIfAborted();
+    return this.#measure(agent, request.messages, askOptions(request));
+  }
+
+  recall(id: string): Said | undefined {
+    return recalled(this.#episode, id);
+  }
+
+  #ask(name: string): Ask {
+    const ask = Object.hasOwn(this.#asks, name) ? this.#asks[name] : undefined;
+    if (ask !== undefined) return ask;
+    const names = this.agents.join(', ');
+    throw new DialectError(404, 'model_not_found', `there is no agent '${name}'; the team has ${names}`);
+  }
+}
+
+const CONNECTION = Symbol('the episode and the name of an agent');
+
+/** An agent that makes its connections when code reads them: a team uses one of them, or none. */
+interface Connected {
+  readonly [CONNECTION]: {
+    readonly calls: EpisodeCalls;
+    readonly name: string;
+    /** The connections that were read. */
+    readonly made: Record<string, unknown>;
+  };
+}
+
+/** The connections as properties. All agents share them, which keeps an agent small. */
+const ways: PropertyDescriptorMap = Object.fromEntries(
+  adapters.flatMap(({ toAgent }) =>
+    Object.entries(toAgent).map(([way, make]) => {
+      const get = function (this: Connected): unknown {
+        const { calls, name, made } = this[CONNECTION];
+        made[way] ??= make(calls, name);
+        return made[way];
+      };
+      return [way, { get, enumerable: true }];
+    }),
+  ),
+);
+
+function connected(ask: Ask, connection: Connected[typeof CONNECTION]): Ask & AgentWays {
+  Object.defineProperty(ask, CONNECTION, { value: connection });
+  return Object.defineProperties(ask, ways) as Ask & AgentWays;
 }

@@ -121,5 +121,7 @@ function piecesOf(part: ContentPart, index: number): ModelStreamPart[] {
 
 /** The agents as models of AI SDK's interface. */
 export const aiSdkModels: AgentAdapter = {
-  toAgent: (calls, name) => ({ model: agentModel(name, (request, signal) => calls.complete(name, request, signal)) }),
+  toAgent: {
+    model: (calls, name) => agentModel(name, (request, signal) => calls.complete(name, request, signal)),
+  },
 };

@@ -36,6 +36,25 @@ const later = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 afterEach(() => void vi.unstubAllGlobals());
 
+describe('an agent in play', () => {
+  it('makes a connection when it is read, keeps it, and names it among its properties', async () => {
+    const team = defineTeam({
+      task: z.object({}),
+      agents: { solver: agent(), checker: agent() },
+      async play({ agents: { solver, checker } }) {
+        expect(solver.model).toBe(solver.model);
+        expect(solver.model).not.toBe(checker.model);
+        expect([solver.openai.model, checker.openai.model]).toEqual(['solver', 'checker']);
+        expect({ ...checker }).toEqual({ model: checker.model, openai: checker.openai });
+        return (await generateText({ model: checker.model, prompt: 'well?' })).text;
+      },
+      reward: () => 0,
+    });
+    const { turns } = await playScripted(team, {}, () => 'well');
+    expect(turns.map((turn) => turn.agent)).toEqual(['checker']);
+  });
+});
+
 describe('a call finds its episode', () => {
   it('after timers, in callbacks and across functions of other modules', async () => {
     expect(await played(ask)).toEqual(right);

@@ -26,8 +26,8 @@ export interface EpisodeCalls {
 
 /** Connects the clients of one framework to the agents of an episode. */
 export interface AgentAdapter {
-  /** The connections to one agent: properties of the agent in `play`. */
-  readonly toAgent: (calls: EpisodeCalls, agent: string) => Partial<AgentWays>;
+  /** Makes the connections to one agent. Each is a property of the agent in `play`, made when it is first read. */
+  readonly toAgent: { readonly [Way in keyof AgentWays]?: (calls: EpisodeCalls, agent: string) => AgentWays[Way] };
   /** The connections to all agents: properties of the argument of `play`. */
   readonly toEpisode?: (calls: EpisodeCalls) => Partial<EpisodeWays>;
 }

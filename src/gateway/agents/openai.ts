@@ -83,6 +83,6 @@ function connectionTo(calls: EpisodeCalls, agent?: string): OpenAIConnection {
 
 /** The agents for clients of OpenAI's API. */
 export const openaiClients: AgentAdapter = {
-  toAgent: (calls, name) => ({ openai: { ...connectionTo(calls, name), model: name } }),
+  toAgent: { openai: (calls, name) => ({ ...connectionTo(calls, name), model: name }) },
   toEpisode: (calls) => ({ openai: connectionTo(calls) }),
 };
