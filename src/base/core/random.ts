@@ -115,17 +115,21 @@ export function uniformAt(key: RandomKey, index: number): number {
 
 /** A stream of draws, for code that consumes numbers one after another. */
 export class RandomStream {
-  readonly #key: RandomKey;
-  readonly #words = new Uint32Array(4);
+  readonly #parts: readonly KeyPart[];
+  /** The key and the latest block exist from the first draw on: many episodes have a stream and draw nothing. */
+  #key: RandomKey | undefined;
+  #words: Uint32Array | undefined;
   #blocks = 0;
   #left = 0;
 
   constructor(...parts: readonly KeyPart[]) {
-    this.#key = randomKey(...parts);
+    this.#parts = parts;
   }
 
   /** Draws an unsigned 32-bit integer. */
   word(): number {
+    this.#key ??= randomKey(...this.#parts);
+    this.#words ??= new Uint32Array(4);
     if (this.#left === 0) {
       writeBlock(this.#blocks >>> 0, Math.floor(this.#blocks / 2 ** 32), 0, 2, this.#key[0], this.#key[1]);
       this.#words.set(block);
