@@ -1,4 +1,5 @@
 import { isObject } from '../../base/errors.js';
+import type { JsonSchema, ToolChoice, Turn } from '../../base/nouns.js';
 import { toolFormat } from '../../engine/tokens.js';
 import type { Agent } from '../team/agent.js';
 import type { AskOptions } from '../team/team.js';
@@ -30,14 +31,21 @@ export function requireJudge({ name, settings }: AgentSpeaker): void {
     throw new EpisodeFailure('reward', `agent '${name}' trains; expected a frozen one to ask in the reward`);
 }
 
+/** The options of a call once they are checked. */
+interface CheckedOptions {
+  /** Those that the call's turn keeps. An option that is not given is absent. */
+  readonly kept: Pick<Turn, 'observation' | 'envStep' | 'tools' | 'ignored'>;
+  /** Undefined without tools. */
+  readonly toolChoice: ToolChoice | undefined;
+  readonly maxTokens: number | undefined;
+  readonly responseSchema: JsonSchema | undefined;
+}
+
 /**
- * The options of a call without those that are not given; a list without tools offers none. The lists are copies.
+ * Checks the options of a call. A list without tools offers none. The lists of the result are copies.
  * @throws EpisodeFailure naming the agent and the option that is wrong
  */
-export function checkedOptions(
-  { name, agent, policy }: AgentSpeaker,
-  options: ForeignAskOptions,
-): Omit<ForeignAskOptions, 'foreign' | 'signal' | 'probe'> {
+export function checkedOptions({ name, agent, policy }: AgentSpeaker, options: ForeignAskOptions): CheckedOptions {
   const { observation, envStep, tools = [], toolChoice, maxTokens, responseSchema, ignored = [] } = options;
   const refuse = (message: string): never => {
     throw new EpisodeFailure('error', `${name}: ${message}`);
@@ -53,7 +61,8 @@ export function checkedOptions(
     if (!isObject(tool) || typeof tool.name !== 'string' || !isObject(tool.parameters))
       refuse('expected tools of the form { name, description, parameters }');
   const names = tools.map((tool) => tool.name);
-  if (new Set(names).size < names.length) refuse(`two tools have the same name: ${names.join(', ')}`);
+  if (names.length > 1 && new Set(names).size < names.length)
+    refuse(`two tools have the same name: ${names.join(', ')}`);
   if (names.length > 0 && agent.tools === undefined && !('endpoint' in policy))
     refuse("is offered tools, but has no format for calls; expected agent({ tools: 'plain' }) or another format");
   if (
@@ -61,19 +70,20 @@ export function checkedOptions(
   )
     refuse(`toolChoice is ${JSON.stringify(toolChoice)}, but the tools are: ${names.join(', ') || 'none'}`);
   return {
-    ...(observation === undefined ? {} : { observation }),
-    ...(envStep === undefined ? {} : { envStep }),
-    ...(names.length === 0
-      ? {}
-      : { tools: structuredClone(tools), ...(toolChoice === undefined ? {} : { toolChoice }) }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(ignored.length === 0 ? {} : { ignored }),
-    ...(responseSchema === undefined ? {} : { responseSchema: structuredClone(responseSchema) }),
+    kept: {
+      ...(observation === undefined ? {} : { observation }),
+      ...(envStep === undefined ? {} : { envStep }),
+      ...(names.length === 0 ? {} : { tools: structuredClone(tools) }),
+      ...(ignored.length === 0 ? {} : { ignored }),
+    },
+    toolChoice: names.length === 0 ? undefined : toolChoice,
+    maxTokens,
+    responseSchema: responseSchema === undefined ? undefined : structuredClone(responseSchema),
   };
 }
 
 /** The beginning of a response that must call a tool; else empty. */
-export function openingOf({ tools: format }: Agent, { toolChoice }: AskOptions): string {
+export function openingOf({ tools: format }: Agent, toolChoice: ToolChoice | undefined): string {
   if (format === undefined || toolChoice === undefined || toolChoice === 'auto' || toolChoice === 'none') return '';
   return toolFormat(format).opening(toolChoice === 'required' ? undefined : toolChoice.name);
 }

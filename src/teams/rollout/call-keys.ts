@@ -10,7 +10,7 @@ interface KeyedPrompt {
   readonly prompt: readonly number[];
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
-  readonly toolChoice?: ToolChoice;
+  readonly toolChoice?: ToolChoice | undefined;
 }
 
 /**
@@ -27,17 +27,17 @@ export function keysOf(
   { request: { phase, step, task, sample, replay } }: RunningEpisode,
   agent: string,
 ): (read: KeyedPrompt) => { readonly key: RandomKey; readonly fixed?: Turn; readonly giveBack: () => void } {
-  const fixed = new Map(replay?.fixed.map((turn) => [turn.id, turn]));
   const earlier = new Map<string, { next: number; readonly free: number[] }>();
-  return ({ prompt, ...read }) => {
-    const digest = digestOfPrompt({ prompt, ...read });
-    const counts = earlier.get(`${digest}`) ?? { next: 0, free: [] };
-    earlier.set(`${digest}`, counts);
+  return (read) => {
+    const digest = digestOfPrompt(read);
+    const name = nameOf(digest);
+    const counts = earlier.get(name) ?? { next: 0, free: [] };
+    earlier.set(name, counts);
     const count = counts.free.sort((a, b) => a - b).shift() ?? counts.next++;
     const key = randomKey(seed, phase, step, task.id, sample, agent, ...digest, count);
     const giveBack = () => counts.free.push(count);
     if (replay === undefined) return { key, giveBack };
-    const turn = fixed.get(nameOf(key));
+    const turn = replay.fixed.find(({ id }) => id === nameOf(key));
     return turn === undefined ? { key: alternative(key, replay), giveBack } : { key, fixed: turn, giveBack };
   };
 }
@@ -60,14 +60,14 @@ export function isCallName(
   return false;
 }
 
-const digestOfPrompt = ({ prompt, ...read }: KeyedPrompt) =>
-  prompt.length > 0 ? digestOfIds(prompt) : randomKey(...textsOf(read));
+const digestOfPrompt = (read: KeyedPrompt) =>
+  read.prompt.length > 0 ? digestOfIds(read.prompt) : randomKey(...textsOf(read));
 
 /** A key as 16 hexadecimal digits. */
 export const nameOf = (key: RandomKey) => key.map((word) => word.toString(16).padStart(8, '0')).join('');
 
 /** The texts that an endpoint gets, without the ids of calls. */
-function textsOf({ messages, tools = [], toolChoice }: Omit<KeyedPrompt, 'prompt'>): string[] {
+function textsOf({ messages, tools = [], toolChoice }: KeyedPrompt): string[] {
   const texts = messages.flatMap(({ role, content, toolCalls = [] }) => [
     ...[role, content],
     ...toolCalls.flatMap((call) => ['call', call.name, call.arguments]),

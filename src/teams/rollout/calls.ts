@@ -18,6 +18,7 @@ import type { RunningEpisode } from './running-episode.js';
  * order of the answers.
  */
 interface OpenCall extends CallPrompt {
+  readonly id: string;
   readonly turn: number;
   readonly call: number;
   /** Names the random stream of the response. */
@@ -114,8 +115,8 @@ function askOf(
         if (counter.turns + counter.refused >= context.maxTurns)
           throw new EpisodeFailure('too-many-turns', `more than ${context.maxTurns} calls`);
         const read = prompts.of(role, input, options);
-        const { key, fixed, giveBack } = nextKey(read);
-        const call = { ...read, turn: counter.turns, call: calls, key };
+        const { key, fixed, giveBack } = nextKey({ ...read.asked, toolChoice: read.toolChoice });
+        const call = { ...read, id: nameOf(key), key, turn: counter.turns, call: calls };
         if (probe === undefined) {
           counter.turns++;
           calls++;
@@ -167,7 +168,7 @@ const refusalOf = (error: unknown): unknown =>
 function generate(
   signal: AbortSignal,
   { name, sampling, policy }: ConfiguredAgent,
-  { messages, prompt, key, tools, toolChoice, maxTokens }: OpenCall,
+  { asked: { messages, prompt, tools }, key, toolChoice, maxTokens }: OpenCall,
   version: number | undefined,
 ): Promise<Generation | Utterance> {
   const settings = { ...sampling, maxTokens };
@@ -205,19 +206,18 @@ function timeOf(work: Promise<unknown>, ready?: Promise<unknown>): () => CallTim
 
 function turnOf(role: ConfiguredAgent, call: OpenCall, answer: Generation | Utterance, askedBy: AskedBy): Turn {
   const { name, settings, sampling } = role;
-  const { key, opening, maxTokens: _, toolChoice, responseSchema, encoded, ...read } = call;
-  const id = nameOf(key);
-  const choice = toolChoice === undefined ? {} : { toolChoice };
-  const question = { id, opening, ...read, ...choice, ...(responseSchema === undefined ? {} : { responseSchema }) };
+  const { id, asked, turn, call: nth, opening, encoded } = call;
   return Object.freeze({
     id,
-    ...read,
+    ...asked,
+    turn,
+    call: nth,
     ...(opening.length === 0 ? {} : { prefilled: opening.length }),
     ...(encoded?.history === undefined ? {} : { history: encoded.history }),
     agent: name,
     policy: settings.policy,
     temperature: sampling.temperature,
-    ...readAnswer(role, question, answer),
+    ...readAnswer(role, call, answer),
     ...(settings.frozen === true ? { frozen: true } : {}),
     ...(askedBy === 'reward' ? { judging: true } : {}),
   });

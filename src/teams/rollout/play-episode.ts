@@ -48,13 +48,11 @@ export async function playEpisode<Data>(
   /** Runs a function of the team until it is done or the episode has failed. Its errors become failures. */
   const perform = <T>(reason: FailureReason, act: () => T | Promise<T>): Promise<T> => {
     const done = inScope(running, async () => (listener?.within === undefined ? act() : listener.within(act)));
-    begun = done.catch(() => {});
-    return Promise.race([
-      failed,
-      done.catch((error: unknown) => {
-        throw EpisodeFailure.of(reason, error);
-      }),
-    ]);
+    begun = done;
+    return new Promise((resolve, reject) => {
+      failed.catch(reject);
+      done.then(resolve, (error: unknown) => reject(EpisodeFailure.of(reason, error)));
+    });
   };
 
   let end = 'play and reward have returned';
@@ -101,14 +99,15 @@ export async function playEpisode<Data>(
   }
 }
 
-/** Whether a promise that never rejects settles in time. */
+/** Whether a promise settles in time. */
 async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((resolve) => {
     timer = setTimeout(() => resolve(false), waitMs(timeoutMs));
   });
   try {
-    return await Promise.race([promise.then(() => true), late]);
+    const settled = () => true;
+    return await Promise.race([promise.then(settled, settled), late]);
   } finally {
     clearTimeout(timer);
   }

@@ -13,12 +13,11 @@ import type { AgentSettings, EndpointSettings } from './rollout-context.js';
 export interface Question {
   /** The turn's id. */
   readonly id: string;
-  readonly tools?: readonly Tool[];
-  readonly toolChoice?: ToolChoice;
-  readonly responseSchema?: JsonSchema;
-  readonly prompt: readonly number[];
-  /** The ids at the prompt's end that already belong to the response. */
+  readonly asked: Pick<Turn, 'prompt' | 'tools'>;
+  /** The ids at the prompt's end that already belong to the response. Empty unless a tool call is required. */
   readonly opening: readonly number[];
+  readonly toolChoice: ToolChoice | undefined;
+  readonly responseSchema: JsonSchema | undefined;
 }
 
 /** An agent with its policy or endpoint. */
@@ -73,7 +72,7 @@ export function readAnswer(
   };
 }
 
-const isThinking = ({ policy }: AgentSpeaker, { prompt, opening }: Question): boolean =>
+const isThinking = ({ policy }: AgentSpeaker, { asked: { prompt }, opening }: Question): boolean =>
   'tokenizer' in policy && opensThinking(policy.tokenizer, prompt, prompt.length - opening.length);
 
 const contentOf = ({ text, reasoning }: Utterance) =>
@@ -82,7 +81,7 @@ const contentOf = ({ text, reasoning }: Utterance) =>
 /** The content and calls of an answer; `undefined` if it breaks the call's tool choice. */
 function callsOf(
   { agent, policy }: AgentSpeaker,
-  { tools = [], toolChoice = 'auto' }: Question,
+  { asked: { tools = [] }, toolChoice = 'auto' }: Question,
   answer: Generation | Utterance,
   text: string,
 ): TextWithCalls | undefined {

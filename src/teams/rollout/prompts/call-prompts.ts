@@ -1,14 +1,14 @@
 /** The prompt of a call, and whether it fits the model's context. */
 
 import { DialectError, messageOf } from '../../../base/errors.js';
-import type { Message, Tool, Turn } from '../../../base/nouns.js';
+import type { Message, Tool, ToolChoice, Turn } from '../../../base/nouns.js';
 import type { PlayableHandle, Sampling } from '../../../engine/contract.js';
 import type { Agent } from '../../team/agent.js';
 import type { Agents, AskOptions } from '../../team/team.js';
 import { checkedOptions, openingOf } from '../ask-options.js';
 import { EpisodeFailure } from '../episode-failure.js';
 import { promptMessages } from '../prompt-messages.js';
-import type { AgentSpeaker } from '../read-answer.js';
+import type { AgentSpeaker, Question } from '../read-answer.js';
 import type { ForeignAskOptions, MeasurePrompt, PromptLimit, RolloutContext } from '../rollout-context.js';
 import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
 
@@ -23,18 +23,15 @@ export interface ConfiguredAgent extends AgentSpeaker {
   readonly sampling: Sampling;
 }
 
+/** The fields of a turn that are known before its answer. The prompt ends with the `opening` of the response. */
+type Asked = Pick<Turn, 'messages' | 'prompt' | 'cut' | 'observation' | 'envStep' | 'tools' | 'ignored'>;
+
 /** The prompt of a call, and the longest reply. */
-export interface CallPrompt extends Omit<ForeignAskOptions, 'signal' | 'maxTokens' | 'foreign' | 'probe'> {
-  readonly messages: readonly Message[];
+export interface CallPrompt extends Omit<Question, 'id'> {
+  readonly asked: Asked;
   readonly maxTokens: number;
-  /** It ends with `opening`. */
-  readonly prompt: readonly number[];
-  /** The beginning of the response if a tool call is required; else empty. */
-  readonly opening: readonly number[];
   /** The source of the prompt's ids; absent for an endpoint. */
   readonly encoded?: Encoded;
-  /** The number of tokens that the prompt lost to the agent's limit; absent if none. */
-  readonly cut?: number;
 }
 
 /** The prompts of one episode's calls. */
@@ -55,8 +52,8 @@ export class CallPrompts {
    * Remembers the ids of a turn that was read from a prompt, for the prompts that repeat it. A later prompt continues
    * from the whole conversation, so the ids of a prompt that was cut are not remembered.
    */
-  add(turn: Turn, { encoded, cut }: Pick<CallPrompt, 'encoded' | 'cut'>): void {
-    if (encoded !== undefined && cut === undefined) this.#conversations.add(turn, encoded);
+  add(turn: Turn, { encoded, asked }: Pick<CallPrompt, 'encoded' | 'asked'>): void {
+    if (encoded !== undefined && asked.cut === undefined) this.#conversations.add(turn, encoded);
   }
 
   /**
@@ -68,11 +65,12 @@ export class CallPrompts {
    */
   of(role: ConfiguredAgent, input: string | readonly Message[], options: ForeignAskOptions = {}): CallPrompt {
     const { name, agent, sampling, policy } = role;
-    const { maxTokens: most = sampling.maxTokens, ...given } = checkedOptions(role, options);
+    const { kept, maxTokens: most = sampling.maxTokens, toolChoice, responseSchema } = checkedOptions(role, options);
     const { foreign = false } = options;
-    const messages = promptMessages(agent.system, input, given.responseSchema, foreign);
+    const messages = promptMessages(agent.system, input, responseSchema, foreign);
     const maxTokens = Math.min(most, sampling.maxTokens);
-    if ('endpoint' in policy) return { ...given, messages, maxTokens, prompt: [], opening: [] };
+    const how = { toolChoice, responseSchema };
+    if ('endpoint' in policy) return { asked: { ...kept, messages, prompt: [] }, ...how, opening: [], maxTokens };
     const context = policy.context;
     const overlong = (length: string, needs: string) =>
       foreign
@@ -82,13 +80,19 @@ export class CallPrompts {
             `${name}'s context is ${context} tokens, and the messages are ${length}`,
           )
         : new EpisodeFailure('overlong', `${name}: a prompt of ${length} ${needs} the context of ${context}`);
-    const characters = charactersOf(messages, given.tools);
+    const characters = charactersOf(messages, kept.tools);
     if (characters > context * LONGEST_TOKEN) throw overlong(`${characters} characters`, 'exceeds');
-    const ids = this.#idsOf({ name, agent, policy }, messages, given, foreign);
-    const room = context - ids.prompt.length;
+    const { prompt, cut, opening, encoded } = this.#idsOf(
+      { name, agent, policy },
+      messages,
+      { tools: kept.tools, toolChoice },
+      foreign,
+    );
+    const room = context - prompt.length;
     if (room < (foreign ? 1 : maxTokens))
-      throw overlong(`${ids.prompt.length} tokens`, `and up to ${maxTokens} more exceed`);
-    return { ...given, messages, maxTokens: Math.min(maxTokens, room), ...ids };
+      throw overlong(`${prompt.length} tokens`, `and up to ${maxTokens} more exceed`);
+    const asked = { ...kept, messages, prompt, ...(cut === 0 ? {} : { cut }) };
+    return { asked, ...how, opening, maxTokens: Math.min(maxTokens, room), encoded };
   }
 
   /** The prompt's size as a call would measure it. If it cannot fit, a lower bound from its characters. */
@@ -114,22 +118,24 @@ export class CallPrompts {
       policy: { tokenizer },
     }: { readonly name: string; readonly agent: Agent; readonly policy: PlayableHandle },
     messages: readonly Message[],
-    given: AskOptions,
+    {
+      tools,
+      toolChoice,
+    }: { readonly tools?: AskOptions['tools'] | undefined; readonly toolChoice?: ToolChoice | undefined },
     foreign: boolean,
   ) {
     const { policies, agents } = this.#context;
     try {
-      const opening = tokenizer.encode(openingOf(agent, given));
+      const opening = tokenizer.encode(openingOf(agent, toolChoice));
       const sameIds = this.#turns.filter((turn) => {
         const speaker = policies[agents[turn.agent]?.policy ?? ''];
         return speaker !== undefined && 'tokenizer' in speaker && isSameTokenizer(speaker.tokenizer, tokenizer);
       });
-      const encoded = this.#conversations.encode({ messages, tools: given.tools }, sameIds, tokenizer);
+      const encoded = this.#conversations.encode({ messages, tools }, sameIds, tokenizer);
       const limit = agents[name]?.promptLimit;
-      const whole = [...encoded.ids, ...opening];
+      const whole = opening.length === 0 ? encoded.ids : [...encoded.ids, ...opening];
       const prompt = limit === undefined ? whole : cutPrompt(whole, limit);
-      const cut = whole.length - prompt.length;
-      return { prompt, opening, encoded, ...(cut === 0 ? {} : { cut }) };
+      return { prompt, cut: whole.length - prompt.length, opening, encoded };
     } catch (error) {
       if (!foreign) throw error;
       throw new DialectError(400, 'invalid_request', `${name} cannot read this: ${messageOf(error)}`);

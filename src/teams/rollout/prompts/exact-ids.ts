@@ -34,7 +34,7 @@ export interface Encoded {
  */
 export class ExactConversations {
   /** The keys of the conversations that have a turn. */
-  readonly #answered = new WeakMap<Turn, readonly string[]>();
+  readonly #answered = new Map<Turn, readonly string[]>();
 
   /** Keeps the conversation of a turn. */
   add(turn: Turn, { keys }: Pick<Encoded, 'keys'>): void {
@@ -46,7 +46,16 @@ export class ExactConversations {
     const offered = JSON.stringify(tools ?? []);
     const goesOn = (turn: Turn, before: readonly Traced[]) => this.#goesOnFrom(turn, before, offered);
     const traced = traceMessages(messages, turns, goesOn);
+    const keys = [offered, ...traced.map(keyOf)];
     const indices = new Map(traced.flatMap(({ message, turn }, i) => (turn === undefined ? [] : [[message, i]])));
+    if (indices.size === 0) {
+      const ids = tokenizer.chat(
+        traced.map(({ message }) => message),
+        undefined,
+        tools,
+      );
+      return { ids, keys, ...historyOf(traced, () => false) };
+    }
     // A negative number marks the place of a message, which its ids then take.
     const marked = tokenizer.chat(
       traced.map(({ message }) => message),
@@ -68,7 +77,6 @@ export class ExactConversations {
       if (turn === undefined) ids.push(id);
       else ids.push(...sampledIds(turn, tokenizer));
     }
-    const keys = [offered, ...traced.map(keyOf)];
     return { ids, keys, ...historyOf(traced, (index) => index <= begin || places.has(index)) };
   }
 
@@ -83,25 +91,23 @@ function sampledIds({ prompt, prefilled = 0, response, finishReason }: Turn, tok
   return [...prompt.slice(prompt.length - prefilled), ...withoutStop(response, finishReason, tokenizer)];
 }
 
-const keys = new WeakMap<Traced, string>();
-
 /** A message as text, without the parts that frameworks change. */
 function keyOf(traced: Traced): string {
-  const { message, turn } = traced;
-  const { role, content, toolCalls = [], toolCallId, name } = message;
-  const key =
-    keys.get(traced) ?? turn?.id ?? JSON.stringify([role, content, canonicalCalls(toolCalls), toolCallId, name]);
-  keys.set(traced, key);
-  return key;
+  traced.key ??= traced.turn?.id ?? textOf(traced.message);
+  return traced.key;
 }
 
+const textOf = ({ role, content, toolCalls = [], toolCallId, name }: Message): string =>
+  JSON.stringify([role, content, canonicalCalls(toolCalls), toolCallId, name]);
+
 function historyOf(traced: readonly Traced[], isPlaced: (index: number) => boolean): Pick<Encoded, 'history'> {
+  if (!traced.some(({ message }) => message.role === 'assistant')) return {};
   const history = { exact: 0, byText: 0, byCalls: 0, foreign: 0 };
   const kinds = { id: 'exact', text: 'byText', calls: 'byCalls' } as const;
   traced.forEach(({ message, by }, index) => {
     if (message.role === 'assistant') history[by === undefined || !isPlaced(index) ? 'foreign' : kinds[by]]++;
   });
-  return Object.values(history).every((count) => count === 0) ? {} : { history };
+  return { history };
 }
 
 const descriptions = new WeakMap<Tokenizer, string>();
@@ -124,6 +130,8 @@ interface Traced {
   readonly message: Message;
   readonly turn?: Turn;
   readonly by?: 'id' | 'text' | 'calls';
+  /** Its key, once `keyOf` has made it. */
+  key?: string;
 }
 
 /** The ids of tool calls of drmas contain the id of their turn. */
