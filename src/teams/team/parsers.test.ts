@@ -23,6 +23,12 @@ describe('oneOf', () => {
     expect(oneOf('a.c', '(')('f(x)')).toBe('(');
   });
 
+  it('does not count what the model thinks', () => {
+    expect(verdict('<think>Not <reject>?</think>\n<approve>')).toBe('<approve>');
+    expect(verdict('Not <reject>?</think><approve>')).toBe('<approve>'); // the template wrote <think>
+    expect(verdict('<think>So <approve>')).toBeUndefined();
+  });
+
   it('refuses options that cannot be distinguished', () => {
     expect(() => oneOf()).toThrow('expected different non-empty strings, got []');
     expect(() => oneOf('a', 'a')).toThrow('got ["a","a"]');
@@ -42,6 +48,7 @@ describe('integer', () => {
   it('reads the box if there is one, else the whole text', () => {
     expect(integer(' -12 ')).toBe(-12);
     expect(integer('so 3: \\boxed{007}')).toBe(7);
+    expect(integer('<think>8, or 9?</think>\n9')).toBe(9);
     for (const text of ['', '1.5', 'about 3', '\\boxed{x} 3', '99999999999999999999'])
       expect(integer(text), text).toBeUndefined();
   });
@@ -94,6 +101,11 @@ describe('a schema as a parser', () => {
     const [code, json] = ['```python\nprint({})\n```', '```json\n{"score": 3}\n```'];
     for (const text of [`${code}\n${json}`, `${json}\nas in\n${code}`])
       expect(verdict.parse(text)).toEqual({ score: 3 });
+  });
+
+  it('reads what follows the thinking', () => {
+    expect(verdict.parse('<think>{"score": 1}?</think>\n\n{"score": 3}')).toEqual({ score: 3 });
+    expect(verdict.parse('<think>```json\n{"score": 1}\n```</think>```json\n{"score": 3}\n```')).toEqual({ score: 3 });
   });
 
   it('leaves out keys that would set a prototype', () => {

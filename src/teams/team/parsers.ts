@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ArgumentError, isObject } from '../../base/errors.js';
+import { withoutThinking } from '../../engine/tokens.js';
 import { extractBoxed } from '../tasks/grading/boxed.js';
 
 /** A function from an agent's text (without its stop token) to a value; `undefined` when the text is invalid. */
@@ -21,8 +22,9 @@ export const boxed: Parser<string> = (text) => {
 };
 
 /**
- * The one option that occurs in the text, any number of times; invalid if no option or several options occur. If
- * options overlap, the longer one counts: `oneOf('correct', 'incorrect')` reads "incorrect" as `incorrect`.
+ * The one option that occurs in the text, any number of times; invalid if no option or several options occur. The
+ * model's thinking (`<think>` ... `</think>`) does not count. If options overlap, the longer one counts:
+ * `oneOf('correct', 'incorrect')` reads "incorrect" as `incorrect`.
  *
  * @throws ArgumentError when there is no option, an empty one, or the same one twice.
  *
@@ -42,7 +44,7 @@ export function oneOf<const Option extends string>(...options: readonly Option[]
     'g',
   );
   return (text) => {
-    const occurring = new Set(text.match(pattern));
+    const occurring = new Set(withoutThinking(text).rest.match(pattern));
     return occurring.size === 1 ? options.find((option) => occurring.has(option)) : undefined;
   };
 }
@@ -70,9 +72,12 @@ export function tagged(name: string): Parser<string> {
   };
 }
 
-/** An integer of at most 2^53 - 1: the content of the last `\boxed{...}` if there is one, otherwise the whole text. */
+/**
+ * An integer of at most 2^53 - 1: the content of the last `\boxed{...}` if there is one, otherwise the whole text after
+ * the model's thinking.
+ */
 export const integer: Parser<number> = (text) => {
-  const digits = (extractBoxed(text) ?? text).trim();
+  const digits = (extractBoxed(text) ?? withoutThinking(text).rest).trim();
   const value = /^[+-]?\d+$/.test(digits) ? Number(digits) : Number.NaN;
   return Number.isSafeInteger(value) ? value : undefined;
 };
@@ -92,13 +97,14 @@ export function schemaProblem(value: unknown): string | undefined {
 const FENCE = /^```([^`\n]*)\n([\s\S]*?)\n?```[ \t]*$/gm;
 
 /**
- * The JSON value of a reply if the schema accepts it. The reply must be only JSON, or have exactly one fenced block
- * with JSON. Nothing is repaired: text that does not parse or does not fit is invalid.
+ * The JSON value of a reply if the schema accepts it. The reply after the model's thinking must be only JSON, or have
+ * exactly one fenced block with JSON. Nothing is repaired: text that does not parse or does not fit is invalid.
  */
 export function jsonParser<Value>(schema: z.ZodType<Value>): Parser<Value> {
   return (text) => {
-    const fences = [...text.matchAll(FENCE)].filter(([, language = '']) => /^(json)?$/i.test(language.trim()));
-    const source = fences.length === 1 ? (fences[0]?.[2] ?? '') : text;
+    const { rest } = withoutThinking(text);
+    const fences = [...rest.matchAll(FENCE)].filter(([, language = '']) => /^(json)?$/i.test(language.trim()));
+    const source = fences.length === 1 ? (fences[0]?.[2] ?? '') : rest;
     let value: unknown;
     try {
       value = JSON.parse(source);
