@@ -338,6 +338,8 @@ describe('traces', () => {
     [`hf_${letters}, npm_${key}, api_key="ghp_${letters}"`, '[API key], [API key], api_key="[API key]"'],
     [`sk_live_${key} glpat-${letters}`, '[API key] [API key]'],
     [`at-eyJ${key}.${letters}.x_y`, 'at-[token]'],
+    [`${pem('BEGIN')}\n${key}\n${key}\nAbC= and more`, '[private key] and more'],
+    [String.raw`${pem('BEGIN')}\nProc-Type: 4,ENCRYPTED\n\n${key}\n`, String.raw`[private key]\n`],
     [`${pem('BEGIN')}\nA: 4,B-C\n\n${key}==\n${pem('END')}.`, '[private key].'],
     ...[
       'The password of the door is known to the secretary, and a token of thanks: 12 roses.',

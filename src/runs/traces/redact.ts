@@ -26,6 +26,11 @@ const kinds: readonly SecretForm[] = [
     name: 'private key',
     form: /-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[^-]*(?:-{1,4}[^-]+)*-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----/g,
   },
+  // A key without its end, such as one that a log cut off.
+  {
+    name: 'private key',
+    form: /-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:\s|\\[rn])+[\w-]{1,40}: [^\n\\]{1,200})*(?:(?:\s|\\[rn])+[A-Za-z0-9+/]{16,}={0,2})+(?:(?:\s|\\[rn])+[A-Za-z0-9+/]{1,15}={1,2})?/g,
+  },
   { name: 'token', form: /(?<![\w-])((?:\w{1,30}-){0,4})eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g },
   { name: 'API key', form: /\b(?:sk|pk|rk)[-_][A-Za-z0-9][\w-]{15,}\b/g, holds: hasDigit },
   {
