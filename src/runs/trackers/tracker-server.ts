@@ -1,10 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 import { AnswerError, isObject, RunError, reasonOf } from '../../base/errors.js';
 import type { Secret } from '../../base/host.js';
-import { type WebAnswer, webRequest } from '../../base/platform.js';
+import { nodeFiles, type WebAnswer, webRequest } from '../../base/platform.js';
 
 // A file in the run's directory with the run's name on a server, so that a resumed run keeps that name.
 
@@ -20,7 +20,7 @@ export async function recordedRun(directory: string, file: string, url: string):
 }
 
 export function recordRun(directory: string, file: string, record: z.infer<typeof schema>): Promise<void> {
-  return writeFile(join(directory, file), `${JSON.stringify(record)}\n`);
+  return nodeFiles.replace(join(directory, file), `${JSON.stringify(record)}\n`);
 }
 
 /** A busy machine may need a while to answer; only the tracker's own queue waits for it. */
