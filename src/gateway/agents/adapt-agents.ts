@@ -19,7 +19,7 @@ export function adaptAgents(
   const calls = new CallsOfEpisode(episode, asks, measure);
   offer(episode, calls);
   const agents: Record<string, Ask & AgentWays> = {};
-  for (const [name, ask] of Object.entries(asks)) agents[name] = connected(ask, { calls, name, made: {} });
+  for (const [name, ask] of Object.entries(asks)) agents[name] = connected(ask, { calls, name, connections: {} });
   const overHttp = gateway === undefined ? noGateway : gateway.connect(episode, calls);
   const toAll = adapters.map(({ toEpisode }) => toEpisode?.(calls));
   return Object.assign({ agents, gateway: overHttp }, ...toAll) as AdaptedAgents;
@@ -71,7 +71,7 @@ interface Connected {
     readonly calls: EpisodeCalls;
     readonly name: string;
     /** The connections that were read. */
-    readonly made: Record<string, unknown>;
+    readonly connections: Record<string, unknown>;
   };
 }
 
@@ -80,9 +80,9 @@ const ways: PropertyDescriptorMap = Object.fromEntries(
   adapters.flatMap(({ toAgent }) =>
     Object.entries(toAgent).map(([way, make]) => {
       const get = function (this: Connected): unknown {
-        const { calls, name, made } = this[CONNECTION];
-        made[way] ??= make(calls, name);
-        return made[way];
+        const { calls, name, connections } = this[CONNECTION];
+        connections[way] ??= make(calls, name);
+        return connections[way];
       };
       return [way, { get, enumerable: true }];
     }),

@@ -115,7 +115,7 @@ function askOf(
         if (counter.turns + counter.refused >= context.maxTurns)
           throw new EpisodeFailure('too-many-turns', `more than ${context.maxTurns} calls`);
         const read = prompts.of(role, input, options);
-        const { key, fixed, giveBack } = nextKey({ ...read.asked, toolChoice: read.toolChoice });
+        const { key, fixed, giveBack } = nextKey({ ...read.request, toolChoice: read.toolChoice });
         const call = { ...read, id: nameOf(key), key, turn: counter.turns, call: calls };
         if (probe === undefined) {
           counter.turns++;
@@ -168,7 +168,7 @@ const refusalOf = (error: unknown): unknown =>
 function generate(
   signal: AbortSignal,
   { name, sampling, policy }: ConfiguredAgent,
-  { asked: { messages, prompt, tools }, key, toolChoice, maxTokens }: OpenCall,
+  { request: { messages, prompt, tools }, key, toolChoice, maxTokens }: OpenCall,
   version: number | undefined,
 ): Promise<Generation | Utterance> {
   const settings = { ...sampling, maxTokens };
@@ -206,10 +206,10 @@ function timeOf(work: Promise<unknown>, ready?: Promise<unknown>): () => CallTim
 
 function turnOf(role: ConfiguredAgent, call: OpenCall, answer: Generation | Utterance, askedBy: AskedBy): Turn {
   const { name, settings, sampling } = role;
-  const { id, asked, turn, call: nth, opening, encoded } = call;
+  const { id, request, turn, call: nth, opening, encoded } = call;
   return Object.freeze({
     id,
-    ...asked,
+    ...request,
     turn,
     call: nth,
     ...(opening.length === 0 ? {} : { prefilled: opening.length }),

@@ -13,7 +13,7 @@ import type { AgentSettings, EndpointSettings } from './rollout-context.js';
 export interface Question {
   /** The turn's id. */
   readonly id: string;
-  readonly asked: Pick<Turn, 'prompt' | 'tools'>;
+  readonly request: Pick<Turn, 'prompt' | 'tools'>;
   /** The ids at the prompt's end that already belong to the response. Empty unless a tool call is required. */
   readonly opening: readonly number[];
   readonly toolChoice: ToolChoice | undefined;
@@ -72,7 +72,7 @@ export function readAnswer(
   };
 }
 
-const isThinking = ({ policy }: AgentSpeaker, { asked: { prompt }, opening }: Question): boolean =>
+const isThinking = ({ policy }: AgentSpeaker, { request: { prompt }, opening }: Question): boolean =>
   'tokenizer' in policy && opensThinking(policy.tokenizer, prompt, prompt.length - opening.length);
 
 const contentOf = ({ text, reasoning }: Utterance) =>
@@ -81,7 +81,7 @@ const contentOf = ({ text, reasoning }: Utterance) =>
 /** The content and calls of an answer; `undefined` if it breaks the call's tool choice. */
 function callsOf(
   { agent, policy }: AgentSpeaker,
-  { asked: { tools = [] }, toolChoice = 'auto' }: Question,
+  { request: { tools = [] }, toolChoice = 'auto' }: Question,
   answer: Generation | Utterance,
   text: string,
 ): TextWithCalls | undefined {

@@ -24,11 +24,11 @@ export interface ConfiguredAgent extends AgentSpeaker {
 }
 
 /** The fields of a turn that are known before its answer. The prompt ends with the `opening` of the response. */
-type Asked = Pick<Turn, 'messages' | 'prompt' | 'cut' | 'observation' | 'envStep' | 'tools' | 'ignored'>;
+type TurnRequest = Pick<Turn, 'messages' | 'prompt' | 'cut' | 'observation' | 'envStep' | 'tools' | 'ignored'>;
 
 /** The prompt of a call, and the longest reply. */
 export interface CallPrompt extends Omit<Question, 'id'> {
-  readonly asked: Asked;
+  readonly request: TurnRequest;
   readonly maxTokens: number;
   /** The source of the prompt's ids; absent for an endpoint. */
   readonly encoded?: Encoded;
@@ -52,8 +52,8 @@ export class CallPrompts {
    * Remembers the ids of a turn that was read from a prompt, for the prompts that repeat it. A later prompt continues
    * from the whole conversation, so the ids of a prompt that was cut are not remembered.
    */
-  add(turn: Turn, { encoded, asked }: Pick<CallPrompt, 'encoded' | 'asked'>): void {
-    if (encoded !== undefined && asked.cut === undefined) this.#conversations.add(turn, encoded);
+  add(turn: Turn, { encoded, request }: Pick<CallPrompt, 'encoded' | 'request'>): void {
+    if (encoded !== undefined && request.cut === undefined) this.#conversations.add(turn, encoded);
   }
 
   /**
@@ -70,7 +70,7 @@ export class CallPrompts {
     const messages = promptMessages(agent.system, input, responseSchema, foreign);
     const maxTokens = Math.min(most, sampling.maxTokens);
     const how = { toolChoice, responseSchema };
-    if ('endpoint' in policy) return { asked: { ...kept, messages, prompt: [] }, ...how, opening: [], maxTokens };
+    if ('endpoint' in policy) return { request: { ...kept, messages, prompt: [] }, ...how, opening: [], maxTokens };
     const context = policy.context;
     const overlong = (length: string, needs: string) =>
       foreign
@@ -91,8 +91,8 @@ export class CallPrompts {
     const room = context - prompt.length;
     if (room < (foreign ? 1 : maxTokens))
       throw overlong(`${prompt.length} tokens`, `and up to ${maxTokens} more exceed`);
-    const asked = { ...kept, messages, prompt, ...(cut === 0 ? {} : { cut }) };
-    return { asked, ...how, opening, maxTokens: Math.min(maxTokens, room), encoded };
+    const request = { ...kept, messages, prompt, ...(cut === 0 ? {} : { cut }) };
+    return { request, ...how, opening, maxTokens: Math.min(maxTokens, room), encoded };
   }
 
   /** The prompt's size as a call would measure it. If it cannot fit, a lower bound from its characters. */
