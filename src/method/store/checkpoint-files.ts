@@ -86,14 +86,18 @@ export class Checkpoints {
   ): Promise<Checkpoint | undefined> {
     await this.#files.makeDirectory(this.root);
     const checkpoint = { step, directory: join(this.root, stepName(step)) };
-    if (await this.#files.exists(checkpoint.directory)) {
-      if (!(await this.cursor(checkpoint)).interrupted || cursor.interrupted) return undefined;
-      await this.#removeWhole(checkpoint);
-    }
-    await writeSealedDirectory(this.#files, this.root, stepName(step), async (temporary) => {
+    const replaces = await this.#files.exists(checkpoint.directory);
+    if (replaces && (!(await this.cursor(checkpoint)).interrupted || cursor.interrupted)) return undefined;
+    // The checkpoint that is replaced stays until the new one is complete.
+    const name = replaces ? temporaryName(stepName(step)) : stepName(step);
+    const written = await writeSealedDirectory(this.#files, this.root, name, async (temporary) => {
       await fill(temporary);
       await this.#files.write(join(temporary, CURSOR_FILE), JSON.stringify({ version: VERSION, step, ...cursor }));
     });
+    if (!replaces) return checkpoint;
+    const aside = await this.#setAside(checkpoint);
+    await this.#files.rename(written, checkpoint.directory);
+    await this.#files.remove(aside);
     return checkpoint;
   }
 
@@ -116,13 +120,14 @@ export class Checkpoints {
 
   /** Removes the checkpoints for which `which` is true. No reader sees a checkpoint with only a part of its files. */
   async remove(which: (checkpoint: Checkpoint) => boolean): Promise<void> {
-    for (const checkpoint of (await this.list()).filter(which)) await this.#removeWhole(checkpoint);
+    for (const checkpoint of (await this.list()).filter(which))
+      await this.#files.remove(await this.#setAside(checkpoint));
   }
 
-  /** Renames a checkpoint before its files are deleted, because the process may end in between. */
-  async #removeWhole({ step, directory }: Checkpoint): Promise<void> {
+  /** Renames a checkpoint whose files will be deleted, because the process may end in between. */
+  async #setAside({ step, directory }: Checkpoint): Promise<string> {
     const aside = join(this.root, temporaryName(stepName(step)));
     await this.#files.rename(directory, aside);
-    await this.#files.remove(aside);
+    return aside;
   }
 }

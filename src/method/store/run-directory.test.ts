@@ -285,6 +285,18 @@ describe('checkpoints', () => {
     expect(await names()).toEqual(['step-000004']);
   });
 
+  it('of an interruption stay until the one that replaces them is complete', async () => {
+    const run = await RunDirectory.create(join(root, 'run'), record);
+    await run.writeCheckpoint(4, fill('interrupted'), { keep: 1, interrupted: true });
+    const text = async () => readFile(join((await run.latestCheckpoint())?.directory ?? '', 'state.json'), 'utf8');
+    const failing = run.writeCheckpoint(4, () => Promise.reject(new Error('disk full')), { keep: 1 });
+    await expect(failing).rejects.toThrow('disk full');
+    expect(await text()).toBe('interrupted');
+    await run.writeCheckpoint(4, fill('whole'), { keep: 1 });
+    expect(await text()).toBe('whole');
+    expect(await readdir(join(run.path, 'checkpoints'))).toEqual(['step-000004']);
+  });
+
   it('leave no files if writing fails', async () => {
     const run = await RunDirectory.create(join(root, 'run'), record);
     const failing = run.writeCheckpoint(20, async (directory) => {
