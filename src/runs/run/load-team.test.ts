@@ -50,6 +50,19 @@ describe('a loaded team', () => {
     expect(further[0]?.episode.sample).not.toBe(further[1]?.episode.sample);
   });
 
+  it('rewards no group unless a score is asked for', async () => {
+    const rewardGroup = () => {
+      throw new Error('no right answer to rank by');
+    };
+    const { reward: _, ...unrewarded } = digitTeam;
+    const ranked = tinyDefinition({ team: { ...unrewarded, rewardGroup } as unknown as typeof digitTeam });
+    await using loaded = await loadTeam(path, { recipe: ranked, checkpoint: 2, threads: 1 });
+    expect((await loaded.play(question, { sample: 3 })).outcome).toEqual(
+      (await team.play(question, { sample: 3 })).outcome,
+    );
+    await expect(loaded.play(question, { score: true })).rejects.toThrow('no right answer to rank by');
+  });
+
   it('refuses a task that does not fit, and is interrupted', async () => {
     const wrong = { question: 1 } as unknown as typeof question;
     await expect(team.play(wrong)).rejects.toThrow(ArgumentError);

@@ -87,7 +87,7 @@ export class LoadedTeam<Data = unknown, Outcome = unknown> implements AsyncDispo
     const read = team.task.safeParse(data);
     if (!read.success) throw new ArgumentError(`the task does not fit the team: ${issuesText(read.error.issues)}`);
     const task = { id: contentHash(read.data), data: read.data };
-    const { success: _, metrics: __, ...unscored } = team;
+    const { success: _, metrics: __, rewardGroup: ___, ...unscored } = team;
     const [group] = await executor.playGroups({
       team: score ? team : { ...unscored, reward: () => 0 },
       tasks: [task],
