@@ -66,6 +66,10 @@ describe('an adaptive coefficient', () => {
     fc.assert(property);
   });
 
+  it('stays above 0, however many turns a step has', () => {
+    expect(adapted(0.1, 0, 1024, { target: 0.05, horizon: 100 })).toBe(0.05);
+  });
+
   it('belongs to its policy and is kept in its state; a fixed coefficient stays', () => {
     const kl = { coefficient: 0.5, in: 'reward' } as const;
     const { policies } = tinyRecipe({

@@ -6,6 +6,8 @@ import type { Learner } from '../run/learner.js';
 
 /** The largest relative error of the KL that counts, so that one unusual step cannot move the coefficient far. */
 const MOST_ERROR = 0.2;
+/** The least factor of the coefficient in a step. */
+const LEAST_FACTOR = 0.5;
 
 /** A policy that may have a KL penalty. */
 export type Held = Pick<Learner, 'name' | 'kl'>;
@@ -40,7 +42,8 @@ type Adaptive = Extract<KlSettings['controller'], { type: 'adaptive' }>;
 /**
  * Proportional control of the coefficient in log space: coefficient · (1 + error · turns / horizon), with error = KL /
  * target - 1, limited to ±0.2 (Ziegler et al. 2019, section 2.2). Turns are the rows of the step, as in the Dr. MAS
- * paper's code.
+ * paper's code. That code's factor is below 0 if a step has more than five times as many turns as the horizon; here a
+ * step at most halves the coefficient.
  */
 export function adapted(
   coefficient: number,
@@ -49,7 +52,7 @@ export function adapted(
   { target, horizon }: Pick<Adaptive, 'target' | 'horizon'>,
 ): number {
   const error = Math.min(MOST_ERROR, Math.max(-MOST_ERROR, kl / target - 1));
-  return coefficient * (1 + (error * turns) / horizon);
+  return coefficient * Math.max(LEAST_FACTOR, 1 + (error * turns) / horizon);
 }
 
 /** The KL of each of a turn's response tokens [R], from its log-probs and the reference's. */
