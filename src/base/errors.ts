@@ -41,5 +41,6 @@ export {
   jsonObject,
   jsonValue,
   nestsTooDeep,
+  ownValue,
 } from './core/validation/objects.js';
 export { parseSpec } from './core/validation/parse-spec.js';

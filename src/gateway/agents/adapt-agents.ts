@@ -1,5 +1,5 @@
 /** The connections that an episode offers to code written for other frameworks. */
-import { DialectError } from '../../base/errors.js';
+import { DialectError, ownValue } from '../../base/errors.js';
 import type { AgentWays, Ask } from '../../teams/index.js';
 import type { AdaptedAgents, EpisodeInPlay, MeasurePrompt } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
@@ -56,7 +56,7 @@ class CallsOfEpisode implements EpisodeCalls {
   }
 
   #ask(name: string): Ask {
-    const ask = Object.hasOwn(this.#asks, name) ? this.#asks[name] : undefined;
+    const ask = ownValue(this.#asks, name);
     if (ask !== undefined) return ask;
     const names = this.agents.join(', ');
     throw new DialectError(404, 'model_not_found', `there is no agent '${name}'; the team has ${names}`);

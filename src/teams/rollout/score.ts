@@ -1,3 +1,4 @@
+import { ownValue } from '../../base/errors.js';
 import {
   type Episode,
   type EpisodeGroup,
@@ -146,7 +147,7 @@ type PartWeights = NonNullable<RolloutContext['partWeights']>;
 export function withPartWeights(score: Score, weights: PartWeights | undefined): Score {
   const parts = Object.entries(score.parts);
   if (weights === undefined || parts.length === 0) return score;
-  const sum = parts.reduce((total, [name, value]) => total + value * (weights[name] ?? 1), 0);
+  const sum = parts.reduce((total, [name, value]) => total + value * (ownValue(weights, name) ?? 1), 0);
   const team = finiteReward(sum, 'the sum of the weighted parts of the reward');
   return { ...score, team, success: successOf({ score }) };
 }

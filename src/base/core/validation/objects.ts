@@ -7,6 +7,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The value of a record's own property. A name that comes from a user may be one that every object has. */
+export const ownValue = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
+
 const frozen = new WeakSet<object>();
 
 /** Freezes plain objects and lists, however deep, and gives the value back. Other objects stay as they are. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../../base/errors.js';
+import { isObject, ownValue } from '../../../base/errors.js';
 import type { JsonSchema } from '../../../base/nouns.js';
 
 /**
@@ -11,7 +11,7 @@ export function fitsSchema(values: Readonly<Record<string, unknown>>, schema: Js
   const isThere = (name: unknown) => typeof name === 'string' && Object.hasOwn(values, name);
   if (Array.isArray(required) && !required.every(isThere)) return false;
   return Object.entries(values).every(([name, value]) => {
-    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    const property = ownValue(properties, name);
     if (property === undefined) return additionalProperties !== false;
     return !isObject(property) || hasTypeAndValue(value, property);
   });

@@ -1,4 +1,4 @@
-import { isObject, jsonObject, jsonValue } from '../../../base/errors.js';
+import { isObject, jsonObject, jsonValue, ownValue } from '../../../base/errors.js';
 import type { JsonSchema, Tool } from '../../../base/nouns.js';
 import { propertiesOf } from './fits-schema.js';
 import { blockOpening, blocksOf, callsInBlocks } from './tagged-blocks.js';
@@ -32,7 +32,7 @@ function valuesIn(body: string, schema: JsonSchema): Record<string, unknown> | u
   let at = 0;
   for (PARAMETER.lastIndex = 0; at < body.trimEnd().length; at = PARAMETER.lastIndex) {
     const [, name = '', text = ''] = PARAMETER.exec(body) ?? [];
-    const value = parameterValue(text, Object.hasOwn(properties, name) ? properties[name] : undefined);
+    const value = parameterValue(text, ownValue(properties, name));
     if (name === '' || entries.has(name) || value === undefined) return undefined;
     entries.set(name, value);
   }

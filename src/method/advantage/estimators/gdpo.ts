@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ownValue } from '../../../base/errors.js';
 import { defineEstimator } from '../define-estimator.js';
 import { statisticsOf } from '../groups.js';
 import { agentChoice, oneStepChoices, sharingChoices, spreadChoices } from '../named-choices.js';
@@ -46,7 +47,7 @@ export const gdpo = defineEstimator({
     const rest = rewards.map((reward, i) => parts.reduce((left, { values }) => left - (values[i] as number), reward));
     const total = new Float64Array(group.of.length);
     for (const { weight, values } of [
-      ...parts.map(({ name, values }) => ({ weight: weights[name] ?? 1, values })),
+      ...parts.map(({ name, values }) => ({ weight: ownValue(weights, name) ?? 1, values })),
       { weight: restWeight, values: rest },
     ]) {
       const scores = byAgent ? values : statisticsOf(episodes, values).mean;

@@ -89,6 +89,19 @@ describe('the predictions', () => {
     expect(after).toEqual({ 0: 0.5, 1: 0.5, 2: 0.125 });
   });
 
+  it('know of a level only what was played, whatever its name is', () => {
+    const named: TaskSet = {
+      ...train,
+      at: (index) => ({ id: `t${index}`, data: {}, metadata: { level: 'constructor' } }),
+    };
+    const task = named.at(0);
+    const all = [{ task, episodes: [episode(task, 1), episode(task, 0)] }];
+    const levels = levelsOf(all, settings(), { train: named }, {});
+    expect(levels).toEqual({ constructor: { tasks: 1, success: 0.5 } });
+    expect(predictionsAfter({}, levels, settings())).toEqual({ constructor: 0.5 });
+    expect(tasksByPrediction(named, settings(), 1, {})).toHaveLength(8);
+  });
+
   it('are kept for each task separately if the recipe chooses so', () => {
     expect(Object.keys(levelsOf(groups, settings({ by: 'task' }), { train }, {}) ?? {})).toEqual(['t0', 't1', 't3']);
   });

@@ -5,6 +5,7 @@
  * arXiv 2510.01135 (prompts near one half, chosen among candidates).
  */
 
+import { ownValue } from '../../../base/errors.js';
 import type { Step } from '../../../base/events.js';
 import { mean, RandomStream } from '../../../base/math.js';
 import { type EpisodeGroup, fieldText, successOf, type Task, type TaskSet } from '../../../base/nouns.js';
@@ -58,7 +59,7 @@ export function tasksByPrediction(
   // A race of exponential clocks: the probability of ringing first is proportional to the rate (Efraimidis and
   // Spirakis, 2006).
   const clocks = different.map((task, i) => {
-    const rate = weightOf(predictions[levelOf(task, curriculum.by)], curriculum);
+    const rate = weightOf(ownValue(predictions, levelOf(task, curriculum.by)), curriculum);
     return { task, rings: -Math.log1p(-new RandomStream('curriculum', seed, step, i).uniform()) / rate };
   });
   const first = clocks.sort((a, b) => a.rings - b.rings).map(({ task }) => task);
@@ -87,7 +88,7 @@ export function levelsOf(
       const ofLevel = played.filter(({ level }) => level === name);
       const episodes = ofLevel.flatMap(({ episodes }) => episodes);
       const sized = training.curriculum?.groupSizes === undefined ? {} : { episodes: episodes.length };
-      const predicted = predictions[name];
+      const predicted = ownValue(predictions, name);
       const known = predicted === undefined ? {} : { predicted };
       return [name, { tasks: ofLevel.length, ...sized, success: mean(episodes.map(successOf)), ...known }];
     }),
@@ -103,7 +104,7 @@ export function predictionsAfter(
   if (curriculum === undefined || levels === undefined) return before;
   const { decay } = curriculum;
   const played = Object.entries(levels).map(([name, { success }]) => {
-    const known = before[name];
+    const known = ownValue(before, name);
     return [name, known === undefined ? success : decay * known + (1 - decay) * success] as const;
   });
   return { ...before, ...Object.fromEntries(played) };

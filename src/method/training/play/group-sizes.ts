@@ -4,6 +4,7 @@
  * process and minimise the variance of the gradient).
  */
 
+import { ownValue } from '../../../base/errors.js';
 import { mean } from '../../../base/math.js';
 import { type Episode, type EpisodeGroup, type Task, trainedTurns, turnReward } from '../../../base/nouns.js';
 import { keptGroups } from '../../advantage/filter.js';
@@ -23,7 +24,7 @@ export function groupSizesOf(
 ): number | number[] {
   if (curriculum?.groupSizes === undefined) return groupSize;
   const { least } = curriculum.groupSizes;
-  const weights = tasks.map((task) => weightOf(predictions[levelOf(task, curriculum.by)], curriculum));
+  const weights = tasks.map((task) => weightOf(ownValue(predictions, levelOf(task, curriculum.by)), curriculum));
   const sum = weights.reduce((total, weight) => total + weight, 0);
   const free = tasks.length * (groupSize - least);
   const shares = weights.map((weight) => (free * weight) / sum);

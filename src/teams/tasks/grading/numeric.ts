@@ -1,4 +1,5 @@
 /** The complex values of expressions in double precision, at fixed points for their free names. */
+import { ownValue } from '../../../base/errors.js';
 import { randomKey, uniformAt } from '../../../base/math.js';
 import { type Expression, isNamedFunction, nodesOf, partsOf } from './expression.js';
 
@@ -124,7 +125,7 @@ export interface Place {
 
 /** The value of a free name (infinity is one) at a point; from the third point on it may be negative. */
 function valueOfName(name: string, { point, reach = 0, positive }: Place): Complex {
-  const constant = Object.hasOwn(constants, name) ? constants[name] : undefined;
+  const constant = ownValue(constants, name);
   if (constant !== undefined) return constant;
   const key = randomKey('grading', name);
   if (point >= POINTS) {
@@ -192,7 +193,7 @@ function functionOf(expression: Expression, smooth: boolean): (...z: Complex[]) 
   const { name } = expression;
   if (smooth && (name === 'floor' || name === 'ceiling')) return (z = nowhere) => z;
   if (isNamedFunction(name)) return (...z) => namedFunction(name, z);
-  return (Object.hasOwn(functions, name) ? functions[name] : undefined) ?? (() => nowhere);
+  return ownValue(functions, name) ?? (() => nowhere);
 }
 
 function errorOf(operator: '+' | '-' | '*' | '/', left: Value, right: Value): number {
