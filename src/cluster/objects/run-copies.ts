@@ -4,7 +4,8 @@
  * seemed dead but is alive can damage nothing. When its own copy has a complete checkpoint, it removes earlier
  * checkpoints from the other copies.
  */
-import { stat } from 'node:fs/promises';
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { filesBelow, SEAL, sealState, writeDirectory } from '../../base/disk.js';
 import { StoreError } from '../../base/errors.js';
@@ -52,6 +53,35 @@ async function newestCopy(objects: ObjectStore, run: string): Promise<Copy | und
 /** Whether there is a copy with a complete checkpoint of the run with a directory's name. */
 export async function hasCopy(objects: ObjectStore, run: string): Promise<boolean> {
   return (await newestCopy(objects, run)) !== undefined;
+}
+
+/**
+ * Whether the copies of runs with a directory's name are of the run in it: whether their logs begin with the same
+ * event. @throws StoreError when a log cannot be read
+ */
+export async function copiesAreOf(objects: ObjectStore, run: string): Promise<boolean> {
+  const own = await firstLine(join(run, EVENTS));
+  const directory = await mkdtemp(join(tmpdir(), 'drmas-copy-'));
+  try {
+    for (const { prefix, files } of await copiesOf(objects, run)) {
+      if (!files.includes(EVENTS)) continue;
+      await objects.get(prefix + EVENTS, join(directory, EVENTS));
+      if ((await firstLine(join(directory, EVENTS))) !== own) return false;
+    }
+    return true;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function firstLine(path: string): Promise<string | undefined> {
+  const file = await open(path);
+  try {
+    for await (const line of file.readLines()) return line;
+    return undefined;
+  } finally {
+    await file.close();
+  }
 }
 
 /**

@@ -182,6 +182,7 @@ export async function resumeIn(
   const store = await openRunStore(options.store, path, host);
   const log = await RunDirectory.open(path, logOptions(store, listeners));
   const { from, acceptChanges } = options;
+  let isPrepared = false;
   const prepare = async (): Promise<PreparedRun> => {
     const request = await requestContinuation(log, { recipe: given, acceptChanges, from });
     const { recipe } = request;
@@ -192,9 +193,11 @@ export async function resumeIn(
     await requireSameData(log, tasks, acceptChanges);
     if (acceptChanges !== true) await place.requireKernels(recipe, log, host);
     const checkpoint = await rewindRun(log, request, { from, notify: host.notify });
+    isPrepared = true;
     return { recipe, tasks, checkpoint, acceptChanges, onReady: startOf(options, request, path) };
   };
-  return result(log, store, () => startRun(log, { place, host: store.host, listeners }, prepare));
+  const execute = () => startRun(log, { place, host: store.host, listeners }, prepare);
+  return result(log, store, execute, () => isPrepared);
 }
 /** The machine of a run, and its listeners: the program's functions, then `more`, then the sinks of the options. */
 function surroundings(options: Execution & Pick<ResumeOptions, 'device'>, more: readonly RunListener[] = []) {
@@ -214,12 +217,20 @@ const startOf =
   (events: readonly RunEvent[]) =>
     onStart?.({ recipe, source: loaded.source, overrides, run, events });
 
-/** Executes a run and updates its copy in the store, however the run ends. */
-async function result(log: RunDirectory, store: RunStore, execute: () => Promise<void>): Promise<TrainResult> {
+/**
+ * Executes a run and updates its copy in the store, however the run ends.
+ * @param hasBegun Whether the run may have changed. The copy of a run that was refused stays as it is
+ */
+async function result(
+  log: RunDirectory,
+  store: RunStore,
+  execute: () => Promise<void>,
+  hasBegun = () => true,
+): Promise<TrainResult> {
   try {
     await execute();
   } catch (error) {
-    await store.end().catch((second: unknown) => store.host.notify(messageOf(second)));
+    if (hasBegun()) await store.end().catch((second: unknown) => store.host.notify(messageOf(second)));
     throw error;
   }
   await store.end();

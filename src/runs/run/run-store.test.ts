@@ -1,5 +1,5 @@
 // @module-tag verify
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { withEnvironment } from '../../../test/support/environment.js';
@@ -93,5 +93,17 @@ describe('a run with a copy in a store', () => {
     const { events } = await resume(there, recipe, { store, threads: 1 });
     expect(events.flatMap((event) => (event.type === 'step' ? [event.step] : []))).toEqual([1, 2, 3, 4]);
     expect(await fetchRun(store, join(root, 'none', 'nobodys'))).toBe(false);
+  });
+
+  it('is left alone by a resume that is refused, and by another run of its name', async () => {
+    const [store, first, other] = [join(root, 'store'), join(root, 'a', 'same'), join(root, 'b', 'same')];
+    await train(recipe, { run: first, store, threads: 1, set: ['training.steps=2'] });
+    const copies = async () => (await readdir(store, { recursive: true })).sort();
+    const before = await copies();
+    await expect(resume(first, recipe, { store, threads: 1 })).rejects.toThrow('is complete');
+    expect(await copies()).toEqual(before);
+    await train(recipe, { run: other, threads: 1, seed: 2 });
+    await expect(resume(other, recipe, { store, threads: 1 })).rejects.toThrow(/has a copy of another run/);
+    expect(await copies()).toEqual(before);
   });
 });

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { messageOf, RunError, TrainingError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { nodeFiles } from '../../base/platform.js';
-import { hasCopy, openObjects, RunCopy, SealedCopies, takeCopy } from '../../cluster/objects.js';
-import { RECIPE } from '../../method/store.js';
+import { copiesAreOf, hasCopy, openObjects, RunCopy, SealedCopies, takeCopy } from '../../cluster/objects.js';
+import { EVENTS, RECIPE } from '../../method/store.js';
 
 export interface RunStore {
   /** The host of the run. If caches cannot be in the place itself, the host shares warm starts through it. */
@@ -20,7 +20,7 @@ export interface RunStore {
 /**
  * @param place The folder or `s3://bucket/prefix`; undefined: no copy is kept
  * @param begins `new` if the place must not have a copy of the run yet
- * @throws RecipeError, StoreError when the place cannot be used; RunError when it has a run of that name
+ * @throws RecipeError, StoreError when the place cannot be used; RunError when it has another run of that name
  */
 export async function openRunStore(
   place: string | undefined,
@@ -33,6 +33,11 @@ export async function openRunStore(
   if (begins === 'new' && (await hasCopy(objects, run)))
     throw new RunError(
       `${place} already has a copy of a run with the name of ${run}; resume it with --resume, or choose another name with --run`,
+    );
+  const resumes = begins !== 'new' && (await nodeFiles.exists(join(run, EVENTS)));
+  if (resumes && !(await copiesAreOf(objects, run)))
+    throw new RunError(
+      `${place} has a copy of another run with the name of ${run}; choose another place, or rename the run's directory`,
     );
   const copy = new RunCopy(objects, run);
   const shared = objects.isFolder ? undefined : new SealedCopies(objects);
