@@ -60,13 +60,13 @@ export async function hasCopy(objects: ObjectStore, run: string): Promise<boolea
  * event. @throws StoreError when a log cannot be read
  */
 export async function copiesAreOf(objects: ObjectStore, run: string): Promise<boolean> {
-  const own = await firstLine(join(run, EVENTS));
+  const beginning = await firstLine(join(run, EVENTS));
   const directory = await mkdtemp(join(tmpdir(), 'drmas-copy-'));
   try {
     for (const { prefix, files } of await copiesOf(objects, run)) {
       if (!files.includes(EVENTS)) continue;
       await objects.get(prefix + EVENTS, join(directory, EVENTS));
-      if ((await firstLine(join(directory, EVENTS))) !== own) return false;
+      if ((await firstLine(join(directory, EVENTS))) !== beginning) return false;
     }
     return true;
   } finally {

@@ -351,13 +351,13 @@ describe('traces', () => {
   });
 
   it('lose secrets in fields of a task by the names of the fields, and in these names', () => {
-    const task = { password: 'no', n: { api_key: 'abcdef', tokens: 'abcdef' }, secret: 'elephant', max_tokens: 48 };
-    const masked = {};
-    expect(redaction(masked)({ ...task, 'ann@a.com': 1, 'bob@b.com': 2 }, new Set())).toEqual({
+    const task = { password: 481, n: { api_key: 'abcdef', tokens: 'abcdef' }, secret: 'elephant', id: 12345678901237 };
+    const [masked, card] = [{}, 4111111111111111];
+    expect(redaction(masked)({ ...task, 'ann@a.com': 1, 'bob@b.com': card, text: `{"a": ${card}}` }, NAMES)).toEqual({
       ...{ ...task, password: '[password]', n: { api_key: '[password]', tokens: 'abcdef' } },
-      ...{ '[e-mail address]': 1, '[e-mail address] 5': 2 },
+      ...{ '[e-mail address]': 1, '[e-mail address] 5': '[card number]', text: '{"a":"[card number]"}' },
     });
-    expect(masked).toEqual({ password: 2, 'e-mail address': 2 });
+    expect(masked).toEqual({ password: 2, 'e-mail address': 2, 'card number': 2 });
   });
 
   it.each([

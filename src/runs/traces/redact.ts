@@ -1,4 +1,6 @@
-/** Masks secrets and personal data in texts of traces. It finds what has a fixed form; names of people have none. */
+/** Masks secrets and personal data in texts and numbers of traces. It finds what has a fixed form; names of people have none. */
+
+import { jsonValue } from '../../base/errors.js';
 
 /** Changes a text before it is stored. Undefined leaves the whole call out. */
 export type Redact = (text: string) => string | undefined;
@@ -83,36 +85,57 @@ function masking(masked: Masked): (text: string) => string {
 export const NAMES: ReadonlySet<string> = new Set(['agent', 'role', 'name', 'id', 'toolCallId', 'parameters']);
 
 /**
- * A function that masks the texts and the keys of a row, and then changes its texts by `change`, except at the keys
- * `names`. It returns undefined if `change` left a text out.
+ * A function that masks the texts, the numbers and the keys of a row, and then changes its texts by `change`, except at
+ * the keys `names`. A text of JSON stays one. It returns undefined if `change` left a text out.
  */
 export function redaction(masked: Masked, change: Redact = (text) => text) {
   const mask = masking(masked);
+  const secret = () => {
+    masked.password = (masked.password ?? 0) + 1;
+    return '[password]';
+  };
+  const maskedText: Leaf<string> = (text, under) => {
+    if (isSecret(under, text)) return secret();
+    const json = /^\s*[[{]/.test(text) ? jsonValue(text) : undefined;
+    if (json === undefined) return mask(text);
+    const whole = JSON.stringify(json);
+    const changed = JSON.stringify(walk(json, under, new Set(), maskedText));
+    return changed === whole ? text : changed;
+  };
+  const maskedNumber: Leaf<number> = (number, under) => {
+    if (isSecret(under, `${number}`)) return secret();
+    return Number.isInteger(number) && Math.abs(number) >= LEAST_CARD ? mask(`${number}`) : number;
+  };
+  const walk = (value: unknown, under: string, names: ReadonlySet<string>, onText: Leaf<string>): unknown => {
+    if (typeof value === 'string') return onText(value, under);
+    if (typeof value === 'number') return maskedNumber(value, under);
+    if (Array.isArray(value)) return value.map((each) => walk(each, under, names, onText));
+    if (typeof value !== 'object' || value === null) return value;
+    const fields = new Map<string, unknown>();
+    for (const [key, inner] of Object.entries(value)) {
+      const name = mask(key);
+      // Two keys may become one by the mask; both fields stay.
+      const twice = name === key || !fields.has(name) ? '' : ` ${fields.size}`;
+      fields.set(`${name}${twice}`, names.has(key) ? inner : walk(inner, key, names, onText));
+    }
+    return Object.fromEntries(fields);
+  };
   return <Row extends object>(row: Row, names: ReadonlySet<string>): Row | undefined => {
     let left = false;
-    const of = (value: unknown, under: string): unknown => {
-      if (typeof value === 'string') {
-        const secret = isSecret(under, value);
-        if (secret) masked.password = (masked.password ?? 0) + 1;
-        const text = change(secret ? '[password]' : mask(value));
-        left ||= text === undefined;
-        return text;
-      }
-      if (Array.isArray(value)) return value.map((each) => of(each, under));
-      if (typeof value !== 'object' || value === null) return value;
-      const fields = new Map<string, unknown>();
-      for (const [key, inner] of Object.entries(value)) {
-        const name = mask(key);
-        // Two keys may become one by the mask; both fields stay.
-        const twice = name === key || !fields.has(name) ? '' : ` ${fields.size}`;
-        fields.set(`${name}${twice}`, names.has(key) ? inner : of(inner, key));
-      }
-      return Object.fromEntries(fields);
-    };
-    const changed = of(row, '') as Row;
+    const changed = walk(row, '', names, (text, under) => {
+      const kept = change(maskedText(text, under) as string);
+      left ||= kept === undefined;
+      return kept;
+    }) as Row;
     return left ? undefined : changed;
   };
 }
+
+/** A function that masks a text or a number. */
+type Leaf<T> = (value: T, under: string) => unknown;
+
+/** The least number that is looked at as the number of a card: shorter ones are more often times and ids. */
+const LEAST_CARD = 1e14;
 
 const secretKey = new RegExp(`${secretName}$`, 'i');
 
