@@ -11,13 +11,13 @@ export interface Task<Data = unknown> {
 
 export type Split = 'train' | 'test';
 
-/** Data from elsewhere that tasks were read from: a data set on a hub. */
+/** The files that tasks were read from: of a data set on a hub, or of this machine. */
 export interface TaskOrigin {
-  /** The name and the revision: `datasets/openai/gsm8k@main`. */
+  /** The name and the revision, such as `datasets/openai/gsm8k@main`; or the file's path. */
   readonly name: string;
-  /** The commit that the revision was. */
-  readonly commit: string;
-  /** The SHA-256 of each file that was read, hexadecimal, by its path in the data set. */
+  /** The commit that the revision was. Absent for a file of this machine. */
+  readonly commit?: string;
+  /** The SHA-256 of each file that was read, hexadecimal, by its path in the data set or its name. */
   readonly files: Readonly<Record<string, string>>;
 }
 

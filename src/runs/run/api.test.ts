@@ -1,10 +1,11 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition, trainTiny } from '../../../test/support/tiny-run.js';
 import { ArgumentError, RunError, TrainingError } from '../../base/core/errors.js';
 import type { RunEvent } from '../../base/core/events.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
+import { jsonl } from '../../teams/tasks/files/file-source.js';
 import { resolveRecipe } from '../composition/resolve-recipe.js';
 import { evaluate, type RunStart, resume, train } from './api.js';
 import { requestEvaluation } from './request.js';
@@ -136,6 +137,21 @@ describe('a run that was begun by a program', () => {
     const { events } = await resume(path, other, { threads: 1, acceptChanges: true });
     expect(events.at(-1)).toMatchObject({ reason: 'completed' });
     expect((await RunDirectory.open(path)).record.acceptedChanges).toMatchObject([{ step: 2 }]);
+  });
+
+  it('refuses a file of tasks that has changed, since other tasks may be held out', { tags: 'verify' }, async () => {
+    const [file, run] = [join(root, 'tasks.jsonl'), join(root, 'other-tasks')];
+    const row = (n: number) => `${JSON.stringify({ question: `${n}+1`, answer: `${n + 1}` })}\n`;
+    writeFileSync(file, [1, 2, 3, 4, 5, 6].map(row).join(''));
+    const recipe = tinyDefinition({ tasks: jsonl(file, { test: 0.4 }) });
+    await train(recipe, { run, threads: 1 });
+    const from = 'step-000002';
+    appendFileSync(file, row(7));
+    await expect(resume(run, recipe, { from, threads: 1 })).rejects.toThrow(
+      /the file of tasks .*tasks\.jsonl has changed/,
+    );
+    const { events } = await resume(run, recipe, { from, threads: 1, acceptChanges: true });
+    expect(events.at(-1)).toMatchObject({ reason: 'completed' });
   });
 });
 

@@ -104,7 +104,7 @@ function logStart(
     });
 }
 
-/** The data sets on hubs, each once, with the files that both splits read. */
+/** The data sets on hubs and the files of tasks, each once, with the files that both splits read. */
 export function dataOf({ train, test }: Tasks): Pick<RunStarted, 'data'> {
   const data = new Map<string, TaskOrigin>();
   for (const origin of [...(train.origins ?? []), ...(test.origins ?? [])])

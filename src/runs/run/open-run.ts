@@ -66,7 +66,11 @@ export async function prepareTasks(recipe: Recipe, purpose?: Purpose, options: L
 
 /** The commits of the data sets on hubs that tasks were read from, by name. */
 const commitsOfTasks = (sets: readonly TaskSet[]): Commits =>
-  Object.fromEntries(sets.flatMap(({ origins = [] }) => origins.map(({ name, commit }) => [name, commit])));
+  Object.fromEntries(
+    sets.flatMap(({ origins = [] }) =>
+      origins.flatMap(({ name, commit }) => (commit === undefined ? [] : [[name, commit]])),
+    ),
+  );
 
 /**
  * Lets the team check the services that its episodes need. Workers of a queue may reach services that this machine

@@ -220,17 +220,18 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
 }
 
 /**
- * Compares the files of data sets on hubs with those that the run began with.
+ * Compares the files that tasks are read from with those that the run began with. Other tasks may be held out then.
  * @throws RunError naming the first file that differs, unless the change is accepted
  */
 export async function requireSameData(run: RunDirectory, tasks: Tasks, acceptChanges = false): Promise<void> {
   const began = (await run.events()).find((event) => event.type === 'run.started');
   if (acceptChanges || began?.type !== 'run.started') return;
   const before = new Map(began.data?.map((origin) => [origin.name, origin]));
-  for (const { name, files } of dataOf(tasks).data ?? [])
+  for (const { name, commit, files } of dataOf(tasks).data ?? [])
     for (const [file, sha256] of Object.entries(files)) {
       const was = before.get(name)?.files[file];
-      if (was !== undefined && was !== sha256) throw changedSince(run, `${file} of ${name} has changed`);
+      const what = commit === undefined ? `the file of tasks ${name}` : `${file} of ${name}`;
+      if (was !== undefined && was !== sha256) throw changedSince(run, `${what} has changed`);
     }
 }
 

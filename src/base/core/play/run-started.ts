@@ -22,7 +22,7 @@ export interface RunStarted {
       { readonly kernels: string; readonly isa: string; readonly server?: Readonly<Record<string, unknown>> }
     >
   >;
-  /** The data sets on hubs that the tasks were read from, with the digests of their files. Absent if there are none. */
+  /** The data sets on hubs and the files that the tasks were read from, with digests. Absent if there are none. */
   readonly data?: readonly TaskOrigin[];
   /** Whether the team has a function `success`. Logs of earlier versions lack it. */
   readonly success?: boolean;

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { z } from 'zod';
 import { filePlace, isObject, issuesText, RecipeError, TaskError } from '../../../base/errors.js';
@@ -185,9 +186,17 @@ function sourceOf<Data>(
             '`drmas recipes files` lists the files of a recipe and takes them from a folder of downloads',
           { file: path },
         );
-      return readTasks(basename(path), [{ path, name: basename(path) }], options, { wanted, schema });
+      const name = basename(path);
+      const tasks = await readTasks(name, [{ path, name }], options, { wanted, schema });
+      return { ...tasks, origins: [{ name: path, files: { [name]: await sha256Of(path) } }] };
     },
   };
+}
+
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const bytes of createReadStream(path)) hash.update(bytes);
+  return hash.digest('hex');
 }
 
 /** A file of tasks, and its name in the ids of tasks. */
