@@ -118,29 +118,59 @@ export function blockReader(matrix: BlockMatrix<Int32Array>): (output: number, b
 /** The numbers of some outputs in float32: [count, inputs], the order of files. */
 export function unpackOutputs(matrix: BlockMatrix<Int32Array>, first: number, count: number): Float32Array {
   const { inputs } = matrix;
-  const read = blockReader(matrix);
   const unpacked = new Float32Array(count * inputs);
-  for (let n = 0; n < count; n++)
-    for (let block = 0; block * BLOCK < inputs; block++) {
-      const { scale, offset, numbers } = read(first + n, block);
-      const to = n * inputs + block * BLOCK;
-      for (let k = 0; k < Math.min(BLOCK, inputs - block * BLOCK); k++) {
-        const product = fround(scale * (numbers[k] as number));
-        unpacked[to + k] = offset === undefined ? product : product + offset;
-      }
-    }
+  for (let n = 0; n < count; ) {
+    const lanes = Math.min(count - n, OUTPUTS - ((first + n) % OUTPUTS)); // those of one tile
+    unpackLanes(matrix, first + n, lanes, { to: unpacked.subarray(n * inputs), outputStride: inputs, inputStride: 1 });
+    n += lanes;
+  }
   return unpacked;
 }
 
 /** Writes the whole matrix in float32, [inputs, outputs], or [outputs, inputs] with `transpose`. */
 export function unpackMatrix(matrix: BlockMatrix<Int32Array>, to: Float32Array, transpose: boolean): void {
   const { inputs, outputs } = matrix;
+  const [outputStride, inputStride] = transpose ? [inputs, 1] : [1, outputs];
   for (let first = 0; first < outputs; first += OUTPUTS) {
-    const count = Math.min(OUTPUTS, outputs - first);
-    const rows = unpackOutputs(matrix, first, count);
-    if (transpose) to.set(rows, first * inputs);
-    else
-      for (let k = 0; k < inputs; k++)
-        for (let n = 0; n < count; n++) to[k * outputs + first + n] = rows[n * inputs + k] as number;
+    const lanes = Math.min(OUTPUTS, outputs - first);
+    unpackLanes(matrix, first, lanes, { to: to.subarray(first * outputStride), outputStride, inputStride });
+  }
+}
+
+/** The place of unpacked numbers: input k of the n-th output is at n · outputStride + k · inputStride. */
+interface Unpacked {
+  readonly to: Float32Array;
+  readonly outputStride: number;
+  readonly inputStride: number;
+}
+
+/** Unpacks outputs of one tile. A plain loop: a model has a hundred million numbers, and a run's start unpacks all. */
+function unpackLanes(
+  matrix: BlockMatrix<Int32Array>,
+  first: number,
+  lanes: number,
+  { to, outputStride, inputStride }: Unpacked,
+): void {
+  const { format, inputs } = matrix;
+  const { floats, numbers, offset, bytesAt, tileAt } = tilesOf(matrix);
+  const inBytes = format === 'Q8_0';
+  const zero = format === 'Q4_0' ? 8 : 0;
+  const lane = first % OUTPUTS;
+  for (let block = 0; block * BLOCK < inputs; block++) {
+    const tile = tileAt(first, block);
+    const scales = tile + lane;
+    const bytes = 4 * tile + bytesAt + lane;
+    const size = Math.min(BLOCK, inputs - block * BLOCK);
+    for (let k = 0; k < size; k++) {
+      const row = bytes + (inBytes ? k : k & 15) * OUTPUTS;
+      const shift = k < 16 ? 0 : 4;
+      const at = (block * BLOCK + k) * inputStride;
+      for (let n = 0; n < lanes; n++) {
+        const byte = numbers[row + n] as number;
+        const whole = inBytes ? (byte << 24) >> 24 : ((byte >> shift) & 15) - zero;
+        const product = fround((floats[scales + n] as number) * whole);
+        to[at + n * outputStride] = offset ? product + (floats[scales + OUTPUTS + n] as number) : product;
+      }
+    }
   }
 }
