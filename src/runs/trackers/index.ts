@@ -25,15 +25,24 @@ export function requestedTrackers(words: readonly string[]): RequestedTracker[] 
     const address = rest.join('=');
     const declaration = trackers.find((tracker) => tracker.name === name);
     const expected = trackers.map(trackerForm).join(', ');
+    const shown = withoutSecrets(word);
     if (declaration === undefined)
-      throw new RecipeError(`there is no tracker '${name}'; expected ${expected}`, 'track');
+      throw new RecipeError(`there is no tracker '${shown.replace(/=.*/s, '')}'; expected ${expected}`, 'track');
     const fits = declaration.address === 'none' ? rest.length === 0 : isWebAddress(address);
-    if (!fits) throw new RecipeError(`expected ${trackerForm(declaration)}, got '${withoutSecrets(word)}'`, 'track');
+    if (!fits) throw new RecipeError(`expected ${trackerForm(declaration)}, got '${shown}'`, 'track');
     return { declaration, address };
   });
 }
 
-const isWebAddress = (text: string) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+/** A path with an `@` is refused: it follows from a password with a `/`, and the host is then the user's name. */
+function isWebAddress(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, pathname } = new URL(text);
+  return /^https?:$/.test(protocol) && !pathname.includes('@');
+}
 
-/** A text without the name and the password that an address may contain. */
-const withoutSecrets = (text: string) => text.replace(/\/\/[^/@]*@/, '//').replace(/token=[^&]*/g, 'token=...');
+/** The text after `--track` without names, passwords and tokens. It need not have the form of an address. */
+const withoutSecrets = (word: string) =>
+  word
+    .replace(/token=[^&]*/gi, (token) => (token.includes('@') ? '@' : 'token=...'))
+    .replace(/^([\w-]+=)?([a-z][a-z\d+.-]*:\/\/)?.*@/is, '$1$2');

@@ -125,6 +125,14 @@ describe('what is typed after --track', () => {
     ['mlflow', /expected mlflow=URL/],
     ['mlflow=ftp://me:word@host', /got 'mlflow=ftp:\/\/host'/],
     ['trackio=ftp://host?write_token=word', /got 'trackio=ftp:\/\/host\?write_token=\.\.\.'/],
+    ['trackio=ftp://host?write_token=w@rd', /got 'trackio=ftp:\/\/'/],
+    ['mlflow=me:word@host:5000', /got 'mlflow=host:5000'/],
+    ['mlflow=htp://me:wo/rd@host:5000', /got 'mlflow=htp:\/\/host:5000'/],
+    ['mlflow=ftp://me:w@rd@host', /got 'mlflow=ftp:\/\/host'/],
+    ['mlflow=http://me:1/word@host', /got 'mlflow=http:\/\/host'/],
+    ['mlflow:http://me:word@host', /there is no tracker 'host';/],
+    ['http://me:wo=rd@host', /there is no tracker 'http:\/\/host';/],
+    ['mlfow=http://me:word@host', /there is no tracker 'mlfow';/],
   ])('%s is refused', (word, message) => {
     expect(() => requestedTrackers([word])).toThrow(message);
   });
