@@ -60,6 +60,23 @@ describe('the events of a guarded listener', () => {
     expect(notices[0]).toBe('listener 1 is too slow: drmas drops events');
     expect(notices[1]).toMatch(/the run ends without it/);
   });
+
+  it('are dropped when the run stops waiting, except the one in work; then the listener is closed', async () => {
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const handled: string[] = [];
+    const event = ({ type }: RunEvent) => released.then(() => void handled.push(type));
+    const { watched, notices } = guarded({ event, close: () => void handled.push('closed') });
+    for (const each of events) watched.event(each);
+    await watched.close(20);
+    expect(notices[0]).toMatch(`the run ends without it, and ${events.length - 1} events are dropped`);
+    watched.event(first);
+    release();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(handled).toEqual([first.type, 'closed']);
+  });
 });
 
 describe('the episodes of a guarded listener', () => {

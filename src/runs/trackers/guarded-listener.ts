@@ -19,6 +19,8 @@ export class GuardedListener implements RunListener {
   #work: Promise<void> | undefined;
   #failed = false;
   #left = 0;
+  /** Whether the run has ended without the listener. */
+  #late = false;
 
   /** @param name For warnings, if the listener has no name */
   constructor(listener: RunListener, name: string, notify: (message: string) => void) {
@@ -28,7 +30,7 @@ export class GuardedListener implements RunListener {
   }
 
   event(event: RunEvent): void {
-    if (this.#listener.event === undefined) return;
+    if (this.#listener.event === undefined || this.#late) return;
     if (this.#waiting.length >= MOST_WAITING) {
       if (this.#left++ === 0) this.#notify(`${this.#name} is too slow: drmas drops events`);
       return;
@@ -51,7 +53,10 @@ export class GuardedListener implements RunListener {
     };
   }
 
-  /** Waits until the listener has every event, and closes it. Waits at most `timeoutMs`. */
+  /**
+   * Waits until the listener has every event, and closes it. Waits at most `timeoutMs`: then drops the events in the
+   * queue, so that they do not keep the process alive. The listener is closed when it has handled its present event.
+   */
   async close(timeoutMs = CLOSE_TIMEOUT_MS): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
@@ -61,10 +66,11 @@ export class GuardedListener implements RunListener {
       await this.#work;
       await this.#awaited(() => this.#listener.close?.());
     })();
-    if ((await Promise.race([closed, late])) === 'late')
-      this.#notify(
-        `${this.#name} is too slow: the run ends without it, and ${this.#waiting.length} events are dropped`,
-      );
+    if ((await Promise.race([closed, late])) === 'late') {
+      this.#late = true;
+      const { length } = this.#waiting.splice(0);
+      this.#notify(`${this.#name} is too slow: the run ends without it, and ${length} events are dropped`);
+    }
     clearTimeout(timer);
   }
 
