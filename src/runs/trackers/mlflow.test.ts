@@ -6,6 +6,7 @@ import { run as events } from '../../../test/fixtures/run-events.js';
 import { freePort } from '../../../test/support/server-process.js';
 import { webServer } from '../../../test/support/web-server.js';
 import type { TrackedRun } from '../../base/core/tracker-declaration.js';
+import { RunError } from '../../base/errors.js';
 import { requestedTrackers } from './index.js';
 import { measurementsOf } from './measurements.js';
 import { mlflow } from './mlflow.js';
@@ -115,6 +116,27 @@ describe('--track mlflow=URL', () => {
     const nobody = `http://127.0.0.1:${await freePort()}`;
     const reason = new RegExp(`${nobody} cannot be reached: fetch failed \\(.*ECONNREFUSED`);
     await expect(mlflow.open(tracked(), nobody)).rejects.toThrow(reason);
+  });
+
+  it.each([
+    [
+      '<html>',
+      /answered \/api\/2\.0\/mlflow\/experiments\/get-by-name\?experiment_name=math with a text that is not JSON/,
+    ],
+    ['{}', /does not answer \/api\/2\.0\/mlflow\/experiments\/get-by-name.* as MLflow does: experiment: /],
+  ])('refuses a server that answers %s', async (answer, message) => {
+    const server = await webServer((_, response) => void response.end(answer));
+    const opened = mlflow.open(tracked(), server.url.replace('//', '//me:secret-word@'));
+    await expect(opened).rejects.toThrow(RunError);
+    await expect(opened).rejects.toThrow(server.url);
+    await expect(opened).rejects.toThrow(message);
+  });
+
+  it('refuses a password with a % that encodes nothing, and does not print it', async () => {
+    const opened = mlflow.open(tracked(), 'http://me:50%off-secret@host:5000');
+    await expect(opened).rejects.toThrow(RunError);
+    await expect(opened).rejects.toThrow(/the MLflow server at http:\/\/host:5000 are malformed: write %25 for a %/);
+    await expect(opened).rejects.not.toThrow('off-secret');
   });
 });
 

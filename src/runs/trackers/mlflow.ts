@@ -1,5 +1,6 @@
 /** MLflow over its REST API 2.0 (mlflow.org/docs/latest/rest-api.html): one run there for each run here. */
 import { z } from 'zod';
+import { issuesText, RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
 import { defineTracker, Secret, type TrackedRun } from '../../base/host.js';
 import { type Measurement, measurementsOf } from './measurements.js';
@@ -18,6 +19,8 @@ const runSchema = z.object({
     data: z.object({ metrics: z.array(z.object({ key: z.string(), step: z.coerce.number().default(0) })).default([]) }),
   }),
 });
+
+const experimentSchema = z.object({ experiment_id: z.string() });
 
 export const mlflow = defineTracker({
   name: 'mlflow',
@@ -52,8 +55,8 @@ class MlflowServer {
   constructor(address: string, environment: NodeJS.ProcessEnv) {
     const url = new URL(address);
     const { MLFLOW_TRACKING_TOKEN: token } = environment;
-    const user = environment.MLFLOW_TRACKING_USERNAME ?? decodeURIComponent(url.username);
-    const password = environment.MLFLOW_TRACKING_PASSWORD ?? decodeURIComponent(url.password);
+    const user = environment.MLFLOW_TRACKING_USERNAME ?? decoded(url.username, address);
+    const password = environment.MLFLOW_TRACKING_PASSWORD ?? decoded(url.password, address);
     const basic = user === '' ? undefined : `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
     const authorization = token ? `Bearer ${token}` : basic;
     this.#server = new TrackerServer({
@@ -68,7 +71,7 @@ class MlflowServer {
   async runOf(run: TrackedRun): Promise<{ readonly runId: string; readonly steps: ReadonlyMap<string, number> }> {
     const known = await recordedRun(run.path, RECORD, this.#server.url);
     if (known !== undefined) {
-      const { info, data } = runSchema.parse(await this.#ask(`runs/get?run_id=${known}`)).run;
+      const { info, data } = (await this.#read(runSchema, `runs/get?run_id=${known}`)).run;
       await this.#ask('runs/update', { run_id: info.run_id, status: 'RUNNING' });
       // Metrics that the server has are not sent again: a resumed run repeats its steps bit for bit.
       return { runId: info.run_id, steps: new Map(data.metrics.map(({ key, step }) => [key, step])) };
@@ -79,7 +82,7 @@ class MlflowServer {
       start_time: Date.parse(run.events[0]?.time ?? new Date().toISOString()),
       tags: [{ key: 'drmas.run', value: run.path }],
     };
-    const { info } = runSchema.parse(await this.#ask('runs/create', created, { once: true })).run;
+    const { info } = (await this.#read(runSchema, 'runs/create', created)).run;
     const parameters = [...settingLeaves(run.settings)].map(([key, value]) => ({
       key,
       value: value.slice(0, LONGEST_PARAMETER),
@@ -101,14 +104,40 @@ class MlflowServer {
   }
 
   async #experiment(name: string): Promise<string> {
-    const schema = z.object({ experiment_id: z.string() });
-    const got = await this.#server.send(pathOf(`experiments/get-by-name?experiment_name=${encodeURIComponent(name)}`));
-    if (got.ok) return z.object({ experiment: schema }).parse(JSON.parse(got.text())).experiment.experiment_id;
-    return schema.parse(await this.#ask('experiments/create', { name }, { once: true })).experiment_id;
+    const path = `experiments/get-by-name?experiment_name=${encodeURIComponent(name)}`;
+    const answer = await this.#server.send(pathOf(path));
+    if (!answer.ok) return (await this.#read(experimentSchema, 'experiments/create', { name })).experiment_id;
+    const schema = z.object({ experiment: experimentSchema });
+    return this.#checked(schema, path, this.#server.content(pathOf(path), answer)).experiment.experiment_id;
   }
 
   #ask(path: string, body?: unknown, options?: { readonly once: boolean }): Promise<unknown> {
     return this.#server.ask(pathOf(path), body, options);
+  }
+
+  /** The value that a server answers. A body makes something new, and is posted only once. */
+  async #read<Schema extends z.ZodType>(schema: Schema, path: string, body?: unknown): Promise<z.output<Schema>> {
+    return this.#checked(schema, path, await this.#ask(path, body, { once: body !== undefined }));
+  }
+
+  /** @throws RunError if the server answers otherwise than MLflow */
+  #checked<Schema extends z.ZodType>(schema: Schema, path: string, answer: unknown): z.output<Schema> {
+    const { data, error } = schema.safeParse(answer);
+    if (error === undefined) return data;
+    throw new RunError(
+      `the server at ${this.#server.url} does not answer /${pathOf(path)} as MLflow does: ${issuesText(error.issues)}`,
+    );
+  }
+}
+
+/** A name or a password in an address. @throws RunError without the text itself */
+function decoded(text: string, address: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new RunError(
+      `the name and the password for the MLflow server at ${rootOf(address)} are malformed: write %25 for a %`,
+    );
   }
 }
 

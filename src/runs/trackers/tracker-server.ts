@@ -64,7 +64,11 @@ export class TrackerServer {
    * @throws RunError with the server's reply
    */
   async ask(path: string, body?: unknown, { once = false } = {}): Promise<unknown> {
-    const answer = await this.send(path, body, { once });
+    return this.content(path, await this.send(path, body, { once }));
+  }
+
+  /** The value of an answer. @throws RunError with the server's reply, or if it is not JSON */
+  content(path: string, answer: WebAnswer): unknown {
     if (!answer.ok) throw this.#refusal(answer);
     try {
       return JSON.parse(answer.text());
