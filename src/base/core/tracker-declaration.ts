@@ -12,6 +12,8 @@ export interface TrackedRun {
   readonly settings: Readonly<Record<string, unknown>>;
   /** The events of the log so far; empty for a new run. */
   readonly events: readonly RunEvent[];
+  /** How often the run was resumed with an accepted change of its recipe. Steps after a change get other values. */
+  readonly acceptedChanges: number;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { quickPlace } from '../../../test/support/quick-place.js';
 import { temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
 import type { RunEvent } from '../../base/core/events.js';
+import { defineTracker } from '../../base/core/tracker-declaration.js';
 import { ablateIn } from '../studies/ablation/ablate.js';
 import { resumeIn, trainIn } from './api.js';
 
@@ -54,6 +55,23 @@ describe('trackers', () => {
     const after = await eventFiles(run);
     expect([before.length, after.length]).toEqual([1, 1]);
     expect(after).not.toEqual(before);
+  });
+
+  it('know how many changes of the recipe were accepted', async () => {
+    const run = join(root, 'accepted');
+    const changes: number[] = [];
+    const tracker = defineTracker({
+      name: 'mine',
+      open: async (tracked) => {
+        changes.push(tracked.acceptedChanges);
+        return {};
+      },
+    });
+    const { events } = await trainIn(quickPlace, tinyDefinition({ use: [tracker] }), { run });
+    const step = events.findLast((event) => event.type === 'checkpoint')?.step;
+    const changed = tinyDefinition({ use: [tracker], loss: { type: 'gspo' } });
+    await resumeIn(quickPlace, run, changed, { from: `${step}`, acceptChanges: true });
+    expect(changes).toEqual([0, 1]);
   });
 
   it('work with every run of an ablation', async () => {

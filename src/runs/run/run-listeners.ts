@@ -81,6 +81,7 @@ export class RunListeners {
       recipe: recipe.name,
       settings: recipeJson(recipe),
       events: await run.events(),
+      acceptedChanges: run.record.acceptedChanges.length,
       environment: process.env,
     };
     for (const { declaration, address } of trackers)

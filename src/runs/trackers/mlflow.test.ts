@@ -23,6 +23,7 @@ const tracked = (changes: Partial<TrackedRun> = {}): TrackedRun => ({
   recipe: 'math',
   settings: { training: { steps: 3 } },
   events: [],
+  acceptedChanges: 0,
   environment: {},
   ...changes,
 });
@@ -31,24 +32,27 @@ interface Metric {
   readonly key: string;
   readonly step: number;
   readonly value: number;
+  readonly run: string;
 }
 
 /** A server that answers as mlflow 3 does, and records the requests. */
 async function mlflowServer() {
   const metrics: Metric[] = [];
+  let runs = 0;
   const server = await webServer(({ path: address, body }, response) => {
     const say = (status: number, answer: unknown) => void response.writeHead(status).end(JSON.stringify(answer));
     const given = body === '' ? {} : JSON.parse(body);
     if (address.includes('get-by-name')) return say(404, { error_code: 'RESOURCE_DOES_NOT_EXIST' });
     if (address.includes('experiments/create')) return say(200, { experiment_id: '7' });
-    if (address.includes('log-batch')) metrics.push(...(given.metrics ?? []));
-    const latest = [...new Map(metrics.map((metric) => [metric.key, metric])).values()];
-    return say(200, { run: { info: { run_id: 'abc' }, data: { metrics: latest } } });
+    const run = address.includes('runs/create') ? `run-${++runs}` : (given.run_id ?? address.split('run_id=')[1]);
+    metrics.push(...(given.metrics ?? []).map((metric: Metric) => ({ ...metric, run })));
+    const latest = new Map(metrics.filter((metric) => metric.run === run).map((metric) => [metric.key, metric]));
+    return say(200, { run: { info: { run_id: run }, data: { metrics: [...latest.values()] } } });
   });
   return { ...server, metrics };
 }
 
-const pointsOf = (metrics: readonly Metric[]) =>
+const pointsOf = (metrics: readonly Omit<Metric, 'run'>[]) =>
   metrics.map(({ key, step, value }) => `${key} ${step} ${value}`).sort();
 const expected = () =>
   pointsOf(events.flatMap(measurementsOf).map(({ name, step, value }) => ({ key: name, step, value })));
@@ -78,6 +82,18 @@ describe('--track mlflow=URL', () => {
     for (const event of events.slice(5)) await second.event(event);
     expect(pointsOf(server.metrics)).toEqual(expected());
     expect(server.requests.filter(({ path: address }) => address.endsWith('runs/create'))).toHaveLength(1);
+  });
+
+  it('makes a new run after an accepted change, and goes on with that one', async () => {
+    const server = await mlflowServer();
+    const first = await mlflow.open(tracked(), server.url);
+    for (const event of events) await first.event(event);
+    const changes = { events: events.slice(0, 5), acceptedChanges: 1 };
+    await mlflow.open(tracked(changes), server.url);
+    const third = await mlflow.open(tracked(changes), server.url);
+    for (const event of events.slice(5)) await third.event(event);
+    expect(new Set(server.metrics.map(({ run }) => run))).toEqual(new Set(['run-1', 'run-2']));
+    expect(pointsOf(server.metrics.filter(({ run }) => run === 'run-2'))).toEqual(expected());
   });
 
   it('keeps keys to itself', async () => {

@@ -1,4 +1,7 @@
-/** MLflow over its REST API 2.0 (mlflow.org/docs/latest/rest-api.html): one run there for each run here. */
+/**
+ * MLflow over its REST API 2.0 (mlflow.org/docs/latest/rest-api.html): one run there for each run here, and another one
+ * after each accepted change of the recipe.
+ */
 import { z } from 'zod';
 import { issuesText, RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
@@ -69,7 +72,7 @@ class MlflowServer {
 
   /** The run on the server: the one named in the run's directory, else a new one. */
   async runOf(run: TrackedRun): Promise<{ readonly runId: string; readonly steps: ReadonlyMap<string, number> }> {
-    const known = await recordedRun(run.path, RECORD, this.#server.url);
+    const known = await recordedRun(run, RECORD, this.#server.url);
     if (known !== undefined) {
       const { info, data } = (await this.#read(runSchema, `runs/get?run_id=${known}`)).run;
       await this.#ask('runs/update', { run_id: info.run_id, status: 'RUNNING' });
@@ -89,7 +92,7 @@ class MlflowServer {
     }));
     for (let at = 0; at < parameters.length; at += MOST_PARAMETERS)
       await this.#ask('runs/log-batch', { run_id: info.run_id, params: parameters.slice(at, at + MOST_PARAMETERS) });
-    await recordRun(run.path, RECORD, { server: this.#server.url, runId: info.run_id });
+    await recordRun(run, RECORD, { server: this.#server.url, runId: info.run_id });
     return { runId: info.run_id, steps: new Map() };
   }
 

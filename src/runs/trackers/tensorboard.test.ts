@@ -20,6 +20,7 @@ describe('tensorboard', () => {
     recipe: 'math',
     settings: {},
     events: [],
+    acceptedChanges: 0,
     environment: {},
     ...changes,
   });

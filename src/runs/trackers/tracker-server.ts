@@ -3,24 +3,29 @@ import { join } from 'node:path';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 import { AnswerError, isObject, RunError, reasonOf } from '../../base/errors.js';
-import type { Secret } from '../../base/host.js';
+import type { Secret, TrackedRun } from '../../base/host.js';
 import { nodeFiles, type WebAnswer, webRequest } from '../../base/platform.js';
 
-// A file in the run's directory with the run's name on a server, so that a resumed run keeps that name.
+// A file in the run's directory with the run's name on a server, so that a resumed run keeps that name. After an
+// accepted change the run gets a new name: the server may have steps that are played again with other values.
 
-const schema = z.object({ server: z.string(), runId: z.string() });
+const schema = z.object({ server: z.string(), runId: z.string(), acceptedChanges: z.number().default(0) });
 
-/** The name of the run on the server at `url`; undefined if this server does not have the run. */
-export async function recordedRun(directory: string, file: string, url: string): Promise<string | undefined> {
-  const known = await readFile(join(directory, file), 'utf8').then(
+/** The name of the run on the server at `url`; undefined if this server does not have the run as it goes on. */
+export async function recordedRun(run: TrackedRun, file: string, url: string): Promise<string | undefined> {
+  const known = await readFile(join(run.path, file), 'utf8').then(
     (text) => schema.parse(JSON.parse(text)),
     () => undefined,
   );
-  return known?.server === url ? known.runId : undefined;
+  return known?.server === url && known.acceptedChanges === run.acceptedChanges ? known.runId : undefined;
 }
 
-export function recordRun(directory: string, file: string, record: z.infer<typeof schema>): Promise<void> {
-  return nodeFiles.replace(join(directory, file), `${JSON.stringify(record)}\n`);
+export function recordRun(
+  { path, acceptedChanges }: TrackedRun,
+  file: string,
+  place: { readonly server: string; readonly runId: string },
+): Promise<void> {
+  return nodeFiles.replace(join(path, file), `${JSON.stringify({ ...place, acceptedChanges })}\n`);
 }
 
 /** A busy machine may need a while to answer; only the tracker's own queue waits for it. */

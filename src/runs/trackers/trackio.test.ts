@@ -20,6 +20,7 @@ const tracked = (changes: Partial<TrackedRun> = {}): TrackedRun => ({
   recipe: 'math',
   settings: { training: { steps: 3 } },
   events: [],
+  acceptedChanges: 0,
   environment: {},
   ...changes,
 });
@@ -82,6 +83,19 @@ describe('--track trackio=URL', () => {
     for (const event of events.slice(5)) await second.event(event);
     expect(pointsOf(server.kept.values())).toEqual(expected());
     expect(new Set([...server.kept.values()].map(({ run_id }) => run_id)).size).toBe(1);
+  });
+
+  it('makes a new run after an accepted change', async () => {
+    const server = await trackioServer();
+    const address = `${server.url}?write_token=a-token-for-writing`;
+    const first = await trackio.open(tracked(), address);
+    for (const event of events) await first.event(event);
+    const second = await trackio.open(tracked({ events: events.slice(0, 5), acceptedChanges: 1 }), address);
+    for (const event of events.slice(5)) await second.event(event);
+    const runs = new Set([...server.kept.values()].map(({ run_id }) => run_id));
+    expect(runs.size).toBe(2);
+    const [, other] = runs;
+    expect(pointsOf([...server.kept.values()].filter(({ run_id }) => run_id === other))).toEqual(expected());
   });
 
   it('asks a busy server again', { tags: 'verify' }, async () => {

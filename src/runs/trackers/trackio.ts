@@ -30,8 +30,8 @@ export const trackio = defineTracker({
       secret: token === undefined ? undefined : new Secret(token),
     });
     await requireVersion(server);
-    const runId = (await recordedRun(run.path, RECORD, server.url)) ?? randomUUID().replaceAll('-', '');
-    await recordRun(run.path, RECORD, { server: server.url, runId });
+    const runId = (await recordedRun(run, RECORD, server.url)) ?? randomUUID().replaceAll('-', '');
+    await recordRun(run, RECORD, { server: server.url, runId });
     const place = { project: run.recipe, run: run.name, run_id: runId };
     const config = Object.fromEntries(settingLeaves(run.settings));
     const send = async (events: readonly RunEvent[]) => {
