@@ -122,16 +122,19 @@ describe('the log of a team', () => {
       log('hits', 4);
       log('useful', true);
       log('tool', () => 1);
+      log('mark', Symbol('end'));
       log('note', { tool: () => 1 });
     });
     expect(episode.failure).toBeUndefined();
-    expect(episode.log?.slice(0, 4)).toEqual([
+    expect(episode.log).toEqual([
       { name: 'search', value: { passages: ['one'] } },
       { name: 'hits', value: 1 },
       { name: 'hits', value: 4 },
       { name: 'useful', value: true },
+      { name: 'tool', value: '() => 1' },
+      { name: 'mark', value: 'Symbol(end)' },
+      { name: 'note', value: '[object Object]' },
     ]);
-    expect(episode.log?.at(-1)).toEqual({ name: 'note', value: '[object Object]' });
     expect(episode.score.metrics).toEqual({ hits: 2.5, useful: 1 });
     expect((await played(async () => 1)).episode).not.toHaveProperty('log');
   });

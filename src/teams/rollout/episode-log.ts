@@ -47,11 +47,13 @@ export class EpisodeLog {
   }
 }
 
-/** A copy, because the team may change its object later. If copying fails, its text. */
+/**
+ * A copy, because the team may change its object later. If copying fails, its text. A thread can send every copy, so a
+ * function and a symbol are kept as the text that an episode file has for them.
+ */
 function copyOf(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
   try {
-    return structuredClone(value);
+    return typeof value === 'function' || typeof value === 'symbol' ? String(value) : structuredClone(value);
   } catch {
     return Object.prototype.toString.call(value);
   }
