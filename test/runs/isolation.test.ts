@@ -1,10 +1,12 @@
 // @module-tag verify
+import { once } from 'node:events';
 import { mkdtemp, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Worker } from 'node:worker_threads';
 import { build } from 'esbuild';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { resume, train } from '../../src/index.js';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { loadTeam, resume, train } from '../../src/index.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { registeredExporter } from '../support/otel-exporter.js';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
@@ -104,5 +106,41 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
     await expect(train(tinyDefinition(), { run, set: ['rollout.isolate=true'] })).rejects.toThrow(
       /rollout\.isolate.*defined by a program/,
     );
+  });
+});
+
+describe('a loaded team in a thread of its own', { timeout: 120_000 }, () => {
+  let run: string;
+  beforeAll(async () => {
+    run = await newRun();
+    const set = ['rollout.isolate=1', 'training.steps=1', 'evaluation.samples=1'];
+    await train(recipe('digits'), { run, threads: 1, set });
+  });
+
+  /** A function that plays a task with this answer and says how it ended; the threads that the team has started. */
+  async function loaded() {
+    const team = await loadTeam(run, { threads: 1 });
+    onTestFinished(() => team.dispose());
+    const threads: Worker[] = [];
+    const add = (thread: Worker) => void threads.push(thread);
+    process.on('worker', add);
+    onTestFinished(() => void process.off('worker', add));
+    const play = (answer: string) =>
+      team.play({ question: '19+7', answer }).then(
+        () => 'played',
+        (error: Error) => error.message,
+      );
+    return { play, threads };
+  }
+
+  it('plays in a fresh thread where an earlier episode has ended a free one', async () => {
+    const { play, threads } = await loaded();
+    const lost = 'the episode failed (error): the team ended its thread';
+    // Both are played again, one at a time. The thread of the second one ends while it is free.
+    const before = [play('ends its thread'), play('ends its thread later')];
+    expect(await Promise.all(before)).toEqual([lost, 'played']);
+    const free = threads.at(-1) as Worker;
+    if (free.threadId !== -1) await once(free, 'exit');
+    expect(await Promise.all([play('takes a second'), play('ends its thread')])).toEqual(['played', lost]);
   });
 });

@@ -44,9 +44,18 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
     players[place] = player;
     return player;
   };
-  const playAlone = async (request: PlayRequest, listener: EpisodeListener | undefined): Promise<Episode> => {
-    const player = idle.pop() ?? new Player(settings, context);
+  /** A free thread. The code of an earlier episode may have ended a thread while it was free. */
+  const carefulPlayer = (): Player => {
+    for (let player = idle.pop(); player !== undefined; player = idle.pop()) {
+      if (!player.gone) return player;
+      careful.delete(player);
+    }
+    const player = new Player(settings, context);
     careful.add(player);
+    return player;
+  };
+  const playAlone = async (request: PlayRequest, listener: EpisodeListener | undefined): Promise<Episode> => {
+    const player = carefulPlayer();
     try {
       const played = await player.play(request, listener);
       idle.push(player);
