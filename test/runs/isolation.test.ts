@@ -125,13 +125,41 @@ describe('a loaded team in a thread of its own', { timeout: 120_000 }, () => {
     const add = (thread: Worker) => void threads.push(thread);
     process.on('worker', add);
     onTestFinished(() => void process.off('worker', add));
-    const play = (answer: string) =>
-      team.play({ question: '19+7', answer }).then(
+    const play = (answer: string, signal?: AbortSignal) =>
+      team.play({ question: '19+7', answer }, signal && { signal }).then(
         () => 'played',
         (error: Error) => error.message,
       );
-    return { play, threads };
+    /** Plays in the team's first thread, and gives the play up once its deed has begun. */
+    const giveUp = async (answer: string) => {
+      const controller = new AbortController();
+      const played = play(answer, controller.signal);
+      const [thread] = (await once(process, 'worker')) as [Worker];
+      await once(thread.stdout, 'data');
+      controller.abort(new Error('given up'));
+      return played;
+    };
+    return { play, giveUp, threads };
   }
+
+  it('plays on where another play is given up', async () => {
+    const { play, giveUp, threads } = await loaded();
+    const plays = [giveUp('waits for its end'), play('takes two seconds')];
+    expect(await Promise.all(plays)).toEqual(['given up', 'played']);
+    expect(await play('')).toBe('played');
+    expect(threads).toHaveLength(1);
+  });
+
+  it.each(['never returns', 'never waits'])('ends the thread of a play that was given up and %s', async (deed) => {
+    const { play, giveUp, threads } = await loaded();
+    const given = giveUp(deed);
+    if (deed === 'never returns') expect(await play('takes two seconds')).toBe('played');
+    expect(await given).toBe('given up');
+    const [thread] = threads as [Worker];
+    if (thread.threadId !== -1) await once(thread, 'exit');
+    expect(await play('')).toBe('played');
+    expect(threads).toHaveLength(2);
+  });
 
   it('plays in a fresh thread where an earlier episode has ended a free one', async () => {
     const { play, threads } = await loaded();
@@ -141,6 +169,6 @@ describe('a loaded team in a thread of its own', { timeout: 120_000 }, () => {
     expect(await Promise.all(before)).toEqual([lost, 'played']);
     const free = threads.at(-1) as Worker;
     if (free.threadId !== -1) await once(free, 'exit');
-    expect(await Promise.all([play('takes a second'), play('ends its thread')])).toEqual(['played', lost]);
+    expect(await Promise.all([play('takes two seconds'), play('ends its thread')])).toEqual(['played', lost]);
   });
 });

@@ -2,7 +2,7 @@
 
 import type { Worker } from 'node:worker_threads';
 import pLimit from 'p-limit';
-import { unlessAborted } from '../../../base/async.js';
+import { onAbort, unlessAborted } from '../../../base/async.js';
 import { isGoneForGood, messageOf, TrainingError } from '../../../base/errors.js';
 import type { EpisodeListener } from '../../../base/host.js';
 import type { Episode } from '../../../base/nouns.js';
@@ -26,72 +26,78 @@ export const THREADS = 2;
 /**
  * Plays episodes in threads that load the recipe's code. Tokens and log-probs are bit for bit equal to episodes in the
  * program's own thread. A thread can be lost: its code did not return, took all its memory, or ended it. Then each of
- * its unfinished episodes is played again, one at a time; an episode that ends its thread again has failed.
+ * its unfinished episodes is played again, one at a time; an episode that ends its thread again has failed. A request
+ * that is aborted ends its own episodes only.
  */
 export function isolatedExecutor(context: RolloutContext, code: RecipeCode, threads: number): RolloutExecutor {
   const settings = { ...remoteSettings(context), code };
   /** Threads that play many episodes at a time. */
   const players: Player[] = [];
-  /** Threads that play one episode at a time. The list `idle` has the threads that are free. */
-  const careful = new Set<Player>();
+  /** Threads that play one episode at a time, while they are free. */
   const idle: Player[] = [];
   const oneEach = pLimit(threads);
+  /** All threads that have not ended. */
+  const living = new Set<Player>();
 
+  const newPlayer = (): Player => {
+    const player = new Player(settings, context, () => living.delete(player));
+    living.add(player);
+    return player;
+  };
   const playerAt = (place: number): Player => {
     const before = players[place];
     if (before !== undefined && !before.gone) return before;
-    const player = new Player(settings, context);
+    const player = newPlayer();
     players[place] = player;
     return player;
   };
   /** A free thread. The code of an earlier episode may have ended a thread while it was free. */
   const carefulPlayer = (): Player => {
-    for (let player = idle.pop(); player !== undefined; player = idle.pop()) {
-      if (!player.gone) return player;
-      careful.delete(player);
-    }
-    const player = new Player(settings, context);
-    careful.add(player);
-    return player;
+    for (let player = idle.pop(); player !== undefined; player = idle.pop()) if (!player.gone) return player;
+    return newPlayer();
   };
-  const playAlone = async (request: PlayRequest, listener: EpisodeListener | undefined): Promise<Episode> => {
+  const playAlone = async (request: PlayRequest, { listener, signal }: Audience): Promise<Episode> => {
+    signal?.throwIfAborted();
     const player = carefulPlayer();
     try {
-      const played = await player.play(request, listener);
-      idle.push(player);
-      return played;
+      return await player.play(request, { listener, signal });
     } catch (error) {
-      careful.delete(player);
       if (error instanceof PlayerGoneError) return failed(request, error);
       throw error;
+    } finally {
+      if (!player.gone) idle.push(player);
     }
   };
   let next = 0;
-  const play = async (request: PlayRequest, listener: EpisodeListener | undefined): Promise<Episode> => {
+  const play = async (request: PlayRequest, audience: Audience): Promise<Episode> => {
+    const { signal } = audience;
+    signal?.throwIfAborted();
     try {
-      return await playerAt(next++ % threads).play(request, listener);
+      return await playerAt(next++ % threads).play(request, audience);
     } catch (error) {
+      signal?.throwIfAborted();
       if (!(error instanceof PlayerGoneError)) throw error;
-      return oneEach(() => playAlone(request, listener));
+      const played = oneEach(() => playAlone(request, audience));
+      return signal ? unlessAborted(played, signal) : played; // others may be played before it
     }
   };
   const endAll = async (reason?: unknown) => {
-    const all = [...players.splice(0), ...careful];
-    careful.clear();
+    players.length = 0;
     idle.length = 0;
-    await Promise.all(all.map((player) => player.end(reason)));
+    await Promise.all(Array.from(living, (player) => player.end(reason)));
   };
 
   const { watch: _, ...unwatched } = context; // no code of a team runs in this thread
   const playGroups = groupsByEpisode(unwatched, async ({ team: _, signal, listener, ...request }) => {
-    const played = play(request, listener);
-    return { ...(await (signal ? unlessAborted(played, signal) : played)), task: request.task };
+    const played = await play(request, { signal, listener });
+    signal?.throwIfAborted();
+    return { ...played, task: request.task };
   });
 
   return {
     playGroups: (request) =>
       playGroups(request).catch(async (error: unknown) => {
-        await endAll(error);
+        if (error !== request.signal?.reason) await endAll(error); // other requests go on without an aborted one
         throw error;
       }),
     close: () => endAll(),
@@ -105,6 +111,25 @@ function failed({ task, sample }: PlayRequest, { reason, message }: PlayerGoneEr
 
 /** The memory limit of a thread's objects in MB; a team that needs more has a leak. */
 const MOST_MEMORY_MB = 2048;
+
+/**
+ * The time that the code of an aborted episode has to return. A thread waits a little longer before it gives that code
+ * up, so its message within this time says that the code has returned.
+ */
+const RETURN_MS = 900;
+
+/** The one who waits for an episode. */
+interface Audience {
+  readonly listener: EpisodeListener | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** An episode that a thread plays. */
+interface OpenEpisode {
+  readonly resolve: (played: Episode) => void;
+  readonly reject: (error: unknown) => void;
+  readonly audience: Audience;
+}
 
 /** The loss of a thread: its code did not return within the time of an episode, or the thread ended. */
 class PlayerGoneError extends Error {
@@ -121,20 +146,20 @@ class Player {
   readonly #worker: Worker;
   readonly #policies: RolloutContext['policies'];
   readonly #warn: (message: string) => void;
-  readonly #episodes = new Map<
-    number,
-    {
-      readonly resolve: (played: Episode) => void;
-      readonly reject: (error: unknown) => void;
-      readonly listener: EpisodeListener | undefined;
-    }
-  >();
+  readonly #episodes = new Map<number, OpenEpisode>();
   readonly #calls = new Map<number, AbortController>();
   readonly #watch: NodeJS.Timeout;
   #next = 0;
   #gone: unknown;
+  /** Whether the code of an aborted episode has not returned in time. The thread ends with its other episodes. */
+  #isLast = false;
 
-  constructor(settings: Omit<PlayerSettings, 'beats'>, { policies, warn = () => {} }: RolloutContext) {
+  /** @param onExit is called when the thread has ended */
+  constructor(
+    settings: Omit<PlayerSettings, 'beats'>,
+    { policies, warn = () => {} }: RolloutContext,
+    onExit: () => void,
+  ) {
     const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     this.#policies = policies;
     this.#warn = warn;
@@ -144,25 +169,42 @@ class Player {
     this.#worker.stdout.on('data', (text) => process.stderr.write(text));
     this.#worker.on('message', (message: FromPlayer) => this.#receive(message));
     this.#worker.on('error', (error: unknown) => this.#leave(new PlayerGoneError('error', messageOf(error))));
-    this.#worker.on('exit', () => this.#leave(new PlayerGoneError('error', 'the team ended its thread')));
+    this.#worker.on('exit', () => {
+      this.#leave(new PlayerGoneError('error', 'the team ended its thread'));
+      onExit();
+    });
     this.#watch = this.#watchBeats(beats, settings.timeoutMs);
   }
 
+  /** Whether the thread plays no further episodes. */
   get gone(): boolean {
-    return this.#gone !== undefined;
+    return this.#gone !== undefined || this.#isLast;
   }
 
   /**
-   * Plays an episode.
+   * Plays an episode. If the signal fires, the promise rejects with its reason once the code of the episode has
+   * returned, or had its time to return.
    * @throws PlayerGoneError when the thread ends before it; EndpointError, DeviceError, TrainingError
    */
-  play(request: PlayRequest, listener?: EpisodeListener): Promise<Episode> {
-    return new Promise((resolve, reject) => {
-      if (this.#gone !== undefined) return reject(this.#gone);
-      const episode = this.#next++;
-      this.#episodes.set(episode, { resolve, reject, listener });
-      this.#send({ type: 'play', episode, request, observed: listener?.answered !== undefined });
-    });
+  async play(request: PlayRequest, audience: Audience): Promise<Episode> {
+    if (this.#gone !== undefined) throw this.#gone;
+    const { listener, signal } = audience;
+    const episode = this.#next++;
+    let timer: NodeJS.Timeout | undefined;
+    const abort = () => {
+      timer = setTimeout(() => this.#abandon(episode), RETURN_MS);
+      this.#send({ type: 'abort', episode, why: messageOf(signal?.reason) });
+    };
+    const stopListening = signal && onAbort(signal, abort);
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#episodes.set(episode, { resolve, reject, audience });
+        this.#send({ type: 'play', episode, request, observed: listener?.answered !== undefined });
+      });
+    } finally {
+      clearTimeout(timer);
+      stopListening?.();
+    }
   }
 
   /** Ends the thread, and its open requests. */
@@ -191,17 +233,30 @@ class Player {
     }, periodMs);
   }
 
+  /** Gives up an aborted episode whose code may never return. The thread plays its other episodes, and then ends. */
+  #abandon(episode: number): void {
+    this.#isLast = true;
+    this.#close(episode, ({ reject, audience }) => reject(audience.signal?.reason));
+  }
+
+  /** Settles an episode, which is over. */
+  #close(episode: number, settle: (open: OpenEpisode) => void): void {
+    const open = this.#episodes.get(episode);
+    this.#episodes.delete(episode);
+    if (open !== undefined) settle(open);
+    if (this.#isLast && this.#episodes.size === 0) void this.end();
+  }
+
   #receive(message: FromPlayer): void {
     if (message.type === 'call') void this.#answer(message.call, message.policy, message.request);
     else if (message.type === 'cancel') this.#calls.get(message.call)?.abort();
     else if (message.type === 'answered')
-      this.#episodes.get(message.episode)?.listener?.answered?.(message.turn, message.time);
+      this.#episodes.get(message.episode)?.audience.listener?.answered?.(message.turn, message.time);
     else if (message.type === 'broken') void this.end(new TrainingError(message.message));
     else if (message.type === 'warning') this.#warn(message.message);
-    else {
-      this.#episodes.get(message.episode)?.resolve(message.played);
-      this.#episodes.delete(message.episode);
-    }
+    else if (message.type === 'aborted')
+      this.#close(message.episode, ({ reject, audience }) => reject(audience.signal?.reason));
+    else this.#close(message.episode, ({ resolve }) => resolve(message.played));
   }
 
   async #answer(call: number, policy: string, request: SpeakerRequest): Promise<void> {

@@ -21,6 +21,8 @@ export type ToPlayer =
       /** Whether a listener needs a message for every answered call. */
       readonly observed: boolean;
     }
+  /** Nobody waits for the episode any more. The text says why. */
+  | { readonly type: 'abort'; readonly episode: number; readonly why: string }
   | { readonly type: 'answer'; readonly call: number; readonly value: Generation | Utterance }
   | { readonly type: 'refusal'; readonly call: number; readonly message: string };
 
@@ -35,6 +37,8 @@ export type FromPlayer =
   | { readonly type: 'cancel'; readonly call: number }
   | { readonly type: 'answered'; readonly episode: number; readonly turn: AnsweredTurn; readonly time: CallTime }
   | { readonly type: 'over'; readonly episode: number; readonly played: Episode }
+  /** The episode was aborted, and its code has returned or had its time to return. */
+  | { readonly type: 'aborted'; readonly episode: number }
   /** An error that is not a failure of an episode: the run cannot continue. */
   | { readonly type: 'broken'; readonly message: string }
   | { readonly type: 'warning'; readonly message: string };

@@ -51,26 +51,34 @@ const loaded = loadRecipe(code.source, (codeHash) => {
     throw new RecipeError(`the code of the recipe ${code.source} has changed since the run began`);
 });
 
+const open = new Map<number, AbortController>();
+
 async function play(episode: number, request: PlayRequest, observed: boolean): Promise<void> {
+  const controller = new AbortController();
+  const { signal } = controller;
+  open.set(episode, controller);
   try {
     const { team } = (await loaded).definition.input;
     const listener: EpisodeListener = {
       answered: ({ value: _, ...turn }: AnsweredTurn & { readonly value?: unknown }, time) =>
         send({ type: 'answered', episode, turn, time }),
     };
-    const played = await playEpisode(context, { ...request, team, ...(observed ? { listener } : {}) });
+    const played = await playEpisode(context, { ...request, team, signal, ...(observed ? { listener } : {}) });
     try {
       send({ type: 'over', episode, played });
     } catch {
       send({ type: 'over', episode, played: readable(played) });
     }
   } catch (error) {
-    send({ type: 'broken', message: messageOf(error) });
+    send(signal.aborted ? { type: 'aborted', episode } : { type: 'broken', message: messageOf(error) });
+  } finally {
+    open.delete(episode);
   }
 }
 
 parentPort?.on('message', (message: ToPlayer) => {
   if (message.type === 'play') return void play(message.episode, message.request, message.observed);
+  if (message.type === 'abort') return open.get(message.episode)?.abort(new Error(message.why));
   const call = waiting.get(message.call);
   waiting.delete(message.call);
   if (message.type === 'answer') call?.resolve(message.value as Generation & Utterance);
