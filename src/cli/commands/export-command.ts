@@ -206,16 +206,18 @@ function served({ to, profile }: ExportedPolicy): string[] {
 }
 
 function withPeft({ to, base = '', agent }: ExportedPolicy): string[] {
-  const [path, whole] = [JSON.stringify(to), JSON.stringify(base)];
+  const inGguf = base.toLowerCase().endsWith('.gguf');
+  const place = inGguf
+    ? `${JSON.stringify(dirname(base))}, gguf_file=${JSON.stringify(basename(base))}`
+    : JSON.stringify(base);
+  const lora = commandText(['vllm', 'serve', base, '--enable-lora', '--lora-modules', `${agent}=${to}`]);
   return [
     'with transformers and peft, in Python',
     '  from transformers import AutoModelForCausalLM',
     '  from peft import PeftModel',
-    `  base = AutoModelForCausalLM.from_pretrained(${whole})`,
-    `  model = PeftModel.from_pretrained(base, ${path})`,
-    '',
-    'an OpenAI-compatible server',
-    `  ${commandText(['vllm', 'serve', base, '--enable-lora', '--lora-modules', `${agent}=${to}`])}`,
+    `  base = AutoModelForCausalLM.from_pretrained(${place})`,
+    `  model = PeftModel.from_pretrained(base, ${JSON.stringify(to)})`,
+    ...(inGguf ? [] : ['', 'an OpenAI-compatible server', `  ${lora}`]),
   ];
 }
 
