@@ -87,7 +87,7 @@ describe('an interruption', () => {
       expect([exit.mock.calls, written]).toEqual([[], []]);
       vi.advanceTimersByTime(1);
       expect(exit).toHaveBeenCalledWith(130);
-      expect(written).toEqual([expect.stringMatching(/^interrupted; .* within 4\.5 s.* npx drmas resume\n$/)]);
+      expect(written).toEqual([expect.stringMatching(/^interrupted; .* within 4\.5 s.* npx drmas resume <run>\n$/)]);
     });
 
     it.each([['SIGINT'], ['SIGTERM'], ['SIGHUP']])(

@@ -1,4 +1,4 @@
-/** Masks secrets and personal data of a fixed form in texts and numbers of traces. Names of people have no such form. */
+/** Masks secrets and personal data in texts and numbers of traces. It finds fixed forms; names of people have none. */
 
 import { jsonValue } from '../../base/errors.js';
 
