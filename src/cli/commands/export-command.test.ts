@@ -131,6 +131,7 @@ describe('export', () => {
     await writeFile(join(path, 'recipe.json'), JSON.stringify(record));
     const { out } = await drmas(['export', path, '--agent', 'solver', '--to', target()]);
     expect(out).toContain(`  const tools = ${JSON.stringify([tool])};\n`);
+    expect(out).toContain('read the calls; other programs do neither.');
     expect(out).toMatch(/const \{ text, toolCalls \} = await policy\.answer\(.*, \{ tools, seed: 1 \}\);\n/);
     const { lines, policy } = await runSnippet(out);
     expect(lines).toHaveLength(1);

@@ -282,9 +282,18 @@ function withDrmas({ to, profile, example, tools }: ExportedPolicy): string[][] 
 }
 
 /** The agent's tools, in the form in which requests name them. The model's files don't hold them. */
-function withTools({ tools, format }: ExportedPolicy): string[][] {
+function withTools({ tools, format, profile }: ExportedPolicy): string[][] {
   if (tools.length === 0) return [];
   const names = tools.map(({ name }) => name).join(', ');
+  if (profile?.tools === 'plain')
+    return [
+      [
+        `the agent was trained with tools: ${names}. It writes their calls as plain text.`,
+        '`drmas serve` and loadPolicy tell it of the tools of a request and read the calls; other programs do neither.',
+        `Give each request to drmas these \`tools\`:`,
+        `  ${JSON.stringify(tools.map((tool) => ({ type: 'function', function: tool })))}`,
+      ],
+    ];
   const inPython = format === 'gguf' ? '' : ' (transformers: tools=... of apply_chat_template)';
   return [
     [
