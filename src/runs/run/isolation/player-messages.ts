@@ -21,7 +21,7 @@ export type ToPlayer =
       /** Whether a listener needs a message for every answered call. */
       readonly observed: boolean;
     }
-  /** Nobody waits for the episode any more. The text says why. */
+  /** Nothing waits for the episode any more. The text says why. */
   | { readonly type: 'abort'; readonly episode: number; readonly why: string }
   | { readonly type: 'answer'; readonly call: number; readonly value: Generation | Utterance }
   | { readonly type: 'refusal'; readonly call: number; readonly message: string };
