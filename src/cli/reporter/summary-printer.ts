@@ -64,10 +64,10 @@ function scoreLines(
   ];
 }
 
-type Scored = Pick<EvaluationEvent, 'interval' | 'tasks'>;
+type ScoredTasks = Pick<EvaluationEvent, 'interval' | 'tasks'>;
 
 /** Says that the difference of two scores may be chance, if it may. */
-function chanceNote(first: Scored, last: Scored): string {
+function chanceNote(first: ScoredTasks, last: ScoredTasks): string {
   if (overlapping(first.interval, last.interval)) return MAY_BE_CHANCE;
   return overlapping(widened(first), widened(last)) ? TOO_FEW_TASKS : '';
 }
@@ -80,7 +80,7 @@ type Bounds = Pick<EvaluationEvent['interval'], 'low' | 'high'>;
  * The interval of a score. If no task is solved, or each is, resampling finds no spread; then the exact bound of
  * Clopper and Pearson (1934).
  */
-function widened({ interval: { low, high, level }, tasks }: Scored): Bounds {
+function widened({ interval: { low, high, level }, tasks }: ScoredTasks): Bounds {
   const bound = ((1 - level) / 2) ** (1 / tasks);
   if (high === 0) return { low, high: 1 - bound };
   return low === 1 ? { low: bound, high } : { low, high };

@@ -125,7 +125,7 @@ interface Audience {
 }
 
 /** An episode that a thread plays. */
-interface OpenEpisode {
+interface EpisodeInThread {
   readonly resolve: (played: Episode) => void;
   readonly reject: (error: unknown) => void;
   readonly audience: Audience;
@@ -146,7 +146,7 @@ class Player {
   readonly #worker: Worker;
   readonly #policies: RolloutContext['policies'];
   readonly #warn: (message: string) => void;
-  readonly #episodes = new Map<number, OpenEpisode>();
+  readonly #episodes = new Map<number, EpisodeInThread>();
   readonly #calls = new Map<number, AbortController>();
   readonly #watch: NodeJS.Timeout;
   #next = 0;
@@ -240,7 +240,7 @@ class Player {
   }
 
   /** Settles an episode, which is over. */
-  #close(episode: number, settle: (open: OpenEpisode) => void): void {
+  #close(episode: number, settle: (open: EpisodeInThread) => void): void {
     const open = this.#episodes.get(episode);
     this.#episodes.delete(episode);
     if (open !== undefined) settle(open);
