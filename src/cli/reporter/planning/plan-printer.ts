@@ -69,7 +69,9 @@ function timeRows(plan: RunForecast): string[][] {
     ...(memoryHeld === undefined
       ? []
       : [[memory === undefined ? 'memory' : '', `${byteText(memoryHeld)} at most so far`]]),
-    ...(time === undefined ? [] : [['the run', `about ${duration(time.seconds)} on this machine${aStep}`]]),
+    ...(time === undefined
+      ? []
+      : [['the run', `about ${duration(time.seconds)} on this machine${aStep}, without loading and saving`]]),
     ...(warmStart > 0 ? [['', `and the warm start, ${duration(warmStart)}, which is in the cache now`]] : []),
   ];
 }
