@@ -3,6 +3,7 @@ export { ChainedFile, type LogCursor, linesOf, UnfinishedLine } from './files/ch
 export {
   contentHash,
   damageOf,
+  digestOf,
   type FileDigest,
   filesBelow,
   isNoOptimizer,

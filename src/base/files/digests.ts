@@ -48,7 +48,7 @@ export async function* piecesOf(files: Files, path: string, end: number): AsyncG
   }
 }
 
-async function digestOf(files: Files, path: string): Promise<FileDigest> {
+export async function digestOf(files: Files, path: string): Promise<FileDigest> {
   const bytes = await files.size(path);
   const hash = createHash('sha256');
   for await (const piece of piecesOf(files, path, bytes)) hash.update(piece);

@@ -57,6 +57,8 @@ export function blockWords({ format, inputs, outputs }: Omit<BlockMatrix, 'words
 function tilesOf({ format, words, inputs }: BlockMatrix<Int32Array>) {
   const { bytes, offset } = PARTS[format];
   const [each, across] = [tileWords(format), Math.ceil(inputs / BLOCK)];
+  const inBytes = format === 'Q8_0';
+  const zero = format === 'Q4_0' ? 8 : 0;
   return {
     floats: new Float32Array(words.buffer, words.byteOffset, words.length),
     numbers: new Uint8Array(words.buffer, words.byteOffset, 4 * words.length),
@@ -65,6 +67,10 @@ function tilesOf({ format, words, inputs }: BlockMatrix<Int32Array>) {
     /** Where the bytes of a tile begin within it. */
     bytesAt: 4 * OUTPUTS * (offset ? 2 : 1),
     tileAt: (output: number, block: number) => (Math.floor(output / OUTPUTS) * across + block) * each,
+    /** Where the byte of input k begins within these bytes. */
+    rowAt: (k: number) => (inBytes ? k : k % 16) * OUTPUTS,
+    /** The whole number of input k in its byte. */
+    wholeIn: (byte: number, k: number) => (inBytes ? (byte << 24) >> 24 : ((byte >> (k < 16 ? 0 : 4)) & 15) - zero),
   };
 }
 
@@ -94,13 +100,7 @@ export interface WholeBlock {
 
 /** Returns a function that reads a block of an output. */
 export function blockReader(matrix: BlockMatrix<Int32Array>): (output: number, block: number) => WholeBlock {
-  const { format } = matrix;
-  const { floats, numbers, offset, bytesAt, tileAt } = tilesOf(matrix);
-  const whole = (byte: number, k: number) => {
-    if (format === 'Q8_0') return (byte << 24) >> 24;
-    const half = k < 16 ? byte & 15 : byte >> 4;
-    return format === 'Q4_0' ? half - 8 : half;
-  };
+  const { floats, numbers, offset, bytesAt, tileAt, rowAt, wholeIn } = tilesOf(matrix);
   return (output, block) => {
     const tile = tileAt(output, block);
     const lane = output % OUTPUTS;
@@ -108,9 +108,7 @@ export function blockReader(matrix: BlockMatrix<Int32Array>): (output: number, b
     return {
       scale: floats[tile + lane] as number,
       offset: offset ? (floats[tile + OUTPUTS + lane] as number) : undefined,
-      numbers: Array.from({ length: BLOCK }, (_, k) =>
-        whole(numbers[from + (format === 'Q8_0' ? k : k % 16) * OUTPUTS] as number, k),
-      ),
+      numbers: Array.from({ length: BLOCK }, (_, k) => wholeIn(numbers[from + rowAt(k)] as number, k)),
     };
   };
 }
@@ -151,10 +149,8 @@ function unpackLanes(
   lanes: number,
   { to, outputStride, inputStride }: Unpacked,
 ): void {
-  const { format, inputs } = matrix;
-  const { floats, numbers, offset, bytesAt, tileAt } = tilesOf(matrix);
-  const inBytes = format === 'Q8_0';
-  const zero = format === 'Q4_0' ? 8 : 0;
+  const { inputs } = matrix;
+  const { floats, numbers, offset, bytesAt, tileAt, rowAt, wholeIn } = tilesOf(matrix);
   const lane = first % OUTPUTS;
   for (let block = 0; block * BLOCK < inputs; block++) {
     const tile = tileAt(first, block);
@@ -162,13 +158,10 @@ function unpackLanes(
     const bytes = 4 * tile + bytesAt + lane;
     const size = Math.min(BLOCK, inputs - block * BLOCK);
     for (let k = 0; k < size; k++) {
-      const row = bytes + (inBytes ? k : k & 15) * OUTPUTS;
-      const shift = k < 16 ? 0 : 4;
+      const row = bytes + rowAt(k);
       const at = (block * BLOCK + k) * inputStride;
       for (let n = 0; n < lanes; n++) {
-        const byte = numbers[row + n] as number;
-        const whole = inBytes ? (byte << 24) >> 24 : ((byte >> shift) & 15) - zero;
-        const product = fround((floats[scales + n] as number) * whole);
+        const product = fround((floats[scales + n] as number) * wholeIn(numbers[row + n] as number, k));
         to[at + n * outputStride] = offset ? product + (floats[scales + OUTPUTS + n] as number) : product;
       }
     }

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
-import { createReadStream, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { z } from 'zod';
+import { digestOf } from '../../../base/disk.js';
 import { filePlace, isObject, issuesText, RecipeError, TaskError } from '../../../base/errors.js';
 import type { DataSchema, Split, Task, TaskSet, TaskSource } from '../../../base/nouns.js';
-import type { EntryPlace } from '../../../base/platform.js';
+import { type EntryPlace, nodeFiles } from '../../../base/platform.js';
 import { checkedOptions } from '../checked-options.js';
 import { isHeldOut } from '../split.js';
 import type { FileOptions, JsonlOptions } from '../task-options.js';
@@ -188,15 +188,10 @@ function sourceOf<Data>(
         );
       const name = basename(path);
       const tasks = await readTasks(name, [{ path, name }], options, { wanted, schema });
-      return { ...tasks, origins: [{ name: path, files: { [name]: await sha256Of(path) } }] };
+      const { sha256 } = await digestOf(nodeFiles, path);
+      return { ...tasks, origins: [{ name: path, files: { [name]: sha256 } }] };
     },
   };
-}
-
-async function sha256Of(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const bytes of createReadStream(path)) hash.update(bytes);
-  return hash.digest('hex');
 }
 
 /** A file of tasks, and its name in the ids of tasks. */
