@@ -128,15 +128,15 @@ export class RandomStream {
 
   /** Draws an unsigned 32-bit integer. */
   word(): number {
-    this.#key ??= randomKey(...this.#parts);
-    this.#words ??= new Uint32Array(4);
     if (this.#left === 0) {
+      this.#key ??= randomKey(...this.#parts);
       writeBlock(this.#blocks >>> 0, Math.floor(this.#blocks / 2 ** 32), 0, 2, this.#key[0], this.#key[1]);
+      this.#words ??= new Uint32Array(4);
       this.#words.set(block);
       this.#blocks++;
       this.#left = 4;
     }
-    return this.#words[4 - this.#left--] as number;
+    return (this.#words as Uint32Array)[4 - this.#left--] as number;
   }
 
   /** Draws a number uniform in [0, 1) with 53 bits. */

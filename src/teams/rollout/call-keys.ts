@@ -37,7 +37,8 @@ export function keysOf(
     const key = randomKey(seed, phase, step, task.id, sample, agent, ...digest, count);
     const giveBack = () => counts.free.push(count);
     if (replay === undefined) return { key, giveBack };
-    const turn = replay.fixed.find(({ id }) => id === nameOf(key));
+    const id = nameOf(key);
+    const turn = replay.fixed.find((each) => each.id === id);
     return turn === undefined ? { key: alternative(key, replay), giveBack } : { key, fixed: turn, giveBack };
   };
 }

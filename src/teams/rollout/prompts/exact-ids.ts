@@ -47,18 +47,13 @@ export class ExactConversations {
     const goesOn = (turn: Turn, before: readonly Traced[]) => this.#goesOnFrom(turn, before, offered);
     const traced = traceMessages(messages, turns, goesOn);
     const keys = [offered, ...traced.map(keyOf)];
+    const read = traced.map(({ message }) => message);
     const indices = new Map(traced.flatMap(({ message, turn }, i) => (turn === undefined ? [] : [[message, i]])));
-    if (indices.size === 0) {
-      const ids = tokenizer.chat(
-        traced.map(({ message }) => message),
-        undefined,
-        tools,
-      );
-      return { ids, keys, ...historyOf(traced, () => false) };
-    }
+    if (indices.size === 0)
+      return { ids: tokenizer.chat(read, undefined, tools), keys, ...historyOf(traced, () => false) };
     // A negative number marks the place of a message, which its ids then take.
     const marked = tokenizer.chat(
-      traced.map(({ message }) => message),
+      read,
       (message) => {
         const index = indices.get(message);
         return index === undefined ? undefined : [-1 - index];
