@@ -65,7 +65,7 @@ export async function copiesAreOf(objects: ObjectStore, run: string): Promise<bo
   try {
     for (const { prefix, files } of await copiesOf(objects, run)) {
       if (!files.includes(EVENTS)) continue;
-      await objects.get(prefix + EVENTS, join(directory, EVENTS));
+      await fetchFiles(objects, prefix, [EVENTS], directory);
       if ((await firstLine(join(directory, EVENTS))) !== beginning) return false;
     }
     return true;

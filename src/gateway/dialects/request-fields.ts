@@ -1,6 +1,6 @@
 /** Parts that the requests of all dialects share: limits, texts in parts, tools, and error messages. */
 import { z } from 'zod';
-import { DialectError, isObject, issuesText } from '../../base/errors.js';
+import { DialectError, isObject, issuesText, ownValue } from '../../base/errors.js';
 import type { JsonSchema, Tool, ToolChoice } from '../../base/nouns.js';
 
 /** The most messages: no model could read a longer conversation. */
@@ -53,7 +53,7 @@ function textOf(value: unknown): string | { readonly fault: string } {
   for (const part of value) {
     if (!isObject(part)) return { fault: 'expected parts that are objects' };
     const { type } = part;
-    const key = typeof type === 'string' && Object.hasOwn(TEXT_PARTS, type) ? TEXT_PARTS[type] : undefined;
+    const key = typeof type === 'string' ? ownValue(TEXT_PARTS, type) : undefined;
     const piece = key === undefined ? undefined : part[key];
     if (typeof piece !== 'string')
       return { fault: `expected parts of text, got one of type ${shown(type)}: these models read only text` };

@@ -1,4 +1,5 @@
 /** Brings an answer's spelling to one form before it is read: spacing, brackets, symbols, units, words. */
+import { ownValue } from '../../../base/errors.js';
 
 const UNICODE: Readonly<Record<string, string>> = {
   '−': '-',
@@ -145,9 +146,7 @@ export function cleanAnswer(answer: string): string {
       text.slice(at + all.length, at + all.length + SIDE),
     ),
   );
-  text = text.replace(/\\([A-Za-z]+)/g, (command, name: string) =>
-    Object.hasOwn(SYMBOLS, name) ? (SYMBOLS[name] ?? command) : command,
-  );
+  text = text.replace(/\\([A-Za-z]+)/g, (command, name: string) => ownValue(SYMBOLS, name) ?? command);
   text = text.replace(/(?<![A-Za-z\\])(?:or|and)(?![A-Za-z])/g, ',').replace(WORD_FUNCTIONS, '\\$1');
   text = text.replace(GLUED_FUNCTIONS, '\\$1 ');
   text = text.replace(/(?<![A-Za-z\\])(?:infinity|inf)(?![A-Za-z])/gi, '\\infty ').replace(/\*\*/g, '^');
