@@ -284,24 +284,20 @@ function withDrmas({ to, profile, example, tools }: ExportedPolicy): string[][] 
 /** The agent's tools, in the form in which requests name them. The model's files don't hold them. */
 function withTools({ tools, format, profile }: ExportedPolicy): string[][] {
   if (tools.length === 0) return [];
-  const names = tools.map(({ name }) => name).join(', ');
-  if (profile?.tools === 'plain')
-    return [
-      [
-        `the agent was trained with tools: ${names}. It writes their calls as plain text.`,
-        '`drmas serve` and loadPolicy tell it of the tools of a request and read the calls; other programs do neither.',
-        `Give each request to drmas these \`tools\`:`,
-        `  ${JSON.stringify(tools.map((tool) => ({ type: 'function', function: tool })))}`,
-      ],
-    ];
+  const trained = `the agent was trained with tools: ${tools.map(({ name }) => name).join(', ')}.`;
   const inPython = format === 'gguf' ? '' : ' (transformers: tools=... of apply_chat_template)';
-  return [
-    [
-      `the agent was trained with tools: ${names}. Its model only writes the calls, so your program runs them.`,
-      `Give each request to a server these \`tools\`${inPython}:`,
-      `  ${JSON.stringify(tools.map((tool) => ({ type: 'function', function: tool })))}`,
-    ],
-  ];
+  const use =
+    profile?.tools === 'plain'
+      ? [
+          `${trained} It writes their calls as plain text.`,
+          '`drmas serve` and loadPolicy tell it of the tools of a request and read the calls; other programs do neither.',
+          'Give each request to drmas these `tools`:',
+        ]
+      : [
+          `${trained} Its model only writes the calls, so your program runs them.`,
+          `Give each request to a server these \`tools\`${inPython}:`,
+        ];
+  return [[...use, `  ${JSON.stringify(tools.map((tool) => ({ type: 'function', function: tool })))}`]];
 }
 
 /** Messages as a literal of JavaScript and Python. */

@@ -94,7 +94,7 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
     masked.password = (masked.password ?? 0) + 1;
     return '[password]';
   };
-  const maskedText: Leaf<string> = (text, under) => {
+  const maskedText = (text: string, under: string): string => {
     if (isSecret(under, text)) return secret();
     const json = /^\s*[[{]/.test(text) ? jsonValue(text) : undefined;
     if (json === undefined) return mask(text);
@@ -102,11 +102,11 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
     const changed = JSON.stringify(walk(json, under, new Set(), maskedText));
     return changed === whole ? text : changed;
   };
-  const maskedNumber: Leaf<number> = (number, under) => {
+  const maskedNumber = (number: number, under: string): number | string => {
     if (isSecret(under, `${number}`)) return secret();
     return Number.isInteger(number) && Math.abs(number) >= LEAST_CARD ? mask(`${number}`) : number;
   };
-  const walk = (value: unknown, under: string, names: ReadonlySet<string>, onText: Leaf<string>): unknown => {
+  const walk = (value: unknown, under: string, names: ReadonlySet<string>, onText: OnText): unknown => {
     if (typeof value === 'string') return onText(value, under);
     if (typeof value === 'number') return maskedNumber(value, under);
     if (Array.isArray(value)) return value.map((each) => walk(each, under, names, onText));
@@ -123,7 +123,7 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
   return <Row extends object>(row: Row, names: ReadonlySet<string>): Row | undefined => {
     let left = false;
     const changed = walk(row, '', names, (text, under) => {
-      const kept = change(maskedText(text, under) as string);
+      const kept = change(maskedText(text, under));
       left ||= kept === undefined;
       return kept;
     }) as Row;
@@ -131,8 +131,8 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
   };
 }
 
-/** A function that masks a text or a number. */
-type Leaf<T> = (value: T, under: string) => unknown;
+/** Gives the text that is stored in place of one under a key. */
+type OnText = (text: string, under: string) => string | undefined;
 
 /** The least number that is looked at as the number of a card: shorter ones are more often times and ids. */
 const LEAST_CARD = 1e14;
