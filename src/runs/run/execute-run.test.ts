@@ -4,7 +4,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import { precisionsOf } from '../../engine/contract.js';
+import { startEmbedded } from '../../engine/embedded.js';
 import { executeRun } from './execute-run.js';
+import type { OpenBackend } from './open-backends.js';
 
 const root = temporaryRoot();
 
@@ -45,6 +47,55 @@ describe('executeRun', () => {
     );
     expect(await log.latestCheckpoint()).toBeUndefined();
     expect((await log.events()).at(-1)).toMatchObject({ type: 'run.finished', reason: 'stopped', steps: 0 });
+  });
+});
+
+describe('an interruption while the engine does not answer', () => {
+  const OWN_SEED = 'warmStart.seed=97'; // finds no warm start in the cache
+
+  /** A backend of this package that no longer answers from the n-th call of one of its functions on. */
+  function silentFrom(name: 'open' | 'logprobs' | 'forwardBackward', nth: number) {
+    let called = 0;
+    let fallSilent = () => {};
+    const silent = new Promise<void>((resolve) => {
+      fallSilent = resolve;
+    });
+    const disposed = vi.fn();
+    const quiet = <T extends object>(target: T, inner: (value: unknown) => unknown): T =>
+      new Proxy(target, {
+        get(of, key) {
+          const value = Reflect.get(of, key) as unknown;
+          if (typeof value !== 'function') return value;
+          return (...args: unknown[]) => {
+            if (key === 'dispose') disposed();
+            if (key !== name || ++called < nth) return inner(Reflect.apply(value, of, args));
+            fallSilent();
+            return new Promise(() => {});
+          };
+        },
+      });
+    const openBackend: OpenBackend = async (_spec, { host: { files, threads } }) =>
+      quiet(await startEmbedded({ files, threads }), async (opened) => {
+        const handle = await opened;
+        return typeof handle === 'object' && handle !== null ? quiet(handle, (value) => value) : handle;
+      });
+    return { openBackend, silent, disposed };
+  }
+
+  it.each([
+    ['opening a model', 'open', 1],
+    ['looking for a warm start in the cache', 'logprobs', 1],
+    ['the first step of the warm start', 'forwardBackward', 2],
+  ] as const)('ends the run at once: %s', async (_when, name, nth) => {
+    const { openBackend, silent, disposed } = silentFrom(name, nth);
+    const controller = new AbortController();
+    const log = await createRun(root, tinyRecipe({}, [OWN_SEED]));
+    const host = nodeHost({ threads: 1, signal: controller.signal });
+    const ended = executeRun(tinyRecipe({}, [OWN_SEED]), log, host, { openBackend });
+    await silent;
+    controller.abort(new Error('enough'));
+    await expect(ended).rejects.toThrow('enough');
+    expect(disposed).toHaveBeenCalled();
   });
 });
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { unlessAborted } from '../../base/async.js';
 import { contentHash } from '../../base/disk.js';
 import { messageOf, RunError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
@@ -151,11 +152,13 @@ export async function openRun(
     checkBackends(recipe, assignment, (model) => backendNamed({ backends }, model).capabilities, purpose);
     for (const notice of new Set(backendsOf({ backends }).map(({ hardware }) => hardware.notice)))
       if (notice !== undefined) host.notify(notice);
-    const { models, policies } = await openModels(
+    // Reading a large model takes seconds. If the signal fires, the backends are disposed of while they open models.
+    const opening = openModels(
       backends,
       checkpoint === undefined ? assignment : { ...assignment, warmStarted: [] },
       weights,
     );
+    const { models, policies } = await unlessAborted(opening, host.signal);
     checkToolFormats(recipe.team, assignment, models);
     const [firstModel] = Object.values(models);
     const tasks = firstModel === undefined ? loaded : fittedTasks(loaded, firstModel);

@@ -1,5 +1,6 @@
 /** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
 
+import { unlessAborted } from '../../../base/async.js';
 import { TaskError } from '../../../base/errors.js';
 import type { Warmup } from '../../../base/events.js';
 import { duration } from '../../../base/host.js';
@@ -110,7 +111,7 @@ async function learn(
     flying.push(done);
     tokens += samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
     if (step % REPORT_EVERY !== 0 && step !== steps) {
-      if (flying.length >= IN_FLIGHT) await flying.shift();
+      if (flying.length >= IN_FLIGHT) await unlessAborted(flying.shift() as Promise<void>, signal);
       const [done, now] = [step - flying.length, clock.seconds()];
       if (done === 0 || now - spoke < silence) continue;
       spoke = now;
@@ -119,9 +120,9 @@ async function learn(
       notify(`Warm start of ${name}: step ${done} of ${steps}, about ${left} left.`);
       continue;
     }
-    await Promise.all(flying.splice(0));
+    await unlessAborted(Promise.all(flying.splice(0)), signal);
     const loss = mean(losses.splice(0));
-    const heldOutLoss = await crossEntropy(policy, heldOut);
+    const heldOutLoss = await unlessAborted(crossEntropy(policy, heldOut), signal);
     const now = clock.seconds();
     emit({ type: 'warmup', policy: name, step, steps, loss, heldOutLoss, tokens, seconds: now - started });
     started = now;

@@ -3,6 +3,7 @@
  * the warm start.
  */
 
+import { unlessAborted } from '../../../base/async.js';
 import { contentHash, DirectoryCache } from '../../../base/disk.js';
 import type { RunEvent, Warmup } from '../../../base/events.js';
 import type { Files } from '../../../base/host.js';
@@ -34,13 +35,13 @@ export async function warmStart(
   settings: WarmStartSettings,
 ): Promise<string | undefined> {
   const demonstrationLearners = run.trained.filter((model) => model.learnsDemonstrations);
-  const { files, notify, shared } = run.host;
+  const { files, notify, shared, signal } = run.host;
   if (backendsOf(run).some(({ capabilities }) => capabilities.weights === 'there')) {
     await trainWarmStart(run, settings, (event) => void log.emit(event));
     return undefined;
   }
   const cache = new DirectoryCache(files, 'warmstarts', { shared });
-  const hash = warmStartHash(run, settings, await engineNumbers(run, settings));
+  const hash = warmStartHash(run, settings, await unlessAborted(engineNumbers(run, settings), signal));
   const cached = await cache.find(hash, (why) =>
     notify(`A cached warm start cannot be used and is trained again: ${why}.`),
   );
