@@ -8,6 +8,7 @@ export const quickPlace: RunPlace = {
   /** Scores 10 points a seed; `drmas` gains 2 points a step, all others none. */
   async executeRun({ seed, advantage, training }, run, { signal }, { checkpoint } = {}) {
     const scoreOf = (at: number) => evaluation(at, 0.1 * seed + (advantage.type === 'drmas' ? 0.02 * at : 0));
+    await run.begin();
     if (checkpoint === undefined) for (const event of [started, scoreOf(0)]) run.emit(event);
     for (let at = (checkpoint?.step ?? 0) + 1; at <= training.steps; at++) {
       run.emit(step(at));

@@ -258,6 +258,13 @@ export class RunDirectory {
     return this.#rewinding === undefined;
   }
 
+  /** Does work when `begin` is called, before its changes; at once if no change of a `rewind` is left to make. */
+  async beforeBegin(work: () => Promise<void>): Promise<void> {
+    const rewinding = this.#rewinding;
+    if (rewinding === undefined) await work();
+    else this.#rewinding = () => work().then(rewinding);
+  }
+
   /** Makes the changes of the last `rewind`, and writes the events since then. */
   async begin(): Promise<void> {
     await this.#rewinding?.();

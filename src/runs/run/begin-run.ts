@@ -49,7 +49,7 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
     return { run: training, progress: firstProgress(run, warmed) };
   } catch (error) {
     await run.dispose();
-    throw failureOf(error);
+    throw log.begun ? failureOf(error) : error;
   }
 }
 

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { quickPlace } from '../../../test/support/quick-place.js';
 import { temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
 import type { RunEvent } from '../../base/core/events.js';
 import { defineTracker } from '../../base/core/tracker-declaration.js';
+import { RunError } from '../../base/errors.js';
 import { ablateIn } from '../studies/ablation/ablate.js';
 import { resumeIn, trainIn } from './api.js';
 
@@ -55,6 +56,25 @@ describe('trackers', () => {
     const after = await eventFiles(run);
     expect([before.length, after.length]).toEqual([1, 1]);
     expect(after).not.toEqual(before);
+  });
+
+  it('do not see a resume that is refused, and leave the earlier files if another one refuses it', async () => {
+    const run = join(root, 'refused');
+    const closed: string[] = [];
+    const mine = defineTracker({ name: 'mine', open: async ({ name }) => ({ close: () => void closed.push(name) }) });
+    const definition = tinyDefinition({ use: [mine] });
+    const track = ['tensorboard'];
+    const { events } = await trainIn(quickPlace, definition, { run, track });
+    const from = `${events.findLast((event) => event.type === 'checkpoint')?.step}`;
+    const [before, log] = [await eventFiles(run), await readFile(join(run, 'events.jsonl'), 'utf8')];
+    const withoutServer = { ...quickPlace, executeRun: () => Promise.reject(new RunError('no server answers')) };
+    await expect(resumeIn(withoutServer, run, definition, { from, track })).rejects.toThrow('no server answers');
+    expect([closed, await eventFiles(run)]).toEqual([['refused'], before]);
+    const unreachable = [...track, 'mlflow=http://127.0.0.1:1'];
+    const other = resumeIn(quickPlace, run, definition, { from, track: unreachable });
+    await expect(other).rejects.toThrow(/cannot be reached/);
+    expect([closed, await eventFiles(run)]).toEqual([['refused', 'refused'], before]);
+    expect(await readFile(join(run, 'events.jsonl'), 'utf8')).toBe(log);
   });
 
   it('know how many changes of the recipe were accepted', async () => {

@@ -43,7 +43,7 @@ export function functionsListener({ onNotice, onProgress }: ListenerFunctions): 
 
 /** The listeners of one run. */
 export class RunListeners {
-  /** All of them as one; sinks of the recipe and trackers join when `open` is called. */
+  /** All of them as one; sinks of the recipe and trackers join when they are added and opened. */
   readonly together: RunListener;
   readonly #all: RunListener[];
   readonly #trackers: readonly RequestedTracker[];
@@ -67,9 +67,13 @@ export class RunListeners {
     this.together.notice?.(message);
   };
 
-  /** Adds the recipe's sinks and opens the trackers, which get the events of the log so far. @throws RunError */
-  async open(recipe: Recipe, run: RunDirectory): Promise<void> {
-    for (const [i, sink] of (recipe.sinks ?? []).entries()) this.#guard(sink, `sink ${i + 1} of the recipe`);
+  /** Adds the recipe's sinks. */
+  addSinks({ sinks = [] }: Recipe): void {
+    for (const [i, sink] of sinks.entries()) this.#guard(sink, `sink ${i + 1} of the recipe`);
+  }
+
+  /** Opens the trackers, which get the events of the log so far. @throws RunError */
+  async openTrackers(recipe: Recipe, run: RunDirectory): Promise<void> {
     const trackers = [
       ...recipe.lists.ownTrackers.map((declaration) => ({ declaration, address: '' })),
       ...this.#trackers,

@@ -33,8 +33,8 @@ export interface RunSurroundings {
 }
 
 /**
- * Locks the run's directory, prepares the run, opens its listeners and executes it. Closes listeners and directory,
- * however the run ends.
+ * Locks the run's directory, prepares the run, opens its listeners and executes it. The trackers of a resumed run are
+ * opened when it begins to change files. Closes listeners and directory, however the run ends.
  * @param prepare Is called when the directory is locked; may rewind the log to a checkpoint
  * @throws RunError with the process that writes the run; the errors of `prepare` and the execution
  */
@@ -47,7 +47,9 @@ export async function startRun(
   try {
     if (unguarded !== undefined) host.notify(unguarded);
     const { recipe, onReady, ...options } = await prepare();
-    await listeners.open(recipe, log);
+    listeners.addSinks(recipe);
+    // A resume may be refused until it begins: trackers must not show it before.
+    await log.beforeBegin(() => listeners.openTrackers(recipe, log));
     onReady?.(await log.events());
     await place.executeRun(recipe, log, { ...host, listener: listeners.together }, options);
   } finally {

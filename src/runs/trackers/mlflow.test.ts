@@ -84,6 +84,22 @@ describe('--track mlflow=URL', () => {
     expect(server.requests.filter(({ path: address }) => address.endsWith('runs/create'))).toHaveLength(1);
   });
 
+  it('ends a run as failed that does not begin, and no other', async () => {
+    const server = await mlflowServer();
+    const statuses = () =>
+      server.requests.flatMap(({ path: address, body }) =>
+        address.endsWith('runs/update') ? [JSON.parse(body).status as string] : [],
+      );
+    const refused = await mlflow.open(tracked(), server.url);
+    await refused.event({ type: 'preparing', message: 'downloads a model', time: '2026-01-31T09:45:01Z', version: 1 });
+    await refused.close?.();
+    expect(statuses()).toEqual(['FAILED']);
+    const first = await mlflow.open(tracked(), server.url);
+    for (const event of events) await first.event(event);
+    await first.close?.();
+    expect(statuses()).toEqual(['FAILED', 'RUNNING', 'FINISHED']);
+  });
+
   it('makes a new run after an accepted change, and goes on with that one', async () => {
     const server = await mlflowServer();
     const first = await mlflow.open(tracked(), server.url);

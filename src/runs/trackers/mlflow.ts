@@ -15,6 +15,8 @@ const MOST_PARAMETERS = 100;
 const LONGEST_PARAMETER = 500;
 /** The file in the run's directory that names the run on the server. */
 const RECORD = 'mlflow.json';
+/** Events that a run may log and still not begin. */
+const BEFORE_BEGINNING: readonly RunEvent['type'][] = ['preparing', 'warning'];
 
 const runSchema = z.object({
   run: z.object({
@@ -38,12 +40,18 @@ export const mlflow = defineTracker({
       await server.log(runId, metrics, Date.parse(event.time));
     };
     for (const event of run.events) await log(event);
+    let begun = false;
     return {
       name: 'the tracker mlflow',
       event: async (event) => {
+        begun ||= !BEFORE_BEGINNING.includes(event.type);
         if (event.type !== 'run.finished') return log(event);
         const status = { completed: 'FINISHED', stopped: 'KILLED', failed: 'FAILED' }[event.reason];
         await server.finish(runId, status, Date.parse(event.time));
+      },
+      // A run that could not begin logs no end.
+      close: async () => {
+        if (!begun) await server.finish(runId, 'FAILED', Date.now());
       },
     };
   },

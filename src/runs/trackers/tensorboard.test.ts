@@ -80,6 +80,15 @@ describe('tensorboard', () => {
       expect(new Set(await timesWritten())).toEqual(new Set([0]));
     });
 
+    it('keeps the earlier file of a resume that does not begin', async () => {
+      const first = await tensorboard.open(tracked());
+      for (const event of events) await first.event(event);
+      const before = await records();
+      const refused = await tensorboard.open(tracked({ events: events.slice(0, 6) }));
+      await refused.close();
+      expect(await records()).toEqual(before);
+    });
+
     it('says that a directory cannot be written', async () => {
       await expect(tensorboard.open(tracked({ path: join(path, 'none') }))).rejects.toThrow(
         /cannot write TensorBoard's event file/,

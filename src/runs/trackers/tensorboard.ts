@@ -14,32 +14,38 @@ export const tensorboard = defineTracker({
   address: 'none',
   description: 'event files in the directory of the run, for TensorBoard and for programs that import its files',
   open: async (run) => {
-    const path = await begin(run).catch((error: unknown) => {
+    const { file, earlier } = await begin(run).catch((error: unknown) => {
       throw new RunError(`cannot write TensorBoard's event file in ${run.path}: ${messageOf(error)}`);
     });
+    let replaced = false;
     return {
       name: 'the tracker tensorboard',
       event: async (event) => {
+        if (!replaced) for (const path of earlier) await rm(path, { force: true });
+        replaced = true;
         const record = recordOf(event);
-        if (record !== undefined) await appendFile(path, record);
+        if (record !== undefined) await appendFile(file, record);
+      },
+      // A run that could not begin leaves the earlier files.
+      close: async () => {
+        if (!replaced) await rm(file, { force: true });
       },
     };
   },
 });
 
 /**
- * Writes a file with the events of the log so far, and removes earlier files. So steps that a resumed run plays again
- * are in the file only once. A running TensorBoard drops the values that it had read.
+ * Writes a file with the events of the log so far, which replaces earlier files. So steps that a resumed run plays
+ * again are in the file only once. A running TensorBoard drops the values that it had read.
  */
-async function begin({ path, events }: TrackedRun): Promise<string> {
+async function begin({ path, events }: TrackedRun): Promise<{ readonly file: string; readonly earlier: string[] }> {
   const earlier = (await readdir(path)).filter((name) => name.includes(KIND)).sort();
   const second = Math.floor(Date.now() / 1000);
   const last = Number(/tfevents\.(\d+)/.exec(earlier.at(-1) ?? '')?.[1] ?? 0);
   const file = join(path, `events.out${KIND}${Math.max(second, last + 1)}.drmas`); // later by name too
   const records = events.flatMap((event) => recordOf(event) ?? []);
   await writeFile(file, Buffer.concat([versionRecord(second), restartRecord(second, 0), ...records]));
-  for (const name of earlier) await rm(join(path, name));
-  return file;
+  return { file, earlier: earlier.map((name) => join(path, name)) };
 }
 
 function recordOf(event: RunEvent): Uint8Array | undefined {
