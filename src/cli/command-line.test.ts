@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evaluation, finished, started, step, warmup } from '../../test/fixtures/run-events.js';
 import { keyboardOf } from '../../test/support/command-line.js';
+import { webServer } from '../../test/support/web-server.js';
 import { HubError, TaskError, TrainingError } from '../base/core/errors.js';
 import type { RunPlace } from '../runs/run/start-run.js';
 import { runCommandLine } from './command-line.js';
@@ -245,10 +246,16 @@ describe('train', () => {
       controller.abort();
       throw controller.signal.reason;
     };
-    const request = ['train', file, '--run', run, '--threads', '1', '--track', 'tensorboard'];
-    const { code, out } = await drmas(request, { executeRun: interrupted }, controller.signal);
+    const answer = { experiment: { experiment_id: '1' }, run: { info: { run_id: 'a' }, data: {} } };
+    const { url } = await webServer((_, response) => void response.end(JSON.stringify(answer)));
+    const address = `mlflow=${url.replace('//', '//me:secret-word@')}/?key=secret-key`;
+    const tracked = ['--track', 'tensorboard', '--track', address];
+    const request = ['train', file, '--run', run, '--threads', '1', ...tracked];
+    const { code, out, err } = await drmas(request, { executeRun: interrupted }, controller.signal);
     expect(code).toBe(130);
-    expect(out).toMatch(/interrupted; resume with: npx drmas resume \S+ --threads 1 --track tensorboard\n/);
+    expect(out).toMatch(/interrupted; resume with: npx drmas resume \S+ --threads 1 --track tensorboard --track /);
+    expect(out).toContain(`--track 'mlflow=${url.replace('//', '//...@')}/?key=...'\n`);
+    expect(out + err).not.toContain('secret');
     expect(out).toMatch(/The warm start had not ended. It starts again/);
   });
 

@@ -1,6 +1,6 @@
 import { dirname, isAbsolute } from 'node:path';
 import { RunDirectory } from '../method/store.js';
-import type { ResumeOptions, RunStart, TrainOptions, TrainResult } from '../runs/index.js';
+import { type ResumeOptions, type RunStart, shownTracker, type TrainOptions, type TrainResult } from '../runs/index.js';
 import { readTracedTeam } from '../runs/traces.js';
 import { type CommandContext, INTERRUPTED, jsonSink } from './command-context.js';
 import { learntLines } from './reporter/planning/traces-printer.js';
@@ -80,11 +80,11 @@ export function typedRequest(source: string, overrides: readonly string[]): stri
   return [source, ...repeated.flatMap((override) => ['--set', override])];
 }
 
-/** The flags of a run that are not part of its recipe, as a person types them. */
+/** The flags of a run that are not part of its recipe, as a person types them, without the secrets of trackers. */
 function repeatedFlags({ device, threads, track = [] }: Pick<ResumeOptions, 'device' | 'threads' | 'track'>): string[] {
   return [
     ...(device === undefined ? [] : ['--device', device]),
     ...(threads === undefined ? [] : ['--threads', `${threads}`]),
-    ...track.flatMap((tracker) => ['--track', tracker]),
+    ...track.flatMap((tracker) => ['--track', shownTracker(tracker)]),
   ];
 }

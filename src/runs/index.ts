@@ -32,3 +32,4 @@ export {
 } from './run/request.js';
 export { fetchRun } from './run/run-store.js';
 export { type RunPlace, thisProcess } from './run/start-run.js';
+export { shownTracker } from './trackers/index.js';

@@ -41,8 +41,15 @@ function isWebAddress(text: string): boolean {
   return /^https?:$/.test(protocol) && !pathname.includes('@');
 }
 
-/** The text after `--track` without names, passwords and tokens. It need not have the form of an address. */
-const withoutSecrets = (word: string) =>
+/** The text after `--track` for people who repeat it: `...` stands for a name, a password or a key in the address. */
+export const shownTracker = (word: string): string => withoutSecrets(word, '...@');
+
+/**
+ * The text after `--track` without names, passwords, tokens and other values of a query. It need not have the form of
+ * an address.
+ * @param user Stands for a name and a password
+ */
+const withoutSecrets = (word: string, user = '') =>
   word
-    .replace(/token=[^&]*/gi, (token) => (token.includes('@') ? '@' : 'token=...'))
-    .replace(/^([\w-]+=)?([a-z][a-z\d+.-]*:\/\/)?.*@/is, '$1$2');
+    .replace(/(token|[?&][^=&]*)=[^&]*/gi, (value, name) => (value.includes('@') ? '@' : `${name}=...`))
+    .replace(/^([\w-]+=)?([a-z][a-z\d+.-]*:\/\/)?.*@/is, `$1$2${user}`);

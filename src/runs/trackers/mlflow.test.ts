@@ -179,6 +179,7 @@ describe('what is typed after --track', () => {
     ['mlflow', /expected mlflow=URL/],
     ['mlflow=ftp://me:word@host', /got 'mlflow=ftp:\/\/host'/],
     ['trackio=ftp://host?write_token=word', /got 'trackio=ftp:\/\/host\?write_token=\.\.\.'/],
+    ['trackio=ftp://host?a=b&key=word', /got 'trackio=ftp:\/\/host\?a=...&key=...'/],
     ['trackio=ftp://host?write_token=w@rd', /got 'trackio=ftp:\/\/'/],
     ['mlflow=me:word@host:5000', /got 'mlflow=host:5000'/],
     ['mlflow=htp://me:wo/rd@host:5000', /got 'mlflow=htp:\/\/host:5000'/],
