@@ -1,10 +1,13 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { digitTeam } from '../../../test/support/tiny-run.js';
-import { ArgumentError } from '../../base/core/errors.js';
+import { digitTeam, temporaryRoot } from '../../../test/support/tiny-run.js';
+import { ArgumentError, RunError } from '../../base/core/errors.js';
 import { agent } from '../../teams/team/agent.js';
 import { integer } from '../../teams/team/parsers.js';
 import { defineTeam } from '../../teams/team/team.js';
+import { recordDemonstrations } from '../traces/demonstration-rows.js';
 import { playScripted } from './play-scripted.js';
 
 const task = { question: '1+1', answer: '2' };
@@ -63,5 +66,20 @@ describe('playScripted', () => {
       reward: () => 0,
     });
     await expect(playScripted(broken, {}, {})).rejects.toThrow('no such tool');
+  });
+});
+
+describe('recordDemonstrations', () => {
+  const root = temporaryRoot();
+  it.each([
+    ['a file that exists', 'there.jsonl', undefined, 'there.jsonl exists; demonstrations need a new file'],
+    ['a folder that does not exist', 'nowhere/new.jsonl', undefined, 'nowhere/new.jsonl cannot be written: ENOENT'],
+    ['an episode file that does not exist', 'new.jsonl', 'none.jsonl', 'none.jsonl cannot be read: ENOENT'],
+  ])('refuses %s', async (_, name, episodes, why) => {
+    await writeFile(join(root, 'there.jsonl'), '');
+    const played = [await playScripted(digitTeam, task, { solver: ['2'], verifier: ['<approve>'] })];
+    const refused = recordDemonstrations(join(root, name), episodes === undefined ? played : join(root, episodes));
+    await expect(refused).rejects.toThrow(RunError);
+    await expect(refused).rejects.toThrow(why);
   });
 });

@@ -1,6 +1,6 @@
 /** Rows of a file of demonstrations, as `withDemonstrations` reads them. */
 import { writeFile } from 'node:fs/promises';
-import { RunError } from '../../base/errors.js';
+import { messageOf, RunError } from '../../base/errors.js';
 import type { Episode, Message, Tool, Turn } from '../../base/nouns.js';
 import { successOf } from '../../base/nouns.js';
 import { nodeFiles } from '../../base/platform.js';
@@ -40,7 +40,7 @@ export type RecordedEpisode = Pick<Episode, 'turns' | 'score' | 'failure'>;
  * @param file A new file of JSON lines, for `withDemonstrations`
  * @param episodes Played episodes, or the path of an episode file such as `runs/first/episodes/step-000012.jsonl`
  * @returns The number of demonstrations
- * @throws RunError if the file exists, or no turn is left
+ * @throws RunError if the file exists or cannot be written, the episode file cannot be read, or no turn is left
  *
  * @example
  * ```ts
@@ -60,8 +60,7 @@ export async function recordDemonstrations(
   { minScore = Number.NEGATIVE_INFINITY, agents }: RecordOptions = {},
 ): Promise<number> {
   if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; demonstrations need a new file`);
-  const all: readonly RecordedEpisode[] =
-    typeof episodes === 'string' ? ((await readEpisodes(nodeFiles, episodes)) as readonly RecordedEpisode[]) : episodes;
+  const all = typeof episodes === 'string' ? await episodesIn(episodes) : episodes;
   const kept = all.filter((episode) => episode.failure === undefined && successOf(episode) >= minScore);
   const rows = kept.flatMap(({ turns }) =>
     turns.filter(({ agent, valid }) => valid && (agents?.includes(agent) ?? true)).map(rowOfTurn),
@@ -72,11 +71,23 @@ export async function recordDemonstrations(
   return rows.length;
 }
 
+async function episodesIn(path: string): Promise<readonly RecordedEpisode[]> {
+  try {
+    return (await readEpisodes(nodeFiles, path)) as readonly RecordedEpisode[];
+  } catch (error) {
+    throw error instanceof RunError ? error : new RunError(`${path} cannot be read: ${messageOf(error)}`);
+  }
+}
+
 function rowOfTurn({ agent, messages, tools, text, content = text, toolCalls }: Turn): DemonstrationRow {
   const answer: Message = { role: 'assistant', content, ...(toolCalls === undefined ? {} : { toolCalls }) };
   return demonstrationRow({ agent, messages, answer, ...(tools === undefined ? {} : { tools }) });
 }
 
-/** Writes rows as JSON lines to a new file. */
-export const writeLines = (path: string, rows: readonly object[]) =>
-  writeFile(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''), { flag: 'wx' });
+/** Writes rows as JSON lines to a new file. @throws RunError if it exists or cannot be written */
+export async function writeLines(path: string, rows: readonly object[]): Promise<void> {
+  const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+  await writeFile(path, text, { flag: 'wx' }).catch((error: unknown) => {
+    throw new RunError(`${path} cannot be written: ${messageOf(error)}`);
+  });
+}
