@@ -74,6 +74,7 @@ const changes: [string, string, Damage | 'gone'][] = [
   ['no digests', `${last}/digests.json`, 'gone'],
   ['a reference', 'references/solver/model.safetensors', flipped],
   ['a missing file of a reference', 'references/solver/config.json', 'gone'],
+  ['no digests of a reference', 'references/solver/digests.json', 'gone'],
   ['a longer name in the first event', 'events.jsonl', edited('"tiny"', '"tiny5"')],
   ['another digit in an old event', 'events.jsonl', edited(/"sampled":\d/, '"sampled":0')],
   ['a shorter log', 'events.jsonl', cut],
@@ -135,6 +136,18 @@ it('an evaluation reads no damaged weights, and needs no optimiser', async () =>
   }
   const path = await damaged(whole.path, 'checkpoints/step-000004/solver/optimizer.safetensors', flipped);
   expect((await evaluate(path, options)).tasks).toBe(1);
+});
+
+it('an evaluation, an export and a server refuse a checkpoint without its digests', async () => {
+  const seal = 'checkpoints/step-000004/digests.json';
+  const path = await damaged(whole.path, seal, 'gone');
+  const missing = `${join(path, seal)} is missing`;
+  await expect(evaluate(path, { recipe: definition, threads: 1 })).rejects.toThrow(new CheckpointError(missing));
+  for (const words of [
+    ['export', path, '--agent', 'solver', '--to', join(path, 'exported')],
+    ['serve', path],
+  ])
+    expect(await drmas(words)).toMatchObject({ code: 2, err: expect.stringContaining(missing) });
 });
 
 describe('drmas doctor verify', () => {
@@ -255,7 +268,16 @@ it('a run of a version without digests goes on, and says that it is not checked'
   const states = new Set((await verifyRun(path)).map(({ state }) => state));
   expect(states).toEqual(new Set(['unchecked']));
   const notices: string[] = [];
-  await resume(path, definition, { threads: 1, onNotice: (notice) => notices.push(notice) });
+  const onNotice = (notice: string) => void notices.push(notice);
+  await evaluate(path, { recipe: definition, threads: 1, tasks: 1, samples: 1, onNotice });
+  expect(notices).toEqual([expect.stringMatching(/step-000003 was written by a version without digests/)]);
+  const to = join(path, 'exported');
+  expect(await drmas(['export', path, '--agent', 'solver', '--to', to])).toMatchObject({
+    code: 0,
+    err: expect.stringMatching(/step-000003 was written by a version without digests/),
+  });
+  notices.length = 0;
+  await resume(path, definition, { threads: 1, onNotice });
   expect(notices).toEqual([expect.stringMatching(/step-000003 was written by a version without digests/)]);
   expect(await filesOf(await RunDirectory.open(path))).toMatchObject(await filesOf(whole));
 });

@@ -1,5 +1,5 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { isNoOptimizer, requireWhole, writeDirectory } from '../../base/disk.js';
+import { isNoOptimizer, writeDirectory } from '../../base/disk.js';
 import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '../../base/errors.js';
 import { type Message, type Tool, user } from '../../base/nouns.js';
 import { commandText, nodeFiles } from '../../base/platform.js';
@@ -39,7 +39,8 @@ export const exportPolicy = defineCommand({
     const tell = (why: string) => context.stderr.write(`${why}\n`);
     const profile = await profileOf(run, agent, tell);
     const from = join(stored.directory, agentModelPath(record.resolved.policies, policy, agent));
-    await requireWhole(nodeFiles, stored.directory, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
+    const unchecked = await run.requireWhole(stored, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
+    if (unchecked !== undefined) tell(unchecked);
     const prepared = await (await backendOfPolicy(run, policy)).prepareExport({
       policy,
       from,

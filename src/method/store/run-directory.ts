@@ -19,7 +19,7 @@ import {
 import { EventLog, readEvents } from './event-log.js';
 import { lockRun, type RunLock } from './run-lock.js';
 import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES, requireFree, writing } from './run-path.js';
-import { changedRecord, formatRecord, parseRecord, type RunRecord } from './run-record.js';
+import { changedRecord, formatRecord, isAsWritten, parseRecord, type RunRecord } from './run-record.js';
 
 /** The surroundings of a run directory: listeners to its events, the file system and the clock. */
 export interface RunDirectoryOptions {
@@ -198,6 +198,28 @@ export class RunDirectory {
   }
 
   /**
+   * Compares the files of a checkpoint with their digests.
+   * @param wanted Selects the files to compare, by their paths in the checkpoint. Default: all
+   * @returns A message for the user if a version without digests wrote the checkpoint, so that nothing was compared
+   * @throws CheckpointError if a file has changed or is missing, the file of the digests too
+   */
+  async requireWhole(checkpoint: Checkpoint, wanted?: (file: string) => boolean): Promise<string | undefined> {
+    await this.#checkpoints.cursor(checkpoint); // knows whether there must be digests
+    const { directory } = checkpoint;
+    if ((await requireWhole(this.#files, directory, wanted)) === 'whole') return undefined;
+    return `${directory} was written by a version without digests: its files are not checked`;
+  }
+
+  /**
+   * Whether a version without digests may have begun the run: recipe.json has no digest, or was written again after an
+   * accepted change.
+   */
+  async mayLackDigests(): Promise<boolean> {
+    if (this.#record.acceptedChanges.length > 0) return true;
+    return isAsWritten(await this.#files.readText(join(this.path, RECIPE))) === undefined;
+  }
+
+  /**
    * Writes `checkpoints/step-000050` atomically from the files that `fill` writes into its directory, then the event.
    * @param options.keep The number of checkpoints to keep, the latest ones. Default: all
    * @param options.pinned The steps whose checkpoints stay in addition
@@ -231,7 +253,8 @@ export class RunDirectory {
    */
   async rewind(checkpoint: Checkpoint | undefined): Promise<readonly string[]> {
     const cursor = checkpoint === undefined ? undefined : await this.#checkpoints.cursor(checkpoint);
-    const notices = checkpoint === undefined ? [] : await this.#sealNotices(checkpoint);
+    const unchecked = checkpoint && (await this.requireWhole(checkpoint));
+    const notices = unchecked === undefined ? [] : [unchecked];
     const events = await ChainedFile.at(this.#files, this.#eventsPath, cursor?.events);
     const digests = await ChainedFile.at(this.#files, join(this.path, DIGESTS), cursor?.episodes);
     if (cursor?.episodes !== undefined)
@@ -269,11 +292,6 @@ export class RunDirectory {
   async begin(): Promise<void> {
     await this.#rewinding?.();
     this.#rewinding = undefined;
-  }
-
-  async #sealNotices({ directory }: Checkpoint): Promise<string[]> {
-    if ((await requireWhole(this.#files, directory)) === 'whole') return [];
-    return [`${directory} was written by a version without digests: its files are not checked`];
   }
 
   #announce({ step, directory }: Checkpoint): void {

@@ -306,7 +306,10 @@ export async function evaluateRun(
     const played = await place.evaluateCheckpoint(baseline, undefined, host);
     return { ...played, keep: () => writeBaseline(baseline.name, played.episodes, options.episodes) };
   }
-  const { run, recipe, checkpoint } = await requestEvaluation(path as string, options);
+  const { run, recipe, checkpoint } = await requestEvaluation(path as string, {
+    ...options,
+    notify: host.notify,
+  });
   const played = await place.evaluateCheckpoint(recipe, checkpoint, host);
   return { ...played, keep: (now) => run.writeOtherEpisodes(played.episodes, now) };
 }

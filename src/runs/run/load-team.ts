@@ -145,7 +145,12 @@ export async function loadTeam<T extends Pick<Team, 'name'> = Team>(
 ): Promise<LoadedTeam<DataOf<T>, OutcomeOf<T>>> {
   const host = nodeHost({ threads, notify });
   const from = step === undefined ? undefined : String(step);
-  const { recipe, checkpoint } = await requestEvaluation(run, { recipe: given, acceptChanges, from });
+  const { recipe, checkpoint } = await requestEvaluation(run, {
+    recipe: given,
+    acceptChanges,
+    from,
+    notify: host.notify,
+  });
   const commits = await commitsOf(host.files, checkpoint);
   const models = assignmentOf(recipe).models.map(({ name }) => name);
   const here = modelPlaces(recipe, models).every(({ row }) => row.capabilities.weights === 'here');

@@ -1,6 +1,6 @@
 /** Resolves requests: for a new run, for a run to resume, and for an evaluation. */
 import { basename, dirname, extname, isAbsolute, join, sep } from 'node:path';
-import { contentHash, isNoOptimizer, requireWhole } from '../../base/disk.js';
+import { contentHash, isNoOptimizer, requireWhole, SEAL } from '../../base/disk.js';
 import { CheckpointError, isObject, RecipeError, RunError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
 import type { Secret } from '../../base/host.js';
@@ -215,7 +215,8 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
   for (const name of storedReferences(recipe.warmStart?.share, trained)) {
     const directory = join(run.path, REFERENCES, name);
     if (!(await nodeFiles.exists(directory))) throw new CheckpointError(`${directory} is missing`);
-    await requireWhole(nodeFiles, directory);
+    if ((await requireWhole(nodeFiles, directory)) === 'unsealed' && !(await run.mayLackDigests()))
+      throw new CheckpointError(`${join(directory, SEAL)} is missing`);
   }
 }
 
@@ -340,6 +341,8 @@ export interface CheckpointRequest {
   readonly from?: string | undefined;
   readonly recipe?: string | RecipeDefinition | undefined;
   readonly acceptChanges?: boolean | undefined;
+  /** Is told if a version without digests wrote the checkpoint, which is then not checked. */
+  readonly notify?: ((message: string) => void) | undefined;
 }
 
 /** Settings of the recipe that an evaluation has of its own, as overrides. */
@@ -359,10 +362,10 @@ export async function requestEvaluation(
   path: string,
   request: CheckpointRequest,
 ): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
-  const { from, recipe: given, acceptChanges } = request;
+  const { from, recipe: given, acceptChanges, notify } = request;
   const run = await RunDirectory.open(path);
   const { recipe } = await recipeOfRun(run, given, { more: evaluationOverrides(request), acceptChanges });
-  return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate') };
+  return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate', notify) };
 }
 
 /**
@@ -389,8 +392,14 @@ export function lastCheckpoint(run: RunDirectory, to: 'evaluate' | 'probe'): Pro
 }
 
 /** Finds a checkpoint as `checkpointOf` does, and compares its weights with their digests. */
-async function wholeCheckpoint(run: RunDirectory, name: string | undefined, to: string): Promise<Checkpoint> {
+async function wholeCheckpoint(
+  run: RunDirectory,
+  name: string | undefined,
+  to: string,
+  notify?: (message: string) => void,
+): Promise<Checkpoint> {
   const checkpoint = await checkpointOf(run, name, to);
-  await requireWhole(nodeFiles, checkpoint.directory, isNoOptimizer);
+  const unchecked = await run.requireWhole(checkpoint, isNoOptimizer);
+  if (unchecked !== undefined) notify?.(unchecked);
   return checkpoint;
 }

@@ -1,7 +1,7 @@
 /** The trained agents of a run, or an exported one, opened on one engine so that all of them answer together. */
 
 import { basename, dirname, join } from 'node:path';
-import { isNoOptimizer, requireWhole, SEAL } from '../../base/disk.js';
+import { isNoOptimizer, SEAL } from '../../base/disk.js';
 import { CheckpointError, HubError, isObject, RunError, suggestion } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { byteText } from '../../base/host.js';
@@ -203,13 +203,15 @@ async function placesOfRun(
   const { directory } = checkpoint;
   const wanted = wantedAgents(run, agent);
   const folders = wanted.map(({ policy }) => `${policy}/`);
-  const state = await requireWhole(
-    files,
-    directory,
+  const unchecked = await run.requireWhole(
+    checkpoint,
     (file) => isNoOptimizer(file) && folders.some((folder) => file.startsWith(folder)),
   );
-  if (request.sealed === true && state !== 'whole')
-    throw new CheckpointError(`${join(directory, SEAL)} is missing: the checkpoint is not whole yet`);
+  if (unchecked !== undefined) {
+    if (request.sealed === true)
+      throw new CheckpointError(`${join(directory, SEAL)} is missing: the checkpoint is not whole yet`);
+    notify(unchecked);
+  }
   const agents = await agentsOfRun(run, acceptChanges);
   const settingsOf = (policy: string) => (isObject(policies) ? policies[policy] : undefined);
   const places = wanted.map(({ name, policy }) => ({
