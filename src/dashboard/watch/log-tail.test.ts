@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { LogError } from '../../base/errors.js';
 import { LogTail } from './log-tail.js';
 
 let root: string;
@@ -68,4 +69,15 @@ it('begins again when the file was cut or is another one, and waits for a file t
   expect(await readAll(tail)).toEqual({ lines: ['other', 'and longer'], rewound: true });
   await rm(path);
   expect(await readAll(tail)).toEqual({ lines: [], rewound: true });
+});
+
+it('names the line that is too long', async () => {
+  const path = join(root, 'too-long');
+  const tail = new LogTail(path, 1_000_000);
+  await writeFile(path, 'other\nlines\nof another file\n');
+  await readAll(tail);
+  await writeFile(path, 'one\ntwo\n');
+  await readAll(tail);
+  await appendFile(path, `three\n${'x'.repeat(3_000_000)}\n`);
+  await expect(readAll(tail)).rejects.toThrow(new LogError('a line is too long', { file: path, line: 4 }));
 });

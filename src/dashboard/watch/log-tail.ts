@@ -27,17 +27,25 @@ const NOTHING: Growth = { rewound: false, lines: [], more: false };
  */
 export class LogTail {
   readonly #path: string;
+  readonly #longest: number;
   #offset = 0;
+  /** The lines before the position. */
+  #lines = 0;
   /** The bytes right before the position. */
   #before = Buffer.alloc(0);
   /** Size, time and inode of a file that is read to its end. */
   #version = '';
 
-  constructor(path: string) {
+  /** @param longest The most bytes of a line. Default: what a text can hold */
+  constructor(path: string, longest = constants.MAX_STRING_LENGTH) {
     this.#path = path;
+    this.#longest = longest;
   }
 
-  /** Reads the lines that were appended since the last read; nothing if the file does not exist yet, or is a pipe. */
+  /**
+   * Reads the lines that were appended since the last read; nothing if the file does not exist yet, or is a pipe.
+   * @throws LogError with file and line for a line that is longer than the longest
+   */
   async read(): Promise<Growth> {
     const state = await stat(this.#path).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return undefined;
@@ -66,6 +74,7 @@ export class LogTail {
 
   #restart(): Growth {
     this.#offset = 0;
+    this.#lines = 0;
     this.#before = Buffer.alloc(0);
     this.#version = '';
     return { rewound: true, lines: [], more: true };
@@ -82,9 +91,10 @@ export class LogTail {
         this.#offset += end;
         this.#before = Buffer.from(Buffer.concat([this.#before, whole]).subarray(-REMEMBERED));
         const lines = whole.toString('utf8').split('\n').slice(0, -1);
+        this.#lines += lines.length;
         return { rewound: false, lines, more: this.#offset < size };
       }
-      if (length > constants.MAX_STRING_LENGTH) throw new LogError('a line is too long', { file: this.#path });
+      if (length > this.#longest) throw new LogError('a line is too long', { file: this.#path, line: this.#lines + 1 });
       if (bytesRead < length || length === size - this.#offset) return NOTHING;
       length = Math.min(2 * length, size - this.#offset);
     }
