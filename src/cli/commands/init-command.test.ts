@@ -110,6 +110,33 @@ describe('init', () => {
     expect(await readFile(join(there, 'package.json'), 'utf8')).toBe(text);
   });
 
+  it('says which script it leaves as it is, and calls its own by its name', async () => {
+    const there = join(root, 'taken');
+    await mkdir(there);
+    const scripts = { train: 'mine', 'drmas:train': 'mine too', test: 'mine', report: 'drmas report' };
+    await writeFile(join(there, 'package.json'), JSON.stringify({ type: 'module', scripts }));
+    const { code, out } = await drmas(['init', there]);
+    expect(code).toBe(0);
+    expect(out).toContain(
+      "package.json: the script train stays as it is; drmas's is drmas:train-2\n" +
+        "package.json: the script test stays as it is; drmas's is drmas:test\n",
+    );
+    expect(out).not.toContain('the script report');
+    const [train, test] = ['drmas:train-2', 'drmas:test'].map((name) => `npm run ${name} `);
+    expect(out).toContain(`  ${train}`);
+    expect(JSON.parse(await readFile(join(there, 'package.json'), 'utf8')).scripts).toEqual({
+      ...scripts,
+      plan: 'drmas plan team.ts --play',
+      watch: 'drmas watch',
+      check: 'tsc',
+      'drmas:train-2': 'drmas train team.ts',
+      'drmas:test': 'node --import tsx --test team.test.ts',
+    });
+    const readme = await readFile(join(there, 'README.md'), 'utf8');
+    for (const command of [train, test]) expect(readme).toContain(`\n${command}`);
+    expect(readme).not.toMatch(/^npm (run train|test)\b/m);
+  });
+
   it('refuses a package.json that it cannot read, and writes nothing', async () => {
     const there = join(root, 'broken');
     await mkdir(there);

@@ -123,10 +123,12 @@ export const init = defineCommand({
     } catch (error) {
       throw new ArgumentError(`cannot write ${directory}: ${messageOf(error)}`);
     }
-    const { added, extension } = manifest;
+    const { added, extension, scripts } = manifest;
+    const renamed = Object.entries(scripts).filter(([purpose, name]) => purpose !== name);
     const lines = [
       `${directory}: ${(isProject ? written : ['package.json', ...written]).join(', ')}`,
       ...(added.length > 0 ? [`package.json: added ${added.join(', ')}`] : []),
+      ...renamed.map(([taken, name]) => `package.json: the script ${taken} stays as it is; drmas's is ${name}`),
       ...(kept.length > 0 ? [`unchanged: ${kept.join(', ')}`] : []),
       ...(kept.includes('.gitignore') ? ['add runs/ to .gitignore: drmas writes runs there'] : []),
       ...(model?.here === false ? [`model: ${model.path} of the hub, which drmas downloads when a run begins`] : []),
@@ -173,7 +175,7 @@ function teamProject(target: string, { scripts, extension }: PlannedManifest, mo
     const source = file === 'team.ts' && model !== undefined ? ON_MODEL : file;
     return {
       name: file.replace(/^(team.*)\.ts$/, `$1.${extension}`),
-      text: filled(readFileSync(join(template, source), 'utf8'), values, extension),
+      text: withNames(filled(readFileSync(join(template, source), 'utf8'), values, extension), scripts),
     };
   };
   return {
@@ -235,3 +237,11 @@ function filled(
     .replaceAll(/\b(team(?:\.test)?)\.ts\b/g, '$1.mts')
     .replace('"*.ts"', '"*.mts"');
 }
+
+/** A text that calls the scripts by their names in this project. */
+const withNames = (text: string, scripts: PlannedManifest['scripts']): string =>
+  Object.entries(scripts).reduce(
+    (all, [purpose, name]) =>
+      purpose === name ? all : all.replaceAll(new RegExp(`\\bnpm (?:run )?${purpose}\\b`, 'g'), `npm run ${name}`),
+    text,
+  );

@@ -73,7 +73,7 @@ export const projectName = (target: string): string =>
 
 /**
  * The existing package.json with the missing scripts and packages added. A script whose name is taken gets the prefix
- * `drmas:`.
+ * `drmas:`, and a number if that name is taken too.
  * @throws ArgumentError when the file cannot be read
  */
 export function extendedManifest(target: string, kind: ProjectKind): PlannedManifest {
@@ -91,8 +91,7 @@ export function extendedManifest(target: string, kind: ProjectKind): PlannedMani
   const names: Record<string, string> = {};
   const scripts: Record<string, string> = {};
   for (const [name, command] of Object.entries(kind.scripts(extension))) {
-    const taken = there.scripts?.[name];
-    const free = taken === undefined || taken === command ? name : `drmas:${name}`;
+    const free = freeName(there.scripts, name, command);
     names[name] = free;
     if (there.scripts?.[free] === undefined) scripts[free] = command;
   }
@@ -119,6 +118,16 @@ export function extendedManifest(target: string, kind: ProjectKind): PlannedMani
     scripts: names,
     added: [scripts, needed, neededToDevelop].flatMap((entries) => Object.keys(entries)),
   };
+}
+
+/** The first name for a script that no other script has. */
+function freeName(scripts: Entries = {}, name: string, command: string): string {
+  const isFree = (candidate: string) => scripts[candidate] === undefined || scripts[candidate] === command;
+  if (isFree(name)) return name;
+  for (let number = 1; ; number++) {
+    const candidate = `drmas:${name}${number === 1 ? '' : `-${number}`}`;
+    if (isFree(candidate)) return candidate;
+  }
 }
 
 /** This package, and the other packages in the versions that it was built with. */
