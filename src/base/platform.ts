@@ -4,7 +4,7 @@ export { cacheDirectory, type Environment, removeStale } from './platform/cache-
 export { commandText } from './platform/command-text.js';
 export { type EntryPlace, type FileEntry, JsonSplitter, jsonRows } from './platform/formats/json-rows.js';
 export { readArchive, writeArchive } from './platform/formats/tar-archive.js';
-export { codeOf, flushDirectory, nodeFiles, TEMPORARY, temporaryName } from './platform/node-files.js';
+export { codeOf, flushDirectory, moveFile, nodeFiles, TEMPORARY, temporaryName } from './platform/node-files.js';
 export { nodeHost } from './platform/node-host.js';
 export { packageVersion } from './platform/package-version.js';
 export { accessBy, guardOf } from './platform/servers/guards.js';

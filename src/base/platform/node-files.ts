@@ -32,12 +32,11 @@ export const nodeFiles: Files = {
     const temporary = join(dirname(path), temporaryName(basename(path)));
     try {
       await write(temporary, content);
-      await rename(temporary, path);
+      await moveFile(temporary, path);
     } catch (error) {
       await rm(temporary, { force: true });
       throw error;
     }
-    await flushDirectory(dirname(path));
   },
   makeDirectory,
   async rename(from, to) {
@@ -186,6 +185,12 @@ async function exists(path: string): Promise<boolean> {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return false;
     throw error;
   }
+}
+
+/** Renames a file, in place of one that may be there. A crash leaves the old file or the new one. */
+export async function moveFile(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  await flushDirectory(dirname(to));
 }
 
 /** Flushes every file below `path`, so that a directory is complete when it appears under its final name. */

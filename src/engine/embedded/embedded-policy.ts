@@ -8,6 +8,7 @@ import type { LossSpec } from '../loss/loss-spec.js';
 import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
 import { type EmbeddedModel, type EngineServices, fillState, openState, writeState } from './embedded-model.js';
 import { writePolicy } from './state-files.js';
+import type { ExportOptions } from './stored-state.js';
 import { lossForThread } from './thread/loss-modules.js';
 import type { TokenLosses } from './thread/resident-policy.js';
 import { packSamples, transferables } from './thread/sample-batch.js';
@@ -76,7 +77,7 @@ export class EmbeddedFrozen implements ModelHandle {
     return this.services.queue.generate(this.model.id, request, signal, onTokens);
   }
 
-  async save(directory: string, options: StateOptions = { optimizer: false }): Promise<void> {
+  async save(directory: string, options: ExportOptions = { optimizer: false }): Promise<void> {
     const state = await this.services.thread.call('exportState', this.model.id, options);
     await writeState(this.services, this.model, directory, state);
   }

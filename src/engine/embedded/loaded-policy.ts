@@ -160,8 +160,8 @@ export class LoadedPolicy implements AsyncDisposable {
    * @throws CheckpointError when it cannot be written
    */
   async save(directory: string, { merge = false }: { readonly merge?: boolean } = {}): Promise<void> {
-    await writingInto(this.#files, directory, () =>
-      merge ? this.#model.saveMerged(directory) : this.#model.save(directory),
+    await writingInto(this.#files, directory, (temporary) =>
+      merge ? this.#model.saveMerged(temporary) : this.#model.save(temporary),
     );
   }
 

@@ -12,9 +12,10 @@ import { adapterParameterCount, adapterTensors } from '../model/decoder/weights/
 import { decoderTensors, parameterCount } from '../model/decoder/weights/decoder-tensors.js';
 import { agentTensor } from '../model/formats/adapter-layout.js';
 import { decoderPlaces } from '../model/formats/decoder-layout.js';
-import { writeModelDirectory } from '../model/formats/hugging-face-directory.js';
+import { WEIGHTS, writeModelDirectory } from '../model/formats/hugging-face-directory.js';
 import {
   ADAPTER_CONFIG,
+  ADAPTER_WEIGHTS,
   openAdapterWeights,
   readAdapterDescription,
   writeAdapterDirectory,
@@ -46,7 +47,7 @@ export interface StoredPolicy<State = StoredState> {
 export async function writePolicy(files: Files, directory: string, policy: StoredPolicy<PolicyState>): Promise<void> {
   const { config, tokenizer, state } = policy;
   const tensors = decoderPlaces(decoderTensors(config, state.weights), config);
-  await writeModelDirectory(files, directory, { config, tensors, tokenizer });
+  await writeModelDirectory(files, directory, { config, tensors, tokenizer, metadata: weightsMark(state) });
   await writeOptimizer(files, directory, state);
 }
 
@@ -66,7 +67,8 @@ export async function writeAdapter(
 ): Promise<void> {
   const tensors = adapterTensors(config, settings, state.weights);
   const name = typeof base === 'string' ? base : OWN_BASE;
-  await writeAdapterDirectory(files, directory, { config, settings, base: name, tensors });
+  const metadata = weightsMark(state);
+  await writeAdapterDirectory(files, directory, { config, settings, base: name, tensors, metadata });
   await writeTemplate(files, directory, tokenizer);
   await writeOptimizer(files, directory, state);
   if (typeof base === 'string') return;
@@ -74,17 +76,26 @@ export async function writeAdapter(
   await writePolicy(files, `${directory}/${OWN_BASE}`, base);
 }
 
-async function writeOptimizer(files: Files, directory: string, { optimizer }: PolicyState): Promise<void> {
-  if (optimizer !== undefined) await writeOptimizerFile(files, `${directory}/${OPTIMIZER}`, optimizer);
+/** The key of the weights' hash in the files of weights and optimiser. The checkpoints of runs have none. */
+const WEIGHTS_HASH = 'weights_sha256';
+
+const weightsMark = ({ hash }: PolicyState): Record<string, string> =>
+  hash === undefined ? {} : { [WEIGHTS_HASH]: hash };
+
+async function writeOptimizer(files: Files, directory: string, state: PolicyState): Promise<void> {
+  const { optimizer } = state;
+  if (optimizer !== undefined)
+    await writeOptimizerFile(files, `${directory}/${OPTIMIZER}`, optimizer, weightsMark(state));
 }
 
 async function writeOptimizerFile(
   files: Files,
   file: string,
   { type, step, version, buffers }: NonNullable<PolicyState['optimizer']>,
+  mark: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const flat = Object.entries(buffers).map(([name, data]) => ({ name, shape: [data.length], data }));
-  const metadata = { type, step: String(step), version: String(version) };
+  const metadata = { type, step: String(step), version: String(version), ...mark };
   await files.write(file, encodeSafetensors(flat, metadata));
 }
 
@@ -102,7 +113,7 @@ export async function openPolicy(
   const { config } = model;
   const state = { tensors: [...tensors.values()] };
   if (!optimizer) return { config, tokenizer, state };
-  const opened = await openOptimizer(files, directory, parameterCount(config));
+  const opened = await openOptimizer(files, directory, WEIGHTS, parameterCount(config));
   return { config, tokenizer, state: { ...state, optimizer: opened } };
 }
 
@@ -122,7 +133,7 @@ export async function openAdapter(
   const state = { tensors: [...(await openAdapterWeights(files, directory, config, settings)).values()] };
   if (!optimizer) return { settings, state };
   const parameters = adapterParameterCount(config, settings);
-  const opened = await openOptimizer(files, directory, parameters);
+  const opened = await openOptimizer(files, directory, ADAPTER_WEIGHTS, parameters);
   return { settings, state: { ...state, optimizer: opened } };
 }
 
@@ -162,15 +173,32 @@ export async function readValueHead(files: Files, directory: string, width: numb
   return { weights, optimizer: { type, step, buffers: Object.fromEntries(read) } };
 }
 
-/** Opens the optimiser's state in a model's directory. @throws CheckpointError naming file, tensor, expectation */
-const openOptimizer = (files: Files, directory: string, length: number) =>
-  openOptimizerFile(files, `${directory}/${OPTIMIZER}`, length);
+/**
+ * Opens the optimiser's state in a model's directory.
+ * @param weights The file of the weights beside it
+ * @throws CheckpointError naming file, tensor, expectation; also if the state belongs to other weights
+ */
+async function openOptimizer(
+  files: Files,
+  directory: string,
+  weights: string,
+  length: number,
+): Promise<NonNullable<StoredState['optimizer']>> {
+  const file = `${directory}/${OPTIMIZER}`;
+  const { weightsHash, ...opened } = await openOptimizerFile(files, file, length);
+  if (weightsHash === undefined) return opened;
+  const { metadata } = await openSafetensors(files, `${directory}/${weights}`);
+  if (metadata[WEIGHTS_HASH] === weightsHash) return opened;
+  throw new CheckpointError(
+    `${file}: the optimiser's state belongs to other weights than those in ${weights}: the two were not saved together`,
+  );
+}
 
 async function openOptimizerFile(
   files: Files,
   file: string,
   length: number,
-): Promise<NonNullable<StoredState['optimizer']>> {
+): Promise<NonNullable<StoredState['optimizer']> & { readonly weightsHash: string | undefined }> {
   const { tensors, metadata } = await openSafetensors(files, file);
   const count = (key: 'step' | 'version') => {
     const value = Number(metadata[key]);
@@ -190,6 +218,7 @@ async function openOptimizerFile(
     step,
     version: count('version'),
     buffers: names.map((name) => requireTensor(tensors, { name, shape: [length] }, file)),
+    weightsHash: metadata[WEIGHTS_HASH],
   };
 }
 
@@ -256,6 +285,6 @@ export async function openTrunk(
     for (const tensor of adapter.state.tensors) tensors.push({ ...tensor, name: agentTensor(agent, tensor.name) });
   }
   const parameters = parameterCount(config) + agents.length * adapterParameterCount(config, settings);
-  const opened = optimizer ? { optimizer: await openOptimizer(files, directory, parameters) } : {};
+  const opened = optimizer ? { optimizer: await openOptimizer(files, directory, WEIGHTS, parameters) } : {};
   return { ...trunk, state: { tensors, ...opened }, adapters };
 }

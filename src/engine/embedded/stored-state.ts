@@ -1,9 +1,18 @@
+import type { StateOptions } from '../contract/handles.js';
 import type { OptimizerState } from '../model/decoder/flat-optimizer.js';
 import type { StoredTensor } from '../model/formats/safetensors.js';
+
+/** The parts of a policy's state that the engine exports. */
+export interface ExportOptions extends StateOptions {
+  /** Whether the hash of the weights goes along. */
+  readonly hash?: boolean;
+}
 
 /** All numbers that training a policy changes, for checkpoints: flat copies, in the engine's order. */
 export interface PolicyState {
   readonly weights: Float32Array;
+  /** SHA-256 of the weights if it is written into the files, which shows which of them belong together. */
+  readonly hash?: string | undefined;
   readonly optimizer?: OptimizerState & OptimizerHeader;
 }
 

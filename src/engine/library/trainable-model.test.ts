@@ -1,14 +1,17 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ArgumentError, BackendError, CheckpointError, TokenizerError } from '../../base/core/errors.js';
 import { user } from '../../base/core/message.js';
+import { nodeFiles } from '../../base/platform/node-files.js';
 import { loadPolicy } from '../embedded/load-policy.js';
-import { checkpoint, lora, tinyDecoder } from '../model/model-spec.js';
+import { startEmbedded } from '../embedded/start-embedded.js';
+import { wholeWeights } from '../model/initial-weights.js';
+import { checkpoint, completeWhole, lora, tinyDecoder } from '../model/model-spec.js';
 import type { Completion } from './completion.js';
 import { type EngineOptions, openEngine, openModel } from './open-engine.js';
-import type { TrainableModel } from './trainable-model.js';
+import { TrainableModel } from './trainable-model.js';
 import { type Sample, trainingSample } from './training-sample.js';
 import type { UpdateOptions } from './update-options.js';
 
@@ -227,6 +230,55 @@ describe('a model on disk', () => {
     const weights = (name: string) => readFile(join(directory, name, 'model.safetensors'));
     expect((await weights('other')).equals(await weights('one'))).toBe(true);
     await expect(other.loadState(join(directory, 'missing'))).rejects.toThrow(CheckpointError);
+  });
+
+  it('stays as it was if the disk is full while it is saved again', async () => {
+    const disk = { ...nodeFiles };
+    const backend = await startEmbedded({ threads: 1, files: disk });
+    const policy = await backend.open(wholeWeights(completeWhole(tiny), 3), 'policy', 'model');
+    const { hardware } = backend;
+    const model = new TrainableModel(policy, { files: disk, hardware, seed: 3, close: () => backend.dispose() });
+    models.push(model);
+    const place = join(directory, 'full');
+    await model.saveState(place);
+    const contents = async () =>
+      Promise.all((await readdir(place)).map(async (name) => [name, await readFile(join(place, name), 'hex')]));
+    const before = await contents();
+    await model.forwardBackward([model.demonstration('ab', 'cd')], { loss: { type: 'cross-entropy' } });
+    await model.optimStep();
+    const names = before.map(([name]) => name as string);
+    expect(names).toContain('optimizer.safetensors');
+    for (const full of names) {
+      disk.write = async (path, content) => {
+        await nodeFiles.write(path, path.endsWith(`/${full}`) ? 'half' : content);
+        if (path.endsWith(`/${full}`)) throw new Error('ENOSPC: no space left on device');
+      };
+      await expect(model.saveState(place)).rejects.toThrow(/cannot be written: ENOSPC/);
+      expect(await contents()).toEqual(before);
+    }
+  });
+
+  it('is refused if weights and optimiser are of different saves', async () => {
+    const model = await open();
+    const [place, later] = [join(directory, 'mixed'), join(directory, 'mixed-later')];
+    const update = async () => {
+      await model.forwardBackward([model.demonstration('ab', 'cd')], { loss: { type: 'cross-entropy' } });
+      await model.optimStep();
+    };
+    await update();
+    await model.saveState(place);
+    await model.save(place); // the same weights
+    await model.loadState(place);
+    await update();
+    await model.saveState(later);
+    await cp(join(later, 'optimizer.safetensors'), join(place, 'optimizer.safetensors'));
+    const refused = model.loadState(place);
+    await expect(refused).rejects.toThrow(CheckpointError);
+    await expect(refused).rejects.toThrow('belongs to other weights than those in model.safetensors');
+    await model.loadState(later);
+    await update();
+    await model.save(later);
+    await expect(model.loadState(later)).rejects.toThrow('belongs to other weights');
   });
 });
 

@@ -161,20 +161,24 @@ export class TrainableModel implements AsyncDisposable {
    * @throws CheckpointError if the directory cannot be written; NonFiniteError if a weight is not a finite number
    */
   save(directory: string, { merge = false }: { readonly merge?: boolean | undefined } = {}): Promise<void> {
-    return this.#write(directory, () => (merge ? this.#policy.saveMerged(directory) : this.#policy.save(directory)));
+    return this.#write(directory, (temporary) =>
+      merge ? this.#policy.saveMerged(temporary) : this.#policy.save(temporary, { optimizer: false, hash: true }),
+    );
   }
 
   /**
-   * Writes the weights as `save` does, and the optimiser's state beside them.
+   * Writes the weights as `save` does, and the optimiser's state beside them. If that fails, an earlier state in the
+   * directory stays as it was.
    * @throws CheckpointError, NonFiniteError as `save` does
    */
   saveState(directory: string): Promise<void> {
-    return this.#write(directory, () => this.#policy.save(directory, { optimizer: true }));
+    return this.#write(directory, (temporary) => this.#policy.save(temporary, { optimizer: true, hash: true }));
   }
 
   /**
    * Reads the files that `saveState` wrote, for a model of the same shape.
-   * @throws CheckpointError naming the file, and the tensor or the setting that differs
+   * @throws CheckpointError naming the file, and the tensor or the setting that differs; also if the weights and the
+   *   optimiser's state are of different saves, for example because a process ended while it was saving
    */
   loadState(directory: string): Promise<void> {
     return this.#inOrder(async () => {
@@ -240,7 +244,7 @@ export class TrainableModel implements AsyncDisposable {
     return { prompt, tokens, logprobs, text, finishReason, temperature, version };
   }
 
-  #write(directory: string, write: () => Promise<void>): Promise<void> {
+  #write(directory: string, write: (temporary: string) => Promise<void>): Promise<void> {
     return this.#inOrder(() => writingInto(this.#surroundings.files, directory, write));
   }
 

@@ -32,7 +32,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { fillOnHost, isInBfloat16 } from '../../tensor/memory.js';
 import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
 import type { DeviceCounts } from '../../tensor/webgpu/device-counts.js';
-import type { CriticState, PolicyState } from '../stored-state.js';
+import type { CriticState, ExportOptions, PolicyState } from '../stored-state.js';
 import { type IncomingOptimizer, IncomingStates, type StateOwner } from './incoming-states.js';
 import { type ImportModule, LossModules } from './loss-modules.js';
 import { ResidentCritic } from './resident-critic.js';
@@ -178,8 +178,10 @@ export class Engine {
     this.#policy(id).model.optimizer.reset();
   }
 
-  async exportState(id: number, options: { readonly optimizer: boolean }): Promise<Transferred<PolicyState>> {
-    return new Transferred(await this.#policy(id).state(options));
+  async exportState(id: number, options: ExportOptions): Promise<Transferred<PolicyState>> {
+    const state = await this.#policy(id).state(options);
+    if (options.hash !== true || this.#startHash === undefined) return new Transferred(state);
+    return new Transferred({ ...state, hash: flatHash(state.weights, this.#startHash) });
   }
 
   /** The weights of a whole decoder that computes the same results as the policy. */
@@ -359,6 +361,16 @@ async function weightsHash(kernels: Kernels, tensors: DecoderTensors, startHash:
       else widened.set((await kernels.read([part]))[0]);
       hash.update(new Uint8Array(widened.buffer, 0, 4 * part.length));
     }
+  }
+  return hash.digest('hex');
+}
+
+/** SHA-256 of numbers in memory. */
+function flatHash(numbers: Float32Array, startHash: StartHash): string {
+  const hash = startHash();
+  for (let at = 0; at < numbers.length; at += MOST_AT_ONCE) {
+    const part = numbers.subarray(at, at + MOST_AT_ONCE);
+    hash.update(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
   }
   return hash.digest('hex');
 }

@@ -13,7 +13,7 @@ import { formatJson, readJson, readTokenizer, writeTokenizer } from './tokenizer
 import { isThere, parseWith } from './validated-json.js';
 
 const CONFIG = 'config.json';
-const WEIGHTS = 'model.safetensors';
+export const WEIGHTS = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';
 
 /** A checked model directory. The tensors have Hugging Face's names and layout; their values are read on demand. */
@@ -25,7 +25,7 @@ export interface ModelDirectory {
 
 /**
  * Writes a decoder into an existing directory so that `transformers` and `openModelDirectory` load it.
- * `tensors` have Hugging Face's names and layout (`decoderPlaces`).
+ * `tensors` have Hugging Face's names and layout (`decoderPlaces`); `metadata` goes into their file.
  */
 export async function writeModelDirectory(
   files: Files,
@@ -34,13 +34,14 @@ export async function writeModelDirectory(
     readonly config: DecoderConfig;
     readonly tensors: readonly TensorPlace[];
     readonly tokenizer: Tokenizer;
+    readonly metadata?: Readonly<Record<string, string>>;
   },
 ): Promise<void> {
-  const { config, tensors, tokenizer } = content;
+  const { config, tensors, tokenizer, metadata } = content;
   await files.write(`${directory}/${CONFIG}`, formatJson(writeConfig(config, tokenizer.stopTokens)));
   await writeTokenizer(files, directory, tokenizer);
   // `transformers` refuses a file that does not name its framework.
-  await files.write(`${directory}/${WEIGHTS}`, encodeSafetensors(tensors, { format: 'pt' }));
+  await files.write(`${directory}/${WEIGHTS}`, encodeSafetensors(tensors, { format: 'pt', ...metadata }));
 }
 
 /**

@@ -15,7 +15,7 @@ import { formatJson, readJson } from './tokenizer-files.js';
 import { parseWith } from './validated-json.js';
 
 export const ADAPTER_CONFIG = 'adapter_config.json';
-const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
+export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
 /** The description of an adapter in an adapter_config.json. */
 export interface AdapterDescription {
@@ -139,12 +139,19 @@ export async function storedModules(files: Files, path: string): Promise<string[
 export async function writeAdapterDirectory(
   files: Files,
   directory: string,
-  content: AdapterDescription & { readonly config: DecoderConfig; readonly tensors: AdapterTensors<Float32Array> },
+  content: AdapterDescription & {
+    readonly config: DecoderConfig;
+    readonly tensors: AdapterTensors<Float32Array>;
+    readonly metadata?: Readonly<Record<string, string>>;
+  },
 ): Promise<void> {
   const tensors = adapterPlaces(content.tensors, content.config, content.settings);
   const modules = adaptedModules(content.config, content.settings.targets);
   await files.write(`${directory}/${ADAPTER_CONFIG}`, formatJson(writeAdapterConfig(content, modules)));
-  await files.write(`${directory}/${ADAPTER_WEIGHTS}`, encodeSafetensors(tensors, { format: 'pt' }));
+  await files.write(
+    `${directory}/${ADAPTER_WEIGHTS}`,
+    encodeSafetensors(tensors, { format: 'pt', ...content.metadata }),
+  );
 }
 
 /** Writes another base into an adapter's description; the rest stays. */
