@@ -7,11 +7,11 @@ import { CheckpointError, messageOf } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import { isThere } from '../model/formats/validated-json.js';
 
-const FILE = 'drmas_adapter.json';
+export const IDENTITY = 'drmas_adapter.json';
 const identity = z.object({ base: z.object({ sha256: z.string() }) });
 
 export async function writeIdentity(files: Files, directory: string, sha256: string): Promise<void> {
-  await files.write(`${directory}/${FILE}`, `${JSON.stringify({ base: { sha256 } }, null, 2)}\n`);
+  await files.write(`${directory}/${IDENTITY}`, `${JSON.stringify({ base: { sha256 } }, null, 2)}\n`);
 }
 
 /**
@@ -25,7 +25,7 @@ export async function saysIdentity(
   hash: () => Promise<string>,
   base: string,
 ): Promise<boolean> {
-  const file = `${directory}/${FILE}`;
+  const file = `${directory}/${IDENTITY}`;
   if (!(await isThere(files, file))) return false;
   let recorded: z.output<typeof identity>;
   try {
@@ -35,6 +35,6 @@ export async function saysIdentity(
   }
   if (recorded.base.sha256 === (await hash())) return true;
   throw new CheckpointError(
-    `${directory}: the adapter was trained on other weights than those of ${base} (${FILE} holds their hash; without that file nothing is compared)`,
+    `${directory}: the adapter was trained on other weights than those of ${base} (${IDENTITY} holds their hash; without that file nothing is compared)`,
   );
 }

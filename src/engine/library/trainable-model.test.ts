@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -38,6 +38,15 @@ async function open(options: EngineOptions = {}): Promise<TrainableModel> {
 async function playedSamples(model: TrainableModel, seed = 1): Promise<Sample[]> {
   const [group = []] = await model.generate({ prompts: ['ab'], n: 8, maxTokens: 6, seed });
   return group.map((completion, i) => trainingSample(completion, i % 2 === 0 ? 1 : -1));
+}
+
+/** An engine with one trained adapter on a base. */
+async function engineWithAdapter(base: string) {
+  const engine = await openEngine({ threads: 1 });
+  const model = await engine.open(lora(checkpoint(base), { rank: 2 }));
+  await model.forwardBackward([model.demonstration('ab', 'cd')], { loss: { type: 'cross-entropy' } });
+  await model.optimStep({ learningRate: 0.1 });
+  return { model, [Symbol.asyncDispose]: () => engine.dispose() };
 }
 
 const ppo: UpdateOptions = { loss: { type: 'ppo-clip' } };
@@ -308,6 +317,34 @@ describe('an engine with several models', () => {
     await verifier.dispose();
     await expect(verifier.logprobs(probe)).rejects.toThrow(BackendError);
     expect(rowsOf(await solver.logprobs(probe)).flat().length).toBeGreaterThan(0);
+  });
+
+  it('saves an adapter merged where it was saved alone, and that is what is loaded', async () => {
+    const [base, place] = [join(directory, 'whole'), join(directory, 'merged')];
+    await (await open()).save(base);
+    await using engine = await engineWithAdapter(base);
+    const { model } = engine;
+    await model.save(place);
+    const [template, notes, shard] = ['chat_template.jinja', 'adapter_notes.md', 'model-00001-of-00002.safetensors'];
+    for (const name of [template, notes, shard, 'model.safetensors.index.json'])
+      await writeFile(join(place, name), 'earlier');
+    await model.save(place, { merge: true });
+    expect(await readdir(place)).toEqual([notes, 'config.json', 'drmas_tokenizer.json', 'model.safetensors']);
+    const probe = model.demonstration([2, 3], [4, 5]);
+    const trained = Array.from((await model.logprobs([probe]))[0] ?? []).slice(2);
+    const loaded = async (path: string) => {
+      const policy = await loadPolicy(path, { threads: 1 });
+      const logprobs = await policy.logprobs([2, 3], [4, 5]);
+      await policy.dispose();
+      return logprobs;
+    };
+    (await loaded(place)).forEach((logprob, i) => {
+      expect(logprob).toBeCloseTo(trained[i] as number, 4);
+    });
+    const before = await readdir(base);
+    await model.save(base); // beside its base
+    expect(await readdir(base)).toEqual(expect.arrayContaining(before));
+    expect(await loaded(base)).toEqual(trained);
   });
 
   it('computes with the kernels that were asked for', async () => {

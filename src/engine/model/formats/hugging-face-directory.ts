@@ -12,9 +12,9 @@ import type { TensorPlace } from './tensor-place.js';
 import { formatJson, readJson, readTokenizer, writeTokenizer } from './tokenizer-files.js';
 import { isThere, parseWith } from './validated-json.js';
 
-const CONFIG = 'config.json';
+export const CONFIG = 'config.json';
 export const WEIGHTS = 'model.safetensors';
-const INDEX = 'model.safetensors.index.json';
+export const INDEX = 'model.safetensors.index.json';
 
 /** A checked model directory. The tensors have Hugging Face's names and layout; their values are read on demand. */
 export interface ModelDirectory {

@@ -12,8 +12,8 @@ import { readStopTokens } from './model-config.js';
 import { isThere, parseJson, readOrRefuse } from './validated-json.js';
 
 /** The file with a description for `createTokenizer`, for tokenizers that Hugging Face's files cannot express. */
-const DRMAS_TOKENIZER = 'drmas_tokenizer.json';
-const TEMPLATE = 'chat_template.jinja';
+export const DRMAS_TOKENIZER = 'drmas_tokenizer.json';
+export const TEMPLATE = 'chat_template.jinja';
 
 /**
  * Reads the tokenizer of a model's directory or GGUF file. In a directory, the ids that end a text come from
