@@ -12,6 +12,7 @@ import type { Files } from '../../base/core/files.js';
 import { randomKey } from '../../base/core/random.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import type { ModelHandle } from '../contract/handles.js';
+import type { Generation } from '../contract/sampling.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import { openModelDirectory } from '../model/formats/hugging-face-directory.js';
 import { readTensor } from '../model/formats/safetensors.js';
@@ -22,7 +23,7 @@ import type { EmbeddedFrozen, EmbeddedPolicy } from './embedded-policy.js';
 import { startEmbedded } from './start-embedded.js';
 
 const tokenizer = bytesTokenizer();
-const random = (seed: number, feedForward: number): WeightsSpec => ({
+const random = (seed: number, feedForward: number, context = 32): WeightsSpec => ({
   type: 'random',
   config: {
     vocabSize: tokenizer.vocabSize,
@@ -32,7 +33,7 @@ const random = (seed: number, feedForward: number): WeightsSpec => ({
     kvHeads: 1,
     headDim: 4,
     feedForward,
-    context: 32,
+    context,
     ropeBase: 10_000,
     normEpsilon: 1e-6,
   },
@@ -116,6 +117,64 @@ describe('a checkpoint that cannot be read to its end', () => {
     await policy.load(directory, { optimizer: false });
     const whole = await backend.open({ type: 'directory', directory }, 'frozen', 'whole');
     expect(await policy.logits(tokens)).toEqual(await whole.logits(tokens));
+    await backend.dispose();
+  });
+});
+
+describe('a version of a policy', () => {
+  const sampling = { prompt: [1, 2], temperature: 1, topK: 0, topP: 1, stopTokens: [], key: randomKey('version') };
+  const draw = (policy: EmbeddedPolicy, version?: number) =>
+    policy.generate({ ...sampling, maxTokens: 4, ...(version !== undefined && { version }) });
+  async function open(context?: number) {
+    const backend = await startEmbedded({ threads: 1, files: nodeFiles });
+    const policy = await backend.open(random(1, 12, context), 'policy', 'policy');
+    return { backend, policy };
+  }
+
+  it('stays playable if the next one is refused because it plays', async () => {
+    const { backend, policy } = await open(4096);
+    await policy.publish();
+    let begun = () => {};
+    const first = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const controller = new AbortController();
+    const running = policy.generate({ ...sampling, maxTokens: 4000 }, controller.signal, begun);
+    await first;
+    await expect(policy.publish()).rejects.toThrow("policy 'policy' is playing");
+    expect((await draw(policy)).policyVersion).toBe(0);
+    controller.abort(new Error('enough'));
+    await expect(running).rejects.toThrow('enough');
+    await draw(policy);
+    expect(await policy.publish()).toBe(1);
+    await backend.dispose();
+  });
+
+  it('is kept until fewer are to be kept, and its place serves later ones', async () => {
+    const { backend, policy } = await open();
+    const train = async () => {
+      await policy.forwardBackward([sampleOf([1, 2, 3], [0, 1, 1])], {
+        loss: { type: 'demonstrations' },
+        normalizer: 1,
+      });
+      await policy.optimStep({ optimizer: plainAdamW(0.1), clipNorm: 1 });
+    };
+    const drawn = new Map<number, Generation>();
+    const publish = async (keep: number) => {
+      await train();
+      const version = await policy.publish(keep);
+      drawn.set(version, await draw(policy));
+      for (const each of drawn.keys()) {
+        if (each > version - keep) expect(await draw(policy, each)).toEqual(drawn.get(each));
+        else drawn.delete(each);
+        if (!drawn.has(each)) await expect(draw(policy, each)).rejects.toThrow(`version ${each} of policy 'policy'`);
+      }
+    };
+    for (const keep of [3, 3, 3, 1]) await publish(keep);
+    expect([...drawn.keys()]).toEqual([3]);
+    for (const keep of [2, 3, 3, 2, 4, 4, 4]) await publish(keep);
+    expect([...drawn.keys()]).toEqual([7, 8, 9, 10]);
+    expect(new Set([...drawn.values()].map(({ logprobs }) => logprobs.join())).size).toBe(4);
     await backend.dispose();
   });
 });

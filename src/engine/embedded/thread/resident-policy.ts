@@ -70,6 +70,8 @@ export class ResidentPolicy {
   readonly #memory: OwnMemory;
   /** The published versions, the oldest first. A policy that only trains publishes none and needs no cache. */
   readonly #published: PublishedVersion[] = [];
+  /** The places of versions that are kept no longer, for later versions. */
+  readonly #spare: PublishedVersion[] = [];
   /** The first version reads the model's own weights until they change, which saves a copy. */
   #sharing: PublishedVersion | undefined;
 
@@ -131,11 +133,10 @@ export class ResidentPolicy {
   /**
    * Publishes the present weights: requests are sampled from them.
    * @param keep The number of versions that can be sampled from now on, this one included
+   * @throws BackendError while the oldest version plays whose place the new one would take; all versions then stay
    */
   publish(samplers: EngineSamplers, keep = 1): number {
-    const place = this.#published.length < keep ? this.#place(samplers) : (this.#published.shift() as PublishedVersion);
-    if (this.#keys(place).some((key) => place.sampler.plays(key)))
-      throw new BackendError(`policy '${this.name}' is playing; its weights cannot change now`);
+    const place = this.#freePlace(samplers, keep);
     const { model, source } = this;
     const version = this.nextVersion++;
     const load = (key: string, weights: Floats | undefined, adapter?: AdapterSettings) =>
@@ -151,7 +152,21 @@ export class ResidentPolicy {
     }
     place.version = version;
     this.#published.push(place);
+    this.#spare.push(...this.#published.splice(0, this.#published.length - Math.max(1, keep)));
     return version;
+  }
+
+  /** The place of the next version: the oldest one's, a spare one, or a new one. */
+  #freePlace(samplers: EngineSamplers, keep: number): PublishedVersion {
+    const plays = (place: PublishedVersion) => this.#keys(place).some((key) => place.sampler.plays(key));
+    const [oldest] = this.#published;
+    if (oldest !== undefined && this.#published.length >= keep) {
+      if (plays(oldest)) throw new BackendError(`policy '${this.name}' is playing; its weights cannot change now`);
+      this.#published.shift();
+      return oldest;
+    }
+    const spare = this.#spare.findIndex((place) => !plays(place));
+    return spare < 0 ? this.#place(samplers) : (this.#spare.splice(spare, 1)[0] as PublishedVersion);
   }
 
   /** The names of a version in its sampler: its own, and one for each agent with an adapter. */
@@ -175,9 +190,11 @@ export class ResidentPolicy {
 
   /** Ends the policy and frees its memory. @throws ArgumentError while it is sampled */
   end(samplers: EngineSamplers): void {
-    for (const place of this.#published) for (const key of this.#keys(place)) place.sampler.unload(key);
-    if (!('base' in this.source)) for (const { sampler } of this.#published) forget(samplers[this.precision], sampler);
+    const places = [...this.#published, ...this.#spare];
+    for (const place of places) for (const key of this.#keys(place)) place.sampler.unload(key);
+    if (!('base' in this.source)) for (const { sampler } of places) forget(samplers[this.precision], sampler);
     this.#published.length = 0;
+    this.#spare.length = 0;
     this.#memory.free();
   }
 
@@ -187,7 +204,7 @@ export class ResidentPolicy {
    * versions of a trunk with adapters of agents.
    */
   #place(samplers: EngineSamplers): PublishedVersion {
-    const number = this.#published.length;
+    const number = this.#published.length + this.#spare.length;
     const whole = !('base' in this.source);
     // A sampler of a base outlives its policies.
     const kernels = whole ? this.#memory.kernels : this.#kernels;
