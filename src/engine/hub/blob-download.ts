@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, open, rename, rm, stat, utimes } from 'node:fs/promises';
+import { mkdir, open, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -86,6 +86,7 @@ async function fetchRest(
     }
   };
   if (here < file.bytes) await pipeline(counted, createWriteStream(partial, { flags: 'a', flush: true }), { signal });
+  else if (here === 0) await writeFile(partial, ''); // an empty file has no bytes to ask for
   if (here < file.bytes)
     throw new HubError('unreachable', `${file.name}: the connection ended after ${here} of ${file.bytes} bytes`);
   const actual = here === file.bytes ? await hashOf(partial, file) : `${here} bytes instead of ${file.bytes}`;

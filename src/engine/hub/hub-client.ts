@@ -32,13 +32,20 @@ export interface HubClient {
 /**
  * It reads HF_ENDPOINT and HF_TOKEN. It sends the token only to the endpoint.
  * Every method throws HubError, or the signal's reason.
+ * @throws HubError if HF_ENDPOINT is no address of a hub, or has a user name or a password
  */
 export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: AbortSignal): HubClient {
   const { HF_ENDPOINT } = environment;
   const token = new Secret(environment.HF_TOKEN?.trim() ?? '');
   const hubUrl = (HF_ENDPOINT || DEFAULT_ENDPOINT).replace(/\/+$/, '');
-  if (!/^https?:\/\//.test(hubUrl) || !URL.canParse(hubUrl))
-    throw new HubError('unreachable', `HF_ENDPOINT: expected the address of a hub, found "${hubUrl}"`);
+  const isAddress = /^https?:\/\//.test(hubUrl) && URL.canParse(hubUrl);
+  const { username, password } = isAddress ? new URL(hubUrl) : { username: '', password: '' };
+  if (username !== '' || password !== '' || (!isAddress && hubUrl.includes('@')))
+    throw new HubError(
+      'unreachable',
+      'HF_ENDPOINT: expected the address of a hub without a user name or a password; a key belongs into HF_TOKEN',
+    );
+  if (!isAddress) throw new HubError('unreachable', `HF_ENDPOINT: expected the address of a hub, found "${hubUrl}"`);
   const { name, revision } = id;
   const { type = 'model' } = id;
   const repo = { type, name } as const;

@@ -93,6 +93,13 @@ describe('a model on a hub', () => {
     expect(messages).toEqual([]);
   });
 
+  it('may have a file without bytes', async () => {
+    hub.files.set('chat_template.jinja', Buffer.alloc(0));
+    const directory = await locate('org/tiny');
+    expect(await readFile(join(directory, 'chat_template.jinja'))).toEqual(Buffer.alloc(0));
+    expect(await readFile(join(directory, 'model.safetensors'))).toEqual(weights);
+  });
+
   it('shares its blobs between revisions', async () => {
     await locate('org/tiny');
     hub.revisions.set('v2/beta', COMMIT);
@@ -284,6 +291,17 @@ describe('a model that cannot be had', () => {
   it.each(['hub.example', 'ftp://hub.example', 'http://'])('is not looked for at %j', async (HF_ENDPOINT) =>
     expect((await failure(locate('org/tiny', { environment: { HF_ENDPOINT } }))).message).toContain('HF_ENDPOINT'),
   );
+
+  it.each([
+    'https://alice:s3cret@hub.example',
+    'https://s3cret@hub.example',
+    'alice:s3cret@hub.example',
+    'https://a:s3cret@',
+  ])('is not looked for with a password in the address, which is not shown: %j', async (HF_ENDPOINT) => {
+    const { message } = await failure(locate('org/tiny', { environment: { HF_ENDPOINT } }));
+    expect(message).toContain('HF_ENDPOINT: expected the address of a hub without a user name or a password');
+    expect(message + messages.join()).not.toMatch(/s3cret|alice/);
+  });
 
   it('says so where something else answers', async () => {
     hub.intercept = (_, response) => {
