@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ggufModels, goldenModelFiles } from '../../../../../test/goldens.js';
 import { memoryFiles } from '../../../../../test/support/memory-files.js';
 import { CheckpointError, TokenizerError } from '../../../../base/core/errors.js';
+import type { Files } from '../../../../base/core/files.js';
 import { assistant, user } from '../../../../base/core/message.js';
 import type { DecoderConfig } from '../../../contract/architecture.js';
 import { ropeFrequencies } from '../../decoder/weights/rotary-table.js';
@@ -198,6 +199,23 @@ describe('a GGUF file', () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  it('is refused if it becomes shorter while its header is read', async () => {
+    const content = new Map([['m.gguf', Uint8Array.from(Buffer.from('GGUF\x03\0\0\0'))]]);
+    const files = memoryFiles(content);
+    let reads = 0;
+    const shrunk: Files = {
+      ...files,
+      size: async () => 1e7,
+      readBytes: async (...range) => {
+        if (++reads > 5) throw new Error('read again and again');
+        return files.readBytes(...range);
+      },
+    };
+    const opened = openStoredModel(shrunk, 'm.gguf');
+    await expect(opened).rejects.toThrow(CheckpointError);
+    await expect(opened).rejects.toThrow(`m.gguf: expected ${2 ** 20} bytes, found 8 (truncated?)`);
   });
 
   it('is refused for a weight that is no number', async () => {

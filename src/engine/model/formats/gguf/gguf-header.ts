@@ -39,11 +39,14 @@ const MOST_DIMENSIONS = 4;
 export async function readGgufHeader(files: Files, file: string): Promise<GgufHeader> {
   const size = await readOrRefuse(file, () => files.size(file));
   for (let length = FIRST_BYTES; ; length *= 4) {
-    const bytes = await readOrRefuse(file, () => files.readBytes(file, 0, Math.min(length, size, LONGEST_HEADER)));
+    const expected = Math.min(length, size, LONGEST_HEADER);
+    const bytes = await readOrRefuse(file, () => files.readBytes(file, 0, expected));
     try {
       return headerIn(new Cursor(bytes, file), size, file);
     } catch (error) {
       if (!(error instanceof EndOfBytes)) throw error;
+      if (bytes.length < expected)
+        throw new CheckpointError(`${file}: expected ${expected} bytes, found ${bytes.length} (truncated?)`);
       if (bytes.length >= LONGEST_HEADER)
         throw new CheckpointError(`${file}: the header has more than ${LONGEST_HEADER} bytes`);
       if (bytes.length >= size) throw new CheckpointError(`${file}: the file ends within its header (truncated?)`);
