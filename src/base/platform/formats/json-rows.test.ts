@@ -31,6 +31,13 @@ describe('an entry without end', () => {
   });
 });
 
+describe('an array', () => {
+  it.each(['[1, 2}', '[}', '[{"a": [1]}\n}'])('ends with the bracket that it begins with, unlike %j', (text) => {
+    expect(() => jsonRows(text, 'tasks.json')).toThrow(TaskError);
+    expect(() => jsonRows(text, 'tasks.json')).toThrow('expected "]" at the end of the array, got "}"');
+  });
+});
+
 describe('an entry in itself', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 

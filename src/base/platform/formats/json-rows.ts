@@ -187,6 +187,8 @@ class ArrayPieces {
       else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
         this.#depth--;
         if (this.#depth > 0) continue;
+        if (code === CLOSE_OBJECT)
+          throw new TaskError('expected "]" at the end of the array, got "}"', { file: this.#file, line: this.#line });
         cut();
         this.#closed = true;
       }
