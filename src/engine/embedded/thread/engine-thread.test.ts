@@ -46,6 +46,17 @@ describe('a thread that computes', () => {
     expect(await Promise.all(hashes)).toEqual(['one', 'two']);
   });
 
+  it('does not keep the process alive for a call whose arguments cannot be sent', async () => {
+    const link = new ScriptedLink();
+    const thread = new EngineThread(link, HARDWARE);
+    const post = () => {
+      structuredClone(() => {});
+    };
+    link.post = post;
+    await expect(thread.call('baseHash', 0)).rejects.toThrow('could not be cloned');
+    expect(link.held).toBe(false);
+  });
+
   it('keeps the process alive until it has ended, though answers to calls from before come in', async () => {
     const link = new ScriptedLink();
     const thread = new EngineThread(link, HARDWARE);

@@ -83,7 +83,13 @@ export class EngineThread {
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve: resolve as (value: unknown) => void, reject });
       this.expectAnswers(1);
-      this.post({ type: 'call', id, method, args }, transfer);
+      try {
+        this.post({ type: 'call', id, method, args }, transfer);
+      } catch (error) {
+        this.#pending.delete(id); // an argument that cannot be cloned: no answer will come
+        this.expectAnswers(-1);
+        reject(error);
+      }
     });
   }
 
