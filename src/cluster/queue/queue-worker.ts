@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry, { AbortError } from 'p-retry';
-import { BackendError, messageOf, RecipeError, RunError } from '../../base/errors.js';
+import { BackendError, messageOf, RecipeError, RunError, reasonOf } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { commandText, isEqual, packageVersion } from '../../base/platform.js';
 import type { Generation, Utterance } from '../../engine/contract.js';
@@ -74,7 +74,7 @@ export async function runWorker(request: WorkerRequest, { signal, notify }: Host
           await playFor(run, request, { key, modules, look, signal, notify });
         } catch (error) {
           if (error instanceof RecipeError) throw error;
-          refused = run.run;
+          if (!(error instanceof UnansweredError)) refused = run.run; // else it may answer the next time
           notify(`not playing for the run at ${run.url}: ${messageOf(error)}`);
         }
       }
@@ -95,8 +95,8 @@ interface WorkerSurroundings {
 }
 
 /**
- * @throws RunError when this worker may not load the recipe, the run refuses it or does not have the key; RecipeError
- * when the worker's own recipe cannot be loaded here, or the port of the gateway is in use
+ * @throws RunError when this worker may not load the recipe, the run refuses it, does not answer or does not have the
+ * key; RecipeError when the worker's own recipe cannot be loaded here, or the port of the gateway is in use
  */
 async function playFor(run: Announcement, request: WorkerRequest, surroundings: WorkerSurroundings): Promise<void> {
   const { url, queue, concurrency } = request;
@@ -189,7 +189,7 @@ async function allowedSource(
 }
 
 /** Plays single episodes of a run. */
-class EpisodePlayer {
+export class EpisodePlayer {
   readonly #url: string;
   readonly #given: Registered;
   readonly #team: Team;
@@ -202,13 +202,17 @@ class EpisodePlayer {
     this.#gateway = gateway;
   }
 
-  /** Rejects when the run does not answer; the episode is then played again if the run still needs it. */
+  /**
+   * Plays an episode and hands it in, if the run still waits for it.
+   * @throws UnansweredError, RefusedError, or the signal's reason. The episode is then played again
+   */
   async play(job: string, signal: AbortSignal): Promise<void> {
     const gone = new AbortController();
     const until = AbortSignal.any([signal, gone.signal]);
     const ask = <P extends WorkerRequestPath>(path: P, body: WorkerRequests[P]['ask'], by: AbortSignal) =>
       askRun(this.#url, this.#given.secret, path, body, by).catch((error: unknown) => {
-        if (error instanceof EpisodeGoneError) gone.abort(error);
+        // The team must not take a lost call for an answer: the same episode is played again.
+        if (error instanceof EpisodeGoneError || error instanceof UnansweredError) gone.abort(error);
         throw error;
       });
     try {
@@ -225,9 +229,10 @@ class EpisodePlayer {
       });
       const episode = await playEpisode(context, { ...request, team: this.#team, signal: until });
       await handIn(episode, (played) => ask('over', { job, episode: played }, until));
-    } catch (error) {
-      if (error instanceof EpisodeGoneError || gone.signal.aborted) return; // the run no longer waits for it
-      if (signal.aborted || error instanceof RefusedError) throw error;
+    } catch (thrown) {
+      const error = gone.signal.aborted ? gone.signal.reason : thrown;
+      if (error instanceof EpisodeGoneError) return; // the run no longer waits for it
+      if (signal.aborted || error instanceof RefusedError || error instanceof UnansweredError) throw error;
       await ask('broken', { job, message: messageOf(error) }, until);
     }
   }
@@ -251,10 +256,13 @@ async function handIn<E extends Parameters<typeof readable>[0]>(
 class EpisodeGoneError extends Error {}
 /** The run refuses this worker. */
 class RefusedError extends RunError {}
+/** The run has not answered a request, nor its repetitions. */
+class UnansweredError extends RunError {}
 
 /**
  * Sends a request to the run and repeats it while no server answers. A repeated request has the same effect as one.
- * @throws EpisodeGoneError, RefusedError when the run refuses this worker, BackendError when it refuses this request
+ * @throws EpisodeGoneError, RefusedError when the run refuses this worker, BackendError when it refuses this request,
+ * UnansweredError when it does not answer for about two minutes
  */
 function askRun<P extends WorkerRequestPath>(
   url: string,
@@ -264,18 +272,25 @@ function askRun<P extends WorkerRequestPath>(
   signal: AbortSignal,
 ): Promise<WorkerRequests[P]['answer']> {
   const body = packed(ask);
+  const lost = (error: unknown): never => {
+    throw new UnansweredError(`the run at ${url} does not answer: ${reasonOf(error)}`);
+  };
   const once = async () => {
     const response = await fetch(`${url}/${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/octet-stream' },
       body,
       signal,
-    });
-    if (response.ok) return unpacked(new Uint8Array(await response.arrayBuffer())) as WorkerRequests[P]['answer'];
-    const { message = '' } = (await response.json()) as { message?: string };
+    }).catch(lost);
+    if (response.ok) {
+      const bytes = await response.arrayBuffer().catch(lost);
+      return unpacked(new Uint8Array(bytes)) as WorkerRequests[P]['answer'];
+    }
+    const { message = '' } = (await response.json().catch(lost)) as { message?: string };
     if (response.status === 410) throw new AbortError(new EpisodeGoneError(message));
     if (response.status === 422) throw new AbortError(new BackendError(message));
     if (response.status < 500) throw new AbortError(new RefusedError(message));
+    if (response.status > 500) lost(message); // a proxy says so, not the run
     throw new Error(message);
   };
   return pRetry(once, { retries: 60, minTimeout: 50, maxTimeout: 2000, signal });

@@ -1,11 +1,16 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
 import type { Episode } from '../../base/core/episode.js';
 import { EndpointError, TrainingError } from '../../base/core/errors.js';
 import { packageVersion } from '../../base/platform/package-version.js';
+import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import type { PlayRequest } from '../../teams/rollout/remote-speakers.js';
 import type { Replay, RolloutContext } from '../../teams/rollout/rollout-context.js';
+import { agent } from '../../teams/team/agent.js';
+import { defineTeam, type Team } from '../../teams/team/team.js';
 import { QueueKey } from './queue-key.js';
+import { EpisodePlayer } from './queue-worker.js';
 import { RolloutServer, type RolloutServerOptions } from './rollout-server.js';
 import { packed, type Registered, unpacked } from './wire.js';
 
@@ -293,6 +298,53 @@ describe('the rollout server', () => {
       for (const message of ['judge: requests set seed', 'solver: requests set seed'])
         await ask('warning', { about: 'gateway', message }, secret);
     expect(ignored).toEqual(['judge: requests set seed', 'solver: requests set seed']);
+  });
+});
+
+describe('a worker whose network fails for longer than it repeats its requests', () => {
+  const team = defineTeam({
+    task: z.unknown(),
+    agents: { solver: agent() },
+    play: ({ agents: { solver } }) => solver('1+1'),
+    reward: () => 1,
+  }) as unknown as Team;
+
+  it.each(['take', 'call', 'over'])('plays the episode again if the answer to %s is lost', async (failing) => {
+    const { agents, policies } = scriptedContext(
+      team,
+      scriptedSampler(() => '2'),
+    );
+    const { server, ask } = opened(undefined, { agents, policies, timeoutMs: 1e9 });
+    const given = (await ask('register', worker, door)).answer as Registered;
+    const lost: string[] = [];
+    let fails = true;
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    vi.stubGlobal('fetch', async (url: string, init: RequestInit) => {
+      const path = url.replace('http://run', '');
+      if (!fails || path !== `/${failing}`) return server.app.request(path, init);
+      lost.push(path);
+      throw new TypeError('fetch failed', { cause: new Error('connect EHOSTUNREACH') });
+    });
+    try {
+      const offered = server.offer('e0', request, undefined);
+      const player = new EpisodePlayer('http://run', given, team, undefined);
+      const first = player.play('e0', new AbortController().signal);
+      const outcome = first.catch((error: unknown) => error);
+      while (lost.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      await vi.advanceTimersByTimeAsync(120_000);
+      expect(await outcome).toMatchObject({
+        name: 'UnansweredError',
+        message: 'the run at http://run does not answer: fetch failed (connect EHOSTUNREACH)',
+      });
+      expect(server.open).toEqual(['e0']);
+      fails = false;
+      await player.play('e0', new AbortController().signal);
+      expect(await offered).toMatchObject({ turns: [{ text: '2' }], score: { team: 1 } });
+      expect(lost).toHaveLength(61);
+    } finally {
+      vi.unstubAllGlobals();
+      vi.useRealTimers();
+    }
   });
 });
 
