@@ -1,5 +1,5 @@
 /** A queue whose Redis holds anything, and workers that lie: the run goes on and equals an undisturbed one. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -9,12 +9,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { RandomStream } from '../../src/base/core/random.js';
 import { packageVersion } from '../../src/base/platform/package-version.js';
+import { queueExecutor } from '../../src/cluster/queue/queue-executor.js';
 import { QueueKey } from '../../src/cluster/queue/queue-key.js';
 import { redisOptions } from '../../src/cluster/queue/redis.js';
 import { announcementKey, packed, queueOf, type Registered, unpacked } from '../../src/cluster/queue/wire.js';
 import { codeHash } from '../../src/method/recipe/code-hash.js';
+import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
+import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { defineTeam, type Team } from '../../src/teams/team/team.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { comparable, kill, killAll, noRedis, onQueue, program, REDIS, recipe, startWorker, train } from './workers.js';
 
@@ -177,6 +183,58 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
       await Promise.all(workers.map(kill));
     }
   });
+});
+
+const server = spawnSync('redis-server', ['--version']);
+
+describe.skipIf(server.error !== undefined)('the executor of a run whose Redis is gone', () => {
+  const team = defineTeam({
+    task: z.unknown(),
+    agents: { solver: agent() },
+    play: ({ agents: { solver } }) => solver('1+1'),
+    reward: () => 1,
+  }) as unknown as Team;
+
+  it.each(['SIGKILL', 'SIGSTOP'] as const)(
+    'ends its episodes at once, and itself in seconds, after %s',
+    async (how) => {
+      const port = 17_000 + (process.pid % 1000);
+      const own = spawn('redis-server', ['--port', `${port}`, '--save', ''], { stdio: ['ignore', 'pipe', 'ignore'] });
+      try {
+        await new Promise<void>((resolve) => {
+          own.stdout.on('data', (part) => String(part).includes('Ready to accept') && resolve());
+        });
+        const context = scriptedContext(
+          team,
+          scriptedSampler(() => '2'),
+        );
+        const address = { url: `redis://127.0.0.1:${port}`, host: '127.0.0.1', port: 0 };
+        const executor = await queueExecutor(context, {
+          code: { source: recipe, codeHash: 'code' },
+          rollout: { type: 'queue', isolate: false, queue: 'mine', leaseSeconds: 30, ...address } as never,
+          recipe: 'digest',
+          gateway: undefined,
+          host: { notify: () => {}, warn: () => {} },
+        });
+        const controller = new AbortController();
+        const request = { team, tasks: [{ id: 'a', data: {} }], groupSize: 2, phase: 'training', step: 1 } as const;
+        own.kill(how);
+        await sleep(100); // the client learns that the connection is lost
+        const playing = executor.playGroups({ ...request, signal: controller.signal });
+        playing.catch(() => {});
+        await sleep(100);
+        const began = performance.now();
+        controller.abort(new Error('Ctrl-C'));
+        await expect(playing).rejects.toThrow('Ctrl-C');
+        expect(performance.now() - began).toBeLessThan(1000);
+        await executor.close?.();
+        expect(performance.now() - began).toBeLessThan(6000);
+      } finally {
+        own.kill('SIGKILL');
+      }
+    },
+    20_000,
+  );
 });
 
 describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {

@@ -1,5 +1,6 @@
 /** Plays episodes on a queue: workers take them. If a worker disappears, another one plays its episodes again. */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, RecipeError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { commandText, isLoopback, listen } from '../../base/platform.js';
@@ -7,7 +8,7 @@ import type { Recipe, RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { groupsByEpisode, type RolloutExecutor } from '../../teams/rollout.js';
 import { AnnouncementError, KEY_VARIABLE, type QueueKey, queueKey } from './queue-key.js';
-import { connectRedis, queueModules, redisOptions } from './redis.js';
+import { connectRedis, queueModules } from './redis.js';
 import { RolloutServer } from './rollout-server.js';
 import { ANNOUNCED_SECONDS, announcementKey, queueOf } from './wire.js';
 
@@ -17,6 +18,8 @@ const LONELY_MS = 5000;
 const RENEW_MS = (ANNOUNCED_SECONDS * 1000) / 4;
 /** A worker whose attempt failed tries its episode again after this time. */
 const AGAIN_MS = 200;
+/** A run that is over waits this long for Redis to remove its entries. */
+const REMOVE_MS = 3000;
 
 export interface QueueOptions {
   readonly code: RecipeCode;
@@ -73,7 +76,7 @@ export async function queueExecutor(
   }
   if (!isLoopback(new URL(url).hostname) && !process.env.REDIS_PASSWORD)
     host.notify(`Redis at ${url} has no password here: set requirepass there, and REDIS_PASSWORD here and for workers`);
-  const jobs = new modules.Queue(queueOf(name, run), { connection: redisOptions(url) });
+  const jobs = new modules.Queue(queueOf(name, run), { connection: redis });
   jobs.on('error', () => {}); // the client reconnects by itself
   const add = (job: string) =>
     jobs.add(
@@ -127,18 +130,26 @@ export async function queueExecutor(
     clearInterval(lonely);
   }, LONELY_MS).unref();
 
+  /** Removes the run's announcement and queue. What remains is only in Redis. */
+  const removeEntries = async () => {
+    if ((await redis.get(place).catch(() => null)) === text) await redis.del(place).catch(() => {});
+    await jobs.obliterate({ force: true }).catch(() => {});
+  };
+
   let played = 0;
   const { watch: _, ...unwatched } = context; // no code of a team runs in this process
   return {
     playGroups: groupsByEpisode(unwatched, async ({ team: _, signal, listener: __, ...request }) => {
       const job = `e${played++}`;
       const offered = server.offer(job, request, signal);
-      offered.catch(() => {}); // Redis may fail before the promise is awaited
+      // Nothing waits for Redis: while it is away, its client keeps the commands.
+      void add(job).catch((error: unknown) => {
+        if (server.open.includes(job)) report(error); // it is added again when the queue is made again
+      });
       try {
-        await add(job).catch(report); // it is added again when the queue is made again
         return { ...(await offered), task: request.task };
       } catch (error) {
-        await jobs.remove(job).catch(() => {}); // a job in progress ends by itself
+        void jobs.remove(job).catch(() => {}); // a job in progress ends by itself
         throw error;
       }
     }),
@@ -146,11 +157,10 @@ export async function queueExecutor(
       clearInterval(renewing);
       clearInterval(lonely);
       server.end(new Error('the run is over'));
-      if ((await redis.get(place).catch(() => null)) === text) await redis.del(place).catch(() => {});
-      await jobs.obliterate({ force: true }).catch(() => {}); // the remaining entries are only in Redis
-      await jobs.close();
-      redis.disconnect();
       await listening.close();
+      await Promise.race([removeEntries(), sleep(REMOVE_MS, undefined, { ref: false })]);
+      redis.disconnect(); // before the queue is closed, which has no connection of its own
+      await jobs.close();
     },
   };
 }
