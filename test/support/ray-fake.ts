@@ -27,6 +27,8 @@ export interface RayFake {
   killOnce(name: string, text: string): void;
   /** Loses the node of the next job with this name in the same way, but the job on it continues. */
   cutOffOnce(name: string, text: string): void;
+  /** Fails so many requests for the log of a job with this name, once it has succeeded. Before, the log is empty. */
+  failLog(name: string, status: 404 | 503, times: number): void;
   /** Refuses so many further jobs, as a cluster does whose nodes are just coming up. */
   refuse(times: number): void;
   close(): Promise<void>;
@@ -39,6 +41,7 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
   const root = await mkdtemp(join(tmpdir(), 'drmas-ray-'));
   let doomed: { readonly name: string; readonly text: string; readonly goesOn: boolean } | undefined;
   let refusals = 0;
+  let unread: { readonly name: string; readonly status: 404 | 503; times: number } | undefined;
   const app = new Hono();
   app.use(async (c, next) => {
     const isBrowser = c.req.header('sec-fetch-mode') !== undefined && c.req.method !== 'GET';
@@ -98,7 +101,12 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
     return job === undefined ? c.text('job does not exist', 404) : c.json(job.state);
   });
   app.get('/api/jobs/:id/logs', (c) => {
-    const logs = jobs.get(c.req.param('id'))?.logs;
+    const id = c.req.param('id');
+    const { state, logs } = jobs.get(id) ?? {};
+    if (unread !== undefined && id.includes(unread.name)) {
+      if (state?.status === 'RUNNING') return c.json({ logs: '' });
+      if (unread.times-- > 0) return c.text('the log cannot be read', unread.status);
+    }
     return logs === undefined ? c.text('the node of the log is gone', 500) : c.json({ logs });
   });
   const end = async ({ child }: FakeJob) => {
@@ -124,6 +132,9 @@ export async function rayFake(unpack: (bytes: Uint8Array) => ReadonlyMap<string,
     },
     cutOffOnce(name, text) {
       doomed = { name, text, goesOn: true };
+    },
+    failLog(name, status, times) {
+      unread = { name, status, times };
     },
     refuse(times) {
       refusals = times;

@@ -90,11 +90,15 @@ export class RayClient {
     return jobSchema.parse(JSON.parse(good(response, 'GET', id).text));
   }
 
-  /** The whole output of a job; undefined if it cannot be read any more, for example when its node is gone. */
+  /**
+   * The whole output of a job; undefined if Ray does not have it.
+   * @throws BackendError if Ray cannot read it, for a moment or because its node is gone
+   */
   async logs(id: string): Promise<string | undefined> {
     const response = await this.#send('GET', `/api/jobs/${id}/logs`);
-    if (!isGood(response)) return undefined;
-    return z.object({ logs: z.string().nullish() }).parse(JSON.parse(response.text)).logs ?? '';
+    if (response.status === 404) return undefined;
+    const { text } = good(response, 'GET', `the log of ${id}`);
+    return z.object({ logs: z.string().nullish() }).parse(JSON.parse(text)).logs ?? '';
   }
 
   async stop(id: string): Promise<void> {

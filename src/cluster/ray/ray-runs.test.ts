@@ -147,6 +147,22 @@ describe('a study on Ray', () => {
     expect(steps).toEqual([1, 2, 3, 4]);
   }, 240_000);
 
+  it('asks for the log of a job that succeeded until it has all events, and fails if there is no log', async () => {
+    const words = ['--set', 'training.steps=2', '--threads', '1', '--json', ...(await onRay('store-unread'))];
+    ray.failLog('drmas-unread-', 503, 2);
+    const { code, out, err } = await drmas(['train', file, '--run', join(root, 'unread'), ...words]);
+    expect(err).toMatch(
+      /Ray does not answer \(Ray answered GET the log of drmas-unread-\S+ with 503: .*Ray answers again/s,
+    );
+    expect(lines(out).at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
+    expect(code).toBe(0);
+    ray.failLog('drmas-lost-', 404, 1);
+    expect(await drmas(['train', file, '--run', join(root, 'lost'), ...words])).toMatchObject({
+      code: 1,
+      err: /the job drmas-lost-\S+ succeeded, but Ray's log of it lacks the end of the run/,
+    });
+  }, 120_000);
+
   it('submits nothing where its store cannot be used', async () => {
     const jobs = ray.jobs.size;
     const words = ['train', file, '--run', join(root, 'never'), '--ray', ray.url, '--store'];

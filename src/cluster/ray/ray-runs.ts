@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isObject, reasonOf, TrainingError } from '../../base/errors.js';
+import { BackendError, isObject, reasonOf, TrainingError } from '../../base/errors.js';
 import type { RunEvent } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
 import { excerpt, shellWord } from '../../base/host.js';
@@ -71,6 +71,8 @@ export class RayRuns {
    * Makes a run on the cluster instead of in this process: submits its job, or finds the job that was submitted before,
    * and writes the job's events as they arrive. If a node dies, the job is submitted again; it resumes from its last
    * checkpoint and repeats the events before it.
+   * @throws TrainingError if the job fails or is stopped, jobs die too often, or a log lacks the end of its run;
+   * BackendError if Ray refuses a request, or cannot read the log of a job that succeeded
    */
   readonly executeRun = async (_recipe: unknown, log: RunDirectory, host: Host): Promise<void> => {
     const project = await this.#project(log.record.recipe.source);
@@ -90,7 +92,10 @@ export class RayRuns {
         log.write(event);
       });
       const { status, message, driver_exit_code: code } = await this.#follow(id, seen, host);
-      if (status === 'SUCCEEDED') return;
+      if (status === 'SUCCEEDED') {
+        if (written.some((event) => event.type === 'run.finished' && event.reason === 'completed')) return;
+        throw new TrainingError(`the job ${id} succeeded, but Ray's log of it lacks the end of the run`);
+      }
       if (status === 'STOPPED') throw new TrainingError(`the job ${id} was stopped`);
       if (code === 1 || code === 2) {
         const reason = seen.last.join(' | ') || (message ?? 'no reason given');
@@ -138,7 +143,11 @@ export class RayRuns {
       try {
         const job = await this.#client.job(id);
         if (job === undefined) throw new TrainingError(`Ray does not know the job ${id} any more`);
-        const logs = await this.#client.logs(id);
+        const logs = await this.#client.logs(id).catch((error: unknown) => {
+          // The log of a running job is read again, and the log of a job that failed may be gone with its node.
+          if (job.status === 'SUCCEEDED' || !(error instanceof BackendError)) throw error;
+          return undefined;
+        });
         if (unanswered > 0) notify('Ray answers again');
         unanswered = 0;
         const over = job.status !== 'PENDING' && job.status !== 'RUNNING';
