@@ -14,7 +14,7 @@ export interface S3Request {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The fault in place of a reply: a status with an error code, or an answer that ends in the middle. */
+/** The fault in place of a reply: a status with an error code, or an answer that is lost or ends in the middle. */
 export type S3Fault = { readonly status: number; readonly code: string } | 'cut' | undefined;
 
 export interface S3Fake {
@@ -62,7 +62,8 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
       case 'GET': {
         const bytes = files.get(key);
         if (bytes === undefined) return failed(c, 404, 'NoSuchKey', `<Key>${escaped(key)}</Key>`);
-        if (fault !== 'cut') return c.body(Uint8Array.from(bytes), 200, { etag: etag(bytes) });
+        const length = { 'content-length': `${bytes.length}` }; // the answer to HEAD has it too
+        if (fault !== 'cut') return c.body(Uint8Array.from(bytes), 200, { etag: etag(bytes), ...length });
         const { outgoing } = c.env as HttpBindings;
         outgoing.writeHead(200, { 'content-length': bytes.length });
         outgoing.write(bytes.subarray(0, bytes.length >> 1), () => outgoing.destroy());
@@ -90,6 +91,10 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
         if (parts === undefined) return failed(c, 404, 'NoSuchUpload');
         uploads.delete(upload);
         files.set(key, Uint8Array.from(Buffer.concat([...parts].sort(([a], [b]) => a - b).map(([, part]) => part))));
+        if (fault === 'cut') {
+          (c.env as HttpBindings).outgoing.destroy();
+          return RESPONSE_ALREADY_SENT;
+        }
         return xml(c, `<CompleteMultipartUploadResult><Key>${escaped(key)}</Key></CompleteMultipartUploadResult>`);
       }
     }

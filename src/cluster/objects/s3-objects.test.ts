@@ -78,6 +78,34 @@ describe('storage that fails', () => {
   });
 });
 
+describe('a large file', () => {
+  /** An attempt to store a file whose last request has no answer; `stored` sees its key before the repetition. */
+  async function cutOff(stored: (files: Map<string, Uint8Array>, key: string) => void): Promise<number> {
+    const objects = await open();
+    await writeFile(join(root, 'whole'), new Uint8Array(6_000_000));
+    let posts = 0;
+    s3.fault = ({ method, key }) => {
+      if (method !== 'POST') return undefined;
+      if (++posts === 3) stored(s3.stored.get('mine') ?? new Map(), key);
+      return posts === 2 ? 'cut' : undefined;
+    };
+    await objects.put('whole', join(root, 'whole'));
+    await objects.get('whole', join(root, 'again'));
+    return (await readFile(join(root, 'again'))).length;
+  }
+
+  it('is stored if only the last answer is lost', async () => {
+    expect(await cutOff(() => {})).toBe(6_000_000);
+  });
+
+  it('is not stored if the repetition finds no upload, and no file of its size', async () => {
+    for (const other of [undefined, new Uint8Array(5)])
+      await expect(
+        cutOff((files, key) => (other === undefined ? files.delete(key) : files.set(key, other))),
+      ).rejects.toThrow(/writing whole: NoSuchUpload/);
+  });
+});
+
 describe('a place that cannot be used', () => {
   const refusal = (place: string, environment: NodeJS.ProcessEnv = {}) =>
     openObjects(place, { ...here(), ...environment }).then(

@@ -96,7 +96,7 @@ export class S3Objects implements ObjectStore {
         }
         return bytes;
       };
-      if (size > part) return await this.#putInParts(name, Math.ceil(size / part), (i) => bytesAt(i * part, part));
+      if (size > part) return await this.#putInParts(name, size, part, (at) => bytesAt(at, part));
       const Body = await bytesAt(0, size);
       await this.#ask(`writing ${name}`, () =>
         this.#client.send(new this.#s3.PutObjectCommand({ ...this.#at(name), Body, ContentMD5: md5(Body) })),
@@ -107,7 +107,12 @@ export class S3Objects implements ObjectStore {
   }
 
   /** Sends a file in parts. The file appears under its name with the last request. */
-  async #putInParts(name: string, count: number, bytesOf: (part: number) => Promise<Uint8Array>): Promise<void> {
+  async #putInParts(
+    name: string,
+    size: number,
+    partBytes: number,
+    bytesAt: (from: number) => Promise<Uint8Array>,
+  ): Promise<void> {
     const what = `writing ${name}`;
     const s3 = this.#s3;
     const at = this.#at(name);
@@ -115,14 +120,21 @@ export class S3Objects implements ObjectStore {
     const upload = { ...at, UploadId: begun.UploadId };
     try {
       const parts: CompletedPart[] = [];
-      for (let i = 0; i < count; i++) {
-        const Body = await bytesOf(i);
-        const part = { ...upload, PartNumber: i + 1, Body, ContentMD5: md5(Body) };
+      for (let from = 0; from < size; from += partBytes) {
+        const Body = await bytesAt(from);
+        const part = { ...upload, PartNumber: parts.length + 1, Body, ContentMD5: md5(Body) };
         const { ETag } = await this.#ask(what, () => this.#client.send(new s3.UploadPartCommand(part)));
-        parts.push({ PartNumber: i + 1, ETag });
+        parts.push({ PartNumber: part.PartNumber, ETag });
       }
       const whole = { ...upload, MultipartUpload: { Parts: parts } };
-      await this.#ask(what, () => this.#client.send(new s3.CompleteMultipartUploadCommand(whole)));
+      await this.#ask(what, async (attempt) => {
+        try {
+          await this.#client.send(new s3.CompleteMultipartUploadCommand(whole));
+        } catch (error) {
+          // An earlier request may have stored the file although its answer was lost.
+          if (attempt === 1 || !(error instanceof s3.NoSuchUpload) || (await this.#sizeOf(name)) !== size) throw error;
+        }
+      });
     } catch (error) {
       // If that fails too, a rule of the bucket for incomplete uploads removes the parts.
       await this.#client.send(new s3.AbortMultipartUploadCommand(upload)).catch(() => {});
@@ -163,12 +175,22 @@ export class S3Objects implements ObjectStore {
     await this.#ask(`removing ${name}`, () => this.#client.send(new this.#s3.DeleteObjectCommand(this.#at(name))));
   }
 
+  /** The size of a stored file; undefined if there is none. */
+  async #sizeOf(name: string): Promise<number | undefined> {
+    try {
+      return (await this.#client.send(new this.#s3.HeadObjectCommand(this.#at(name)))).ContentLength;
+    } catch (error) {
+      if (error instanceof this.#s3.NotFound) return undefined;
+      throw error;
+    }
+  }
+
   #at(name: string) {
     return { Bucket: this.#bucket, Key: this.#prefix + name };
   }
 
   /** @throws StoreError with a remedy */
-  async #ask<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
+  async #ask<Result>(what: string, act: (attempt: number) => Promise<Result>): Promise<Result> {
     const { retries, retryDelayMs } = this.#options;
     const failure = (error: unknown): S3Failure => s3Failure(error, this.#bucket);
     try {
