@@ -27,7 +27,9 @@ describe('plan --measure', () => {
   };
   beforeAll(() => writeFile(file, talkative));
 
-  it('prints tokens, memory and hours for more and fewer concurrent episodes', async () => {
+  it('prints tokens, memory and hours for more and fewer concurrent episodes, and replaces a machine file', async () => {
+    const earlier = { iterationSeconds: 1, sequenceSeconds: 0, promptTokenSeconds: 0 };
+    await writeFile(saved, JSON.stringify({ name: 'earlier', sampling: earlier, training: { tokenSeconds: 0 } }));
     const { code, out, err } = await drmas(['plan', file, '--measure', '--seconds', '1', '--save', saved]);
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toMatch(/recipe +mine, on [\s\S]*episodes +18 in 3 steps, 2 in evaluations/);
@@ -35,6 +37,19 @@ describe('plan --measure', () => {
     expect(out).toMatch(/at once +a step +the run +ahead\n1 .*\n10 .*\n100 .*\n1,000 .*\n10,000 /);
     const machine = JSON.parse(await readFile(saved, 'utf8'));
     expect(machine).toMatchObject({ recipe: 'mine', shared: true, sampling: { engines: 1 } });
+  });
+
+  it.each([
+    ['mine.ts', /mine\.ts exists and is not a machine file; choose another with --save\n$/],
+    ['package.json', /package\.json exists and is not a machine file; choose another with --save\n$/],
+    ['none/here.json', /cannot write .*here\.json: there is no directory .*none\n$/],
+    ['mine.ts/here.json', /cannot write .*here\.json: there is no directory .*mine\.ts\n$/],
+  ])('does not measure for --save %s, and changes nothing', async (name, message) => {
+    await writeFile(join(root, 'package.json'), '{}');
+    const refused = await drmas(['plan', file, '--save', join(root, name)], { forecastRun: async () => failed() });
+    expect(refused).toEqual({ code: 2, out: '', err: expect.stringMatching(message) });
+    expect(await readFile(file, 'utf8')).toBe(talkative);
+    expect(await readFile(join(root, 'package.json'), 'utf8')).toBe('{}');
   });
 
   it('ends with the error, and with nothing else, if all episodes throw', async () => {

@@ -3,7 +3,13 @@ import type { RunListener } from '../../base/host.js';
 import { nodeHost } from '../../base/platform.js';
 import { RunDirectory } from '../../method/store.js';
 import { lastCheckpoint, requestStudy } from '../../runs/index.js';
-import { type ForecastRequest, type RunForecast, readMachine, writeMachine } from '../../runs/studies.js';
+import {
+  type ForecastRequest,
+  type RunForecast,
+  readMachine,
+  requireSavePath,
+  writeMachine,
+} from '../../runs/studies.js';
 import { type CommandContext, interruptedForGood, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import {
@@ -128,10 +134,14 @@ export async function showPlan(
   }
 }
 
-/** The parts of a forecast that the flags ask for. @throws RecipeError for a flag without its part */
+/**
+ * The parts of a forecast that the flags ask for.
+ * @throws RecipeError for a flag without its part, or a path of --save that no machine file may have
+ */
 async function requestOf({ play, tasks, from, measure, seconds, concurrency, machine = [], save }: PlanFlags) {
   if (play !== true && (tasks !== undefined || from !== undefined))
     throw new RecipeError('--tasks and --from need --play');
+  if (save !== undefined) await requireSavePath(save);
   // These flags measured without --measure in the previous version.
   const measures =
     measure === true || machine.length > 0 || [seconds, concurrency, save].some((one) => one !== undefined);

@@ -1,4 +1,6 @@
 /** Machines and their speed with a recipe: measured here, or read from a file. */
+import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { z } from 'zod';
 import { messageOf, RecipeError } from '../../../base/errors.js';
 import { nodeFiles } from '../../../base/platform.js';
@@ -46,10 +48,27 @@ export async function readMachine(path: string): Promise<Machine> {
   return data;
 }
 
-/** Writes a machine file. @throws RecipeError */
+/**
+ * Refuses a path where no machine file can be saved, before anything is measured.
+ * @throws RecipeError when its directory does not exist, or it has a file that is not a machine file
+ */
+export async function requireSavePath(path: string): Promise<void> {
+  const directory = dirname(path);
+  const isDirectory = await stat(directory).then(
+    (status) => status.isDirectory(),
+    () => false,
+  );
+  if (!isDirectory) throw new RecipeError(`cannot write ${path}: there is no directory ${directory}`);
+  if (!(await nodeFiles.exists(path))) return;
+  await readMachine(path).catch(() => {
+    throw new RecipeError(`${path} exists and is not a machine file; choose another with --save`);
+  });
+}
+
+/** Writes a machine file, whole or not at all, in the place of an earlier one. @throws RecipeError when it cannot */
 export async function writeMachine(path: string, machine: Machine): Promise<void> {
   try {
-    await nodeFiles.write(path, `${JSON.stringify(machine, null, 2)}\n`);
+    await nodeFiles.replace(path, `${JSON.stringify(machine, null, 2)}\n`);
   } catch (error) {
     throw new RecipeError(`cannot write ${path}: ${messageOf(error)}`);
   }
