@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BrowserPage, chromium } from '../../../test/support/chromium.js';
 import { drmas } from '../../../test/support/command-line.js';
 import { hostile, madeUpEpisode, recordRun } from '../../../test/support/recorded-run.js';
@@ -119,6 +119,39 @@ it('refuses what is not a run, and to overwrite what is not a report', async () 
   await writeFile(join(path, 'empty.html'), '');
   expect((await drmas(['report', path, '--to', join(path, 'empty.html')])).code).toBe(0);
   expect((await drmas(['report', path, '--to', join(root, 'no', 'where.html')])).code).toBe(2);
+});
+
+it('keeps the earlier report, and nothing else, if the new one cannot be written', async () => {
+  const path = join(root, 'again');
+  await recordRun(path);
+  expect((await drmas(['report', path])).code).toBe(0);
+  const report = join(path, 'report.html');
+  const [before, names] = [await readFile(report, 'utf8'), (await readdir(path)).sort()];
+  await recordRun(join(root, 'other'));
+  const handle = await open(report);
+  const full = vi.spyOn(Object.getPrototypeOf(handle) as typeof handle, 'writeFile');
+  await handle.close();
+  full.mockImplementation(async function cut(this: typeof handle, content) {
+    await this.write(String(content).slice(0, 1000));
+    throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  });
+  try {
+    expect(await drmas(['report', join(root, 'other'), '--to', report])).toEqual({
+      code: 2,
+      out: '',
+      err: expect.stringMatching(/^error: cannot write the report: ENOSPC/),
+    });
+  } finally {
+    full.mockRestore();
+  }
+  expect(await readFile(report, 'utf8')).toBe(before);
+  expect((await readdir(path)).sort()).toEqual(names);
+});
+
+it.skipIf(process.platform === 'win32')('puts no page in the place of a device', async () => {
+  await symlink('/dev/null', join(root, 'null.html'));
+  const { code, err } = await drmas(['report', join(root, 'again'), '--to', join(root, 'null.html')]);
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/cannot write .* it is not a regular file/) });
 });
 
 it.skipIf(chromium === undefined)(

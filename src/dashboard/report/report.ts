@@ -1,7 +1,6 @@
-import { open, writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { messageOf, RunError } from '../../base/errors.js';
-import { codeOf } from '../../base/platform.js';
+import { nodeFiles } from '../../base/platform.js';
 import { readAblation } from '../../method/store.js';
 import { type ListedAblation, TextPool } from '../../runs/analysis.js';
 import { type FoundRun, findRuns, listedAblation } from './find-runs.js';
@@ -14,7 +13,7 @@ export const DEFAULT_EPISODE_BYTES = 3e6;
 /**
  * Writes one self-contained HTML page about one or more runs. The directory of an ablation stands for its runs. The
  * page has the same views as the dashboard, and contains their data.
- * @param options.to The path of the page; an earlier report there is replaced
+ * @param options.to The path of the page; an earlier report there is replaced, and kept if the new one cannot be written
  * @param options.episodeBytes The approximate size of the episodes of all runs together
  * @returns One line for each run whose files differ from their digests
  * @throws RunError when a directory is neither a run nor an ablation, or `to` cannot be written or is not a report;
@@ -44,7 +43,7 @@ export async function writeReport(
     runs: reported.map(({ embedded }) => embedded),
     texts: pool.texts,
   });
-  await writeFile(to, page).catch((error: unknown) => {
+  await nodeFiles.replace(to, page).catch((error: unknown) => {
     throw new RunError(`cannot write the report: ${messageOf(error)}`);
   });
   return reported.flatMap(({ changed }) => changed ?? []);
@@ -66,21 +65,17 @@ async function runsOf(paths: readonly string[]) {
   return { runs, ablations };
 }
 
-/** @throws RunError when the file exists and is not a report */
+/** @throws RunError when the file exists and is not a report, and for a device or a pipe, which cannot be replaced */
 async function refuseOthersFile(path: string): Promise<void> {
-  const file = await open(path, 'r').catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return undefined;
+  const begin = await beginOf(path).catch((error: unknown) => {
     throw new RunError(`cannot write ${path}: ${messageOf(error)}`);
   });
-  if (file === undefined) return;
-  try {
-    const begin = Buffer.alloc(PAGE_START.length);
-    const { bytesRead } = await file.read(begin, 0, begin.length, 0);
-    if (bytesRead > 0 && begin.toString('latin1') !== PAGE_START)
-      throw new RunError(`${path} exists and is not a report; choose another file with --to`);
-  } catch (error) {
-    throw error instanceof RunError ? error : new RunError(`cannot write ${path}: ${messageOf(error)}`);
-  } finally {
-    await file.close();
-  }
+  if (begin !== '' && begin !== PAGE_START)
+    throw new RunError(`${path} exists and is not a report; choose another file with --to`);
+}
+
+/** The first characters of a file, as many as `PAGE_START` has; none if there is no file. */
+async function beginOf(path: string): Promise<string> {
+  if (!(await nodeFiles.exists(path)) || (await nodeFiles.size(path)) === 0) return '';
+  return Buffer.from(await nodeFiles.readBytes(path, 0, PAGE_START.length)).toString('latin1');
 }
