@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { evaluation, finished, started, step, warmup } from '../../test/fixtures/run-events.js';
 import { keyboardOf } from '../../test/support/command-line.js';
 import { webServer } from '../../test/support/web-server.js';
 import { HubError, TaskError, TrainingError } from '../base/core/errors.js';
+import { nodeFiles } from '../base/platform/node-files.js';
 import type { RunPlace } from '../runs/run/start-run.js';
 import { runCommandLine } from './command-line.js';
 import { commandGroups, commands } from './commands/index.js';
@@ -351,10 +352,32 @@ describe('evaluate', () => {
     await rm(episodes, { recursive: true });
     await writeFile(episodes, 'no directory');
     expect(await drmas(['evaluate', run, '--samples', '2'])).toMatchObject({
-      code: 0,
+      code: 1,
       out: expect.stringMatching(/50\.0 % .*pass@2/),
       err: expect.stringMatching(/^cannot store the episodes: ENOTDIR/),
     });
+  });
+
+  it('leaves no cut file of episodes that would be in the way of the next attempt', async () => {
+    const { write } = nodeFiles;
+    const full = vi.spyOn(nodeFiles, 'write').mockImplementation(async (path) => {
+      await write(path, '{"task":');
+      throw new Error('ENOSPC: no space left on device');
+    });
+    const episodes = join(root, 'baseline', 'episodes.jsonl');
+    const words = ['evaluate', file, '--episodes', episodes];
+    try {
+      expect(await drmas(words)).toMatchObject({
+        code: 1,
+        out: expect.stringMatching(/50\.0 %/),
+        err: expect.stringMatching(/^cannot store the episodes: ENOSPC/),
+      });
+    } finally {
+      full.mockRestore();
+    }
+    expect(await readdir(join(root, 'baseline'))).toEqual([]);
+    expect(await drmas(words)).toMatchObject({ code: 0, out: expect.stringContaining(`episodes: ${episodes}`) });
+    expect(await readdir(join(root, 'baseline'))).toEqual(['episodes.jsonl']);
   });
 
   it('needs a checkpoint', async () => {

@@ -68,7 +68,7 @@ export const evaluate = defineCommand({
         context.stderr.write(`cannot store the episodes: ${messageOf(error)}\n`); // the scores are printed nevertheless
       });
       if (kept !== undefined && asJson !== true) context.stdout.write(`episodes: ${kept}\n`);
-      return 0;
+      return kept === undefined ? 1 : 0;
     } catch (error) {
       if (!signal.aborted) throw error;
       return interruptedForGood(context);

@@ -1,11 +1,11 @@
 /** Training and evaluation from a program: the functions behind the command line. */
 
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { messageOf, RunError } from '../../base/errors.js';
 import type { EvaluationEvent, RunEvent } from '../../base/events.js';
 import type { PlayProgress, RunListener } from '../../base/host.js';
 import type { Episode } from '../../base/nouns.js';
-import { nodeFiles, nodeHost } from '../../base/platform.js';
+import { nodeFiles, nodeHost, temporaryName } from '../../base/platform.js';
 import type { Device } from '../../engine/contract.js';
 import { commitsOf } from '../../method/checkpoints.js';
 import type { Recipe, RecipeDefinition } from '../../method/recipe.js';
@@ -286,7 +286,10 @@ export async function evaluate(
   return (await evaluateRun(run, { ...rest, from: checkpoint?.toString() })).event;
 }
 
-/** `evaluate` with overrides and the place that plays. Also returns the episodes, and how to store them. */
+/**
+ * `evaluate` with overrides and the place that plays. Also returns the episodes, and how to store them.
+ * @throws RunError also when `episodes` exists
+ */
 export async function evaluateRun(
   path: string | RecipeDefinition,
   options: Omit<EvaluateOptions, 'checkpoint'> & {
@@ -314,14 +317,24 @@ export async function evaluateRun(
   return { ...played, keep: (now) => run.writeOtherEpisodes(played.episodes, now) };
 }
 
-/** Stores the episodes of a recipe's evaluation as a new file below `runs/`. @returns The path */
+/**
+ * Stores the episodes of a recipe's evaluation as a new file below `runs/`, which appears whole or not at all.
+ * @returns The path
+ */
 async function writeBaseline(recipe: string, episodes: readonly Episode[], file: string | undefined): Promise<string> {
   const path = file ?? (await defaultRunPath(`${recipe}-evaluation`, { extension: '.jsonl' }));
+  const temporary = join(dirname(path), temporaryName(basename(path)));
   await nodeFiles.makeDirectory(dirname(path));
-  await writeEpisodes(
-    nodeFiles,
-    path,
-    episodes.map((episode) => storedEpisode(episode)),
-  );
+  try {
+    await writeEpisodes(
+      nodeFiles,
+      temporary,
+      episodes.map((episode) => storedEpisode(episode)),
+    );
+    await nodeFiles.rename(temporary, path);
+  } catch (error) {
+    await nodeFiles.remove(temporary);
+    throw error;
+  }
   return path;
 }
