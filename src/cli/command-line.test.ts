@@ -380,6 +380,15 @@ describe('evaluate', () => {
     expect(await readdir(join(root, 'baseline'))).toEqual(['episodes.jsonl']);
   });
 
+  it('refuses --episodes for a run, and for what is neither a run nor a recipe', async () => {
+    await drmas(['train', file, '--run', run]);
+    const refused = await drmas(['evaluate', run, '--episodes', file]);
+    const err = 'error: --episodes is for a recipe; a run keeps its episodes in its directory\n';
+    expect(refused).toEqual({ code: 2, out: '', err });
+    const mistyped = await drmas(['evaluate', 'mahts', '--episodes', join(root, 'new.jsonl')]);
+    expect(mistyped).toMatchObject({ code: 2, err: expect.stringMatching(/is not a run/) });
+  });
+
   it('needs a checkpoint', async () => {
     await drmas(['train', file, '--run', run], { executeRun: async () => {} });
     expect(await drmas(['evaluate', run])).toMatchObject({ code: 2, err: expect.stringMatching(/no checkpoint/) });

@@ -288,7 +288,7 @@ export async function evaluate(
 
 /**
  * `evaluate` with overrides and the place that plays. Also returns the episodes, and how to store them.
- * @throws RunError also when `episodes` exists
+ * @throws RunError also when `episodes` exists, or is given with a run
  */
 export async function evaluateRun(
   path: string | RecipeDefinition,
@@ -303,6 +303,10 @@ export async function evaluateRun(
   const { threads, signal, onNotice: notify } = options;
   const host = nodeHost({ threads, signal, notify, listener: functionsListener(options) });
   const baseline = await requestBaseline(path, options);
+  if (options.episodes !== undefined && baseline === undefined) {
+    await RunDirectory.open(path as string); // a mistyped recipe is no run either, and this says so
+    throw new RunError('--episodes is for a recipe; a run keeps its episodes in its directory');
+  }
   if (options.episodes !== undefined && (await nodeFiles.exists(options.episodes)))
     throw new RunError(`${options.episodes} exists; --episodes needs the name of a new file`);
   if (baseline !== undefined) {
