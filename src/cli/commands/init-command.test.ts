@@ -1,10 +1,11 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { goldenModelFiles } from '../../../test/goldens.js';
 import { drmas } from '../../../test/support/command-line.js';
 import { memoryFiles } from '../../../test/support/memory-files.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { nodeFiles } from '../../base/platform/node-files.js';
 import { ggufOf } from '../../engine/model/formats/gguf/gguf-model.js';
 import { openModelDirectory } from '../../engine/model/formats/hugging-face-directory.js';
 import { exampleNames, exampleOf } from '../init/examples.js';
@@ -70,6 +71,39 @@ describe('init', () => {
     await writeFile(file, 'mine');
     expect(await drmas(['init', file])).toMatchObject({ code: 2 });
     expect(await readFile(file, 'utf8')).toBe('mine');
+  });
+
+  it('takes a link that leads nowhere for a file, and keeps it', async () => {
+    const there = join(root, 'linked');
+    await mkdir(there);
+    await symlink(join(root, 'nowhere', 'team.ts'), join(there, 'team.ts'));
+    expect(await drmas(['init', there])).toMatchObject({ code: 2, err: expect.stringContaining('team.ts exists') });
+    expect(await readdir(there)).toEqual(['team.ts']);
+  });
+
+  it.each([1, 2, 3, 4, 5])('takes its files back if the disk is full at file %i, and then begins anew', async (at) => {
+    const there = join(root, `full-${at}`);
+    await mkdir(join(there, 'tasks'), { recursive: true });
+    const before = ['README.md', 'package.json', 'tasks', 'tasks/mine.jsonl'];
+    for (const name of before.filter((name) => name !== 'tasks')) await writeFile(join(there, name), '{}');
+    const { write } = nodeFiles;
+    let writes = 0;
+    const full = vi.spyOn(nodeFiles, 'write').mockImplementation(async (path, content) => {
+      if (++writes < at) return write(path, content);
+      await write(path, '');
+      throw new Error('ENOSPC: no space left on device');
+    });
+    try {
+      expect(await drmas(['init', there])).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(/cannot write.*ENOSPC/),
+      });
+    } finally {
+      full.mockRestore();
+    }
+    expect((await readdir(there, { recursive: true })).sort()).toEqual(before);
+    expect(await readFile(join(there, 'package.json'), 'utf8')).toBe('{}');
+    expect((await drmas(['init', there])).code).toBe(0);
   });
 
   // `mkdir` of Node with `recursive` never ends there.

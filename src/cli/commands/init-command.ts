@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
+import { lstat, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { ArgumentError, HubError, messageOf } from '../../base/errors.js';
 import { commandText, nodeFiles } from '../../base/platform.js';
@@ -99,7 +100,7 @@ export const init = defineCommand({
     } catch (error) {
       throw new ArgumentError(`cannot write ${directory}: ${messageOf(error)}`);
     }
-    const present = async (file: string) => nodeFiles.exists(join(target, file));
+    const present = async (file: string) => (await nodeFiles.exists(join(target, file))) || isLink(join(target, file));
     const isProject = await present('package.json');
     const kind: ProjectKind = example === undefined ? templateKind : kindOf(example);
     const manifest = isProject ? extendedManifest(target, kind) : newManifest(target, kind);
@@ -116,11 +117,13 @@ export const init = defineCommand({
           continue;
         }
         await nodeFiles.makeDirectory(dirname(join(target, name)));
+        written.push(name); // first: a write that fails leaves a part
         await nodeFiles.write(join(target, name), text);
-        written.push(name);
       }
       await nodeFiles.replace(join(target, 'package.json'), manifest.text);
     } catch (error) {
+      // None of them was there, and the next attempt would refuse them.
+      await Promise.allSettled(written.map((name) => rm(join(target, name), { force: true })));
       throw new ArgumentError(`cannot write ${directory}: ${messageOf(error)}`);
     }
     const { added, extension, scripts } = manifest;
@@ -143,6 +146,13 @@ export const init = defineCommand({
     return 0;
   },
 });
+
+/** Whether a path is a link, which may lead nowhere: writing to it would make a file elsewhere. */
+const isLink = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    (status) => status.isSymbolicLink(),
+    () => false,
+  );
 
 /**
  * Looks a model up and reads its header, but no weights. A relative path starts at the project from here on.
