@@ -40,6 +40,7 @@ export async function reportRun(
       const screen = screenOf(context.stdout, context.environment);
       reporter = new TerminalReporter(screen, start.recipe, {
         request: requestOf(start),
+        seeded: start.overrides.some((override) => override.startsWith('seed=')),
         runPath: start.run,
         flags: repeatedFlags(flags),
       });

@@ -60,6 +60,22 @@ describe('plan', () => {
   });
 });
 
+describe('the commands after a run', () => {
+  const place = { executeRun: async () => {} } satisfies Partial<RunPlace>;
+
+  it.each([
+    [['--seed', '3'], '--seed 3 --set advantage.type=grpo', 4],
+    [['--set', 'seed=3'], '--seed 3 --set advantage.type=grpo', 4],
+    [[], '--set advantage.type=grpo', 2],
+  ])('compare estimators with the seed that was typed: %j', async (words, comparison, next) => {
+    const run = join(root, `seeded${words.join('')}`);
+    const { out } = await drmas(['train', 'math', ...words, '--set', 'training.steps=1', '--run', run], { place });
+    const request = '  npx drmas train math --set training.steps=1';
+    expect(out).toContain(`\n${request} ${comparison}\n${request} --seed ${next}\n`);
+    expect((await drmas(['resume', run], { place })).out).toContain(`\n${request} ${comparison}\n`);
+  });
+});
+
 describe('train --resume', () => {
   const interrupted: Pick<RunPlace, 'executeRun' | 'requireKernels'> = {
     requireKernels: async () => {}, // the kernels of `started` may be others than this machine's

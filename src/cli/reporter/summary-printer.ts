@@ -171,17 +171,21 @@ function phases({ warmups, steps, evaluations }: RunHistory): Omit<TimeSpent, 't
   };
 }
 
-/** The commands to try next. @param rival The estimator to compare the run's estimator with */
-/** @param best Whether the run has a best checkpoint */
+/**
+ * The commands to try next.
+ * @param seeded Whether the run's seed was typed
+ * @param rival The estimator to compare the run's estimator with
+ * @param best Whether the run has a best checkpoint
+ */
 export function nextLines(
   request: readonly string[],
   runPath: string,
-  { seed, rival, best }: { readonly seed: number; readonly rival: string; readonly best: boolean },
+  { seed, seeded, rival, best }: { seed: number; seeded: boolean; rival: string; best: boolean },
 ): string[] {
   return nextCommands(
     ['report', runPath],
     ['evaluate', runPath, ...(best ? ['--checkpoint', 'best'] : [])],
-    ['train', ...request, '--set', `advantage.type=${rival}`],
+    ['train', ...request, ...(seeded ? ['--seed', `${seed}`] : []), '--set', `advantage.type=${rival}`],
     ['train', ...request, '--seed', `${seed + 1}`],
   );
 }

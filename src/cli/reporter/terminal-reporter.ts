@@ -40,8 +40,9 @@ export interface FinishedRun {
 export class TerminalReporter {
   readonly #screen: Screen;
   readonly #recipe: Recipe;
-  /** The words that request the same recipe. */
+  /** The words that request the same recipe, without its seed. */
   readonly #request: readonly string[];
+  readonly #seeded: boolean;
   readonly #runPath: string;
   #history: RunHistory = emptyHistory;
   readonly #lines: StatusLines;
@@ -54,15 +55,17 @@ export class TerminalReporter {
   /** The seconds of the run before its interruption. */
   #secondsBefore = 0;
 
+  /** @param options.seeded Whether the run's seed was typed; the commands to try next then name it */
   constructor(
     screen: Screen,
     recipe: Recipe,
-    options: { request: readonly string[]; runPath: string; flags?: readonly string[] },
+    options: { request: readonly string[]; seeded?: boolean; runPath: string; flags?: readonly string[] },
   ) {
     this.#screen = screen;
     this.#lines = new StatusLines(screen);
     this.#recipe = recipe;
     this.#request = options.request;
+    this.#seeded = options.seeded ?? false;
     this.#flags = options.flags ?? [];
     this.#runPath = nearPath(options.runPath);
   }
@@ -157,7 +160,8 @@ export class TerminalReporter {
     this.#say(`the run is in ${this.#runPath}`);
     const { seed, advantage, lists } = this.#recipe;
     const best = this.#history.best !== undefined;
-    this.#say(...nextLines(this.#request, this.#runPath, { seed, rival: rivalOf(advantage, lists.estimators), best }));
+    const rival = rivalOf(advantage, lists.estimators);
+    this.#say(...nextLines(this.#request, this.#runPath, { seed, seeded: this.#seeded, rival, best }));
   }
 
   /** Prints the command that resumes an interrupted run. */
