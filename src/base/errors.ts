@@ -30,7 +30,7 @@ export {
   type WorldErrorCode,
 } from './core/errors.js';
 export type { Issue } from './core/task.js';
-export { faultsError, issuesText, parseAt, shown, suggestion } from './core/validation/explain.js';
+export { faultsError, issuesText, parseAt, requireKnownKeys, shown, suggestion } from './core/validation/explain.js';
 export {
   assertSameShape,
   DEEPEST,

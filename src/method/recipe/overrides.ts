@@ -76,6 +76,13 @@ export function applyOverrides(tree: Plain, overrides: readonly Override[]): Pla
   return result;
 }
 
+/** The overrides with `null` for which the tree has nothing to remove. */
+export const removalsOfNothing = (tree: Plain, overrides: readonly Override[]): Override[] =>
+  overrides.filter(({ path, value }) => {
+    const at = path.reduce<unknown>((node, key) => (isObject(node) ? node[key] : undefined), tree);
+    return value === null && at === undefined;
+  });
+
 /** @throws RecipeError if the tree cannot be copied: it contains itself, or values that are not plain data */
 function copyOf(tree: Plain): Plain {
   try {

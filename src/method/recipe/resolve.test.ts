@@ -232,6 +232,34 @@ describe('overrides', () => {
     expect(resolve(['warmStart=null'], { warmStart: { steps: 3 } }).warmStart).toBeUndefined();
   });
 
+  it.each([
+    ['training.stepz', "unknown key 'stepz'; did you mean 'steps'?"],
+    ['foo', "unknown key 'foo'"],
+    ['loss.clop', "unknown key 'clop'; did you mean 'clip'?"],
+    ['model.widht', "unknown key 'widht'; did you mean 'width'?"],
+    ['agents.solvr', "the team has no agent 'solvr'; did you mean 'solver'?"],
+    ['agents.solver.samplin', "unknown key 'samplin'; did you mean 'sampling'?"],
+    ['policies.solver.clipNrm', "unknown key 'clipNrm'; did you mean 'clipNorm'?"],
+    ['training.durationWeights', 'drmas has no such setting any more'],
+  ])('with null refuse the unknown key %s as with another value', (path, message) => {
+    const [ofNull, ofNumber] = ['null', '3'].map((value) => errorOf(() => resolve([`${path}=${value}`])));
+    expect(ofNull?.message).toBe(ofNumber?.message);
+    expect(ofNull?.message).toContain(`${path}: ${message}`);
+  });
+
+  it('with null refuse a key that the chosen type does not have', () => {
+    expect(errorOf(() => resolve(['loss.type=gspo', 'loss.dualClip=null'])).path).toBe('loss.dualClip');
+  });
+
+  it('with null accept a known key that is absent, and remove an unknown one that is written', () => {
+    const absent = ['training.filter', 'evaluation.by', 'loss.dualClip', 'policies.solver.kl', 'warmStart', 'sampler'];
+    for (const path of absent) expect(resolve([`${path}=null`])).toEqual(resolve());
+    const policies = { solver: { clipNorm: 2 }, verifier: { clipNorm: 3 } };
+    const shared = resolve(['assign=shared', 'policies.solver=null', 'policies.verifier=null'], { policies });
+    expect(Object.keys(shared.policies)).toEqual(['shared']);
+    expect(resolve(['training.stepz=null'], { training: { stepz: 3 } } as object)).toEqual(resolve());
+  });
+
   it('do not change the definition', () => {
     const definition = { type: 'recipe', input: { ...minimal, training: { steps: 3 } } } as const;
     resolveRecipe(definition, { overrides: ['training.steps=5', 'model.width=64'] });

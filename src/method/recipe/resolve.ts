@@ -1,6 +1,15 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
 
-import { faultsError, isObject, messageOf, parseAt, RecipeError, shown, suggestion } from '../../base/errors.js';
+import {
+  faultsError,
+  isObject,
+  messageOf,
+  parseAt,
+  RecipeError,
+  requireKnownKeys,
+  shown,
+  suggestion,
+} from '../../base/errors.js';
 import type { Split, TaskSource } from '../../base/nouns.js';
 import { defaultOptimizer, modelSchema } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
@@ -8,7 +17,7 @@ import { benchmarks } from '../../teams/tasks.js';
 import { needOf } from '../advantage/estimators/index.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { keyVariablesOf, type Lists, sectionsOf } from './lists.js';
-import { applyOverrides, type Override, type Plain, parseOverride } from './overrides.js';
+import { applyOverrides, type Override, type Plain, parseOverride, removalsOfNothing } from './overrides.js';
 import { withPlugins } from './plugins/plugins.js';
 import { checkLosses } from './policy-losses.js';
 import type { Recipe, RecipeCode } from './recipe.js';
@@ -52,17 +61,26 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   const ofTasks = (override: Override) => override.path[0] === 'tasks';
   const first = overrides.filter((override) => !inherits(override) && !ofTasks(override));
   const defaults = { name: options.name ?? team.name, ...defaultChoices };
-  const applied = applyOverrides({ ...defaults, ...plainPart(written, options.absolutePath) }, first);
+  const base = { ...defaults, ...plainPart(written, options.absolutePath) };
+  const applied = applyOverrides(base, first);
   const reassigned = first.some(({ path, value }) => path.join() === 'assign' && typeof value === 'string');
   const tree = reassigned ? withMovedPolicies(applied, agents) : applied;
   checkTrainable(tree.model);
   if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
   const { model, ...complete } = withInherited(tree, team, agents, lists);
-  const changed = applyOverrides(complete, overrides.filter(inherits));
+  const later = overrides.filter(inherits);
+  const changed = applyOverrides(complete, later);
   requireModels(changed, model);
   requireNoneRemoved(changed);
   checkFrozen(changed, options);
-  const settings = parseAt(settingsSchema(lists, agents, policiesOf(changed.assign), changed.assign), changed);
+  const schema = settingsSchema(lists, agents, policiesOf(changed.assign), changed.assign);
+  const settings = parseAt(schema, changed);
+  // The schema sees no key that `null` removed.
+  for (const { path } of [...removalsOfNothing(base, first), ...removalsOfNothing(complete, later)]) {
+    const tree = applyOverrides({ ...changed, model }, [{ path, value: 0 }]);
+    requireNoneRemoved(tree);
+    requireKnownKeys(schema.extend({ model: modelSchema.optional() }), tree);
+  }
   checkLosses(settings, lists);
   return {
     ...settings,

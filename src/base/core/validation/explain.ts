@@ -38,6 +38,16 @@ export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at: Path
   );
 }
 
+/** Requires that a schema has all keys of `value`; other faults do not count. @throws RecipeError as `parseAt` does */
+export function requireKnownKeys(schema: z.ZodType, value: unknown): void {
+  const unknown = schema.safeParse(value).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? [];
+  if (unknown.length > 0)
+    throw faultsError(
+      unknown.map((issue) => explain(issue, schema, value)),
+      [],
+    );
+}
+
 /** One error for all faults of a value: the first with its path in front, the others a line each. */
 export function faultsError([first, ...others]: readonly Explanation[], at: Path): RecipeError {
   if (first === undefined) return new RecipeError('is not valid', dotted(at));
