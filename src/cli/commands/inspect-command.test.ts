@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drmas as typed } from '../../../test/support/command-line.js';
 
@@ -49,6 +51,24 @@ it('takes field names, and answers wrong ones with exit code 2', async () => {
     err: expect.stringMatching(/no such file/),
   });
   expect((await drmas('inspect', file, '--estimator', 'gae')).code).toBe(2);
+});
+
+it('names the file and the first line not read where a gzipped log is damaged or cut off', async () => {
+  const row = (points: number) => `${JSON.stringify({ q: randomBytes(30_000).toString('hex'), points })}\n`;
+  const packed = gzipSync(row(1) + row(0));
+  const damaged = Buffer.from(packed);
+  damaged.fill(0xff, packed.length - 200);
+  for (const [bytes, line, reason] of [
+    [packed.subarray(0, -100), 2, 'unexpected end of file'],
+    [damaged, 1, '.*'],
+    [Buffer.from('{"q":"x","points":1}'), 1, 'incorrect header check'],
+  ] as const) {
+    const file = join(root, 'log.jsonl.gz');
+    await writeFile(file, bytes);
+    const { code, err } = await drmas('inspect', file, '--task', 'q', '--reward', 'points');
+    expect(code).toBe(2);
+    expect(err).toMatch(new RegExp(`log\\.jsonl\\.gz:${line}: damaged gzip: ${reason}\\n`));
+  }
 });
 
 it('says of runs without training episodes that they have none yet, and of a folder of runs which to name', async () => {

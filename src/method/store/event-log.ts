@@ -102,7 +102,8 @@ const CHUNK_BYTES = 1 << 20;
  * Reads the rows of a log one after another, with one row in memory at a time. The file has JSON lines (also gzipped,
  * `.gz`), or is one document (`.json`) with one row or an array of rows. Blank lines are skipped.
  * @returns True if a last line that was cut off during a write was omitted
- * @throws LogError with the file, and with the line of a row that is not a JSON object
+ * @throws LogError with the file, and with the line of a row that is not a JSON object, or that a damaged gzip does not
+ *   give
  */
 export async function readRows(file: string, onRow: (row: LogRow, place: LogPlace) => void): Promise<boolean> {
   try {
@@ -135,7 +136,8 @@ async function readLines(file: string, onRow: (row: LogRow, place: LogPlace) => 
     const text = textOf(bytes, { file, line });
     if (text.trim() !== '') onRow(parseRow(text, { file, line }), { file, line });
   };
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
+  const unpacked = stream as AsyncIterable<Buffer>;
+  for await (const chunk of withPlace(unpacked, () => ({ file, line: line + 1 }))) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
       unfinished.push(chunk.subarray(start, end), tooLong);
@@ -148,6 +150,16 @@ async function readLines(file: string, onRow: (row: LogRow, place: LogPlace) => 
   if (line > 0 && isTorn(rest.toString('utf8'))) return true;
   pass(rest);
   return false;
+}
+
+/** The chunks of a stream. @throws LogError with the place if they cannot be unpacked */
+async function* withPlace(chunks: AsyncIterable<Buffer>, place: () => LogPlace): AsyncGenerator<Buffer> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    const isDamaged = error instanceof Error && 'code' in error && String(error.code).startsWith('Z_');
+    throw isDamaged ? new LogError(`damaged gzip: ${error.message}`, place()) : error;
+  }
 }
 
 /** The text of bytes, without a byte order mark. @throws LogError if it is not UTF-8 */

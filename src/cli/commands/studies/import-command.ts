@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunError } from '../../../base/errors.js';
-import { importUserModule } from '../../../base/platform.js';
+import { importUserModule, nodeFiles } from '../../../base/platform.js';
 import { type Redact, readTraces, writeImport } from '../../../runs/traces.js';
 import { jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
@@ -70,7 +70,10 @@ interface TraceFlags {
   readonly redact?: string;
 }
 
-/** The options that the flags ask for. @throws RunError for a name without a new one, or a module without a function */
+/**
+ * The options that the flags ask for.
+ * @throws RunError for a name without a new one, a module that does not exist, or one without a function
+ */
 export async function importOptions({ agent, rename, score, minScore, redact }: TraceFlags) {
   const names = rename.map((pair) => {
     const [old, name, ...more] = pair.split('=');
@@ -81,8 +84,14 @@ export async function importOptions({ agent, rename, score, minScore, redact }: 
   return { agent, score, minScore, rename: Object.fromEntries(names), redact: await redactionOf(redact) };
 }
 
+/** @throws RunError if there is no such file */
+export async function requireFile(file: string): Promise<void> {
+  if (!(await nodeFiles.exists(file))) throw new RunError(`there is no file ${file}`);
+}
+
 async function redactionOf(file: string | undefined): Promise<Redact | undefined> {
   if (file === undefined) return undefined;
+  await requireFile(file);
   const { default: redact } = await importUserModule(pathToFileURL(resolve(file)).href);
   if (typeof redact !== 'function')
     throw new RunError(`${file}: expected a function (text) => string as the default export`);

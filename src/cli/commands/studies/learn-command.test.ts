@@ -166,6 +166,9 @@ describe('drmas learn', () => {
   it.each([
     [['learn', 'traces.jsonl'], /--recipe names the file with your team/],
     [['learn', 'traces.jsonl', '--recipe', 'gone.ts'], /there is no file gone\.ts/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--scorers', 'gone.ts'], /there is no file gone\.ts/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--redact', 'gone.ts'], /there is no file gone\.ts/],
+    [['import', 'traces.jsonl', '--redact', 'gone.ts'], /there is no file gone\.ts/],
     [['learn', 'traces.jsonl', '--recipe', shop, '--price', '3'], /--price 3: expected READ,WRITE/],
     [['learn', 'gone.jsonl', '--recipe', shop], /cannot be read/],
   ])('refuses %j', async (words, message) => {

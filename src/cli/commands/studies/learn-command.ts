@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { RecipeError, RunError, suggestion } from '../../../base/errors.js';
-import { nodeFiles } from '../../../base/platform.js';
 import { loadRecipe } from '../../../method/recipe-files.js';
 import { defaultRunPath } from '../../../method/store.js';
 import { readTraces, type TracedTeam, type TraceImport, writeImport, writeTracedTeam } from '../../../runs/traces.js';
@@ -10,7 +9,7 @@ import { device, integer, set, text, threads, toggle, withDevice } from '../../f
 import { importLines } from '../../reporter/planning/traces-printer.js';
 import { screenOf } from '../../reporter/screen.js';
 import { train } from '../train-command.js';
-import { importOptions, traceFlags } from './import-command.js';
+import { importOptions, requireFile, traceFlags } from './import-command.js';
 
 /** The share of the traced tasks that evaluations play and neither demonstrations nor steps contain. */
 const HELD_OUT = 0.2;
@@ -48,8 +47,7 @@ export const learn = defineCommand({
         "--recipe names the file with your team and an open model; traces alone don't say how a program calls its agents",
       );
     const prices = pricesOf(price);
-    for (const file of [recipe, scorers])
-      if (file !== undefined && !(await nodeFiles.exists(file))) throw new RecipeError(`there is no file ${file}`);
+    for (const file of [recipe, scorers]) if (file !== undefined) await requireFile(file);
     const traces = await readTraces(path, { ...(await importOptions(options)), holdOut: HELD_OUT });
     const print = (line: string) => void stdout.write(`${line}\n`);
     const { width } = screenOf(stdout, environment);
