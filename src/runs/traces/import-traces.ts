@@ -230,17 +230,22 @@ export type TracedTeam = z.infer<typeof tracedTeam>;
 
 const TEAM = 'traced-team.json';
 
-/** Writes what `drmas learn` compares with, beside its recipe, so that a resumed run can print the comparison too. */
+/**
+ * Writes what `drmas learn` compares with, beside its recipe, so that a resumed run can print the comparison too.
+ * @returns The path of the new file
+ */
 export async function writeTracedTeam(
   { traces, agents }: TraceImport,
   price: TracedTeam['price'],
   folder: string,
-): Promise<void> {
+): Promise<string> {
   const perEpisode = (side: 'read' | 'written') =>
     Object.values(agents).reduce((sum, agent) => sum + agent[side], 0) / traces.all;
   const { scored, mean: score } = traces;
   const team: TracedTeam = { scored, score, read: perEpisode('read'), written: perEpisode('written'), price };
-  await nodeFiles.write(join(folder, TEAM), `${JSON.stringify(team)}\n`);
+  const path = join(folder, TEAM);
+  await nodeFiles.write(path, `${JSON.stringify(team)}\n`);
+  return path;
 }
 
 /** The traced team beside a recipe; undefined if `drmas learn` did not write the recipe. @throws RunError */

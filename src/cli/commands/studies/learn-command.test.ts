@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { prices } from '../../../../examples/ai-sdk/agents.js';
@@ -110,6 +110,17 @@ describe('drmas learn', () => {
       /the traces call 'byer', which is no agent of .*; did you mean 'buyer'\?.*"byer=buyer"/,
     );
     await expect(readdir(out)).rejects.toThrow(); // nothing was written
+    const typo = await drmas([...words, '--set', 'training.stepz=3']);
+    expect(typo).toMatchObject({ code: 2, err: expect.stringContaining("did you mean 'steps'?") });
+    const taken = await drmas([...words.slice(0, -1), root]);
+    expect(taken).toMatchObject({ code: 2, err: expect.stringContaining(`${root} exists and is not empty`) });
+    const signal = AbortSignal.abort();
+    expect(await drmas(words, { signal })).toMatchObject({ code: 130, out: expect.stringContaining('same command') });
+    expect(await readdir(out)).toEqual([]); // so that the corrected command can write
+    await writeFile(join(out, 'recipe.ts'), '// mine');
+    expect(await drmas(words)).toMatchObject({ code: 2, err: expect.stringMatching(/recipe\.ts exists; choose/) });
+    expect(await readdir(out)).toEqual(['recipe.ts']);
+    await rm(join(out, 'recipe.ts'));
     const set = [
       'warmStart.steps=2',
       'training.steps=2',
@@ -170,6 +181,7 @@ describe('drmas learn', () => {
     [['learn', 'traces.jsonl', '--recipe', shop, '--redact', 'gone.ts'], /there is no file gone\.ts/],
     [['import', 'traces.jsonl', '--redact', 'gone.ts'], /there is no file gone\.ts/],
     [['learn', 'traces.jsonl', '--recipe', shop, '--price', '3'], /--price 3: expected READ,WRITE/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--price', '1,'], /--price 1,: expected READ,WRITE/],
     [['learn', 'gone.jsonl', '--recipe', shop], /cannot be read/],
   ])('refuses %j', async (words, message) => {
     expect(await drmas(words)).toMatchObject({ code: 2, err: expect.stringMatching(message) });

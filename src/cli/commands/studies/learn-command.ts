@@ -1,8 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { RecipeError, RunError, suggestion } from '../../../base/errors.js';
+import { nodeFiles } from '../../../base/platform.js';
 import { loadRecipe } from '../../../method/recipe-files.js';
-import { defaultRunPath } from '../../../method/store.js';
+import { defaultRunPath, RECIPE, requireFree } from '../../../method/store.js';
 import { readTraces, type TracedTeam, type TraceImport, writeImport, writeTracedTeam } from '../../../runs/traces.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { device, integer, set, text, threads, toggle, withDevice } from '../../flags.js';
@@ -10,6 +11,9 @@ import { importLines } from '../../reporter/planning/traces-printer.js';
 import { screenOf } from '../../reporter/screen.js';
 import { train } from '../train-command.js';
 import { importOptions, requireFile, traceFlags } from './import-command.js';
+
+/** The name of the recipe that is written. */
+const RECIPE_FILE = 'recipe.ts';
 
 /** The share of the traced tasks that evaluations play and neither demonstrations nor steps contain. */
 const HELD_OUT = 0.2;
@@ -57,12 +61,19 @@ export const learn = defineCommand({
       print('nothing was started; add --yes to start');
       return 0;
     }
-    await writeImport(traces, out);
-    await writeTracedTeam(traces, prices, out);
-    const file = await writeRecipe(out, recipe, scorers);
     const directory = run ?? (await defaultRunPath(join(out, 'recipe')));
+    await requireFree(nodeFiles, directory);
     const chosen = { ...(seed === undefined ? {} : { seed }), ...(threads === undefined ? {} : { threads }) };
-    return train.run(context, [file], { set, run: directory, track: [], ...chosen });
+    const written: string[] = [];
+    try {
+      written.push(...(await writeImport(traces, out)));
+      written.push(await writeRecipe(out, recipe, scorers));
+      written.push(await writeTracedTeam(traces, prices, out));
+      return await train.run(context, [join(out, RECIPE_FILE)], { set, run: directory, track: [], ...chosen });
+    } finally {
+      // A request that was refused can be typed again.
+      if (!(await nodeFiles.exists(join(directory, RECIPE)))) for (const file of written) await nodeFiles.remove(file);
+    }
   },
 });
 
@@ -80,18 +91,23 @@ async function checkAgents({ agents }: TraceImport, recipe: string): Promise<voi
   );
 }
 
-/** @throws RunError for a text that is not two numbers */
+/** @throws RunError for a text that is not two prices */
 function pricesOf(price: string | undefined): TracedTeam['price'] {
   if (price === undefined) return undefined;
-  const [read = Number.NaN, write = Number.NaN, ...more] = price.split(',').map(Number);
+  const numbers = price.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)));
+  const [read = Number.NaN, write = Number.NaN, ...more] = numbers;
   if (!(read >= 0 && write >= 0) || more.length > 0)
     throw new RunError(`--price ${price}: expected READ,WRITE, such as 0.25,2`);
   return { read, write };
 }
 
-/** Writes a recipe of the user's team with the imported tasks and demonstrations. @returns The path of the new file */
+/**
+ * Writes a recipe of the user's team with the imported tasks and demonstrations. @returns The path of the new file
+ * @throws RunError if the file exists
+ */
 async function writeRecipe(out: string, recipe: string, scorers: string | undefined): Promise<string> {
-  const file = join(out, 'recipe.ts');
+  const file = join(out, RECIPE_FILE);
+  if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; choose another folder with --out`);
   const from = (path: string) => {
     const way = relative(dirname(resolve(file)), resolve(path))
       .replaceAll('\\', '/')
