@@ -256,7 +256,7 @@ describe('traces', () => {
     expect((await readTraces(path)).demonstrations).toEqual(named);
 
     const out = join(folder, 'out');
-    expect(await drmas(['import', path, '--out', out])).toMatchObject({ code: 0 });
+    expect(await drmas(['import', path, '--out', out, '--yes'])).toMatchObject({ code: 0 });
     const { trace: _, ...tasks } = arithmetic();
     const source = withDemonstrations(tasks, join(out, 'demonstrations.jsonl'));
     await source.load('train');
@@ -434,7 +434,7 @@ describe('traces', () => {
 });
 
 describe('drmas import', () => {
-  it('shows what it keeps, writes on a terminal only when told to, and overwrites nothing', async () => {
+  it('shows what it keeps, writes only when told to, also into a pipe, and overwrites nothing', async () => {
     const path = await fileOf(ofSdk7);
     const out = join(folder, 'data');
     const preview = await drmas(['import', path, '--out', out], { screen: true });
@@ -443,10 +443,12 @@ describe('drmas import', () => {
     expect(preview.out).toMatch(/buyer +2 +2 +20 +10 +big-1 +price/);
     expect(preview.out).toMatch(/buyer -> price\(\{"fruit":"fig"\}\)/);
     expect(preview.out).toMatch(/nothing was written; add --yes to write/);
+    expect((await drmas(['import', path, '--out', out])).out).toMatch(/nothing was written; add --yes/);
+    expect(await drmas(['import', path, '--out', out, '--json'])).toMatchObject({ code: 0 });
     await expect(readdir(out)).rejects.toThrow('ENOENT');
     expect(await drmas(['import', path, '--out', out, '--yes'], { screen: true })).toMatchObject({ code: 0 });
     expect(await readdir(out)).toEqual(['demonstrations.jsonl', 'tasks.jsonl']);
-    expect(await drmas(['import', path, '--out', out])).toMatchObject({
+    expect(await drmas(['import', path, '--out', out, '--yes'])).toMatchObject({
       code: 2,
       err: expect.stringMatching(/demonstrations\.jsonl exists; choose another folder/),
     });

@@ -26,19 +26,19 @@ export const importCommand = defineCommand({
   name: 'import',
   description: 'turn traces of a production team into demonstrations and tasks',
   details:
-    "reads spans with OpenTelemetry's GenAI conventions (OTLP JSON or JSON lines: AI SDK, Mastra, `--track otel`) and exports of Langfuse and Braintrust. It writes `demonstrations.jsonl`, for `withDemonstrations`, and `tasks.jsonl`. Keys, e-mail addresses and other data of a fixed form are masked; names of people are not, so look at the summary, which comes first. On a terminal nothing is written without `--yes`. Existing files stay",
+    "reads spans with OpenTelemetry's GenAI conventions (OTLP JSON or JSON lines: AI SDK, Mastra, `--track otel`) and exports of Langfuse and Braintrust. It writes `demonstrations.jsonl`, for `withDemonstrations`, and `tasks.jsonl`. Keys, e-mail addresses and other data of a fixed form are masked; names of people are not, so look at the summary, which comes first. Nothing is written without `--yes`. Existing files stay",
   arguments: [argument('traces', 'file of traces, or a folder of such files')],
   flags: {
     ...traceFlags,
     out: text('folder', 'folder of the new files (default: traces)'),
-    yes: toggle('write, after the summary'),
+    yes: toggle('write, after the summary (default: only print it)'),
     dryRun: toggle('print the summary, and write nothing'),
     json: toggle('print the summary as JSON'),
   },
   examples: [
     'drmas import traces.jsonl --dry-run',
     'drmas import traces/ --min-score 0.9 --out data --yes',
-    'drmas import export.json --score correctness --min-score 1 --rename "Buyer agent=buyer" --redact redact.ts',
+    'drmas import export.json --score correctness --min-score 1 --rename "Buyer agent=buyer" --redact redact.ts --yes',
   ],
   async run(
     { stdout, environment },
@@ -52,7 +52,7 @@ export const importCommand = defineCommand({
     if (json)
       print(jsonText({ type: 'import', ...summary, demonstrations: demonstrations.length, tasks: tasks.length }));
     else for (const line of importLines(traces, width)) print(line);
-    if (dryRun || (stdout.isTTY === true && !yes)) {
+    if (dryRun || !yes) {
       if (!json) print('nothing was written; add --yes to write');
       return 0;
     }

@@ -86,8 +86,7 @@ async function traced(name: string) {
     const line = new RegExp(`^npx drmas (${command} .*)$`, 'm').exec(page)?.[1] ?? '';
     return line.split(' ').map((word) => files[word] ?? word);
   };
-  const words = typed('learn').filter((word) => word !== '--yes');
-  return { words: [...words, '--out', out, '--run', run], out, run, typed };
+  return { words: [...typed('learn'), '--out', out, '--run', run], out, run, typed };
 }
 
 /** A part of the printed comparison. */
@@ -100,10 +99,15 @@ describe('drmas learn', () => {
   it('imports, trains, and compares the team with the traced one', async () => {
     const { words, out, run, typed } = await traced('short');
     expect(await drmas(typed('import'))).toMatchObject({ code: 0, out: expect.stringMatching(/nothing was written/) });
-    const preview = await drmas(words, { screen: true });
-    expect(preview.out).toMatch(
-      /72, \d\d of them become demonstrations[\s\S]*are held out[\s\S]*nothing was started; add --yes/,
-    );
+    for (const screen of [true, false]) {
+      const preview = await drmas(
+        words.filter((word) => word !== '--yes'),
+        { screen },
+      );
+      expect(preview.out).toMatch(
+        /72, \d\d of them become demonstrations[\s\S]*are held out[\s\S]*nothing was started; add --yes/,
+      );
+    }
     const renamed = await drmas([...words, '--rename', 'buyer=byer']);
     expect(renamed).toMatchObject({ code: 2 });
     expect(renamed.err).toMatch(

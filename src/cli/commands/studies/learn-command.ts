@@ -23,7 +23,7 @@ export const learn = defineCommand({
   name: 'learn',
   description: 'train a team on the traces of a production team',
   details:
-    "imports the traces as `drmas import` does, and writes a recipe beside them: the team of `--recipe`, which calls your program and names an open model, with the traces' tasks and demonstrations, and the scorers of `--scorers` as its reward. A fifth of the tasks is held out for evaluations. `drmas train` then trains this recipe. At the end the team is compared with the traced one: score, tokens, price. On a terminal nothing starts without `--yes`",
+    "imports the traces as `drmas import` does, and writes a recipe beside them: the team of `--recipe`, which calls your program and names an open model, with the traces' tasks and demonstrations, and the scorers of `--scorers` as its reward. A fifth of the tasks is held out for evaluations. `drmas train` then trains this recipe. At the end the team is compared with the traced one: score, tokens, price. Nothing starts without `--yes`",
   arguments: [argument('traces', 'file of traces, or a folder of such files')],
   flags: {
     ...traceFlags,
@@ -36,7 +36,7 @@ export const learn = defineCommand({
     seed: integer(0, 'seed of sampling and reinforcement'),
     device,
     threads,
-    yes: toggle('begin, after the summary'),
+    yes: toggle('begin, after the summary (default: only print it)'),
     dryRun: toggle('print the summary, and start nothing'),
   },
   examples: [
@@ -57,7 +57,7 @@ export const learn = defineCommand({
     const { width } = screenOf(stdout, environment);
     for (const line of importLines(traces, width)) print(line);
     await checkAgents(traces, recipe);
-    if (dryRun || (stdout.isTTY === true && !yes)) {
+    if (dryRun || !yes) {
       print('nothing was started; add --yes to start');
       return 0;
     }
