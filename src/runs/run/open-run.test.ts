@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryRoot, tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
-import type { TaskSource } from '../../base/core/task.js';
+import type { Task, TaskSource } from '../../base/core/task.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import { jsonl } from '../../teams/tasks/files/file-source.js';
 import { resolveRecipe } from '../composition/resolve-recipe.js';
@@ -31,8 +31,19 @@ describe('what is refused before any work', () => {
     await expect(prepare(['evaluation.by=operations'])).resolves.toBeDefined();
     await expect(prepare(['evaluation.by=["operations","answer"]'])).resolves.toBeDefined();
     await expect(prepare(['evaluation.by=level'])).rejects.toThrow(
-      "evaluation.by: no evaluated task has the field 'level' (they have operations)",
+      "evaluation.by: no evaluated task has the field 'level' (they have operations, question, answer)",
     );
+    const rows = [
+      { id: 'a', data: { kind: 'x', list: [1] } },
+      { id: 'b', data: { level: 2 } },
+      { id: 'c', data: 'y' },
+    ];
+    const mixed = (size: number): TaskSource => ({
+      name: 'mixed',
+      load: async () => ({ name: 'mixed', size, at: (index) => rows[rows.length - size + index] as Task }),
+    });
+    await expect(prepare(['evaluation.by=list'], mixed(3))).rejects.toThrow("field 'list' (they have kind, level)");
+    await expect(prepare(['evaluation.by=list'], mixed(1))).rejects.toThrow('(they have no field with a text or a');
     await expect(prepare(['evaluation.by=question', 'evaluation.tasks=200'])).rejects.toThrow(
       /evaluation.by: the field 'question' has \d+ values, expected at most 100/,
     );

@@ -1,8 +1,8 @@
 /** The checks of a recipe that its schema cannot make, because they need tasks, models and backends. */
 
-import { RecipeError, suggestion } from '../../../base/errors.js';
+import { isObject, RecipeError, suggestion } from '../../../base/errors.js';
 import { RandomStream } from '../../../base/math.js';
-import { fieldText } from '../../../base/nouns.js';
+import { fieldText, type Task } from '../../../base/nouns.js';
 import { backendIdentity, type PlayableHandle } from '../../../engine/contract.js';
 import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
 import { toolFormatNames } from '../../../engine/tokens.js';
@@ -226,10 +226,10 @@ const MOST_SLICES = 100;
 function* sliceChecks({ by = [], tasks: count }: Recipe['evaluation'], tasks: Tasks): Checks {
   if (by.length === 0) return;
   const evaluated = evaluationTasks(tasks.test, count);
+  const fields = [...new Set(evaluated.flatMap(fieldsOf))];
+  const names = fields.length === 0 ? 'they have no field with a text or a number' : `they have ${fields.join(', ')}`;
   for (const field of by) {
     const values = new Set(evaluated.map((task) => fieldText(task, field)));
-    const fields = Object.keys({ ...evaluated[0]?.metadata });
-    const names = fields.length === 0 ? 'their metadata is empty' : `they have ${fields.join(', ')}`;
     yield {
       path: 'evaluation.by',
       test: values.size > 1 || !values.has(undefined),
@@ -241,6 +241,12 @@ function* sliceChecks({ by = [], tasks: count }: Recipe['evaluation'], tasks: Ta
       message: `the field '${field}' has ${values.size} values, expected at most ${MOST_SLICES}`,
     };
   }
+}
+
+/** The fields of a task that can divide an evaluation, of its metadata and of its data. */
+function fieldsOf(task: Task): string[] {
+  const names = Object.keys({ ...task.metadata, ...(isObject(task.data) ? task.data : {}) });
+  return names.filter((name) => fieldText(task, name) !== undefined);
 }
 
 // The checks of a recipe's rollout settings.
