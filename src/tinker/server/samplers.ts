@@ -98,6 +98,12 @@ export class Samplers {
     }
   }
 
+  /** Ends the sampling sessions on weights in files that were removed. Samples in progress are finished. */
+  remove(key: string): void {
+    for (const [id, each] of this.#sessions) if (each.key === key) this.#sessions.delete(id);
+    this.#forget(key);
+  }
+
   /** @throws DialectError 404 for a session that does not exist (any more), 400 if there is too little memory */
   async sample(id: string, draws: Draws): Promise<SampleOutput> {
     const session = this.#session(id);

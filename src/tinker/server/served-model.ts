@@ -7,7 +7,7 @@ import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../eng
 import type { createModelBody } from './bodies.js';
 import { mostRank } from './memory-budget.js';
 import { refused, type TokenPass } from './token-pass.js';
-import type { SavedDescription } from './weights-store.js';
+import type { ModelDescription } from './weights-store.js';
 
 /** The number of earlier requests that are recognised by their number. */
 const REMEMBERED = 256;
@@ -27,8 +27,6 @@ export interface PassOutput {
   readonly loss: number;
   readonly logprobs: readonly Float32Array[];
 }
-
-export type ModelDescription = Omit<SavedDescription, 'version' | 'time'>;
 
 const ATTENTION = PROJECTIONS.slice(0, 4);
 const FEED_FORWARD = PROJECTIONS.slice(4);

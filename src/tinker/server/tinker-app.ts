@@ -193,7 +193,7 @@ export function tinkerApp({ service, token, allowedHosts, most, version }: Tinke
     const { model, purpose, name, archive } = c.req.param() as Record<string, string>;
     const path = pathOf(model ?? '', purpose === 'weights' ? 'weights' : 'sampler_weights', name ?? '');
     if (c.req.method === 'DELETE' && archive === undefined) {
-      await service.store.remove(path);
+      await service.remove(path);
       return c.body(null, 204);
     }
     if (c.req.method !== 'GET' || archive !== 'archive') throw unknownUrl(c);

@@ -1,7 +1,7 @@
 /** Requests that clients other than ours may send, and their results. */
 import { join } from 'node:path';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../../test/contracts/backend/index.js';
 import { drmas } from '../../../test/support/command-line.js';
 import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
@@ -46,8 +46,12 @@ async function ask(route: string, body: object): Promise<Record<string, unknown>
 const open = async () => String((await post('create_session', {})).body.session_id);
 async function model(session: string, rank = 2): Promise<string> {
   const body = { session_id: session, base_model: 'base-model', lora_config: { rank, seed: 1 } };
-  return String((await ask('create_model', body)).model_id);
+  const id = String((await ask('create_model', body)).model_id);
+  models.push(id);
+  return id;
 }
+const models: string[] = [];
+afterEach(() => Promise.all(models.splice(0).map((model_id) => ask('unload_model', { model_id }))));
 
 const tensor = (data: readonly number[]) => ({ data, dtype: 'float32', shape: [data.length] });
 const datum = (tokens: readonly number[], inputs: Readonly<Record<string, readonly number[]>> = {}) => ({
@@ -176,6 +180,40 @@ describe('a server of the Tinker protocol', () => {
     expect(await post('create_sampling_session', { session_id, model_path: path })).toMatchObject({ status: 200 });
     expect((await fetch(`${url}/sampler_weights/kept`, { method: 'DELETE', headers })).status).toBe(204);
     expect((await post('create_sampling_session', { session_id, model_path: path })).status).toBe(404);
+  });
+
+  it('samples the weights that were saved last under a name, and no longer those that were removed', async () => {
+    const session_id = await open();
+    const model_id = await model(session_id);
+    const learn = async () => {
+      await ask('forward_backward', { model_id, ...batch([datum([1, 2, 3, 4])]) });
+      await ask('optim_step', { model_id, adam_params: { learning_rate: 0.1 } });
+    };
+    const prompt = { chunks: [{ type: 'encoded_text', tokens: [1, 2, 3, 4] }] };
+    const draw = { prompt, sampling_params: { max_tokens: 1 }, prompt_logprobs: true };
+    const logprobsOf = async (source: object) => (await ask('asample', { ...draw, ...source })).prompt_logprobs;
+    const save = async () => {
+      const { path: model_path } = await ask('save_weights_for_sampler', { model_id, path: 'latest' });
+      const { body } = await post('create_sampling_session', { session_id, model_path });
+      const sampler = { sampling_session_id: body.sampling_session_id };
+      return { sampler, logprobs: await logprobsOf(sampler), passing: await logprobsOf({ model_path }) };
+    };
+    const now = async () => {
+      const { sampling_session_id } = await ask('save_weights_for_sampler', { model_id });
+      return logprobsOf({ sampling_session_id });
+    };
+    await learn();
+    const [first, before] = [await save(), await now()];
+    await learn();
+    const url = `${server.url}/api/v1/training_runs/${model_id}/checkpoints/sampler_weights/latest`;
+    expect((await fetch(url, { method: 'DELETE', headers })).status).toBe(204);
+    const gone = { status: 404, body: { detail: 'Sampling session not found' } };
+    expect(await post('asample', { ...draw, ...first.sampler })).toEqual(gone);
+    const [second, after] = [await save(), await now()];
+    expect(after).not.toEqual(before);
+    expect(first).toMatchObject({ logprobs: before, passing: before });
+    expect(second).toMatchObject({ logprobs: after, passing: after });
+    expect(await post('asample', { ...draw, ...first.sampler })).toEqual(gone);
   });
 });
 

@@ -15,10 +15,10 @@ import type {
 } from './bodies.js';
 import { type AdapterBytes, adapterBytes, ByteBudget } from './memory-budget.js';
 import { drawsOf, type SampledBase, type SampleOutput, type SamplerSource, Samplers } from './samplers.js';
-import { adapterOf, describedModel, type ModelDescription, type PassOutput, ServedModel } from './served-model.js';
+import { adapterOf, describedModel, type PassOutput, ServedModel } from './served-model.js';
 import { Sessions } from './sessions.js';
 import { refused, tokenPass } from './token-pass.js';
-import { type SavePurpose, WeightsStore } from './weights-store.js';
+import { type ModelDescription, type SavePurpose, WeightsStore } from './weights-store.js';
 
 export interface TinkerServiceOptions {
   readonly backend: EmbeddedBackend;
@@ -181,6 +181,11 @@ export class TinkerService {
     });
   }
 
+  /** Removes saved weights, and ends their sampling sessions. @throws DialectError 404 if there are none at the path */
+  async remove(path: string): Promise<void> {
+    this.#samplers.remove(await this.store.remove(path));
+  }
+
   /** A sampling session on the present weights, without writing them to files. */
   snapshot(id: string): Promise<string> {
     const model = this.model(id);
@@ -241,11 +246,11 @@ export class TinkerService {
   ): Promise<string> {
     if (typeof model_path === 'string') {
       const saved = await this.store.open(model_path);
-      const { directory, baseModel } = saved;
+      const { directory, baseModel, key } = saved;
       const base = { type: 'directory', directory: this.#base(baseModel) } as const;
       const about = { base_model: baseModel, model_path };
       const weights = { type: 'saved-adapter', base, directory } as const;
-      return this.#samplers.open({ session, key: directory, about, weights, bytes: this.#bytesOf(saved).sampled });
+      return this.#samplers.open({ session, key, about, weights, bytes: this.#bytesOf(saved).sampled });
     }
     if (typeof base_model !== 'string') throw refused('expected a base_model, or a model_path');
     const directory = this.#base(base_model);

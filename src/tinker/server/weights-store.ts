@@ -1,4 +1,5 @@
 /** Weights that clients have saved: directories in PEFT's layout with the optimiser's state and a description. */
+import { randomUUID } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { DialectError } from '../../base/errors.js';
@@ -23,14 +24,21 @@ const description = z.object({
   feedForward: z.boolean(),
   /** ISO 8601. */
   time: z.string(),
+  /** Another one for each save, also under the same name. Earlier versions of drmas wrote none. */
+  id: z.string().optional(),
 });
 
-export type SavedDescription = z.output<typeof description>;
+type SavedDescription = z.output<typeof description>;
+
+/** The base and the adapter of weights. */
+export type ModelDescription = Omit<SavedDescription, 'version' | 'time' | 'id'>;
 
 /** Saved weights that exist. */
 export interface SavedWeights extends SavedDescription {
   readonly directory: string;
   readonly path: string;
+  /** The weights themselves: others that are saved under the same name later have another key. */
+  readonly key: string;
 }
 
 /** `tinker://MODEL/PURPOSE/NAME` */
@@ -93,7 +101,7 @@ export class WeightsStore {
    */
   async save(
     { model, purpose, name, bytes }: NewWeights,
-    about: Omit<SavedDescription, 'version' | 'time'>,
+    about: ModelDescription,
     write: (directory: string) => Promise<void>,
   ): Promise<string> {
     const parent = join(this.#root, folderOf(model), purpose);
@@ -106,7 +114,7 @@ export class WeightsStore {
     try {
       await this.#files.makeDirectory(temporary);
       await write(temporary);
-      const saved: SavedDescription = { version: 1, ...about, time: new Date().toISOString() };
+      const saved: SavedDescription = { version: 1, ...about, time: new Date().toISOString(), id: randomUUID() };
       await this.#files.write(join(temporary, DESCRIPTION), formatJson(saved));
       await this.#files.rename(temporary, directory);
       space.change(await this.#bytesOf(directory));
@@ -127,7 +135,8 @@ export class WeightsStore {
     const directory = join(this.#root, folderOf(model), purpose, name);
     const file = join(directory, DESCRIPTION);
     if (!(await this.#files.exists(file))) throw unknownCheckpoint(path);
-    return { ...parseWith(description, await readJson(this.#files, file), file), directory, path };
+    const saved = parseWith(description, await readJson(this.#files, file), file);
+    return { ...saved, directory, path, key: `${directory} ${saved.id ?? saved.time}` };
   }
 
   /** The weights of a model, oldest first. */
@@ -140,9 +149,9 @@ export class WeightsStore {
     return saved.sort((a, b) => a.time.localeCompare(b.time));
   }
 
-  /** @throws DialectError 404 if there are no weights at the path */
-  async remove(path: string): Promise<void> {
-    const { directory } = await this.open(path);
+  /** Returns the key of the removed weights. @throws DialectError 404 if there are no weights at the path */
+  async remove(path: string): Promise<string> {
+    const { directory, key } = await this.open(path);
     const space = await this.#space();
     const bytes = await this.#bytesOf(directory);
     const aside = join(dirname(directory), temporaryName(basename(directory)));
@@ -151,6 +160,7 @@ export class WeightsStore {
     });
     await this.#files.remove(aside);
     space.change(-bytes);
+    return key;
   }
 
   /** The files of an adapter, by name. */
