@@ -44,8 +44,8 @@ async function ask(route: string, body: object): Promise<Record<string, unknown>
 }
 
 const open = async () => String((await post('create_session', {})).body.session_id);
-async function model(session: string, rank = 2): Promise<string> {
-  const body = { session_id: session, base_model: 'base-model', lora_config: { rank, seed: 1 } };
+async function model(session: string, settings: object = {}): Promise<string> {
+  const body = { session_id: session, base_model: 'base-model', lora_config: { rank: 2, seed: 1, ...settings } };
   const id = String((await ask('create_model', body)).model_id);
   models.push(id);
   return id;
@@ -63,6 +63,16 @@ const datum = (tokens: readonly number[], inputs: Readonly<Record<string, readon
 const batch = (data: readonly unknown[], loss_fn = 'cross_entropy', loss_fn_config = {}) => ({
   forward_backward_input: { data, loss_fn, loss_fn_config },
 });
+const good = datum([1, 2, 3, 4]);
+async function learn(model_id: string) {
+  await ask('forward_backward', { model_id, ...batch([good]) });
+  await ask('optim_step', { model_id, adam_params: { learning_rate: 0.1 } });
+}
+/** The log-probs of a model, as text. */
+async function scored(model_id: string): Promise<string> {
+  const body = { model_id, forward_input: batch([good]).forward_backward_input };
+  return JSON.stringify((await ask('forward', body)).loss_fn_outputs);
+}
 
 describe('a server of the Tinker protocol', () => {
   it('requires its token, and answers with JSON to any request', async () => {
@@ -81,12 +91,7 @@ describe('a server of the Tinker protocol', () => {
   it('names the faults of a batch, and keeps its weights and gradients unchanged', async () => {
     const session = await open();
     const model_id = await model(session);
-    const good = datum([1, 2, 3, 4]);
-    const nll = async () => {
-      const body = { model_id, forward_input: batch([good]).forward_backward_input };
-      return JSON.stringify((await ask('forward', body)).loss_fn_outputs);
-    };
-    const before = await nll();
+    const before = await scored(model_id);
     const logprobs = [-1, -1, -1];
     const cases: [unknown[], string, object, RegExp][] = [
       [[datum([1, 2, 999])], 'cross_entropy', {}, /datum 0: token 2 is 999, expected a token id of 0 to 260/],
@@ -105,7 +110,7 @@ describe('a server of the Tinker protocol', () => {
       });
     expect((await post('forward_backward', { model_id, ...batch([]) })).status).toBe(422);
     await ask('optim_step', { model_id, adam_params: { learning_rate: 1 } });
-    expect(await nll()).toBe(before);
+    expect(await scored(model_id)).toBe(before);
   });
 
   it('does a numbered request once, and refuses another one under its number', async () => {
@@ -185,10 +190,6 @@ describe('a server of the Tinker protocol', () => {
   it('samples the weights that were saved last under a name, and no longer those that were removed', async () => {
     const session_id = await open();
     const model_id = await model(session_id);
-    const learn = async () => {
-      await ask('forward_backward', { model_id, ...batch([datum([1, 2, 3, 4])]) });
-      await ask('optim_step', { model_id, adam_params: { learning_rate: 0.1 } });
-    };
     const prompt = { chunks: [{ type: 'encoded_text', tokens: [1, 2, 3, 4] }] };
     const draw = { prompt, sampling_params: { max_tokens: 1 }, prompt_logprobs: true };
     const logprobsOf = async (source: object) => (await ask('asample', { ...draw, ...source })).prompt_logprobs;
@@ -202,9 +203,9 @@ describe('a server of the Tinker protocol', () => {
       const { sampling_session_id } = await ask('save_weights_for_sampler', { model_id });
       return logprobsOf({ sampling_session_id });
     };
-    await learn();
+    await learn(model_id);
     const [first, before] = [await save(), await now()];
-    await learn();
+    await learn(model_id);
     const url = `${server.url}/api/v1/training_runs/${model_id}/checkpoints/sampler_weights/latest`;
     expect((await fetch(url, { method: 'DELETE', headers })).status).toBe(204);
     const gone = { status: 404, body: { detail: 'Sampling session not found' } };
@@ -214,6 +215,24 @@ describe('a server of the Tinker protocol', () => {
     expect(first).toMatchObject({ logprobs: before, passing: before });
     expect(second).toMatchObject({ logprobs: after, passing: after });
     expect(await post('asample', { ...draw, ...first.sampler })).toEqual(gone);
+  });
+
+  it('keeps a trained model if weights of another alpha cannot be loaded, and names them by their path', async () => {
+    const session = await open();
+    const [source, target] = [await model(session, { alpha: 8 }), await model(session)];
+    for (const model_id of [source, target]) await learn(model_id);
+    const before = [await scored(source), await scored(target)];
+    const load = (path: unknown) => ask('load_weights', { model_id: target, path, optimizer: true });
+    const { path } = await ask('save_weights_for_sampler', { model_id: source, path: 'without-optimiser' });
+    const refused = await load(path);
+    expect(refused).toEqual({ error: expect.stringContaining(`${path}/`), category: 'user' });
+    expect(refused.error).not.toContain(root);
+    expect(await scored(target)).toBe(before[1]);
+    const { path: whole } = await ask('save_weights', { model_id: source, path: 'whole' });
+    expect(await load(whole)).toMatchObject({ model_id: target });
+    expect(await scored(target)).toBe(before[0]);
+    for (const model_id of [source, target]) await learn(model_id);
+    expect(await scored(target)).toBe(await scored(source));
   });
 });
 

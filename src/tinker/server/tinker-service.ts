@@ -1,7 +1,7 @@
 /** Sessions, models and requests: the Tinker protocol without its HTTP. */
 import { randomInt, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
-import { DialectError, NonFiniteError, suggestion } from '../../base/errors.js';
+import { CheckpointError, DialectError, NonFiniteError, suggestion } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import type { EmbeddedBackend, EmbeddedPolicy } from '../../engine/backends.js';
 import type {
@@ -201,9 +201,12 @@ export class TinkerService {
         for (const key of ['baseModel', 'rank', 'attention', 'feedForward'] as const)
           if (saved[key] !== model.about[key])
             throw refused(`the model's ${key} is ${model.about[key]}, but the ${key} of ${path} is ${saved[key]}`);
-        if (alpha !== model.about.alpha) await this.#rescale(model, alpha);
-        await model.policy.load(directory, { optimizer });
-        if (!optimizer) await model.policy.resetOptimizer();
+        const about = { ...model.about, alpha };
+        await named(path, directory, () =>
+          alpha === model.about.alpha
+            ? loadState(model.policy, directory, optimizer)
+            : this.#rescale(model, about, (policy) => loadState(policy, directory, optimizer)),
+        );
       });
       return model;
     }
@@ -211,17 +214,28 @@ export class TinkerService {
     this.heartbeat(session_id);
     const saved = await this.store.open(path);
     const model = await this.#make({ session_id, model_seq_id }, saved, 0);
-    await model.inOrder(() => model.policy.load(saved.directory, { optimizer }));
+    await model.inOrder(() => named(path, saved.directory, () => model.policy.load(saved.directory, { optimizer })));
     return model;
   }
 
-  /** Clients of the protocol cannot send an alpha, so a model takes the alpha of the weights that it loads. */
-  async #rescale(model: ServedModel, alpha: number): Promise<void> {
-    const outgrown = model.policy;
-    const about = { ...model.about, alpha };
+  /**
+   * Clients of the protocol cannot send an alpha, so a model takes the alpha of the weights that it loads. Its own
+   * weights stay until the others are loaded.
+   */
+  async #rescale(
+    model: ServedModel,
+    about: ModelDescription,
+    load: (policy: EmbeddedPolicy) => Promise<void>,
+  ): Promise<void> {
     const release = this.#memory.take(this.#bytesOf(about).trained, 'an adapter of another alpha'); // for a while
     try {
-      model.policy = await this.#open(model.id, about, 0);
+      const policy = await this.#open(model.id, about, 0);
+      await load(policy).catch(async (error: unknown) => {
+        await policy.close();
+        throw error;
+      });
+      const outgrown = model.policy;
+      model.policy = policy;
       model.about = about;
       await outgrown.close();
     } finally {
@@ -299,3 +313,18 @@ interface NumberedModel {
 const modelId = ({ session_id, model_seq_id }: NumberedModel) => `${session_id}:train:${model_seq_id ?? randomUUID()}`;
 
 const describe = ({ rank }: ModelDescription) => `an adapter of rank ${rank}`;
+
+async function loadState(policy: EmbeddedPolicy, directory: string, optimizer: boolean): Promise<void> {
+  await policy.load(directory, { optimizer });
+  if (!optimizer) await policy.resetOptimizer();
+}
+
+/** Reads saved weights. Its errors name them by the client's path instead of the server's directory. */
+async function named<T>(path: string, directory: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof CheckpointError)) throw error;
+    throw refused(error.message.replaceAll(directory, path));
+  }
+}
