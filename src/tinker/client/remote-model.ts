@@ -191,6 +191,12 @@ export class RemoteModel {
     );
   }
 
+  /** Deletes weights of an earlier save on the server, unless a lost model would be made again from them. */
+  async delete({ path }: SavedWeights): Promise<void> {
+    await this.#recovering?.catch(() => {}); // it may be loading them
+    if (path !== this.saved?.path) await this.#options.client.deleteWeights(path);
+  }
+
   #remember(saved: SavedWeights, optimizer: boolean): SavedWeights {
     this.saved = saved;
     this.#savedOptimizer = optimizer;

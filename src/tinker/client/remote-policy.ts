@@ -15,13 +15,13 @@ import type {
 } from '../../engine/contract.js';
 import type { ForwardBackwardOptions } from '../../engine/loss.js';
 import type { RemoteBase } from './remote-base.js';
-import type { RemoteModel, RemoteModelSpec } from './remote-model.js';
+import type { RemoteModel, RemoteModelSpec, SavedWeights } from './remote-model.js';
 import { RemoteSampler } from './remote-sampler.js';
 import { RemoteTrainer } from './remote-trainer.js';
 import { readSavedPolicy, writeSavedPolicy } from './saved-policy.js';
 import type { ServerProfile } from './server-profile.js';
 import type { TinkerClient } from './wire/tinker-client.js';
-import { isKind } from './wire/tinker-failure.js';
+import { isKind, TinkerError } from './wire/tinker-failure.js';
 
 /** A server, its host and its limits. */
 export interface Connection {
@@ -33,6 +33,8 @@ export interface Connection {
   readonly limit: LimitFunction;
   /** Updates between savings of weights and optimiser on the server. */
   readonly saveEvery: number;
+  /** Receives a message if the weights of a policy could not be saved between two checkpoints. */
+  readonly onUnsaved: (message: string) => void;
 }
 
 /** The parts of a policy on a server. */
@@ -50,6 +52,9 @@ export class RemotePolicy implements PolicyHandle {
   readonly #connection: Connection;
   readonly #trainer: RemoteTrainer;
   readonly #sampler: RemoteSampler;
+  /** The last save between two checkpoints. No checkpoint refers to it. */
+  #periodic: SavedWeights | undefined;
+  #isUnsaved = false;
 
   constructor(connection: Connection, parts: RemoteParts) {
     const { client, profile, url } = connection;
@@ -117,9 +122,28 @@ export class RemotePolicy implements PolicyHandle {
   async publish(keep?: number): Promise<number> {
     const { model } = this.parts;
     const due = model.updates - (model.saved?.updates ?? 0) >= this.#connection.saveEvery;
-    const saved = due ? model.save() : undefined;
+    const saved = due ? this.#savePeriodically() : undefined;
     const [version] = await Promise.all([this.#sampler.publish(keep), saved]);
     return version;
+  }
+
+  /**
+   * Saves the weights in case the server loses the model, in place of the last such save. Training goes on if that
+   * fails, with one warning, and the next publication tries again.
+   */
+  async #savePeriodically(): Promise<void> {
+    const { client, profile, onUnsaved } = this.#connection;
+    const { model } = this.parts;
+    const superseded = this.#periodic;
+    try {
+      this.#periodic = await model.save();
+    } catch (error) {
+      if (client.closed || !(error instanceof TinkerError)) throw error;
+      if (!this.#isUnsaved) onUnsaved(unsaved(model, error));
+      this.#isUnsaved = true;
+      return;
+    }
+    if (superseded !== undefined && profile.extended) await model.delete(superseded);
   }
 
   /** Servers send whole responses, so all tokens arrive at once. */
@@ -179,6 +203,11 @@ export class RemotePolicy implements PolicyHandle {
     }
     if (optimizer) this.#sampler.nextVersion = saved.policyVersion;
   }
+}
+
+function unsaved({ name, saved, updates }: RemoteModel, { message }: TinkerError): string {
+  const loss = saved === undefined ? 'the run ends' : `its updates since update ${saved.updates} are lost`;
+  return `policy '${name}' could not be saved after update ${updates}; if the server loses it, ${loss}: ${message}`;
 }
 
 /** The parts behind a handle. @throws BackendError if the handle belongs to no model on this server */

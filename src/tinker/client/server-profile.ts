@@ -28,7 +28,7 @@ export interface ServerProfile {
   readonly errorShape: ErrorShape;
   /**
    * The server is drmas's own. It accepts two fields that the protocol lacks: the alpha of an adapter, and the whole
-   * name of a sample's random stream. Its runs are then equal to runs of the embedded engine.
+   * name of a sample's random stream. Its runs are then equal to runs of the embedded engine. It deletes saved weights.
    */
   readonly extended: boolean;
 }

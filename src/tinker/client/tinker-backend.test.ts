@@ -283,6 +283,52 @@ describe('checkpoints', () => {
   });
 });
 
+describe('saves between two checkpoints', () => {
+  const update = async (policy: PolicyHandle) => {
+    const pass = policy.forwardBackward(samples, { loss: ppo, normalizer: 8 });
+    await Promise.all([pass, policy.optimStep(step)]);
+    await policy.publish();
+  };
+
+  it.each(['drmas', 'hosted'] as const)('replace each other on a server that deletes weights: %s', async (profile) => {
+    const { policy, fake } = await served({ behaves: 'hosted' }, { profile });
+    for (const name of ['first', 'second']) {
+      await update(policy);
+      await update(policy);
+      const path = join(root, `${profile}-${name}`);
+      await mkdir(path);
+      await policy.save(path);
+    }
+    const saved = fake.log.filter(({ path }) => path === 'save_weights').map(({ body }) => String(body.path));
+    const deleted = fake.log.filter(({ path }) => path.startsWith('training_runs')).map(({ path }) => path);
+    expect(saved).toHaveLength(6);
+    const superseded = [0, 1, 3].map((i) =>
+      expect.stringMatching(`^training_runs/.+/checkpoints/weights/${saved[i]}$`),
+    );
+    expect(deleted).toEqual(profile === 'drmas' ? superseded : []);
+  });
+
+  it('end no training if they fail: one warning names the loss, and the next update saves again', async () => {
+    const { policy, fake, warnings } = await served();
+    await update(policy);
+    const body = { error: 'the saved state needs 90.0 kB of disk', category: 'user' };
+    for (let i = 0; i < 2; i++) {
+      fake.inject('save_weights', { type: 'status', status: 400, body });
+      await update(policy);
+    }
+    expect(warnings).toEqual([
+      "policy 'one' could not be saved after update 2; if the server loses it, its updates since update 1 are lost: " +
+        'save_weights: the server answered 400: the saved state needs 90.0 kB of disk',
+    ]);
+    await update(policy);
+    fake.expire();
+    await policy.logprobs(samples);
+    expect(warnings[1]).toMatch(/made again from the weights saved after update 4/);
+    fake.inject('save_weights', { type: 'status', status: 400, body });
+    await expect(policy.save(root)).rejects.toThrow(/of disk/);
+  });
+});
+
 describe('the contract of backends', () => {
   const root = temporaryRoot();
   const directory = `${root}/base-model`;

@@ -35,7 +35,8 @@ const TINKER_CAPABILITIES: Capabilities = {
 
 export interface TinkerOptions {
   /**
-   * Its files contain the models. It receives messages about slow work, and about models that were lost and made again.
+   * Its files contain the models. It receives messages about slow work, about models that were lost and made again,
+   * and about weights that could not be saved.
    */
   readonly host: Pick<Host, 'files' | 'notify' | 'warn'>;
   /** Weights of the models that will be opened first. The probe's model is like the first of them. */
@@ -57,7 +58,8 @@ export class TinkerBackend implements Backend {
     const { url, concurrency, saveEvery } = spec;
     this.#spec = spec;
     this.#host = host;
-    this.#connection = { client, url, profile, files: host.files, limit: pLimit(concurrency), saveEvery };
+    const onUnsaved = (message: string) => host.warn('backend.unsaved', message);
+    this.#connection = { client, url, profile, files: host.files, limit: pLimit(concurrency), saveEvery, onUnsaved };
     const losses = gradientPath(profile) === undefined ? [] : TINKER_CAPABILITIES.losses;
     const { clipsGradients, snapshotIsolation: keepsVersions } = profile;
     this.capabilities = { ...TINKER_CAPABILITIES, losses, clipsGradients, keepsVersions };

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../../test/contracts/backend/index.js';
+import { plainAdamW } from '../../../test/support/adamw.js';
 import { drmas } from '../../../test/support/command-line.js';
 import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
 import { freePort } from '../../../test/support/server-process.js';
@@ -10,12 +11,14 @@ import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js'
 import { adapterOn, remoteRecipe, writeSymbolsModel } from '../../../test/support/tinker-fake/open.js';
 import { playedBits, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { DialectError } from '../../base/core/errors.js';
+import type { Host } from '../../base/core/host.js';
 import { readArchive } from '../../base/platform/formats/tar-archive.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import { checkpoint, lora } from '../../engine/model/model-spec.js';
 import type { RecipeInput } from '../../method/recipe/define.js';
 import { TinkerBackend } from '../client/tinker-backend.js';
 import type { TinkerSpec } from '../client/tinker-spec.js';
+import type { TinkerRequest } from './open-tinker.js';
 import { Futures } from './pending-requests.js';
 import { readPassRequest, writeSampleOutput } from './protobuf.js';
 import { tokenPass } from './token-pass.js';
@@ -406,8 +409,8 @@ describe('our own client', { tags: 'verify' }, () => {
   const directory = join(root, 'base-model');
   const store = join(root, 'store');
   const servers: TinkerServer[] = [];
-  const serve = async (model: string) => {
-    const server = await serveTinker({ model, store });
+  const serve = async (model: string, request: Partial<TinkerRequest> = {}) => {
+    const server = await serveTinker({ model, store, ...request });
     servers.push(server);
     return server;
   };
@@ -416,10 +419,10 @@ describe('our own client', { tags: 'verify' }, () => {
   });
   afterAll(() => Promise.all(servers.map((server) => server.close())));
 
-  const connect = ({ url, apiKey }: TinkerServer, spec: Partial<TinkerSpec> = {}) =>
+  const connect = ({ url, apiKey }: TinkerServer, spec: Partial<TinkerSpec> = {}, host: Partial<Host> = {}) =>
     TinkerBackend.connect(
       { type: 'tinker', url, profile: 'auto', models: {}, concurrency: 8, saveEvery: 1, deadlineSeconds: 30, ...spec },
-      { host: nodeHost(), models: [adapterOn(directory)], environment: { TINKER_API_KEY: apiKey } },
+      { host: nodeHost(host), models: [adapterOn(directory)], environment: { TINKER_API_KEY: apiKey } },
     );
 
   backendContract('the client of our own server', {
@@ -428,6 +431,26 @@ describe('our own client', { tags: 'verify' }, () => {
     misfit: adapterOn(directory, 1, 4),
     learns: 0.02,
     root,
+  });
+
+  it('trains on a disk with room for a few saves, and leaves the weights of its checkpoint there', async () => {
+    const there = await serve(directory, { store: join(root, 'small'), disk: 1.2e5 });
+    const warnings: string[] = [];
+    const backend = await connect(there, {}, { warn: (_, message) => void warnings.push(message) });
+    const policy = await backend.open(adapterOn(directory), 'policy', 'one');
+    const tokens = Int32Array.of(3, 4, 5);
+    const zeros = new Float32Array(3);
+    const sample = { tokens, mask: Uint8Array.of(0, 1, 1), behaviourLogprobs: zeros, advantages: zeros.map(() => 1) };
+    const passed = [{ ...sample, temperature: 1, policyVersion: 0, agent: 'one' }];
+    for (let i = 0; i < 20; i++) {
+      await policy.forwardBackward(passed, { loss: { type: 'gspo', clipLow: 9, clipHigh: 9 }, normalizer: 1 });
+      await policy.optimStep({ optimizer: plainAdamW(1e-2), clipNorm: 0 });
+      await policy.publish();
+      if (i === 4) await policy.save(root);
+    }
+    expect(warnings).toEqual([]);
+    await policy.load(root, { optimizer: true });
+    await backend.dispose();
   });
 
   describe('a run through our own server', () => {

@@ -35,6 +35,13 @@ export interface HttpOptions {
   readonly signal: AbortSignal;
 }
 
+/** A request, as far as the caller decides. */
+interface Sent {
+  readonly method?: 'POST' | 'DELETE';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
 /** The root of the protocol's requests, from a server's address as people write it. */
 export const apiRoot = (url: string): string => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
 
@@ -63,19 +70,33 @@ export class Http {
    * @param leftMs Milliseconds until the deadline of the work that the request belongs to
    */
   async once(path: string, body: unknown, leftMs = this.timing.total * 1000): Promise<unknown> {
-    let response: WebAnswer;
+    const response = await this.#send(path, this.#sent(body), leftMs);
+    const text = response.text();
+    const answer = parse(text);
+    if (!response.ok) throw failureOf(path, response.status, answer ?? text);
+    if (answer === undefined)
+      throw new TinkerError('malformed', `${path}: expected JSON, got ${JSON.stringify(text.slice(0, 60))}`);
+    return answer;
+  }
+
+  /** One request to delete what the path names, without retries. */
+  async delete(path: string): Promise<void> {
+    const response = await this.#send(path, { method: 'DELETE', headers: this.#headers }, Number.POSITIVE_INFINITY);
+    const text = response.text();
+    if (!response.ok) throw failureOf(path, response.status, parse(text) ?? text);
+  }
+
+  #sent(body: unknown): Sent {
+    if (body === undefined) return { headers: this.#headers };
+    const headers = { ...this.#headers, 'content-type': 'application/json' };
+    return { method: 'POST', headers, body: JSON.stringify(body) };
+  }
+
+  async #send(path: string, request: Sent, leftMs: number): Promise<WebAnswer> {
     try {
-      const init =
-        body === undefined
-          ? { headers: this.#headers }
-          : {
-              method: 'POST',
-              headers: { ...this.#headers, 'content-type': 'application/json' },
-              body: JSON.stringify(body),
-            };
       const timeoutMs = Math.max(1, Math.min(this.timing.request * 1000, leftMs));
       const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs, secret: this.#secret, signal: this.signal };
-      response = await webRequest(`${this.#root}/${path}`, { ...init, ...limits });
+      return await webRequest(`${this.#root}/${path}`, { ...request, ...limits });
     } catch (error) {
       this.#throwIfClosed();
       if (error instanceof AnswerError) {
@@ -87,12 +108,6 @@ export class Http {
       const kind = code === 'ECONNREFUSED' ? 'busy' : 'unreachable';
       throw new TinkerError(kind, `${path}: no answer from ${this.#root} (${code ?? messageOf(error)})`);
     }
-    const text = response.text();
-    const answer = parse(text);
-    if (!response.ok) throw failureOf(path, response.status, answer ?? text);
-    if (answer === undefined)
-      throw new TinkerError('malformed', `${path}: expected JSON, got ${JSON.stringify(text.slice(0, 60))}`);
-    return answer;
   }
 
   /**

@@ -8,6 +8,9 @@ import { failureOf, isKind, TinkerError } from './tinker-failure.js';
 /** The version of the protocol, as its SDK numbers it: the last version whose bodies are all JSON. */
 const PROTOCOL_VERSION = '0.24.1';
 
+/** Model and name of weights with the optimiser's state. */
+const SAVED_PATH = /^tinker:\/\/([\w:-]+)\/weights\/([\w-][\w.-]*)$/;
+
 /** A request that the server has accepted. */
 export interface Submitted {
   readonly id: string;
@@ -108,6 +111,17 @@ export class TinkerClient {
   /** A request with an immediate answer. */
   ask<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.output<S>> {
     return this.#http.ask(path, body, schema, { repeatable: true });
+  }
+
+  /** Deletes saved weights. Weights that the server keeps all the same do no harm, so its refusal is no error. */
+  async deleteWeights(path: string): Promise<void> {
+    const [, model, name] = SAVED_PATH.exec(path) ?? [];
+    if (model === undefined) return;
+    await this.#http
+      .delete(`training_runs/${encodeURIComponent(model)}/checkpoints/weights/${name}`)
+      .catch((error: unknown) => {
+        if (!(error instanceof TinkerError)) throw error;
+      });
   }
 
   /** Stops all requests. */
