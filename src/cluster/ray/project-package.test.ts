@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { INSTALLER, installerSource } from './project-package.js';
+import { INSTALLER, installerSource, projectPackage } from './project-package.js';
 
 describe('node packages', () => {
   let root: string;
@@ -77,4 +77,22 @@ describe('node packages', () => {
     });
     expect((await readdir(join(root, 'cache', 'packages'))).filter((name) => name.includes('tmp'))).toEqual([]);
   });
+});
+
+it('packs the task files with relative paths, and refuses those that no node would find', async () => {
+  const tasks = 'test/fixtures/gsm8k/test.jsonl';
+  const [bare, packed] = [
+    await projectPackage('math'),
+    await projectPackage('math', { taskFiles: [tasks, '/a', 'b'] }),
+  ];
+  const holds = ({ bytes }: typeof bare) => Buffer.from(bytes).includes(tasks);
+  expect([holds(bare), holds(packed)]).toEqual([false, true]);
+  expect(packed.name).not.toBe(bare.name);
+  const outside = await mkdtemp(join(tmpdir(), 'drmas-outside-'));
+  await writeFile(join(outside, 'tasks.jsonl'), '');
+  const taskFiles = [relative(process.cwd(), join(outside, 'tasks.jsonl'))];
+  await expect(projectPackage('math', { taskFiles })).rejects.toThrow(
+    /^no node finds the task file \.\.\/\S+tasks\.jsonl: give its absolute path/,
+  );
+  await rm(outside, { recursive: true });
 });

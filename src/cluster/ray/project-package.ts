@@ -1,9 +1,9 @@
-/** The files of a project that a job needs: the recipe's file, its local imports, and the lockfile of the packages. */
+/** The files of a project that a job needs: the recipe's file, its local imports, its task files, and the lockfile. */
 
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join, relative, sep } from 'node:path';
+import { dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { RunError } from '../../base/errors.js';
 import { shellWord } from '../../base/host.js';
@@ -20,17 +20,26 @@ export interface ProjectPackage {
   readonly command: string;
 }
 
+interface ProjectOptions {
+  /** The command that starts drmas on the nodes; by default npm installs the lockfile's packages, or this version. */
+  readonly command?: string | undefined;
+  /** An optional package that the nodes need too. */
+  readonly peer?: string | undefined;
+  /** The files of the recipe's tasks. Those with relative paths are packed, for jobs start in the package's folder. */
+  readonly taskFiles?: readonly string[];
+}
+
 const MANIFESTS = ['package.json', 'package-lock.json'];
 
 /**
  * Packs the project of a recipe.
  * @param source A recipe that ships, or the absolute path of a file
- * @param command The command that starts drmas on the nodes; by default npm installs the lockfile's packages, or this
- * version
- * @param peer An optional package that the nodes need too
- * @throws RunError if the lockfile does not have the optional package
+ * @throws RunError if the lockfile lacks the optional package, or a task file's relative path leads out of this folder
  */
-export async function projectPackage(source: string, command?: string, peer?: string): Promise<ProjectPackage> {
+export async function projectPackage(
+  source: string,
+  { command, peer, taskFiles = [] }: ProjectOptions = {},
+): Promise<ProjectPackage> {
   const files = new Map<string, Uint8Array>([
     ['drmas.json', Buffer.from(JSON.stringify({ version: packageVersion() }))],
   ]);
@@ -49,6 +58,14 @@ export async function projectPackage(source: string, command?: string, peer?: st
       if (existsSync(path)) files.set(inside(path), await readFile(path));
     }
     recipe = inside(source);
+  }
+  for (const path of taskFiles.filter((path) => !isAbsolute(path) && existsSync(path))) {
+    const name = normalize(path).split(sep).join('/');
+    if (name.startsWith('../'))
+      throw new RunError(
+        `no node finds the task file ${path}: give its absolute path, in a folder that all nodes share`,
+      );
+    files.set(name, await readFile(path));
   }
   const lock = [...files.keys()].find((path) => path.endsWith('package-lock.json'));
   if (command === undefined && lock !== undefined && peer !== undefined && !locks(files.get(lock), peer))

@@ -6,6 +6,7 @@ import { BackendError, isObject, reasonOf, TrainingError } from '../../base/erro
 import type { RunEvent } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
 import { excerpt, shellWord } from '../../base/host.js';
+import type { Recipe } from '../../method/recipe.js';
 import type { RunDirectory } from '../../method/store.js';
 import { openObjects } from '../objects/open-objects.js';
 import { S3_CLIENT, s3Place } from '../objects/s3-objects.js';
@@ -72,10 +73,12 @@ export class RayRuns {
    * and writes the job's events as they arrive. If a node dies, the job is submitted again; it resumes from its last
    * checkpoint and repeats the events before it.
    * @throws TrainingError if the job fails or is stopped, jobs die too often, or a log lacks the end of its run;
-   * BackendError if Ray refuses a request, or cannot read the log of a job that succeeded
+   * RunError if the project cannot be packed; BackendError if Ray refuses a request, or cannot read the log of a job
+   * that succeeded
    */
-  readonly executeRun = async (_recipe: unknown, log: RunDirectory, host: Host): Promise<void> => {
-    const project = await this.#project(log.record.recipe.source);
+  readonly executeRun = async ({ tasks }: Pick<Recipe, 'tasks'>, log: RunDirectory, host: Host): Promise<void> => {
+    const taskFiles = [tasks.train, tasks.test].flatMap(({ settings }) => filesOf(settings));
+    const project = await this.#project(log.record.recipe.source, taskFiles);
     const name = jobName(log, project);
     const written: RunEvent[] = [];
     for (let attempt = 1, died = 0; ; attempt++) {
@@ -107,12 +110,14 @@ export class RayRuns {
     }
   };
 
-  #project(source: string): Promise<ProjectPackage> {
-    const known = this.#packages.get(source);
+  #project(source: string, taskFiles: readonly string[]): Promise<ProjectPackage> {
+    const key = JSON.stringify([source, taskFiles]);
+    const known = this.#packages.get(key);
     if (known !== undefined) return known;
     const { command } = this.#options;
-    const project = projectPackage(source, command, isFolder(this.#store) ? undefined : S3_CLIENT);
-    this.#packages.set(source, project);
+    const peer = isFolder(this.#store) ? undefined : S3_CLIENT;
+    const project = projectPackage(source, { command, peer, taskFiles });
+    this.#packages.set(key, project);
     return project;
   }
 
@@ -163,6 +168,14 @@ export class RayRuns {
       await sleep(this.#options.pollMs ?? 1000, undefined, { signal }).catch(() => {});
     }
   }
+}
+
+/** The files that a task source's settings name; a source of several sources has settings for each. */
+function filesOf(settings: unknown): string[] {
+  if (!isObject(settings)) return [];
+  const { file, demonstrationFile, ...others } = settings;
+  const named = [file, demonstrationFile].filter((path) => typeof path === 'string');
+  return [...named, ...Object.values(others).flatMap(filesOf)];
 }
 
 const isFolder = (store: string | undefined) => store === undefined || s3Place(store) === undefined;
