@@ -199,10 +199,10 @@ describe.skipIf(server.error !== undefined)('the executor of a run whose Redis i
     'ends its episodes at once, and itself in seconds, after %s',
     async (how) => {
       const port = 17_000 + (process.pid % 1000);
-      const own = spawn('redis-server', ['--port', `${port}`, '--save', ''], { stdio: ['ignore', 'pipe', 'ignore'] });
+      const child = spawn('redis-server', ['--port', `${port}`, '--save', ''], { stdio: ['ignore', 'pipe', 'ignore'] });
       try {
         await new Promise<void>((resolve) => {
-          own.stdout.on('data', (part) => String(part).includes('Ready to accept') && resolve());
+          child.stdout.on('data', (part) => String(part).includes('Ready to accept') && resolve());
         });
         const context = scriptedContext(
           team,
@@ -218,7 +218,7 @@ describe.skipIf(server.error !== undefined)('the executor of a run whose Redis i
         });
         const controller = new AbortController();
         const request = { team, tasks: [{ id: 'a', data: {} }], groupSize: 2, phase: 'training', step: 1 } as const;
-        own.kill(how);
+        child.kill(how);
         await sleep(100); // the client learns that the connection is lost
         const playing = executor.playGroups({ ...request, signal: controller.signal });
         playing.catch(() => {});
@@ -230,7 +230,7 @@ describe.skipIf(server.error !== undefined)('the executor of a run whose Redis i
         await executor.close?.();
         expect(performance.now() - began).toBeLessThan(6000);
       } finally {
-        own.kill('SIGKILL');
+        child.kill('SIGKILL');
       }
     },
     20_000,

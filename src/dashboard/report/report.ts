@@ -13,7 +13,7 @@ export const DEFAULT_EPISODE_BYTES = 3e6;
 /**
  * Writes one self-contained HTML page about one or more runs. The directory of an ablation stands for its runs. The
  * page has the same views as the dashboard, and contains their data.
- * @param options.to The path of the page; an earlier report there is replaced, and kept if the new one cannot be written
+ * @param options.to The path of the page; an earlier report there is replaced once the new one is written whole
  * @param options.episodeBytes The approximate size of the episodes of all runs together
  * @returns One line for each run whose files differ from their digests
  * @throws RunError when a directory is neither a run nor an ablation, or `to` cannot be written or is not a report;

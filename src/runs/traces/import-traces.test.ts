@@ -487,11 +487,8 @@ describe('recordDemonstrations', () => {
       messages: [...read, { toolCalls: [{ name: 'price', arguments: call.arguments }] }],
       tools: [price],
     });
-    expect(cashier.messages.map(({ content }: { content: string }) => content)).toEqual([
-      'Write the sum.',
-      '3 fig',
-      '15',
-    ]);
+    const texts = cashier.messages.map(({ content }: { content: string }) => content);
+    expect(texts).toEqual(['Write the sum.', '3 fig', '15']);
     const { trace: _, ...tasks } = arithmetic();
     await withDemonstrations(tasks, file).load('train');
     await expect(recordDemonstrations(file, [good])).rejects.toThrow(/exists; demonstrations need a new file/);
