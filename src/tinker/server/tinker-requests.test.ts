@@ -1,4 +1,5 @@
 /** Requests that clients other than ours may send, and their results. */
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -27,6 +28,8 @@ const root = temporaryRoot();
 let server: TinkerServer;
 beforeAll(async () => {
   const model = await writeBaseModel(root);
+  await mkdir(join(root, 'store', 'model', 'weights'), { recursive: true });
+  for (const folder of ['', 'model', 'model/weights']) await writeFile(join(root, 'store', folder, '.DS_Store'), 'x');
   server = await serveTinker({ model, store: join(root, 'store'), token: 'secret', mostModels: 3, idleSeconds: 2 });
 });
 afterAll(() => server.close());
@@ -167,7 +170,7 @@ describe('a server of the Tinker protocol', () => {
     expect((await post('session_heartbeat', { session_id: session })).status).toBe(404);
   });
 
-  it('packs saved adapters, keeps names apart, and reaches nothing outside its folder', async () => {
+  it('packs saved adapters, keeps names apart, reaches nothing outside its folder, and skips the files of others', async () => {
     const session = await open();
     const model_id = await model(session);
     const { path } = await ask('save_weights_for_sampler', { model_id, path: 'kept' });

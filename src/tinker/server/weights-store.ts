@@ -81,16 +81,27 @@ export class WeightsStore {
       for (const model of await this.#files.list(this.#root))
         for (const purpose of PURPOSES) {
           const folder = join(this.#root, model, purpose);
-          for (const name of await this.#files.list(folder)) used += await this.#bytesOf(join(folder, name));
+          for (const name of await this.#namesIn(folder)) used += await this.#bytesOf(join(folder, name));
         }
       return new ByteBudget(this.#disk, { name: 'disk', flag: '--disk' }, used);
-    })();
+    })().catch((error: unknown) => {
+      this.#budget = undefined; // the next save looks again
+      throw error;
+    });
     return this.#budget;
+  }
+
+  /** The names in a directory; none in a file of another program, such as `.DS_Store`. */
+  async #namesIn(directory: string): Promise<string[]> {
+    return this.#files.list(directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOTDIR') return [];
+      throw error;
+    });
   }
 
   /** The bytes of the files of a directory. */
   async #bytesOf(directory: string): Promise<number> {
-    const names = await this.#files.list(directory);
+    const names = await this.#namesIn(directory);
     const sizes = await Promise.all(names.map((name) => this.#files.size(join(directory, name))));
     return sizes.reduce((sum, size) => sum + size, 0);
   }
