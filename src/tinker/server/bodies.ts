@@ -13,8 +13,8 @@ const MOST_IDS = 2 ** 31;
 /** The most numbers in a list; a body of the longest length has fewer. */
 const LONGEST_LIST = 32e6;
 /** Clients send batches of 128 to 1024 datums. */
-const MOST_DATUMS = 8192;
-const MOST_CHUNKS = 4096;
+export const MOST_DATUMS = 8192;
+export const MOST_CHUNKS = 4096;
 
 const text = z.string().max(300);
 

@@ -4,12 +4,21 @@
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { DialectError, messageOf } from '../../base/errors.js';
-import type { PassInput } from './bodies.js';
+import { MOST_CHUNKS, MOST_DATUMS, type PassInput } from './bodies.js';
 import type { SampleOutput } from './samplers.js';
 import type { PassOutput } from './served-model.js';
 import { refused } from './token-pass.js';
 
 const [FLOAT32, INT64] = [1, 2];
+
+/** The most names of a datum's inputs, or of a loss's settings, and the most dimensions of a tensor. */
+const MOST_NAMES = 16;
+const MOST_DIMENSIONS = 8;
+
+/** @throws DialectError if a list in a message is full: a few bytes for each element would fill the memory. */
+function requireRoom(length: number, most: number, what: string): void {
+  if (length >= most) throw refused(`expected at most ${most} ${what}`);
+}
 
 /** The fields of a request for a pass, beside the batch. */
 export interface PassRequest {
@@ -48,12 +57,16 @@ export function readPassRequest(bytes: Uint8Array): PassRequest {
       2: () => {
         seq_id = reader.int32();
       },
-      3: () => void data.push(readDatum(reader.bytes())),
+      3: () => {
+        requireRoom(data.length, MOST_DATUMS, 'datums');
+        data.push(readDatum(reader.bytes()));
+      },
       4: () => {
         loss_fn = reader.string();
       },
       5: () => {
         const [name, value] = readEntry(reader.bytes(), (entry) => entry.double());
+        requireRoom(config.size, MOST_NAMES, 'settings of a loss');
         config.set(name, value);
       },
       6: () => {
@@ -71,37 +84,43 @@ export function readPassRequest(bytes: Uint8Array): PassRequest {
 
 function readDatum(bytes: Uint8Array): PassDatum {
   const reader = new BinaryReader(bytes);
-  const chunks: { tokens: ArrayLike<number> }[] = [];
+  const tokens: number[] = []; // of all chunks
+  let chunks = 0;
   const inputs = new Map<string, { data: ArrayLike<number>; shape: number[] }>();
   readFields(reader, {
-    1: () => void chunks.push({ tokens: readChunk(reader.bytes()) }),
+    1: () => {
+      requireRoom(chunks++, MOST_CHUNKS, 'chunks of a datum');
+      readChunk(reader.bytes(), tokens);
+    },
     2: () => {
       const [name, tensor] = readEntry(reader.bytes(), (entry) => readTensor(entry.bytes()));
+      requireRoom(inputs.size, MOST_NAMES, 'inputs of a datum');
       inputs.set(name, tensor);
     },
   });
-  return { model_input: { chunks }, loss_fn_inputs: Object.fromEntries(inputs) };
+  return { model_input: { chunks: chunks === 0 ? [] : [{ tokens }] }, loss_fn_inputs: Object.fromEntries(inputs) };
 }
 
 /** An entry of a map: its key in field 1, its value in field 2. */
 function readEntry<T>(bytes: Uint8Array, value: (reader: BinaryReader) => T): [string, T] {
   const reader = new BinaryReader(bytes);
   let key = '';
-  const values: T[] = [];
+  let last: { readonly value: T } | undefined;
   readFields(reader, {
     1: () => {
       key = reader.string();
     },
-    2: () => void values.push(value(reader)),
+    2: () => {
+      last = { value: value(reader) };
+    },
   });
-  const last = values.at(-1);
   if (last === undefined) throw refused(`'${key}' has no value`);
-  return [key, last];
+  return [key, (last as { readonly value: T }).value];
 }
 
-function readChunk(bytes: Uint8Array): ArrayLike<number> {
+/** Reads a chunk, and appends its tokens. */
+function readChunk(bytes: Uint8Array, tokens: number[]): void {
   const reader = new BinaryReader(bytes);
-  const tokens: number[] = [];
   let isText = false;
   readFields(reader, {
     1: () => {
@@ -115,12 +134,15 @@ function readChunk(bytes: Uint8Array): ArrayLike<number> {
     },
   });
   if (!isText) throw refused('expected chunks of encoded text: this server reads only text');
-  return tokens;
 }
 
 function readTensor(bytes: Uint8Array): { data: ArrayLike<number>; shape: number[] } {
   const reader = new BinaryReader(bytes);
   const shape: number[] = [];
+  const addDimension = (numbers: BinaryReader) => {
+    requireRoom(shape.length, MOST_DIMENSIONS, 'dimensions of a tensor');
+    shape.push(Number(numbers.int64()));
+  };
   let dense = new Uint8Array();
   let dtype = 0;
   readFields(reader, {
@@ -136,8 +158,8 @@ function readTensor(bytes: Uint8Array): { data: ArrayLike<number>; shape: number
     4: (wireType) => {
       // A list of numbers comes packed or one by one.
       const numbers = wireType === WireType.LengthDelimited ? new BinaryReader(reader.bytes()) : undefined;
-      if (numbers === undefined) shape.push(Number(reader.int64()));
-      else while (numbers.pos < numbers.len) shape.push(Number(numbers.int64()));
+      if (numbers === undefined) addDimension(reader);
+      else while (numbers.pos < numbers.len) addDimension(numbers);
     },
   });
   if (dtype === FLOAT32) return { data: new Float32Array(aligned(dense, 4)), shape };

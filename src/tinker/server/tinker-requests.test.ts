@@ -1,7 +1,7 @@
 /** Requests that clients other than ours may send, and their results. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../../test/contracts/backend/index.js';
 import { plainAdamW } from '../../../test/support/adamw.js';
@@ -273,6 +273,15 @@ describe('protobuf', () => {
           expect(error).toBeInstanceOf(DialectError);
         }
     }
+  });
+
+  it.each([
+    ['datums', [0x1a, 0], 8193],
+    ['chunks of a datum', [0x0a, 4, 0x0a, 2, 0x0a, 0], 4097],
+  ])('refuses more %s than a JSON body may have', (what, element, count) => {
+    const list = Buffer.concat(Array.from({ length: count }, () => Buffer.from(element)));
+    const body = what === 'datums' ? list : new BinaryWriter().tag(3, WireType.LengthDelimited).bytes(list).finish();
+    expect(() => readPassRequest(body)).toThrow(`expected at most ${count - 1} ${what}`);
   });
 
   it.each([
