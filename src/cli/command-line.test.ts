@@ -250,8 +250,7 @@ describe('train', () => {
     const answer = { experiment: { experiment_id: '1' }, run: { info: { run_id: 'a' }, data: {} } };
     const { url } = await webServer((_, response) => void response.end(JSON.stringify(answer)));
     const address = `mlflow=${url.replace('//', '//me:secret-word@')}/?key=secret-key`;
-    const tracked = ['--track', 'tensorboard', '--track', address];
-    const request = ['train', file, '--run', run, '--threads', '1', ...tracked];
+    const request = ['train', file, '--run', run, '--threads', '1', '--track', 'tensorboard', '--track', address];
     const { code, out, err } = await drmas(request, { executeRun: interrupted }, controller.signal);
     expect(code).toBe(130);
     expect(out).toMatch(/interrupted; resume with: npx drmas resume \S+ --threads 1 --track tensorboard --track /);
@@ -367,11 +366,8 @@ describe('evaluate', () => {
     const episodes = join(root, 'baseline', 'episodes.jsonl');
     const words = ['evaluate', file, '--episodes', episodes];
     try {
-      expect(await drmas(words)).toMatchObject({
-        code: 1,
-        out: expect.stringMatching(/50\.0 %/),
-        err: expect.stringMatching(/^cannot store the episodes: ENOSPC/),
-      });
+      const { code, out, err } = await drmas(words);
+      expect([code, out, err]).toEqual([1, expect.stringMatching(/50\.0 %/), expect.stringMatching(/: ENOSPC/)]);
     } finally {
       full.mockRestore();
     }
@@ -382,11 +378,9 @@ describe('evaluate', () => {
 
   it('refuses --episodes for a run, and for what is neither a run nor a recipe', async () => {
     await drmas(['train', file, '--run', run]);
-    const refused = await drmas(['evaluate', run, '--episodes', file]);
-    const err = 'error: --episodes is for a recipe; a run keeps its episodes in its directory\n';
-    expect(refused).toEqual({ code: 2, out: '', err });
-    const mistyped = await drmas(['evaluate', 'mahts', '--episodes', join(root, 'new.jsonl')]);
-    expect(mistyped).toMatchObject({ code: 2, err: expect.stringMatching(/is not a run/) });
+    const refusal = async (subject: string) => (await drmas(['evaluate', subject, '--episodes', file])).err;
+    expect(await refusal(run)).toBe('error: --episodes is for a recipe; a run keeps its episodes in its directory\n');
+    expect(await refusal('mahts')).toMatch(/is not a run/);
   });
 
   it('needs a checkpoint', async () => {
