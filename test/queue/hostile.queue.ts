@@ -9,7 +9,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { RandomStream } from '../../src/base/core/random.js';
 import { packageVersion } from '../../src/base/platform/package-version.js';
 import { queueExecutor } from '../../src/cluster/queue/queue-executor.js';
@@ -19,9 +18,7 @@ import { announcementKey, packed, queueOf, type Registered, unpacked } from '../
 import { codeHash } from '../../src/method/recipe/code-hash.js';
 import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
-import { agent } from '../../src/teams/team/agent.js';
-import { defineTeam, type Team } from '../../src/teams/team/team.js';
-import { temporaryRoot } from '../support/tiny-run.js';
+import { oneCallTeam as team, temporaryRoot } from '../support/tiny-run.js';
 import { comparable, kill, killAll, noRedis, onQueue, program, REDIS, recipe, startWorker, train } from './workers.js';
 
 const unavailable = await noRedis();
@@ -188,13 +185,6 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
 const server = spawnSync('redis-server', ['--version']);
 
 describe.skipIf(server.error !== undefined)('the executor of a run whose Redis is gone', () => {
-  const team = defineTeam({
-    task: z.unknown(),
-    agents: { solver: agent() },
-    play: ({ agents: { solver } }) => solver('1+1'),
-    reward: () => 1,
-  }) as unknown as Team;
-
   it.each(['SIGKILL', 'SIGSTOP'] as const)(
     'ends its episodes at once, and itself in seconds, after %s',
     async (how) => {

@@ -23,12 +23,20 @@ import { tinySizes } from '../../src/runs/testing/train-tiny.js';
 import { arithmetic, arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { oneOf } from '../../src/teams/team/parsers.js';
-import { defineTeam } from '../../src/teams/team/team.js';
+import { defineTeam, type Team } from '../../src/teams/team/team.js';
 
 /** The cache before any test, and its kernels, which the global setup has built. Files share this module. */
 const { DRMAS_CACHE: cacheBefore } = process.env;
 const compiled = resolve(cacheDirectory(), 'native');
 mkdirSync(compiled, { recursive: true });
+
+/** A team whose agent answers one call, and whose episodes all have the reward 1. */
+export const oneCallTeam = defineTeam({
+  task: z.unknown(),
+  agents: { solver: agent() },
+  play: ({ agents: { solver } }) => solver('1+1'),
+  reward: () => 1,
+}) as unknown as Team;
 
 /** Makes a temporary directory for the tests of a file. Caches lie in it too, all but the compiled kernels. */
 export function temporaryRoot(): string {

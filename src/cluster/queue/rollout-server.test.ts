@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { z } from 'zod';
+import { oneCallTeam as team } from '../../../test/support/tiny-run.js';
 import type { Episode } from '../../base/core/episode.js';
 import { EndpointError, TrainingError } from '../../base/core/errors.js';
 import { packageVersion } from '../../base/platform/package-version.js';
@@ -7,8 +7,6 @@ import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import type { PlayRequest } from '../../teams/rollout/remote-speakers.js';
 import type { Replay, RolloutContext } from '../../teams/rollout/rollout-context.js';
-import { agent } from '../../teams/team/agent.js';
-import { defineTeam, type Team } from '../../teams/team/team.js';
 import { QueueKey } from './queue-key.js';
 import { EpisodePlayer } from './queue-worker.js';
 import { RolloutServer, type RolloutServerOptions } from './rollout-server.js';
@@ -302,13 +300,6 @@ describe('the rollout server', () => {
 });
 
 describe('a worker whose network fails for longer than it repeats its requests', () => {
-  const team = defineTeam({
-    task: z.unknown(),
-    agents: { solver: agent() },
-    play: ({ agents: { solver } }) => solver('1+1'),
-    reward: () => 1,
-  }) as unknown as Team;
-
   it.each(['take', 'call', 'over'])('plays the episode again if the answer to %s is lost', async (failing) => {
     const { agents, policies } = scriptedContext(
       team,

@@ -50,7 +50,7 @@ function weightsLast(paths: readonly string[]): string[] {
   return [...paths.filter((path) => !isWeights(path)), ...paths.filter(isWeights)];
 }
 
-/** Files beside a whole model that change what is read: those of an adapter, of another tokenizer, and shards. */
+/** An adapter's files, another tokenizer's, and the index of shards: beside a whole model, readers would take them. */
 const BESIDE_WHOLE = new Set([ADAPTER_CONFIG, ADAPTER_WEIGHTS, IDENTITY, DRMAS_TOKENIZER, TEMPLATE, INDEX]);
 const SHARD = /^model-\d{5}-of-\d{5}\.safetensors$/;
 

@@ -341,7 +341,7 @@ export interface CheckpointRequest {
   readonly from?: string | undefined;
   readonly recipe?: string | RecipeDefinition | undefined;
   readonly acceptChanges?: boolean | undefined;
-  /** Is told if a version without digests wrote the checkpoint, which is then not checked. */
+  /** Receives a message if the checkpoint is not checked, because a version without digests wrote it. */
   readonly notify?: ((message: string) => void) | undefined;
 }
 

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { DialectError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
-import { temporaryName } from '../../base/platform.js';
+import { codeOf, temporaryName } from '../../base/platform.js';
 import { formatJson, parseWith, readJson } from '../../engine/formats.js';
 import { CHECKPOINT_PATH } from './bodies.js';
 import { ByteBudget } from './memory-budget.js';
@@ -93,8 +93,8 @@ export class WeightsStore {
 
   /** The names in a directory; none in a file of another program, such as `.DS_Store`. */
   async #namesIn(directory: string): Promise<string[]> {
-    return this.#files.list(directory).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOTDIR') return [];
+    return this.#files.list(directory).catch((error: unknown) => {
+      if (codeOf(error) === 'ENOTDIR') return [];
       throw error;
     });
   }

@@ -79,7 +79,7 @@ export class Http {
     return answer;
   }
 
-  /** One request to delete what the path names, without retries. */
+  /** Sends one request to delete the resource at a path. It is not repeated. */
   async delete(path: string): Promise<void> {
     const response = await this.#send(path, { method: 'DELETE', headers: this.#headers }, Number.POSITIVE_INFINITY);
     const text = response.text();
