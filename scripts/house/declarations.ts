@@ -1,4 +1,4 @@
-/** Names that `src` declares: type names that several files declare, and the names that an entry point exports. */
+/** Type names that several files of `src` declare. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -19,18 +19,4 @@ export function sharedTypeNames(root: string, files: readonly string[]): Map<str
     }
   }
   return new Map([...declared].filter(([, paths]) => new Set(paths).size > 1));
-}
-
-/** The names, values and types, that a module exports. */
-export function exportedNames(root: string, entry: string): string[] {
-  const options = { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ESNext, skipLibCheck: true, noLib: true };
-  const program = ts.createProgram([join(root, entry)], options);
-  const source = program.getSourceFile(join(root, entry));
-  const module = source && program.getTypeChecker().getSymbolAtLocation(source);
-  if (module === undefined) throw new Error(`${entry} exports nothing`);
-  return program
-    .getTypeChecker()
-    .getExportsOfModule(module)
-    .map(({ name }) => name)
-    .sort();
 }

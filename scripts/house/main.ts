@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { exportedNames, sharedTypeNames } from './declarations.js';
+import { sharedTypeNames } from './declarations.js';
 import { filesOf, houseFindings, sourcesOf } from './file-rules.js';
 import { doorsOf, folderCircles, importsOf, isTest, reachedByValue, roomArrows } from './imports.js';
 import { functionsWithRecipe } from './walk.js';
@@ -125,8 +125,6 @@ function measures(): Measure[] {
       most: 15,
       items: [...sharedTypeNames(root, files)].map(([name, paths]) => `${name}: ${paths.join(' ')}`),
     },
-    { name: 'names that drmas exports', most: 120, items: exportedNames(root, 'src/index.ts') },
-    { name: 'tracked files', most: 1900, held: 2030, items: files },
     {
       name: 'findings of the rules for files',
       most: 0,
