@@ -91,18 +91,6 @@ export function roomArrows(imports: readonly Import[]): Set<string> {
   return arrows;
 }
 
-/** The files of each room that files outside import. */
-export function doorsOf(imports: readonly Import[]): Map<string, Set<string>> {
-  const doors = new Map<string, Set<string>>();
-  for (const { from, to } of imports) {
-    const room = roomOf(to);
-    if (room === undefined || roomOf(from) === room || from === 'src/index.ts') continue;
-    const known = doors.get(room) ?? new Set();
-    doors.set(room, known.add(to));
-  }
-  return doors;
-}
-
 /** Everything that a file imports by value, directly or through others; packages and modules of Node by their names. */
 export function reachedByValue(imports: readonly Import[], start: string): Set<string> {
   const next = new Map<string, string[]>();

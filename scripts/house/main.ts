@@ -7,9 +7,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { sharedTypeNames } from './declarations.js';
 import { filesOf, houseFindings, sourcesOf } from './file-rules.js';
-import { doorsOf, folderCircles, importsOf, isTest, reachedByValue, roomArrows } from './imports.js';
+import { folderCircles, importsOf, isTest, reachedByValue, roomArrows } from './imports.js';
 import { functionsWithRecipe } from './walk.js';
 
 // The cost of typical changes: the files by hand that know one estimator, loss, optimiser or kernel.
@@ -100,12 +99,10 @@ interface Measure {
 function measures(): Measure[] {
   const files = filesOf(root);
   const imports = importsOf(root, files);
-  const doors = [...doorsOf(imports)].sort(([, a], [, b]) => b.size - a.size);
   const reached = [...reachedByValue(imports, TRAIN)].sort();
   const reachedInTab = reachedByValue(importsOf(root, files, TAB.sources, TAB.aliases), TAB.entry);
   return [
     { name: 'arrows between rooms', most: 80, items: [...roomArrows(imports)].sort() },
-    { name: `doors of the room with most (${doors[0]?.[0]})`, most: 8, items: [...(doors[0]?.[1] ?? [])].sort() },
     { name: 'circles of folders', most: 0, items: folderCircles(imports).map((circle) => circle.join(' ')) },
     {
       name: 'engines, backends and modules of Node that train.ts reaches',
@@ -120,11 +117,6 @@ function measures(): Measure[] {
       items: [...reachedInTab].filter((path) => path.startsWith('node:')).sort(),
     },
     { name: 'functions that are handed the whole recipe', most: 45, items: functionsWithRecipe(root, START) },
-    {
-      name: 'type names declared twice',
-      most: 15,
-      items: [...sharedTypeNames(root, files)].map(([name, paths]) => `${name}: ${paths.join(' ')}`),
-    },
     {
       name: 'findings of the rules for files',
       most: 0,
