@@ -15,6 +15,7 @@ import type { Results } from '../harness/stored-result.js';
 import {
   BLIND_SEEDS,
   CANDIDATES,
+  CATCH_UP_REPAIR_SEEDS,
   CATCH_UP_SEEDS,
   COLLAPSE_SEEDS,
   drawn,
@@ -24,6 +25,7 @@ import {
   LOSS_SEEDS,
   MECHANISM_SEEDS,
   mixture,
+  OWN_RATES_SEEDS,
   PAPER_SEEDS,
   paperEscalation,
   paperMath,
@@ -43,9 +45,11 @@ import {
   sums,
   TRUNK_SEEDS,
   TUNED_SEEDS,
+  timedRepair,
   tunedRepair,
   withSharing,
   words,
+  wordsOwnRates,
 } from './regimes.js';
 import {
   at,
@@ -99,6 +103,9 @@ const part = (
   baseline: grpo.id,
   ...rest,
 });
+
+/** Dr. MAS as the package ships it, also in a recipe that sets another rule for groups of one. */
+const drmasBatchSingleton = { ...drmasSingletonBatch, id: drmas.id };
 
 const SWEPT = [3e-4, 1e-3, 2e-3, 4e-3];
 
@@ -483,6 +490,21 @@ const catchUp: Question = {
   parts: [timed(4, [1e-4, 3e-4, 1e-3]), timed(1, [1e-4, 3e-4, 1e-3]), timed(16, [1e-3])],
 };
 
+/** README's team at equal rates, until a run is as good as wanted: findings/plans/catch-up-repair.md. */
+const catchUpRepair: Question = {
+  id: 'catch-up-repair',
+  asks: 'Does the fixer of README learn under GRPO with more steps?',
+  parts: [
+    part('repair-timed', 'Steps of the fixer of `repair` to 90 %', {
+      regimes: [timedRepair],
+      variants: [1e-4, 3e-4, 1e-3].flatMap((rate) => [grpo, drmasBatchSingleton].map((variant) => at(variant, rate))),
+      baseline: at(grpo, 1e-3).id,
+      seeds: CATCH_UP_REPAIR_SEEDS,
+      waiting: { score: caughtUp, most: 900, episodes: 16 * 16, enough: CATCH_UP_REPAIR_SEEDS.length - 1 },
+    }),
+  ],
+};
+
 const sharingModels = SHARING_MODELS.map((model) => ({ model, regime: withSharing(model) }));
 const sharingSweep = (id: string) => `${id}-sweep`;
 
@@ -581,6 +603,24 @@ const pretrained: Question = {
       variants: [grpo, grpoTurn, rlooByAgent, drmas].map((variant) => onWords(variant, WORDS_RATE)),
       baseline: onWords(grpo, WORDS_RATE).id,
       figure: 'curves',
+    }),
+  ],
+};
+
+const OWN_RATES = [1e-4, 3e-4, 1e-3];
+
+/** Each estimator at its own rate on a pretrained model: findings/plans/own-rates.md. */
+const ownRates: Question = {
+  id: 'own-rates',
+  asks: 'On a pretrained model, each estimator at its own rate: is a gain left?',
+  parts: [
+    part('own-rates-runs', 'The team on SmolLM2-135M-Instruct at three rates', {
+      regimes: [wordsOwnRates],
+      variants: OWN_RATES.flatMap((rate) =>
+        [grpo, drmasBatchSingleton, ema, rejection].map((variant) => onWords(variant, rate)),
+      ),
+      baseline: onWords(grpo, WORDS_RATE).id,
+      seeds: OWN_RATES_SEEDS,
     }),
   ],
 };
@@ -956,10 +996,12 @@ export const questions: readonly Question[] = [
   cliffs,
   lemma,
   pretrained,
+  ownRates,
   alone,
   league,
   tuned,
   catchUp,
+  catchUpRepair,
   mechanism,
   collapse,
   blind,

@@ -3,12 +3,14 @@ import { commandOf, FRESH_PAIRS, jobName, jobsOf, PAIRS } from '../harness/decla
 import { questions } from './index.js';
 import {
   BLIND_SEEDS,
+  CATCH_UP_REPAIR_SEEDS,
   CATCH_UP_SEEDS,
   COLLAPSE_SEEDS,
   LEAGUE_SEEDS,
   LEMMA_SEEDS,
   LOSS_SEEDS,
   MECHANISM_SEEDS,
+  OWN_RATES_SEEDS,
   PAPER_SEEDS,
   SHORT_SWEEP_SEEDS,
   SIZE_SEEDS,
@@ -48,6 +50,8 @@ describe('the questions', () => {
       SUMS_SEEDS,
       TUNED_SEEDS,
       CATCH_UP_SEEDS,
+      CATCH_UP_REPAIR_SEEDS,
+      OWN_RATES_SEEDS,
       COLLAPSE_SEEDS,
       MECHANISM_SEEDS,
       TRUNK_SEEDS,

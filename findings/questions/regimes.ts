@@ -122,6 +122,12 @@ export const TRUNK_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, ind
 /** The twenty pairs of the tuned baselines, which nothing else uses. */
 export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 131 + index);
 
+/** Twenty pairs of an experiment on a pretrained model (findings/plans/own-rates.md). */
+export const OWN_RATES_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 211 + index);
+
+/** Eight pairs that are timed to a success (findings/plans/catch-up-repair.md). */
+export const CATCH_UP_REPAIR_SEEDS: readonly number[] = Array.from({ length: 8 }, (_, index) => 231 + index);
+
 interface Size {
   /** Parameters of a policy, in millions. */
   readonly millions: number;
@@ -319,6 +325,17 @@ export const mixture: Regime = {
   score: 'team',
 };
 
+/** The same team, until its fixer is as good as wanted (findings/plans/catch-up-repair.md). */
+export const timedRepair: Regime = {
+  ...tunedRepair,
+  id: 'catch-up-repair',
+  set: [
+    ...tunedRepair.set.filter((setting) => !setting.startsWith('training.steps=')),
+    'training.steps=900',
+    'training.stopWhen.score=0.9',
+  ],
+};
+
 /** A recipe that ships, with its learning rates. */
 export const shipped = (recipe: string, agent: string): Regime => ({
   id: recipe,
@@ -403,4 +420,11 @@ export const words: Regime = {
   score: 'team',
   model: SMOLLM2,
   dose: { label: 'words', value: 0 },
+};
+
+/** The same with more answers to each held-out request (findings/plans/own-rates.md). */
+export const wordsOwnRates: Regime = {
+  ...words,
+  id: 'own-rates',
+  set: [...words.set, 'evaluation.samples=8'],
 };
