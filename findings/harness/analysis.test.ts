@@ -29,7 +29,7 @@ import {
 import type { Job, Part } from './declaration.js';
 import { fakePart, fakeResults, fakeTrain } from './fake-results.js';
 import type { Results } from './stored-result.js';
-import { soonerTable, waitingFigure, waitingTable } from './waiting.js';
+import { rateFactorFigure, ratioSlopeText, ratiosTable, soonerTable, waitingFigure, waitingTable } from './waiting.js';
 
 describe('compare', () => {
   it('claims a difference from ten pairs on, if the interval excludes 0', () => {
@@ -279,6 +279,44 @@ describe('runs that are timed to a success', () => {
     );
     const begun: Results = { ...results, of: (job) => (job.seed === 20 ? undefined : results.of(job)) };
     expect(soonerTable([new PartResults(part, begun)], 'grpo', 'drmas')).toBe('nothing yet');
+  });
+
+  it('are compared at equal rates by the ratio of their steps, and by how it changes with the rate', () => {
+    const rated = {
+      ...part,
+      variants: ['grpo', 'drmas'].flatMap((id) =>
+        [0.001, 0.01].map((learningRate) => ({ id: `${id}-at-${learningRate}`, set: [], learningRate })),
+      ),
+      baseline: 'grpo-at-0.01',
+    };
+    const steps: Record<string, number> = {
+      'grpo-at-0.001': 60,
+      'drmas-at-0.001': 40,
+      'grpo-at-0.01': 80,
+      'drmas-at-0.01': 10,
+    };
+    const timed: Results = {
+      isStale: () => false,
+      of: (job) => {
+        const step = (steps[job.variant.id] ?? 0) + (job.seed % 2);
+        return {
+          ...fakeTrain(job, 0.9),
+          curve: [
+            { step: 0, team: 0.5 },
+            { step, team: 0.9 },
+          ],
+        };
+      },
+    };
+    const of = new PartResults(rated, timed);
+    const [low, high] = ratiosTable([of], 'grpo', 'drmas').split('\n').slice(2);
+    expect(low).toMatch(
+      /^\| A made-up part \| 0\.001 \| 1\.49 \[1\.4\d, 1\.50\] \| 10 of 10 \| \.002 \| \.0039 \| 10 of 10 \|/,
+    );
+    expect(high).toMatch(/^\| A made-up part \| 0\.01 \| 7\.68 /);
+    expect(ratioSlopeText(of, 'grpo', 'drmas')).toMatch(/^5\.14 \[.*\], 10 pairs, p = \.002$/);
+    expect(rateFactorFigure([of], 'grpo', 'drmas')).toContain('>0.01</text>');
+    expect(ratiosTable([new PartResults(part, results)], 'grpo', 'drmas')).toBe('nothing yet'); // its rates have no names
   });
 
   it('leave a curve that falls as runs reach the score', () => {

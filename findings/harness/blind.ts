@@ -28,6 +28,8 @@ const OF_A_KIND = 4;
 const RESAMPLES = 10_000;
 /** The least sensitivity and the least specificity at which the probe may say "will probably". */
 const TRUSTED = 0.8;
+/** An own share that rounds to 1. */
+const WHOLE_SHARE = 0.995;
 
 interface Candidate {
   readonly regime: Regime;
@@ -63,6 +65,8 @@ export function chooseSpread(candidates: readonly Candidate[]): Regime[] {
 interface Tested {
   readonly regime: Regime;
   readonly predicted: Prediction;
+  /** The squared distance of the agent's mean reward from the team's success, over the variance of its rewards. */
+  readonly mismatch: number;
   readonly gain: Comparison;
   readonly gains: boolean;
   readonly loses: boolean;
@@ -72,6 +76,14 @@ const predicted = (results: PartResults, regime: Regime): Prediction => {
   const [seed = Number.NaN] = results.part.probeSeeds ?? [];
   return predictionOf(regime.agent, results.probe(regime, seed));
 };
+
+/** The plan's second predictor, from the same probe as the first. */
+function mismatchOf(results: PartResults, regime: Regime): number {
+  const [seed = Number.NaN] = results.part.probeSeeds ?? [];
+  const probe = results.probe(regime, seed);
+  const { reward = Number.NaN, rewardStd = Number.NaN } = probe?.agents[regime.agent] ?? {};
+  return (reward - (probe?.success ?? Number.NaN)) ** 2 / rewardStd ** 2;
+}
 
 /** The candidates of a part, with the own shares that its probes saw; NaN if a probe saw none. */
 export const candidatesOf = (part: Part, results: Results): Candidate[] => {
@@ -88,6 +100,7 @@ function testedOf(part: Part, results: Results, score = curveScore): Tested[] {
     return {
       regime,
       predicted: predicted(of, regime),
+      mismatch: mismatchOf(of, regime),
       gain,
       gains: gain.verdict === 'higher' && gain.mean >= LEAST_GAIN,
       loses: gain.verdict === 'lower' && gain.mean <= -LEAST_GAIN,
@@ -170,14 +183,23 @@ function countsOf(tested: readonly Tested[]) {
   };
 }
 
-/** The AUC of a prediction, with its interval. A low own share and a high inflation predict a gain. */
-function areaText(tested: readonly Tested[], by: keyof Prediction): string {
-  const sign = by === 'ownShare' ? 1 : -1;
+/** What may predict a gain, as a number that is low if it predicts one. */
+const PREDICTORS = {
+  ownShare: ({ predicted }: Tested) => predicted.ownShare,
+  inflation: ({ predicted }: Tested) => -predicted.inflation,
+  mismatch: ({ mismatch }: Tested) => -mismatch,
+} as const;
+
+/** The AUC of a predictor, with its interval. */
+function areaText(tested: readonly Tested[], by: keyof typeof PREDICTORS): string {
   const cases = tested
-    .filter(({ predicted }) => !Number.isNaN(predicted[by]))
-    .map(({ predicted, gains }) => ({ value: sign * predicted[by], isPositive: gains }));
+    .map((one) => ({ value: PREDICTORS[by](one), isPositive: one.gains }))
+    .filter(({ value }) => !Number.isNaN(value));
   return `${decimals(areaUnderCurve(cases))} ${range(areaInterval(cases))}`;
 }
+
+/** Whether statistics of the team and of the agent are nearly the same numbers, so that no difference can be seen. */
+const hasWholeShare = ({ predicted }: Tested) => predicted.ownShare >= WHOLE_SHARE;
 
 /** A number of the whole test, for a sentence. @throws Error for a name that is none */
 export function blindFact(part: Part, results: Results, name: string): string {
@@ -191,9 +213,14 @@ export function blindFact(part: Part, results: Results, name: string): string {
     });
     return `${here.filter(({ gains }) => gains).length} of ${here.length}`;
   };
+  const below = tested.filter((one) => !hasWholeShare(one));
   const facts: Readonly<Record<string, () => string>> = {
     area: () => areaText(tested, 'ownShare'),
     inflation: () => areaText(tested, 'inflation'),
+    mismatch: () => areaText(tested, 'mismatch'),
+    shareOne: () => `${tested.filter(hasWholeShare).length} of ${tested.length}`,
+    areaBelowOne: () => areaText(below, 'ownShare'),
+    mismatchBelowOne: () => areaText(below, 'mismatch'),
     gains: () => `${gaining} of ${tested.length}`,
     loses: () => `${tested.filter(({ loses }) => loses).length}`,
     found: () => `${found} of ${gaining}`,
@@ -204,6 +231,24 @@ export function blindFact(part: Part, results: Results, name: string): string {
   const fact = facts[name];
   if (fact === undefined) throw new Error(`the blind test has no number ${name}`);
   return fact();
+}
+
+/**
+ * The share of all drawn regimes that would gain, if those that were not trained gain as often as those that were, in
+ * each fifth of the own share. Regimes whose share is 1 are a class of their own.
+ * @param draw The part with the probes of all drawn regimes
+ */
+export function gainingAtRandom(part: Part, draw: Part, results: Results): string {
+  const tested = testedOf(part, results);
+  if (!isComplete(tested)) return 'nothing yet';
+  const classOf = (ownShare: number) => (ownShare >= WHOLE_SHARE ? FIFTHS : fifthOf(ownShare));
+  const all = candidatesOf(draw, results).filter(({ ownShare }) => !Number.isNaN(ownShare));
+  const rates = Array.from({ length: FIFTHS + 1 }, (_, i) => {
+    const here = tested.filter(({ predicted }) => classOf(predicted.ownShare) === i);
+    const weight = all.filter(({ ownShare }) => classOf(ownShare) === i).length / all.length;
+    return here.length === 0 ? 0 : (weight * here.filter(({ gains }) => gains).length) / here.length;
+  });
+  return `${(100 * rates.reduce((a, b) => a + b, 0)).toFixed(0)} %`;
 }
 
 /** The numbers of the test. @returns a table in Markdown; before all pairs are there, a sentence */

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Job, type Question, shellText } from './declaration.js';
-import { fakePart, fakeResults } from './fake-results.js';
+import { fakePart, fakeResults, fakeTrain } from './fake-results.js';
 import { figuresOf, fillMarked, fillPage } from './page.js';
+import { plain } from './part-text.js';
 import type { StoredResult } from './stored-result.js';
 import { twoCurves } from './summary.js';
 import { figureText, linearScale, scaleFor } from './svg.js';
@@ -98,10 +99,24 @@ describe('the page', () => {
     };
     const rows = rowsAt(12);
     expect(rows.map((row) => row.split('`')[1])).toEqual(['rloo', 'same', 'drmas', 'grpo']);
-    expect(rows[0]).toMatch(/^\| `rloo` \| 60\.6 \| 60\.6 \| \+10\.0 \[.*\] \| 12 of 12 \| \.0015 \| higher \|$/);
+    expect(rows[0]).toMatch(/^\| `rloo` (\| 60\.6 \| \+10\.0 \[.*\] \| 12 of 12 \| \.0015 \| higher ){2}\|$/);
     expect(rows[1]).toMatch(/no difference shown \|$/);
     expect(rows[3]).toMatch(/\| -10\.0 \[.*\] \| 0 of 12 \| \.0015 \| lower \|$/);
     for (const row of rowsAt(11).filter((row) => !row.includes('`drmas`'))) expect(row).toMatch(/so far \|$/);
+  });
+
+  it('keeps the zeros of a norm, and joins the pairs of two parts', () => {
+    expect([170, 100, 2.5, 0.0601, 1.5, 12345].map(plain)).toEqual(['170', '100', '2.5', '0.0601', '1.5', '12300']);
+    const other = { ...fakePart({ id: 'more', doses: [4], seeds: [901, 902, 903] }) };
+    const both = [{ id: 'q', asks: 'Does it?', parts: [part, other] }];
+    const results = {
+      ...full,
+      of: (job: Job) => full.of(job) ?? fakeTrain(job, job.variant.id === 'drmas' ? 0.6 : 0.5),
+    };
+    expect(fillPage('{{gain:made-up+more/dose-4/drmas}}', both, results)).toMatch(/, 13 pairs, /);
+    expect(fillPage('{{distinct}} of {{runs}}', both, results)).toBe('22 of 46');
+    expect(fill('{{below:made-up/dose-4/grpo/0.51}}')).toBe('10 of 10 runs (the lowest at 50.0 %)');
+    expect(fill('{{curveHolm:made-up/dose-4/drmas}}')).toBe('.002');
   });
 
   it('adjusts p for the regimes whose pairs are all there, and gives the slope over these', () => {

@@ -3,6 +3,7 @@
 import { mean, median } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import {
+  compare,
   curveScore,
   dosesOf,
   earned,
@@ -14,16 +15,26 @@ import {
   type Prediction,
   responseOf,
   ruleOf,
+  scoreAt,
   slopeOnDose,
 } from './analysis.js';
-import { BLIND, blindFact, blindFigure, blindText, calibrationText, isTrusted, regimesText } from './blind.js';
+import {
+  BLIND,
+  blindFact,
+  blindFigure,
+  blindText,
+  calibrationText,
+  gainingAtRandom,
+  isTrusted,
+  regimesText,
+} from './blind.js';
 import { jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
 import { overlapSlope } from './mechanism.js';
 import { exactText, figureName, gainText, partFigure, partText, slopeText, table } from './part-text.js';
 import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
-import { soonerTable } from './waiting.js';
+import { RATE_FACTOR, rateFactorFigure, ratioSlopeText, ratiosTable, ratioText, soonerTable } from './waiting.js';
 import { distinct } from './work-through.js';
 
 /**
@@ -35,7 +46,8 @@ import { distinct } from './work-through.js';
  * - `{{lemma:PART}}`: the measured and the predicted inflation of each agent in a part's regimes;
  * - `{{summary}}`: the figure of all regimes' gains against their own shares;
  * - `{{blindFigure}}`, `{{blind:PART}}`, `{{calibration:PART}}` and `{{regimes:PART}}`: the blind test's figure and
- *   tables, `{{fact:PART/NAME}}` one of its numbers, and `{{trusted:PART}}` the word for the probe's hint;
+ *   tables, `{{fact:PART/NAME}}` one of its numbers, `{{gainingAtRandom:PART/DRAW}}` the share of all drawn regimes that
+ *   would gain, and `{{trusted:PART}}` the word for the probe's hint;
  * - `{{curve:PART/REGIME/VARIANT}}`: as `gain`, for the mean of all evaluations after the first;
  * - `{{holm:PART/REGIME/VARIANT}}`: its p, adjusted for the number of the part's comparisons in the regime;
  * - `{{regimesByHolm:PART/VARIANT}}`: `curve` in each regime with enough pairs, with p adjusted for their number;
@@ -43,15 +55,22 @@ import { distinct } from './work-through.js';
  * - `{{compared:PART:REGIME:VARIANT:OTHER+...}}`: a row for each difference, with p adjusted for their number;
  * - `{{collapse:PART+PART}}` and `{{spikes:PART+PART}}`: collapsed runs and spikes of GRPO and Dr. MAS at each rate;
  * - `{{sooner:PART+PART/SLOW/QUICK}}`: the times of two estimators in parts that are timed;
+ * - `{{ratios:PART+PART/SLOW/QUICK}}`: their times at each equal rate; `{{ratio:PART/SLOW/QUICK/RATE}}` at
+ *   one of them; `{{ratioSlope:PART/SLOW/QUICK}}`: the change of
+ *   this ratio for ten times the rate; `{{rateFactor}}`: the figure of these ratios;
+ * - `{{distinct}}`: the number of finished training runs that differ in their curve or their norms;
+ * - `{{curveHolm:PART/REGIME/VARIANT}}`: as `holm`, for the mean of all evaluations after the first;
+ * - `{{below:PART/REGIME/VARIANT/SHARE}}`: the runs whose last score lies below this share, and the lowest last score;
  * - `{{overlapSlope:PART}}`: the slope of the gain over the whole curve on the overlap of contexts;
  * - `{{spent:PART}}`: tokens, cost and seconds of an episode under each variant;
  * - `{{part:ID}}`: figure, commands and table of a part;
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` added, the
- *   difference to that variant, as in the next three;
+ *   difference to that variant, as in the next three. `PART+PART` joins the pairs of parts;
  * - `{{reward:PART/REGIME/VARIANT}}`: the same for the reward of the regime's agent in the last evaluation;
  * - `{{earned:PART/REGIME/VARIANT}}`: the same for the team's reward over all training steps;
  * - `{{fall:PART/REGIME/VARIANT}}`: the same for the difference between highest and last score;
  * - `{{score:PART/REGIME/VARIANT}}`: the mean of the last scores, in per cent;
+ * - `{{start:PART/REGIME/VARIANT}}`: the mean of the first scores, before reinforcement;
  * - `{{calls:PART/REGIME/VARIANT/AGENT/OTHER}}`: turns of an agent for each turn of another, over all training steps;
  * - `{{predicted:PART/REGIME/inflation}}` (or `ownShare`): the probe's value for the regime's agent;
  * - `{{response:PART+PART/VARIANT/inflation}}` (or `ownShare`): how the gain depends on the probe's value.
@@ -71,9 +90,22 @@ export function fillPage(
   const gainBy =
     (score: typeof lastScore) =>
     ([id = '', regime = '', variant = '', other]: readonly string[]) => {
-      const part = partOf(id);
-      const of = new PartResults({ ...part, baseline: other ?? part.baseline }, results);
-      return gainText(of.comparison(regimeOf(part, regime), of.variant(variant), score));
+      const parts = id.split('+').map(partOf);
+      const gains = parts.flatMap((part) => {
+        const of = new PartResults({ ...part, baseline: other ?? part.baseline }, results);
+        return of.gains(regimeOf(part, regime), of.variant(variant), score).map(({ gain }) => gain);
+      });
+      const planned = parts.reduce((sum, { seeds }) => sum + seeds.length, 0);
+      return gainText(compare(gains, planned));
+    };
+  const holmBy =
+    (score: typeof lastScore) =>
+    ([id = '', regime = '', variant = '']: readonly string[]) => {
+      const of = new PartResults(partOf(id), results);
+      const others = of.part.variants.filter((one) => one !== of.baseline);
+      const compared = others.map((one) => of.comparison(regimeOf(of.part, regime), one, score));
+      if (compared.some(({ pairs }) => pairs === 0)) return 'nothing yet';
+      return exactText(holm(compared.map(({ p }) => p))[others.indexOf(of.variant(variant))] ?? 1);
     };
   const meanOver = (
     id = '',
@@ -102,16 +134,26 @@ export function fillPage(
     calibration: ([id = '']) => calibrationText(partOf(id), results),
     regimes: ([id = '']) => regimesText(partOf(id), results),
     fact: ([id = '', name = '']) => blindFact(partOf(id), results, name),
+    gainingAtRandom: ([id = '', draw = '']) => gainingAtRandom(partOf(id), partOf(draw), results),
     trusted: ([id = '']) => (isTrusted(partOf(id), results) ? 'will probably' : 'may'),
     gain: gainBy(lastScore),
     curve: gainBy(curveScore),
-    holm: ([id = '', regime = '', variant = '']) => {
+    holm: holmBy(lastScore),
+    curveHolm: holmBy(curveScore),
+    below: ([id = '', regime = '', variant = '', share = '']) => {
       const of = new PartResults(partOf(id), results);
-      const others = of.part.variants.filter((one) => one !== of.baseline);
-      const compared = others.map((one) => of.comparison(regimeOf(of.part, regime), one));
-      if (compared.some(({ pairs }) => pairs === 0)) return 'nothing yet';
-      return exactText(holm(compared.map(({ p }) => p))[others.indexOf(of.variant(variant))] ?? 1);
+      const where = regimeOf(of.part, regime);
+      const scores = of.runs(where, of.variant(variant)).map((run) => lastScore(where, run));
+      if (scores.length === 0) return 'nothing yet';
+      const low = scores.filter((score) => score < Number(share)).length;
+      return `${low} of ${scores.length} runs (the lowest at ${(100 * Math.min(...scores)).toFixed(1)} %)`;
     },
+    distinct: () => distinctText(questions, results),
+    ratios: ([ids = '', slow = '', quick = '']) => ratiosTable(resultsOf(ids), slow, quick),
+    ratioSlope: ([id = '', slow = '', quick = '']) => ratioSlopeText(new PartResults(partOf(id), results), slow, quick),
+    ratio: ([id = '', slow = '', quick = '', rate = '']) =>
+      ratioText(new PartResults(partOf(id), results), slow, quick, Number(rate)),
+    rateFactor: () => `![${RATE_FACTOR.title}](findings/figures/${RATE_FACTOR.file})`,
     regimesByHolm: ([id = '', variant = '']) => {
       const of = new PartResults(partOf(id), results);
       const whole = wholeRegimes(of, of.variant(variant));
@@ -145,6 +187,14 @@ export function fillPage(
         regime,
         variant,
         (run, where) => 100 * lastScore(where, run),
+        (value) => `${value.toFixed(1)} %`,
+      ),
+    start: ([id, regime, variant]) =>
+      meanOver(
+        id,
+        regime,
+        variant,
+        (run, where) => 100 * scoreAt(where, run.curve[0] ?? { step: 0, team: Number.NaN }),
         (value) => `${value.toFixed(1)} %`,
       ),
     calls: ([id, regime, variant, agent = '', other = '']) =>
@@ -271,6 +321,17 @@ function countText(questions: readonly Question[], results: Results, kind: 'trai
   return jobs.filter((job) => job.kind === kind && results.of(job) !== undefined).length.toLocaleString('en');
 }
 
+/** The number of training runs whose curve or norms differ from those of each other run. */
+function distinctText(questions: readonly Question[], results: Results): string {
+  const outcomes = distinct(questions.flatMap(({ parts }) => parts.flatMap(jobsOf))).flatMap((job) => {
+    const result = results.of(job);
+    return result?.kind === 'train' ? [JSON.stringify([result.curve, result.agents])] : [];
+  });
+  return new Set(outcomes).size.toLocaleString('en');
+}
+
+const [GRPO, DRMAS] = ['grpo', 'drmas'];
+
 /** The parts whose regimes were chosen, and not drawn for the blind test. */
 const chosen = (parts: readonly Part[]) => parts.filter(({ probeSeeds }) => probeSeeds === undefined);
 
@@ -281,7 +342,20 @@ export function figuresOf(questions: readonly Question[], results: Results): Map
   const probed = chosen(begun).filter((part) => part.probe === true);
   const drawn = begun.filter(({ probeSeeds, seeds }) => probeSeeds !== undefined && seeds.length > 0);
   const curves = twoCurves(begun, results);
+  const timed = begun.filter(({ waiting, variants }) => waiting !== undefined && variants.length > 2);
   return new Map([
+    ...(timed.length === 0
+      ? []
+      : [
+          [
+            RATE_FACTOR.file,
+            rateFactorFigure(
+              timed.map((part) => new PartResults(part, results)),
+              GRPO,
+              DRMAS,
+            ),
+          ] as const,
+        ]),
     ...(curves === undefined ? [] : [[TWO_CURVES.file, curves] as const]),
     ...begun.flatMap((part) =>
       part.figure === undefined ? [] : [[figureName(part), partFigure(part, results)] as const],

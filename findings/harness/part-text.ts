@@ -24,7 +24,8 @@ import { distinct } from './work-through.js';
 /** A share as signed percentage points. */
 export const points = (share: number, digits = 1) => `${share < 0 ? '-' : '+'}${Math.abs(100 * share).toFixed(digits)}`;
 const level = (share: number) => (Number.isFinite(share) ? (100 * share).toFixed(1) : '-');
-const plain = (value: number) => (Number.isFinite(value) ? value.toPrecision(3).replace(/\.?0+$/, '') : '-');
+/** A number with three digits, without zeros after its point. */
+export const plain = (value: number) => (Number.isFinite(value) ? String(Number(value.toPrecision(3))) : '-');
 
 /** A p value with two digits, without its leading zero. */
 export const exactText = (p: number): string => (p >= 0.995 ? '1' : String(Number(p.toPrecision(2))).replace(/^0/, ''));
@@ -153,32 +154,47 @@ function variantTable(results: PartResults, regime: Regime): string {
   );
 }
 
-/** One row a variant, the highest first: its score over the whole curve, and its difference to the baseline. */
+/**
+ * One row a variant, the highest first. It shows the score over the whole curve and the last evaluation, each with the
+ * difference to the baseline and a p that is adjusted for the number of variants.
+ */
 function rankedTable(results: PartResults, regime: Regime, pairs: number): string {
   const { part, baseline } = results;
   const compared = part.variants.map((variant) => {
     const runs = results.runs(regime, variant);
-    const comparison = results.comparison(regime, variant, curveScore);
-    return { variant, comparison, score: average(runs.map((run) => curveScore(regime, run))), runs };
+    const [whole, last] = [curveScore, lastScore].map((score) => ({
+      comparison: results.comparison(regime, variant, score),
+      score: average(runs.map((run) => score(regime, run))),
+    })) as [Outcome, Outcome];
+    return { variant, whole, last };
   });
   const others = compared.filter(({ variant }) => variant !== baseline);
-  const adjusted = new Map(
-    holm(others.map(({ comparison }) => comparison.p)).map((p, i) => [others[i]?.variant, p] as const),
+  const [byWhole, byLast] = (['whole', 'last'] as const).map((outcome) =>
+    holm(others.map((other) => other[outcome].comparison.p)),
   );
+  const cells = ({ comparison }: Outcome, p = 1) => {
+    const { interval, mean: centre, better } = comparison;
+    const range = interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`;
+    const claimed = p > LARGEST_P ? 'no difference shown' : differs(comparison);
+    const verdict = comparison.pairs < pairs ? 'so far' : claimed;
+    return [`${points(centre)}${range}`, `${better} of ${comparison.pairs}`, exactText(p), verdict];
+  };
   const rows = compared
-    .toSorted((a, b) => b.score - a.score)
-    .map(({ variant, comparison, score, runs }) => {
-      const head = [`\`${variant.id}\``, level(score), level(average(scoresOf(regime, runs)))];
-      const p = adjusted.get(variant);
-      if (p === undefined) return [...head, '', '', '', ''];
-      const { interval, mean: centre, better } = comparison;
-      const range = interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`;
-      const claimed = p > LARGEST_P ? 'no difference shown' : differs(comparison);
-      const verdict = comparison.pairs < pairs ? 'so far' : claimed;
-      return [...head, `${points(centre)}${range}`, `${better} of ${comparison.pairs}`, exactText(p), verdict];
+    .toSorted((a, b) => b.whole.score - a.whole.score)
+    .map(({ variant, whole, last }) => {
+      const i = others.findIndex((other) => other.variant === variant);
+      const name = `\`${variant.id}\``;
+      if (i < 0) return [name, level(whole.score), '', '', '', '', level(last.score), '', '', '', ''];
+      return [name, level(whole.score), ...cells(whole, byWhole?.[i]), level(last.score), ...cells(last, byLast?.[i])];
     });
-  const difference = `minus \`${baseline.id}\`, points`;
-  return table(['variant', 'score', 'last evaluation', difference, 'better in', 'p after Holm', 'shown'], rows);
+  const outcome = [`minus \`${baseline.id}\`, points`, 'better in', 'p after Holm', 'shown'];
+  return table(['variant', 'score', ...outcome, 'last evaluation', ...outcome], rows);
+}
+
+/** A score of a variant, and its difference to the baseline. */
+interface Outcome {
+  readonly comparison: Comparison;
+  readonly score: number;
 }
 
 /** Whether the interval of a comparison leaves out 0, and on which side it lies. */

@@ -98,7 +98,7 @@ describe('the hunt for a collapse', () => {
     variants: ['grpo-at-0.01', 'drmas-at-0.01'].map((id) => ({ id, set: [], learningRate: 0.01 })),
     baseline: 'grpo-at-0.01',
   };
-  /** GRPO rises to 75 % and falls to 50 %, with norms that grow; Dr. MAS stays at 30 % with norms of 1. */
+  /** GRPO rises to 75 % and falls to 50 %, with norms that grow. Dr. MAS rises by 10 points and falls by 25. */
   const curves: Results = {
     isStale: () => false,
     of: (job: Job) => {
@@ -106,7 +106,7 @@ describe('the hunt for a collapse', () => {
       const { solver } = run.agents;
       if (solver === undefined) throw new Error('no agent');
       const isOwn = job.variant.id.startsWith('drmas');
-      const scores = isOwn ? [0.25, 0.35, 0.3] : [0.25, 0.75, 0.5];
+      const scores = isOwn ? [0.25, 0.35, 0.1] : [0.25, 0.75, 0.5];
       return {
         ...run,
         curve: scores.map((team, i) => ({ step: 10 * i, team })),
@@ -118,7 +118,7 @@ describe('the hunt for a collapse', () => {
 
   it('tells runs that fell from runs that never rose, and tests the signs of their pairs', () => {
     expect(collapseTable([of]).split('\n')[2]).toBe(
-      '| `repair` at 0.01 | 10 of 10 | 0 of 10 | 50.0 | 0 of 10 | 10 of 10 | 30.0 | .002 | fewer |',
+      '| `repair` at 0.01 | 10 of 10 | 0 of 10 | 50.0 | 0 of 10 | 10 of 10 | 10.0 | .002 | fewer |',
     );
   });
 

@@ -95,7 +95,8 @@ export function stabilityCounts(regimes: readonly RegimePairs[]): string {
 /** The fall, and the rise, of a score that counts. */
 const LARGE = 0.2;
 
-const hasCollapsed = (regime: Regime, run: TrainResult) => fall(regime, run) >= LARGE;
+/** A run that never rose cannot collapse. */
+const hasCollapsed = (regime: Regime, run: TrainResult) => !neverRose(regime, run) && fall(regime, run) >= LARGE;
 
 function neverRose(regime: Regime, { curve }: TrainResult): boolean {
   const scores = curve.map((point) => scoreAt(regime, point));

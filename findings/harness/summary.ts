@@ -55,7 +55,7 @@ export function twoCurves(
     title,
     series,
     x: { label: 'step of training' },
-    y: { label: 'held-out success, %', include: [100] },
+    y: { label: 'held-out success, %', include: [0, 100] },
     moving: true,
   });
 }

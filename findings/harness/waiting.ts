@@ -1,11 +1,11 @@
 /** How long runs take to a success: findings/plans/catch-up.md. */
 import { mean, median } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
-import { compare, LARGEST_P, type PartResults, scoreAt } from './analysis.js';
+import { type Comparison, compare, LARGEST_P, type PartResults, scoreAt, slopeOf } from './analysis.js';
 import type { Regime, Variant, Waiting } from './declaration.js';
 import { exactText, table } from './part-text.js';
 import type { TrainResult } from './stored-result.js';
-import type { Figure } from './svg.js';
+import { type Figure, figureText } from './svg.js';
 
 /** The runs of a variant: the step at which each reached the score, and how many did. */
 interface Waited {
@@ -113,4 +113,118 @@ function survivors({ steps, reached }: Waited, most: number) {
     ]),
     { x: most, y: left(reached) },
   ];
+}
+
+// The price of a shared mean in steps, at equal rates.
+
+/** The steps of a slow estimator over those of a quick one at one rate, as logarithms, pair by pair. */
+interface RateRatio {
+  readonly rate: number;
+  readonly slow: Waited;
+  readonly quick: Waited;
+  readonly ratio: Comparison;
+}
+
+function ratiosOf(results: PartResults, slow: string, quick: string): RateRatio[] {
+  const { all } = waitedIn(results);
+  const of = (estimator: string) => all.filter(({ variant }) => estimatorOf(variant) === estimator);
+  const whole = results.part.seeds.length;
+  return of(slow).flatMap((late) => {
+    const rate = late.variant.learningRate;
+    const early = of(quick).find(({ variant }) => variant.learningRate === rate);
+    if (rate === undefined || early === undefined || late.steps.length < whole || early.steps.length < whole) return [];
+    const logs = late.steps.map((step, i) => Math.log(step / (early.steps[i] ?? Number.NaN)));
+    return [{ rate, slow: late, quick: early, ratio: compare(logs) }];
+  });
+}
+
+const factorText = ({ mean: centre, interval }: Comparison) => {
+  const [low, high] = [interval?.low, interval?.high].map((value = Number.NaN) => Math.exp(value).toFixed(2));
+  return `${Math.exp(centre).toFixed(2)} [${low}, ${high}]`;
+};
+
+/**
+ * One row a part and rate: how many times the steps of the quick estimator the slow one needs at the same rate. The
+ * factor is the geometric mean over the pairs with the 95 % t interval of its logarithm; a run that does not reach the
+ * score counts its last step. The p is exact, adjusted by Holm over the rows.
+ */
+export function ratiosTable(parts: readonly PartResults[], slow: string, quick: string): string {
+  const rows = parts.flatMap((results) =>
+    ratiosOf(results, slow, quick).map((one) => ({ title: results.part.title, ...one })),
+  );
+  if (rows.length === 0) return 'nothing yet';
+  const adjusted = holm(rows.map(({ ratio }) => ratio.p));
+  const reached = ({ reached, steps }: Waited) => `${reached} of ${steps.length}`;
+  return table(
+    [
+      '',
+      'rate',
+      'steps, ratio',
+      `\`${slow}\` later in`,
+      'p',
+      'p by Holm',
+      `\`${slow}\` gets there`,
+      `\`${quick}\` gets there`,
+    ],
+    rows.map(({ title, rate, ratio, slow: late, quick: early }, i) => [
+      title,
+      `${rate}`,
+      factorText(ratio),
+      `${ratio.better} of ${ratio.pairs}`,
+      exactText(ratio.p),
+      exactText(adjusted[i] ?? 1),
+      reached(late),
+      reached(early),
+    ]),
+  );
+}
+
+/** The factor of a part at one rate, with its interval. @throws Error if the part has no such rate */
+export function ratioText(results: PartResults, slow: string, quick: string, rate: number): string {
+  if (!results.part.variants.some(({ learningRate }) => learningRate === rate))
+    throw new Error(`${results.part.id} has no rate ${rate}`);
+  const one = ratiosOf(results, slow, quick).find((each) => each.rate === rate);
+  return one === undefined ? 'nothing yet' : factorText(one.ratio);
+}
+
+/** How the factor of a part changes for ten times the rate: the mean over pairs of each pair's slope, as a factor. */
+export function ratioSlopeText(results: PartResults, slow: string, quick: string): string {
+  const ratios = ratiosOf(results, slow, quick);
+  if (ratios.length < 2) return 'nothing yet';
+  const slopes = results.part.seeds.flatMap(
+    (_, i) =>
+      slopeOf(
+        ratios.map(({ rate, slow: late, quick: early }) => ({
+          x: Math.log10(rate),
+          y: Math.log((late.steps[i] ?? Number.NaN) / (early.steps[i] ?? Number.NaN)),
+        })),
+      ) ?? [],
+  );
+  const slope = compare(slopes);
+  return `${factorText(slope)}, ${slope.pairs} pairs, p = ${exactText(slope.p)}`;
+}
+
+export const RATE_FACTOR = {
+  title: 'Steps that GRPO needs for one step of Dr. MAS, at equal learning rates',
+  file: 'rate-factor.svg',
+} as const;
+
+/** The factor in steps against the rate, one series a part. */
+export function rateFactorFigure(parts: readonly PartResults[], slow: string, quick: string): string {
+  const all = parts.map((results) => ({ name: results.part.title, ratios: ratiosOf(results, slow, quick) }));
+  const rates = [...new Set(all.flatMap(({ ratios }) => ratios.map(({ rate }) => rate)))].sort((a, b) => a - b);
+  return figureText({
+    title: RATE_FACTOR.title,
+    series: all.map(({ name, ratios }) => ({
+      name,
+      line: true,
+      points: ratios.map(({ rate, ratio: { mean: centre, interval } }) => ({
+        x: rates.indexOf(rate),
+        y: Math.exp(centre),
+        ...(interval === undefined ? {} : { low: Math.exp(interval.low), high: Math.exp(interval.high) }),
+      })),
+    })),
+    x: { label: 'learning rate of both', names: rates.map(String) },
+    y: { label: 'steps to 90 %, ratio', include: [0], reference: 1 },
+  });
 }
