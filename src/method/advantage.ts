@@ -27,6 +27,7 @@ export {
   type Laws,
   type Moved,
   type OpenEstimator,
+  type PenaltyUse,
   type Traits,
 } from './advantage/define-estimator.js';
 export { estimateWith } from './advantage/estimate.js';

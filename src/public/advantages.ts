@@ -19,6 +19,7 @@ export {
   filterGroups,
   type Laws,
   type OpenEstimator,
+  type PenaltyUse,
   type Traits,
 } from '../method/advantage.js';
 export { type Estimator, estimateAdvantages } from '../runs/composition.js';

@@ -27,4 +27,4 @@ export type {
   Versions,
 } from './rollout/rollout-context.js';
 export { rolloutSchema } from './rollout/rollout-schema.js';
-export { applyFailureRule, missingParts, noScore } from './rollout/score.js';
+export { applyFailureRule, costOfCalls, type FailureRule, isMeasured, missingParts, noScore } from './rollout/score.js';

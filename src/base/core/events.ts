@@ -230,8 +230,9 @@ export interface Step {
   };
   /**
    * The episodes that serve as the baseline: greedy ones (ReMax), or episodes that were played again from one turn on.
+   * `reward` is the mean over the episodes that did not fail, or failed because of an output; absent if there are none.
    */
-  readonly baseline?: { readonly episodes: number; readonly reward: number; readonly failed: number };
+  readonly baseline?: { readonly episodes: number; readonly reward?: number; readonly failed: number };
 }
 
 /** A gradient norm far above the recent median, or an update that was skipped for it. */

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { parseSpec } from '../../base/errors.js';
 import { type Settings, settingsSchema } from './named-choices.js';
-import { advanceNormalise, normalise, type Rule } from './normalise.js';
+import { advanceNormalise, hasScoresOf, normalise, type Rule } from './normalise.js';
 import type { TurnBatch } from './turn-batch.js';
 
 /** One entry a turn: a number for all of its tokens, or one number a token. */
@@ -25,6 +25,12 @@ export interface Laws {
   /** The relative error of that law for an estimator whose epsilon cannot be 0. Default: rounding. */
   readonly scaleError?: number;
 }
+
+/**
+ * How penalties of turns, and a KL in the reward, reach the advantages: `counted` in units of the reward; `normalised`,
+ * so that their coefficients have no effect; or `left out`.
+ */
+export type PenaltyUse = 'counted' | 'normalised' | 'left out';
 
 /** Properties of an estimator. Other code reads them instead of the estimator's name. */
 export interface Traits {
@@ -94,6 +100,8 @@ type EstimatorDefinition<Type extends string, Shape extends z.ZodRawShape> = {
   /** When to use the estimator. */
   readonly use: string;
   readonly traits?: Traits;
+  /** Default: a rule tells, and other estimators have them `counted`. Recipes with penalties without effect are refused. */
+  readonly penalties?: (choices: ChoicesOf<Type, Shape>) => PenaltyUse;
   /** The critic's targets, one a token, for an estimator that needs values. */
   readonly returns?: (batch: TurnBatch, choices: ChoicesOf<Type, Shape>) => number[][];
 } & Computation<ChoicesOf<Type, Shape>>;
@@ -108,6 +116,7 @@ export interface OpenEstimator {
   /** Undefined for an estimator without a rule. */
   readonly rule: Rule | undefined;
   readonly laws: Laws;
+  readonly penalties: PenaltyUse;
   /**
    * Computes the advantages of a step that begins with `state`. Does not change `state`.
    * @throws ArgumentError with the turn that lacks an input of the estimator
@@ -181,6 +190,7 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
         settings,
         rule,
         laws: declaration.laws?.(choices) ?? lawsOf(rule),
+        penalties: declaration.penalties?.(choices) ?? penaltiesOf(rule, settings),
         compute(turns, state = {}) {
           const batch = turns.sharing(settings.shareStatistics);
           if ('compute' in declaration) return declaration.compute(batch, choices, settings, state);
@@ -201,4 +211,11 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
 /** The laws of a rule: a mean removes an added constant, and a division by a spread removes the scale. */
 function lawsOf(rule: Rule | undefined): Laws {
   return rule === undefined ? { shift: [] } : { shift: ['reward'], takesScaleOut: rule.spread !== 'none' };
+}
+
+/** The statistics that a rule computes from turns or agents contain their penalties, whatever an episode's score is. */
+function penaltiesOf(rule: Rule | undefined, { episodeScore }: Settings): PenaltyUse {
+  if (rule === undefined || rule.score !== 'episode' || episodeScore !== 'outcome') return 'counted';
+  const pools = [rule.mean, rule.spread];
+  return pools.every((pool) => pool === 'none' || hasScoresOf(pool)) ? 'left out' : 'counted';
 }

@@ -48,6 +48,24 @@ describe('named choices', () => {
     expect(score('first')).toBeCloseTo(0.5, 12);
   });
 
+  it('takes the own rewards of agents out of the penalties, and keeps the order of the outcomes', () => {
+    // The checker earns the opposite of the team. One turn of the right episode pays a penalty.
+    const records = [1, 0].flatMap((outcome, e) => [
+      { ...lone, episode: `e${e}`, reward: outcome - (e === 0 ? 0.25 : 0), outcome },
+      { ...lone, episode: `e${e}`, agent: 'checker', turn: 1, reward: 1 - outcome, outcome, agentOutcome: 1 - outcome },
+    ]);
+    const penalised = { type: 'dr-grpo', episodeScore: 'outcome+penalties' } as const;
+    expect(numbers(records, penalised)).toEqual([0.375, 0.375, -0.375, -0.375]);
+  });
+
+  it('grpo-passk gives 0 to the last episode of a task that is left, and goes on with other tasks', () => {
+    const records = [
+      { ...lone, reward: 1 },
+      ...[1, 0.25].map((reward, e) => ({ ...lone, task: 'b', episode: `e${e}`, reward })),
+    ];
+    expect(numbers(records, { type: 'grpo-passk', spread: 'none' })).toEqual([0, 0.75, 0]);
+  });
+
   it('an episode is named within its task', () => {
     const records = ['a', 'b'].flatMap((task, t) =>
       [0, 1].map((value) => ({ ...lone, task, episode: `e${value}`, reward: value + 10 * t })),
@@ -157,7 +175,6 @@ describe('bad input', () => {
       [{ type: 'reinforce++' }, 'length'],
       [{ type: 'remax' }, 'baseline'],
       [{ type: 'gigpo' }, 'stepReward'],
-      [{ type: 'grpo-passk' }, 'two episodes'],
     ];
     for (const [estimator, name] of needs) {
       expect(() => estimateAdvantages([lone], estimator), estimator.type).toThrow(name);

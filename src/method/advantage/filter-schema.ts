@@ -3,9 +3,12 @@ import { z } from 'zod';
 import type { GroupFilter } from './filter.js';
 
 const filterScore = z
-  .enum(['outcome', 'outcome+penalties', 'mean'])
+  .enum(['outcome', 'success', 'outcome+penalties', 'mean'])
   .default('outcome')
-  .describe('The score of an episode that the filter compares. The values are explained at `episodeScore`.');
+  .describe(
+    'The number of an episode that the filter compares: its `success`, which costs of calls and weights of parts do ' +
+      'not change, or a score that is explained at `episodeScore`.',
+  );
 
 export const filterSchema = z.discriminatedUnion('type', [
   z.strictObject({

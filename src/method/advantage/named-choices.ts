@@ -68,8 +68,9 @@ export const scoreChoices = {
     .default('mean')
     .describe(
       "The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for " +
-        'GRPO), its reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone ' +
-        "(`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and others).",
+        "GRPO), the team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the " +
+        "team's reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO " +
+        'and others).',
     ),
 };
 

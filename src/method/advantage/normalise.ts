@@ -22,6 +22,10 @@ export type SharedPool = 'episodes' | 'chains' | 'turns';
 export const isShared = (pool: Pool): pool is SharedPool =>
   pool === 'episodes' || pool === 'chains' || pool === 'turns';
 
+/** Whether the members of a pool have the scores that the rule normalises, and no other numbers. */
+export const hasScoresOf = (pool: Pool): boolean =>
+  pool !== 'agent-episodes' && pool !== 'chains' && pool !== 'agent-chains';
+
 /** One point in the space of group-based estimators: advantage = (score - mean) / (spread + epsilon). */
 export interface Rule {
   /**

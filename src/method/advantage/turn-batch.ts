@@ -118,6 +118,11 @@ export class TurnBatch {
     return this.#chainScores;
   }
 
+  /** The sum of each turn's token rewards. */
+  get tokenSums(): Float64Array {
+    return this.numbers('tokenRewards', ({ tokenRewards = [] }) => tokenRewards.reduce((sum, each) => sum + each, 0));
+  }
+
   /** One score an episode. @throws ArgumentError with the turn that lacks the `outcome` that the score needs */
   episodeScores(kind: EpisodeScore): Float64Array {
     const { episodes, rewards } = this;
@@ -133,7 +138,8 @@ export class TurnBatch {
     scores.set(outcome);
     for (let i = 0; i < rewards.length; i++) {
       const e = episodes.of[i] as number;
-      scores[e] = (scores[e] as number) + (rewards[i] as number) - (outcomes[i] as number);
+      const earned = this.turns[i]?.agentOutcome ?? (outcomes[i] as number);
+      scores[e] = (scores[e] as number) + (rewards[i] as number) - earned;
     }
     return scores;
   }

@@ -28,10 +28,16 @@ export function checkLosses(
   settings: Pick<RecipeSettings, 'loss' | 'policies' | 'advantage'>,
   { estimators, losses }: Pick<Lists, 'estimators' | 'losses'>,
 ): void {
-  if (declarationOf(settings.advantage, estimators).traits.weighsDemonstrations === true) return;
-  for (const policy of Object.keys(settings.policies)) {
+  const weighs = declarationOf(settings.advantage, estimators).traits.weighsDemonstrations === true;
+  for (const [policy, { kl }] of Object.entries(settings.policies)) {
     const { type } = lossSettings(settings, policy);
     if (losses.find((loss) => loss.type === type)?.weighsDemonstrations !== true) continue;
+    if (kl?.in === 'advantage')
+      throw new RecipeError(
+        `'${type}' weighs samples by their advantage, and the KL makes some negative; expected 'loss', or another loss`,
+        `policies.${policy}.kl.in`,
+      );
+    if (weighs) continue;
     const weighing = estimators.flatMap(({ type, traits }) => (traits.weighsDemonstrations ? [type] : []));
     const reason = `weighs samples by their advantage, and '${settings.advantage.type}' has negative ones`;
     const expected = `expected advantage.type '${weighing.join("' or '")}', or another loss`;

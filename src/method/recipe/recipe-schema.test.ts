@@ -147,6 +147,14 @@ describe('the losses of a recipe', () => {
       /^loss.type: 'cross-entropy' weighs .* 'drmas' has negative ones; .*'rejection'/,
     ],
     [['policies.verifier.loss={"type":"cross-entropy"}'], /^policies.verifier.loss.type: 'cross-entropy'/],
+    [
+      [
+        'advantage={"type":"rejection"}',
+        'loss={"type":"cross-entropy"}',
+        'policies.solver.kl={"in":"advantage","kind":"k1","coefficient":2}',
+      ],
+      /^policies.solver.kl.in: 'cross-entropy' weighs .* the KL makes some negative/,
+    ],
   ])('%o is refused with its path', (overrides, message) => {
     expect(() => tinyRecipe({}, overrides)).toThrow(message);
   });

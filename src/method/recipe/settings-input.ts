@@ -540,7 +540,7 @@ export interface AgentInput {
   readonly invalidPenalty?: number | undefined;
   /**
    * Each call of the agent lowers the team's reward of the episode by this. The success of the episode does
-   * not change. Events report the sum as the part `calls` of the reward.
+   * not change. A failed episode pays too. Events report the sum as the part `calls` of the reward.
    * @default `0`
    */
   readonly callCost?: number | undefined;
@@ -582,9 +582,10 @@ export type EstimatorInput =
        */
       readonly minimumSpread?: number | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -600,9 +601,10 @@ export type EstimatorInput =
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -694,9 +696,10 @@ export type EstimatorInput =
        */
       readonly minimumSpread?: number | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -730,9 +733,10 @@ export type EstimatorInput =
        */
       readonly minimumSpread?: number | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -868,9 +872,10 @@ export type EstimatorInput =
        */
       readonly minimumSpread?: number | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -897,9 +902,10 @@ export type EstimatorInput =
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -926,9 +932,10 @@ export type EstimatorInput =
        */
       readonly singleton?: 'zero' | 'raw' | 'batch' | 'ema' | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -999,13 +1006,6 @@ export type EstimatorInput =
        */
       readonly spread?: 'task' | 'none' | undefined;
       /**
-       * The statistics that a group of one is compared with. `zero`: none, its advantage is 0; `raw`: mean 0 and
-       * standard deviation 1, as in the paper's code; `batch`: the statistics of the whole step (only the agent's
-       * turns if the group is an agent's).
-       * @default `batch`
-       */
-      readonly singleton?: 'zero' | 'raw' | 'batch' | undefined;
-      /**
        * A number that is added to the standard deviation that divides.
        * @default `0.000001`
        */
@@ -1018,9 +1018,10 @@ export type EstimatorInput =
        */
       readonly minimumSpread?: number | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -1033,9 +1034,10 @@ export type EstimatorInput =
        */
       readonly byAgent?: boolean | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -1059,7 +1061,7 @@ export type EstimatorInput =
        */
       readonly weights?: Readonly<Record<string, number>> | undefined;
       /**
-       * The weight of the rest of the reward: rewards of turns, minus penalties and a KL in the reward.
+       * The weight of the rest of the reward: rewards of turns, minus penalties.
        * @default `1`
        */
       readonly restWeight?: number | undefined;
@@ -1133,9 +1135,10 @@ export type EstimatorInput =
        */
       readonly minimumSpread?: number | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -1159,9 +1162,10 @@ export type EstimatorInput =
        */
       readonly above?: number | undefined;
       /**
-       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), its
-       * reward minus the penalties of all of its turns (`outcome+penalties`), its reward alone (`outcome`), or
-       * the reward of its `first` row in input order (the paper's code for RLOO and others).
+       * The score of an episode of many turns: the `mean` of its turns' rewards (the paper's code for GRPO), the
+       * team's reward plus the own rewards of its turns minus their penalties (`outcome+penalties`), the team's
+       * reward alone (`outcome`), or the reward of its `first` row in input order (the paper's code for RLOO and
+       * others).
        * @default `mean`
        */
       readonly episodeScore?: 'mean' | 'outcome+penalties' | 'outcome' | 'first' | undefined;
@@ -1671,10 +1675,11 @@ export interface TrainingInput {
     | {
         readonly type: 'equal-outcomes';
         /**
-         * The score of an episode that the filter compares. The values are explained at `episodeScore`.
+         * The number of an episode that the filter compares: its `success`, which costs of calls and weights of
+         * parts do not change, or a score that is explained at `episodeScore`.
          * @default `outcome`
          */
-        readonly score?: 'outcome' | 'outcome+penalties' | 'mean' | undefined;
+        readonly score?: 'outcome' | 'success' | 'outcome+penalties' | 'mean' | undefined;
         /** drmas plays more tasks until it has kept `tasksPerStep` groups. By default the step gets smaller instead. */
         readonly refill?:
           | {
@@ -1689,10 +1694,11 @@ export interface TrainingInput {
     | {
         readonly type: 'variance';
         /**
-         * The score of an episode that the filter compares. The values are explained at `episodeScore`.
+         * The number of an episode that the filter compares: its `success`, which costs of calls and weights of
+         * parts do not change, or a score that is explained at `episodeScore`.
          * @default `outcome`
          */
-        readonly score?: 'outcome' | 'outcome+penalties' | 'mean' | undefined;
+        readonly score?: 'outcome' | 'success' | 'outcome+penalties' | 'mean' | undefined;
         /**
          * The fraction of the groups of a step to keep. drmas keeps the groups with the largest variance.
          * @default `0.5`
@@ -1749,8 +1755,9 @@ export interface TrainingInput {
    */
   readonly partWeights?: Readonly<Record<string, number>> | undefined;
   /**
-   * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0. An episode
-   * that failed because an output did not fit (`invalid-output`) is always kept.
+   * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0 minus the
+   * cost of their calls. An episode that failed because an output did not fit (`invalid-output`) is always
+   * kept.
    * @default `exclude`
    */
   readonly failedEpisodes?: 'exclude' | 'zero' | undefined;

@@ -40,7 +40,7 @@ import { inProcessExecutor, type RolloutExecutor } from '../../teams/rollout.js'
 import { judgesOf } from '../../teams/tasks.js';
 import { watchTeams } from '../../teams/watchdog.js';
 import { checkBackends, type Purpose } from './checks/backend-checks.js';
-import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
+import { checkRecipe, checkToolFormats, weakSettings } from './checks/recipe-checks.js';
 import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
 import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js';
 
@@ -186,6 +186,7 @@ export async function openRun(
       })),
       ...Object.values(models).flatMap(({ warnings }) => warnings.map((message) => ({ code: 'policy', message }))),
       ...ignoredSettings(trained),
+      ...(purpose === 'training' ? weakSettings(recipe) : []),
       ...judgesOf(recipe.team).map(({ name }) => ({
         code: 'reward.judge',
         message: `the reward's scorer '${name}' calls a hosted model: the run does not repeat bit for bit`,

@@ -3,7 +3,7 @@ import { type Episode, type EpisodeGroup, type Score, successOf, type Turn } fro
 import type { RankedEpisode, Reward, Team } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import type { RolloutContext } from './rollout-context.js';
-import { lessCallCosts, noScore, rewardedTurns, scoreOf, withPartWeights } from './score.js';
+import { failedScore, lessCallCosts, playedTurns, rewardedTurns, scoreOf, withPartWeights } from './score.js';
 
 type RewardSettings = Pick<RolloutContext, 'agents' | 'partWeights'>;
 
@@ -28,18 +28,16 @@ export async function rewardTogether<Data>(
     const withJudges =
       i === 0 ? { ...episode, turns: [...episode.turns, ...numberedAfter(episode.turns, judging)] } : episode;
     const { reason, message, ...facts } = failure ?? {};
-    if (reason !== undefined) return failed(withJudges, new EpisodeFailure(reason, message ?? '', facts));
+    if (reason !== undefined) return failed(withJudges, new EpisodeFailure(reason, message ?? '', facts), settings);
     try {
       return scored(team, withJudges, rewards[i] as Reward, settings);
     } catch (error) {
-      return failed(withJudges, EpisodeFailure.of('reward', error));
+      return failed(withJudges, EpisodeFailure.of('reward', error), settings);
     }
   });
   const bySample = new Map(rewarded.map((episode) => [episode.sample, episode]));
   return { task, episodes: episodes.map((episode) => bySample.get(episode.sample) ?? episode) };
 }
-
-const playedTurns = (turns: readonly Turn[]) => turns.filter(({ judging }) => judging !== true);
 
 /** The turns of judges, with places after the turns of an episode. */
 const numberedAfter = (turns: readonly Turn[], judging: readonly Turn[]): Turn[] =>
@@ -49,10 +47,10 @@ const numberedAfter = (turns: readonly Turn[], judging: readonly Turn[]): Turn[]
     call: turn.call + turns.filter(({ agent }) => agent === turn.agent).length,
   }));
 
-const failed = <Data>(episode: Episode<Data>, { record }: EpisodeFailure): Episode<Data> => ({
+const failed = <Data>(episode: Episode<Data>, { record }: EpisodeFailure, settings: RewardSettings): Episode<Data> => ({
   ...episode,
   outcome: undefined,
-  score: noScore,
+  score: failedScore(episode.turns, settings),
   failure: record,
 });
 

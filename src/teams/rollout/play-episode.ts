@@ -9,7 +9,7 @@ import { EpisodeLog } from './episode-log.js';
 import { asMisfit, checkReturned, judgeEpisode, judgeGroup } from './judge-episode.js';
 import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
-import { noScore } from './score.js';
+import { failedScore, noScore } from './score.js';
 
 /** How long the code of a failed episode may take to return. */
 const CLEANUP_MS = 1_000;
@@ -91,7 +91,8 @@ export async function playEpisode<Data>(
     run?.throwIfAborted();
     if (!(error instanceof EpisodeFailure)) throw error;
     const failure = scoring && error.reason !== 'reward' ? error.with({ scoring: true }) : error;
-    return { task, sample, turns, outcome: undefined, score: noScore, failure: failure.record, ...running.kept };
+    const score = failedScore(turns, context);
+    return { task, sample, turns, outcome: undefined, score, failure: failure.record, ...running.kept };
   } finally {
     clearTimeout(timeout);
     removeListener?.();

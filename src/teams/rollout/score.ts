@@ -13,7 +13,7 @@ import { EpisodeFailure } from './episode-failure.js';
 import { finiteReward, LARGEST, measured, share, sumOf } from './reward-values.js';
 import type { AgentSettings, RolloutContext } from './rollout-context.js';
 
-/** The score of a failed episode. */
+/** The score of an episode without turns or without a reward. */
 export const noScore: Score = { team: 0, agents: {}, parts: {} };
 
 /** The team's measurements of an episode besides its reward. */
@@ -56,6 +56,8 @@ function rewardScore(reward: Reward, agents: readonly string[]): Score {
   };
 }
 
+type PricedAgents = Readonly<Record<string, Pick<AgentSettings, 'callCost' | 'tokenCost'>>>;
+
 /** The name of the part of the team's reward that holds the cost of calls and tokens. */
 const CALLS = 'calls';
 
@@ -67,25 +69,45 @@ const CALLS = 'calls';
  * @throws EpisodeFailure with the reason 'reward' if the team's reward has a part of the same name, or exceeds the
  * largest reward.
  */
-export function lessCallCosts(
-  score: Score,
-  turns: readonly Turn[],
-  agents: Readonly<Record<string, Pick<AgentSettings, 'callCost' | 'tokenCost'>>>,
-): Score {
+export function lessCallCosts(score: Score, turns: readonly Turn[], agents: PricedAgents): Score {
   const priced = Object.entries(agents).filter(([, { callCost = 0, tokenCost = 0 }]) => callCost > 0 || tokenCost > 0);
   if (priced.length === 0) return score;
   if (CALLS in score.parts)
     throw new EpisodeFailure('reward', `the part '${CALLS}' is the cost of calls; name the team's otherwise`);
-  // Counts first, so that the sum does not depend on the order of the calls.
-  const cost = priced.reduce((sum, [agent, { callCost = 0, tokenCost = 0 }]) => {
-    const ofAgent = turns.filter((turn) => turn.agent === agent);
-    const tokens = ofAgent.reduce((total, turn) => total + responseTokens(turn), 0);
-    return sum + ofAgent.length * callCost + tokens * tokenCost;
-  }, 0);
+  const cost = totalCost(turns, agents);
   const named = Object.keys(score.parts).length === 0 ? { outcome: score.team } : score.parts;
   const team = finiteReward(score.team - cost, 'the reward less the cost of calls');
   return { ...score, team, parts: { ...named, [CALLS]: 0 - cost }, success: successOf({ score }) };
 }
+
+/** The cost of calls and tokens. Counts come first, so that the sum does not depend on the order of the calls. */
+function totalCost(turns: readonly Turn[], agents: PricedAgents): number {
+  return Object.entries(agents).reduce((sum, [agent, { callCost = 0, tokenCost = 0 }]) => {
+    const ofAgent = turns.filter((turn) => turn.agent === agent);
+    const tokens = ofAgent.reduce((total, turn) => total + responseTokens(turn), 0);
+    return sum + ofAgent.length * callCost + tokens * tokenCost;
+  }, 0);
+}
+
+/**
+ * The score of a failed episode: 0 minus the cost of its calls. If failing were free of the cost, a team would learn to
+ * fail.
+ */
+export function failedScore(
+  turns: readonly Turn[],
+  { agents, partWeights }: Pick<RolloutContext, 'agents' | 'partWeights'>,
+): Score {
+  const cost = Math.min(LARGEST, totalCost(playedTurns(turns), agents));
+  if (cost === 0) return noScore;
+  const weighted = Math.min(LARGEST, cost * (ownValue(partWeights ?? {}, CALLS) ?? 1));
+  return { team: 0 - weighted, agents: {}, parts: { [CALLS]: -cost }, success: 0 };
+}
+
+/** The turns of `play`, without the turns of judges that the reward called. */
+export const playedTurns = (turns: readonly Turn[]): Turn[] => turns.filter(({ judging }) => judging !== true);
+
+/** The cost of calls and tokens that was taken off the team's reward, without its weight in the recipe. */
+export const costOfCalls = ({ score: { parts } }: Pick<Episode, 'score'>): number => 0 - (parts[CALLS] ?? 0);
 
 /** Whether a reward gives the team's reward apart from agents and turns. */
 function hasTeam(reward: Reward): reward is Extract<Reward, { readonly team: unknown }> {
@@ -122,7 +144,11 @@ export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly 
 }
 
 /** The treatment of failed episodes: left out, or kept with their score of 0. */
-type FailureRule = 'exclude' | 'zero';
+export type FailureRule = 'exclude' | 'zero';
+
+/** Whether the rewards of an episode count under the rule. A failure of anything but a model's output is none of them. */
+export const isMeasured = (episode: Pick<Episode, 'failure'>, rule: FailureRule): boolean =>
+  rule === 'zero' || isLesson(episode);
 
 /**
  * Applies the rule to groups. Under 'exclude', a group whose episodes all failed disappears. An episode with an output
@@ -131,7 +157,7 @@ type FailureRule = 'exclude' | 'zero';
 export function applyFailureRule(groups: readonly EpisodeGroup[], rule: FailureRule): EpisodeGroup[] {
   if (rule === 'zero') return [...groups];
   return groups
-    .map(({ task, episodes }) => ({ task, episodes: episodes.filter(isLesson) }))
+    .map(({ task, episodes }) => ({ task, episodes: episodes.filter((episode) => isMeasured(episode, rule)) }))
     .filter(({ episodes }) => episodes.length > 0);
 }
 

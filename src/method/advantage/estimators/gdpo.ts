@@ -10,7 +10,7 @@ import type { TurnBatch } from '../turn-batch.js';
  * GDPO (Liu et al. 2026, arXiv 2601.05242, eqs. 4 to 6). Each named part of the reward is normalised by itself within
  * its group. The weighted sum of the normalised parts is normalised over the whole step. So a part with large numbers
  * does not hide a part with small ones. A turn without one of the step's parts counts 0 there. What the turn's reward
- * has beside its parts (rewards of turns, penalties, a KL) is one more part. Without any named part this is GRPO (by
+ * has beside its parts (rewards of turns, penalties) is one more part. Without any named part this is GRPO (by
  * agent: Dr. MAS), normalised over the step.
  */
 export const gdpo = defineEstimator({
@@ -25,7 +25,7 @@ export const gdpo = defineEstimator({
     restWeight: z
       .number()
       .default(1)
-      .describe('The weight of the rest of the reward: rewards of turns, minus penalties and a KL in the reward.'),
+      .describe('The weight of the rest of the reward: rewards of turns, minus penalties.'),
     ...spreadChoices,
     ...oneStepChoices,
     ...sharingChoices,
@@ -38,6 +38,7 @@ export const gdpo = defineEstimator({
   use: 'rewards with several named parts of different sizes ([what counts as a part](#gdpo))',
   traits: { weighsParts: true },
   laws: () => ({ shift: ['reward'], takesScaleOut: true }),
+  penalties: ({ restWeight }) => (restWeight === 0 ? 'left out' : 'normalised'),
   compute(batch, { byAgent, weights, restWeight }, settings) {
     const { episodes, taskAgents, taskOfEpisode, agents, rewards } = batch;
     // The members are turns, or episodes with the mean of their turns.

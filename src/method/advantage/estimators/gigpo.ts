@@ -56,6 +56,8 @@ export const gigpo = defineEstimator({
     shift: gamma === 0 ? ['reward', 'stepReward'] : ['reward'],
     takesScaleOut: spread === 'group',
   }),
+  penalties: ({ byAgent, stepWeight, episodeScore }) =>
+    !byAgent && stepWeight === 0 && episodeScore === 'outcome' ? 'left out' : 'counted',
   compute(batch, { byAgent, spread, stepWeight, gamma, similarity: threshold }, settings) {
     const unit = byAgent
       ? ({ score: 'turn', mean: 'agent', spread: 'agent' } as const)

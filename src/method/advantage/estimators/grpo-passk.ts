@@ -1,15 +1,14 @@
 import { z } from 'zod';
-import { ArgumentError } from '../../../base/errors.js';
 import { defineEstimator } from '../define-estimator.js';
 import { statisticsOf } from '../groups.js';
-import { oneStepChoices, scoreChoices, spreadChoices } from '../named-choices.js';
+import { divisorChoices, scoreChoices } from '../named-choices.js';
 import { measure, poolOf, statisticsOfPool } from '../normalise.js';
 
 /**
  * Pass@k as the objective (Tang et al. 2025, arXiv 2503.19595): only the best episode of a task counts, by its lead
  * over the second best. All of its turns get that lead, divided by the spread of the task's episode scores. In the code
- * of the Dr. MAS paper, which comes from verl, only the first row of the best episode gets it. A task with fewer than
- * two episodes is an error.
+ * of the Dr. MAS paper, which comes from verl, only the first row of the best episode gets it. If one episode of a task
+ * is left, because the others failed, its advantage is 0.
  */
 export const grpoPassK = defineEstimator({
   type: 'grpo-passk',
@@ -18,8 +17,7 @@ export const grpoPassK = defineEstimator({
       .enum(['task', 'none'])
       .default('task')
       .describe("The standard deviation that divides: of the task's episode scores, or none."),
-    ...spreadChoices,
-    ...oneStepChoices,
+    ...divisorChoices,
     ...scoreChoices,
   },
   source: 'Tang et al. 2025, arXiv 2503.19595; as verl has it',
@@ -32,6 +30,7 @@ export const grpoPassK = defineEstimator({
     groupSize: { least: 2, why: 'compares the two best episodes of a group' },
   },
   laws: ({ spread }) => ({ shift: ['reward'], takesScaleOut: spread !== 'none' }),
+  penalties: ({ episodeScore }) => (episodeScore === 'outcome' ? 'left out' : 'counted'),
   compute(batch, { spread }, settings) {
     const { episodes, tasks } = batch;
     const scores = batch.episodeScores(settings.episodeScore);
@@ -48,8 +47,7 @@ export const grpoPassK = defineEstimator({
     });
     const leads = Float64Array.from(episodes.of, (e, i) => {
       const task = tasks.of[i] as number;
-      if (size[task] === 1) throw new ArgumentError(`${batch.nameOf(i)}: grpo-passk needs two episodes of every task`);
-      return best[task] === e ? (scores[e] as number) - (second[task] as number) : 0;
+      return best[task] === e && size[task] !== 1 ? (scores[e] as number) - (second[task] as number) : 0;
     });
     if (spread === 'none') return leads;
     const statistics = statisticsOfPool(poolOf(batch, 'episodes', leads, settings), 'zero');

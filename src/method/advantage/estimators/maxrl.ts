@@ -22,6 +22,7 @@ export const maxRl = defineEstimator({
   use: 'rewards of 0 and 1 that are rare: hard tasks count more, up to n - 1 for the only success of n',
   traits: { compared: 'on request' },
   laws: () => ({ shift: [], takesScaleOut: true }),
+  penalties: ({ byAgent, episodeScore }) => (!byAgent && episodeScore === 'outcome' ? 'left out' : 'counted'),
   compute(batch, { byAgent }, settings) {
     const scores = scoresOf(batch, byAgent ? 'turn' : 'episode', settings);
     const { turns, members, values } = poolOf(batch, byAgent ? 'agent' : 'episodes', scores, settings);

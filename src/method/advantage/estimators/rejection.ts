@@ -27,6 +27,7 @@ export const rejection = defineEstimator({
   traits: { weighsDemonstrations: true },
   // The bound does not move with the rewards.
   laws: ({ above }) => ({ shift: [], ...(above === 0 ? { takesScaleOut: true } : {}) }),
+  penalties: ({ episodeScore }) => (episodeScore === 'outcome' ? 'left out' : 'counted'),
   compute(batch, { keep, above }, { episodeScore }) {
     const { episodes, tasks } = batch;
     const scores = batch.episodeScores(episodeScore);

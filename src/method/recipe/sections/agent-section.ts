@@ -65,7 +65,7 @@ export const agentSchema = z.strictObject({
     .default(0)
     .describe(
       "Each call of the agent lowers the team's reward of the episode by this. The success of the episode " +
-        'does not change. Events report the sum as the part `calls` of the reward.',
+        'does not change. A failed episode pays too. Events report the sum as the part `calls` of the reward.',
     ),
   tokenCost: nonNegative
     .default(0)

@@ -69,8 +69,8 @@ export const trainingSchema = z.strictObject({
     .enum(['exclude', 'zero'])
     .default('exclude')
     .describe(
-      'The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0. An ' +
-        'episode that failed because an output did not fit (`invalid-output`) is always kept.',
+      'The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0 minus the cost of ' +
+        'their calls. An episode that failed because an output did not fit (`invalid-output`) is always kept.',
     ),
   rewardRetries: z
     .int()

@@ -201,3 +201,68 @@ describe('the advantages of a step', () => {
     expect(advantagesOf([], { type: 'drmas' })).toMatchObject({ turns: [], episodes: [], inflation: {} });
   });
 });
+
+describe('the state that an agent saw', () => {
+  const call = (door: string, id: string) => ({ id, name: 'open', arguments: JSON.stringify({ door }) });
+  const history = (door: string, id: string) =>
+    [
+      { role: 'user', content: 'two doors' },
+      { role: 'assistant', content: '', toolCalls: [call(door, id)] },
+      { role: 'tool', content: '', toolCallId: id, name: 'open' },
+    ] as const;
+  const stepParts = (doors: readonly string[]) => {
+    const episodes = doors.map((door, sample) =>
+      episode('a', sample, { team: Number(door === 'left') }, [
+        { ...solver, messages: history(door, `call_${sample}`) },
+        { ...solver, messages: [{ role: 'user', content: 'bye' }] },
+      ]),
+    );
+    const group = [{ task: { id: 'a', data: {} }, episodes }];
+    const of = (stepWeight: number) => advantagesOf(group, { type: 'gigpo', stepWeight, gamma: 1 }).turns;
+    const [both, alone] = [of(1), of(0)];
+    return both
+      .map(({ advantage }, i) => Number(advantage) - Number(alone[i]?.advantage))
+      .filter((_, i) => i % 2 === 0);
+  };
+
+  it('has the arguments of tool calls, so GiGPO compares no two states that differ in them', () => {
+    expect(stepParts(['left', 'right'])).toEqual([0, 0]);
+  });
+
+  it('has no ids of calls, which differ in each episode', () => {
+    const { records } = advantagesOf(
+      [
+        {
+          task: { id: 'a', data: {} },
+          episodes: [0, 1].map((n) => episode('a', n, {}, [{ ...solver, messages: history('left', `call_${n}`) }])),
+        },
+      ],
+      { type: 'grpo' },
+    );
+    expect(records[0]?.observation).toBe(records[1]?.observation);
+  });
+
+  it('tells a message that looks like two from the two', () => {
+    const { records } = advantagesOf(
+      [
+        {
+          task: { id: 'a', data: {} },
+          episodes: [
+            episode('a', 0, {}, [
+              {
+                ...solver,
+                messages: [
+                  { role: 'user', content: 'a' },
+                  { role: 'assistant', content: 'b' },
+                ],
+              },
+            ]),
+            episode('a', 1, {}, [{ ...solver, messages: [{ role: 'user', content: 'a"\nassistant: "b' }] }]),
+          ],
+        },
+      ],
+      { type: 'grpo' },
+    );
+    expect(records[0]?.observation).not.toBe(records[1]?.observation);
+  });
+});

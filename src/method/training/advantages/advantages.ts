@@ -4,6 +4,8 @@ import {
   type Episode,
   type EpisodeGroup,
   inCanonicalOrder,
+  type Message,
+  messageText,
   type Turn,
   trainedTurns,
   turnReward,
@@ -171,12 +173,17 @@ function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward'
   return {
     ...rewardRecord(episode, turn),
     outcome: episode.score.team,
+    ...(turn.agent in episode.score.agents ? { agentOutcome: agentReward(episode, turn.agent) } : {}),
     ...partsOf(episode, turn.agent),
     length: turn.response.length,
-    observation: turn.observation ?? turn.messages.map(({ role, content }) => `${role}: ${content}`).join('\n'),
+    observation: turn.observation ?? turn.messages.map(observed).join('\n'),
     ...(turn.envStep === undefined ? {} : { envStep: turn.envStep }),
   };
 }
+
+/** A message as part of the state that an agent saw. The ids of tool calls differ from episode to episode. */
+const observed = ({ role, name, ...message }: Message): string =>
+  `${role}${name === undefined ? '' : ` ${name}`}: ${JSON.stringify(messageText(message))}`;
 
 /** The named parts of an agent's reward for the episode, if it has any. */
 function partsOf({ score }: Episode, agent: string): Pick<TurnRecord, 'parts'> {

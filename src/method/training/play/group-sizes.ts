@@ -6,7 +6,14 @@
 
 import { ownValue } from '../../../base/errors.js';
 import { mean } from '../../../base/math.js';
-import { type Episode, type EpisodeGroup, type Task, trainedTurns, turnReward } from '../../../base/nouns.js';
+import {
+  type Episode,
+  type EpisodeGroup,
+  successOf,
+  type Task,
+  trainedTurns,
+  turnReward,
+} from '../../../base/nouns.js';
 import { keptGroups } from '../../advantage/filter.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Playing } from '../run/playing.js';
@@ -47,9 +54,11 @@ export function passFilter(groups: readonly EpisodeGroup[], filter: Filter | und
 
 /** The score of an episode, by the names of the estimators' `episodeScore`. */
 function filterScore(episode: Episode, score: Filter['score']): number {
+  if (score === 'success') return successOf(episode);
   const { team } = episode.score;
   const turns = trainedTurns(episode);
   if (score === 'outcome' || turns.length === 0) return team;
   const rewards = turns.map((turn) => turnReward(episode, turn));
-  return score === 'mean' ? mean(rewards) : rewards.reduce((sum, reward) => sum + (reward - team), team);
+  if (score === 'mean') return mean(rewards);
+  return turns.reduce((sum, { stepReward = 0, penalty }) => sum + stepReward - penalty, team);
 }

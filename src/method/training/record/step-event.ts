@@ -243,8 +243,12 @@ function policies({ learnt }: RecordedStep): Partial<Step> {
 }
 
 function baselineOf(episodes: readonly Episode[]): NonNullable<Step['baseline']> {
-  const reward = mean(episodes.map(({ score }) => score.team));
-  return { episodes: episodes.length, reward, failed: failuresOf(episodes) };
+  const measured = episodes.filter(isLesson).map(({ score }) => score.team);
+  return {
+    episodes: episodes.length,
+    ...(measured.length === 0 ? {} : { reward: mean(measured) }),
+    failed: failuresOf(episodes),
+  };
 }
 
 const failuresOf = (episodes: readonly Episode[]) => episodes.filter(({ failure }) => failure !== undefined).length;

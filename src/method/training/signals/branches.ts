@@ -1,7 +1,15 @@
 /** Branches of a step's episodes: each turn that policies learn from is played again in its original context. */
 
 import { mean } from '../../../base/math.js';
-import { type Episode, type EpisodeGroup, isLesson, type Turn, trainedTurns, turnReward } from '../../../base/nouns.js';
+import {
+  agentReward,
+  type Episode,
+  type EpisodeGroup,
+  type Turn,
+  trainedTurns,
+  turnReward,
+} from '../../../base/nouns.js';
+import { type FailureRule, isMeasured } from '../../../teams/rollout.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import type { Playing } from '../run/run-state.js';
 import type { PlayedGroups, Signal, SignalsByTurn } from '../run/signal.js';
@@ -85,15 +93,17 @@ export async function playBranches(
 function branchBaselines(
   all: readonly Branched[],
   groups: readonly EpisodeGroup[],
-  failedEpisodes: 'exclude' | 'zero',
+  failedEpisodes: FailureRule,
 ): SignalsByTurn {
   const rewards = new Map<Turn, number[]>();
   for (const { of, episode } of all) {
     const ofTurn = rewards.get(of) ?? [];
     rewards.set(of, ofTurn);
+    if (!isMeasured(episode, failedEpisodes)) continue;
     const other = episode.turns.find(({ turn }) => turn === of.turn);
-    if (isLesson(episode) && other !== undefined) ofTurn.push(turnReward(episode, other));
-    else if (failedEpisodes === 'zero') ofTurn.push(0);
+    // A failed episode may end before the turn in its place. Then no turn has a penalty.
+    if (other !== undefined) ofTurn.push(turnReward(episode, other));
+    else if (episode.failure !== undefined) ofTurn.push(agentReward(episode, of.agent));
   }
   const measured = groups.flatMap(({ episodes }) =>
     episodes.flatMap((episode) => episode.turns.map((turn) => [episode, turn] as const)),

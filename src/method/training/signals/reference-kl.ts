@@ -33,8 +33,13 @@ export const referenceKl: Signal = {
     return new Map(scored.flat());
   },
   // The reference may be another policy of the recipe.
-  *checks({ policies }) {
+  *checks({ estimator, policies }) {
     for (const [policy, { kl }] of Object.entries(policies)) {
+      yield {
+        path: `policies.${policy}.kl.in`,
+        test: kl?.in !== 'reward' || estimator.penalties === 'counted',
+        message: `'${estimator.type}' ${estimator.penalties === 'normalised' ? 'takes out the coefficient of' : 'leaves out'} a KL in the reward: expected 'loss' or 'advantage'`,
+      };
       yield {
         path: `policies.${policy}.kl.kind`,
         test: kl?.in !== 'advantage' || kl.kind === 'k1',

@@ -10,6 +10,7 @@ import {
   type Turn,
   trainedTurns,
 } from '../../../base/nouns.js';
+import { costOfCalls } from '../../../teams/rollout.js';
 import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
 
 export interface PlayedTurn {
@@ -28,8 +29,8 @@ export function agentHealth(turns: readonly PlayedTurn[]): Omit<AgentHealth, 'gr
     rewardedInvalid: mean(invalid.map(({ advantage }) => (best(advantage) > 0 ? 1 : 0))),
     groups: kindsOf(
       groups,
-      ({ episode, turn }) => agentReward(episode, turn.agent),
-      ({ turn }) => turn.penalty,
+      ({ episode, turn }) => agentReward(episode, turn.agent) + costFor(episode, turn.agent),
+      ({ episode, turn }) => turn.penalty + costFor(episode, turn.agent),
       // An agent's own reward has no success: there a reward above 0 is right.
       ({ episode, turn }) => {
         const reward = episode.score.agents?.[turn.agent];
@@ -53,12 +54,18 @@ function duplicates(turns: readonly PlayedTurn[]): number {
   return repeated.length / Math.max(1, turns.length);
 }
 
-/** Groups of episodes by the team's reward; right is a group whose episodes succeed. */
+/** The cost of an episode's calls in the reward of an agent. An agent with a reward of its own pays nothing. */
+const costFor = (episode: Episode, agent: string) => (agent in episode.score.agents ? 0 : costOfCalls(episode));
+
+/**
+ * Groups of episodes by the team's reward without the cost of calls, which counts as a penalty; right is a group whose
+ * episodes succeed.
+ */
 export function groupKinds(groups: readonly EpisodeGroup[]): GroupKinds {
   return kindsOf(
     groups.map(({ episodes }) => episodes),
-    ({ score }) => score.team,
-    (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, 0),
+    (episode) => episode.score.team + costOfCalls(episode),
+    (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, costOfCalls(episode)),
     successOf,
   );
 }

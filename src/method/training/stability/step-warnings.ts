@@ -1,8 +1,11 @@
 import type { Warning } from '../../../base/events.js';
-import { missingParts } from '../../../teams/rollout.js';
+import { significant } from '../../../base/host.js';
+import { mean } from '../../../base/math.js';
+import { costOfCalls, missingParts } from '../../../teams/rollout.js';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import type { StepAdvantages } from '../advantages/advantages.js';
+import { failureText } from '../play/failures.js';
 import type { Played } from '../play/played.js';
 import type { TrainingRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';
@@ -46,6 +49,26 @@ export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warn
       message: `step 1: in ${left.length} of ${episodes.length} episodes, such as ${first?.task.id}/${first?.sample}, \`play\` returned before a call of '${agent}' was answered. The call was cancelled and is no turn. If that is not on purpose, \`await\` the call.`,
     };
   });
+}
+
+/**
+ * A warning if a failed episode, which earns 0, earns more than the mean of the other episodes: policies learn to fail.
+ * It is given in the first step, before the cost of calls, which a failed episode pays too.
+ */
+export function failureRewards({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
+  const whole = all.flatMap(({ episodes }) => episodes.filter(({ failure }) => failure === undefined));
+  const earned = mean(whole.map(({ score }) => score.team + costOfCalls({ score })));
+  if (step !== 1 || whole.length === 0 || earned >= 0) return [];
+  const message = `step 1: an episode earns ${significant(earned)} on average, and an episode that fails earns 0, so policies may learn to fail; give rewards of 0 or more`;
+  return [{ type: 'warning', code: 'failures.pay', step, message }];
+}
+
+/** A warning if all episodes that a signal played as baselines failed, so that nothing is measured against them. */
+export function baselineWarnings({ step, extra: { episodes } }: Pick<Played, 'step' | 'extra'>): Warning[] {
+  const [first] = episodes.flatMap(({ failure }) => failure ?? []);
+  if (first === undefined || episodes.some(({ failure }) => failure === undefined)) return [];
+  const message = `step ${step}: all ${episodes.length} episodes that were played as baselines failed: ${failureText(first)}`;
+  return [{ type: 'warning', code: 'baselines.failing', step, message }];
 }
 
 /**

@@ -329,8 +329,22 @@ describe('greedy baselines', () => {
     ];
     const turns = [turn('solver'), turn('critic'), turn('judge')];
     const groups = [{ task, episodes: [{ task, sample: 0, outcome: 1, score, turns }] }];
-    const baselines = baselinesOf(groups as never, greedy as never);
+    const baselines = baselinesOf(groups as never, greedy as never, 'exclude');
     expect(turns.map((one) => baselines.get(one as never)?.baseline)).toEqual([(0.75 + 2) / 2, 0.5, 1]);
-    expect(baselinesOf(groups as never, []).size).toBe(0);
+    expect(baselinesOf(groups as never, [], 'exclude').size).toBe(0);
+  });
+
+  it('is the reward of the turn itself if the greedy episode failed and does not count', () => {
+    const task = { id: 't', data: {} };
+    const failed = (reason: string) => [
+      { task, sample: 0, score: { team: -0.5, agents: {}, parts: {} }, turns: [], failure: { reason, message: '' } },
+    ];
+    const turn = { agent: 'solver', penalty: 0.25 };
+    const score = { team: 1, agents: {}, parts: {} };
+    const groups = [{ task, episodes: [{ task, sample: 0, outcome: 1, score, turns: [turn] }] }];
+    const baseline = (reason: string, rule: 'exclude' | 'zero') =>
+      baselinesOf(groups as never, failed(reason) as never, rule).get(turn as never)?.baseline;
+    expect(baseline('backend', 'exclude')).toBe(0.75);
+    expect([baseline('backend', 'zero'), baseline('invalid-output', 'exclude')]).toEqual([-0.5, -0.5]);
   });
 });

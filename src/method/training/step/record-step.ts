@@ -5,7 +5,14 @@ import type { Played } from '../play/played.js';
 import { keepStep } from '../record/kept-episodes.js';
 import { failureEvents, stepEvent } from '../record/step-event.js';
 import type { RunLog, TrainingRun } from '../run/run-state.js';
-import { awaitWarnings, estimatorHints, gapWarnings, partWarnings } from '../stability/step-warnings.js';
+import {
+  awaitWarnings,
+  baselineWarnings,
+  estimatorHints,
+  failureRewards,
+  gapWarnings,
+  partWarnings,
+} from '../stability/step-warnings.js';
 import type { Progress } from '../state/progress.js';
 import type { Learnt } from '../update/update-policies.js';
 import type { StepPosition } from './play-step.js';
@@ -73,6 +80,8 @@ function judgeStep(
   const silence = watch.silence.judge(recorded, updates);
   const hints = [
     ...awaitWarnings(played),
+    ...failureRewards(played),
+    ...baselineWarnings(played),
     ...partWarnings({ training, estimator }, played),
     ...gapWarnings(played, updates, training.logprobGap),
     ...estimatorHints({ estimator, groupSize: training.groupSize }, played.step, advantages),

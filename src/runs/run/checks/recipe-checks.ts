@@ -11,6 +11,7 @@ import {
   curriculumChecks,
   drawTrace,
   evaluationTasks,
+  type RunWarning,
   type SignalSettings,
   stalenessOf,
   stopChecks,
@@ -44,6 +45,7 @@ export function checkRecipe(
   requireAll(contextChecks(agents, evaluation, assignment));
   const estimator = estimatorOf(recipe);
   requireAll(groupChecks(Object.keys(agents), training, estimator));
+  requireAll(penaltyChecks(agents, training, estimator));
   requireAll(signalChecks({ estimator, policies }, assignment));
   requireAll(groupRewardChecks(recipe.team, { estimator, policies }));
   // Weights can be copied between models with equal places.
@@ -142,6 +144,46 @@ function* groupChecks(
         test: agents.includes(name),
         message: `the team has no agent '${name}'${suggestion(name, agents)}`,
       };
+}
+
+/** A penalty that the estimator leaves out, and that no filter reads, would have no effect. */
+function* penaltyChecks(
+  agents: Recipe['agents'],
+  { filter }: Recipe['training'],
+  { type, penalties }: OpenEstimator,
+): Checks {
+  const filtered = filter?.score === 'mean' || filter?.score === 'outcome+penalties';
+  for (const [agent, { invalidPenalty }] of Object.entries(agents))
+    yield {
+      path: `agents.${agent}.invalidPenalty`,
+      test: invalidPenalty === 0 || penalties !== 'left out' || filtered,
+      message: `'${type}' leaves penalties out with these choices: expected 0`,
+    };
+}
+
+/** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
+export function weakSettings(recipe: Pick<Recipe, 'agents' | 'training' | 'advantage' | 'lists'>): RunWarning[] {
+  const { agents, training } = recipe;
+  const { type, penalties } = estimatorOf(recipe);
+  const set = (key: 'invalidPenalty' | 'callCost' | 'tokenCost') =>
+    Object.entries(agents).flatMap(([agent, settings]) => (settings[key] > 0 ? [`agents.${agent}.${key}`] : []));
+  const costs = [...set('callCost'), ...set('tokenCost')];
+  const sizes = penalties === 'normalised' ? [...set('invalidPenalty'), ...costs] : [];
+  const { filter } = training;
+  return [
+    ...(sizes.length === 0
+      ? []
+      : [
+          `'${type}' divides penalties and costs by their spread, so their sizes have almost no effect ` +
+            `(${sizes.join(', ')}): choose advantage.restWeight for penalties, and advantage.weights.calls for costs`,
+        ]),
+    ...(filter?.type !== 'equal-outcomes' || filter.score !== 'outcome' || costs.length === 0
+      ? []
+      : [
+          `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
+            "that all succeed or all fail: set training.filter.score to 'success' to drop them",
+        ]),
+  ].map((message) => ({ code: 'settings', message }));
 }
 
 /** The requirements of the signals that the run will have. */

@@ -1,0 +1,277 @@
+/** Runs go on whatever fails, under every estimator, and count the episodes that are left. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type Episode, type FailureReason, isLesson, trainedTurns } from '../../src/base/core/episode.js';
+import { mean } from '../../src/base/core/statistics.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { baselineWarnings, failureRewards } from '../../src/method/training/stability/step-warnings.js';
+import { standard } from '../../src/runs/composition/standard.js';
+import { weakSettings } from '../../src/runs/run/checks/recipe-checks.js';
+import { EpisodeFailure } from '../../src/teams/rollout/episode-failure.js';
+import type { Reward, Team } from '../../src/teams/team/team.js';
+import { choiceRecipe, game, learnSteps, type PlayedAndLearnt, richReward } from '../support/choice-run.js';
+
+type Advantage = NonNullable<RecipeInput['advantage']>;
+
+/** The choices that an estimator requires. */
+const required: Readonly<Record<string, object>> = { partition: { score: 'turn', mean: 'agent', spread: 'task' } };
+/** A table of choices has no critic. `src/method/training` has tests of critics. */
+const withoutTable = ['gae'];
+const estimators = standard.estimators
+  .map(({ type }) => type)
+  .filter((type) => !withoutTable.includes(type))
+  .map((type) => ({ type, advantage: { type, ...required[type] } as Advantage }));
+
+const reasons = Object.keys({
+  error: true,
+  'invalid-output': true,
+  overlong: true,
+  timeout: true,
+  'too-many-turns': true,
+  reward: true,
+  backend: true,
+} satisfies Record<FailureReason, true>) as FailureReason[];
+
+/** Half of the episodes fail. Greedy episodes and branches have chances of their own, and fail too. */
+const fails = (chance: number) => chance < 0.5;
+
+/** A game in which half of the episodes fail for the reason, before their reward or in it. */
+const failing = (reason: FailureReason): Team =>
+  reason === 'reward'
+    ? game({
+        reward: (rounds, chance) => {
+          if (fails(chance)) throw new Error('the judge is down');
+          return richReward(rounds);
+        },
+      })
+    : game({
+        between: (chance) => {
+          if (fails(chance)) throw new EpisodeFailure(reason, 'on purpose', { agent: 'first' });
+        },
+      });
+
+const quick = { steps: 2, tasksPerStep: 3, groupSize: 3, rewardRetries: 0 };
+const filters = [
+  undefined,
+  ...(['outcome', 'success', 'outcome+penalties', 'mean'] as const).flatMap((score) => [
+    { type: 'equal-outcomes' as const, score },
+    { type: 'variance' as const, score, keep: 0.5 },
+  ]),
+];
+const rules = ['exclude', 'zero'] as const;
+
+/** Counts a step by hand: which episodes count, what they earn, and whether each learnt turn has finite advantages. */
+function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof rules)[number]): void {
+  const all = played.all.flatMap(({ episodes }) => episodes);
+  const counts = (episode: Episode) =>
+    episode.failure === undefined || episode.failure.reason === 'invalid-output' || rule === 'zero';
+  const counted = all.filter(counts);
+  expect(event.episodes).toMatchObject({ played: all.length, failed: all.filter(({ failure }) => failure).length });
+  expect(played.scored.flatMap(({ episodes }) => episodes)).toEqual(counted);
+  for (const { failure, score } of all) if (failure !== undefined) expect(score.team).toBe(0);
+  expect(event.reward.mean).toBeCloseTo(mean(counted.map(({ score }) => score.team)), 12);
+  const kept = new Set(played.kept.flatMap(({ episodes }) => episodes));
+  const turns = [...kept].flatMap(trainedTurns);
+  expect(new Set(learnt.advantages.turns.map(({ turn }) => turn))).toEqual(new Set(turns));
+  const advantages = learnt.advantages.turns.flatMap(({ advantage }) => advantage);
+  expect(advantages.every(Number.isFinite)).toBe(true);
+}
+
+const runWith = (team: Team, advantage: Advantage, training: object = {}) =>
+  learnSteps(choiceRecipe({ team, advantage, training: { ...quick, ...training } } as Partial<RecipeInput>));
+
+describe('a run goes on after failures, and counts the episodes that are left', () => {
+  it.each(estimators)('under $type', async ({ advantage }) => {
+    const steps = await runWith(failing('backend'), advantage);
+    expect(steps.some(({ event }) => (event.episodes?.failed ?? 0) > 0)).toBe(true);
+    for (const step of steps) expectCounted(step, 'exclude');
+  });
+
+  it.each(estimators)('of each kind, with each filter: $type', { tags: 'verify' }, async ({ advantage }) => {
+    for (const reason of reasons)
+      for (const failedEpisodes of rules)
+        for (const filter of filters)
+          for (const step of await runWith(failing(reason), advantage, { failedEpisodes, filter }))
+            expectCounted(step, failedEpisodes);
+  });
+});
+
+describe('an agent that is called in one episode of a group', () => {
+  it.each(estimators)('leaves $type going on', async ({ advantage }) => {
+    // The second player is called only where the first has shown c, and the first is frozen.
+    const { play, ...rest } = game();
+    const rare = {
+      ...rest,
+      play: async (context: Parameters<Team['play']>[0]) => {
+        const { first, second } = context.agents as Record<
+          string,
+          (text: string, options: object) => Promise<{ value: unknown }>
+        >;
+        const shown = await first?.('show', { envStep: 0 });
+        const answer = shown?.value === 'c' ? await second?.('show', { envStep: 0 }) : shown;
+        return { rounds: [{ first: shown?.value, second: answer?.value }], chance: 1 };
+      },
+      reward: ({ outcome }: { outcome: unknown }): Reward =>
+        Number((outcome as { rounds: { second: unknown }[] }).rounds[0]?.second === 'a'),
+    } as unknown as Team;
+    const steps = await learnSteps(
+      choiceRecipe({
+        team: rare,
+        advantage,
+        assign: { first: 'first', second: 'second' },
+        training: { ...quick, steps: 4 },
+      } as Partial<RecipeInput>),
+    );
+    const calls = steps.flatMap(({ played }) =>
+      played.all.map(({ episodes }) => episodes.filter(({ turns }) => turns.length === 2).length),
+    );
+    expect(calls).toContain(1);
+    for (const { learnt } of steps)
+      expect(learnt.advantages.turns.flatMap(({ advantage }) => advantage).every(Number.isFinite)).toBe(true);
+  });
+});
+
+describe('a failed measurement is no reward of 0', () => {
+  const constant = (of: (rounds: unknown, chance: number) => Reward): Team => game({ reward: of });
+
+  it.each(['remax', 'counterfactual'])('%s sees no better turn if every answer earns the same', async (type) => {
+    const advantage = { type } as Advantage;
+    const down = game({
+      reward: (rounds, chance) => {
+        // The chance of a greedy episode is its own. A branch has the chance of its episode, and other answers.
+        if (type === 'remax' ? fails(chance) : rounds[1]?.second === 'b') throw new Error('the judge is down');
+        return 1;
+      },
+    });
+    const steps = await runWith(down, advantage, { failedEpisodes: 'exclude' });
+    const failed = steps.map(({ event }) => event.baseline?.failed ?? 0);
+    expect(Math.max(...failed)).toBeGreaterThan(0);
+    for (const { learnt, event } of steps) {
+      for (const each of learnt.advantages.turns.flatMap(({ advantage }) => advantage)) expect(each).toBe(0);
+      // The mean over the episodes that were measured; absent if there are none.
+      expect(event.baseline?.reward ?? 1).toBe(1);
+    }
+    expect(
+      (
+        await runWith(
+          constant(() => 1),
+          advantage,
+        )
+      ).every(({ event }) => event.baseline?.reward === 1),
+    ).toBe(true);
+  });
+});
+
+describe('a failed episode pays for its calls', () => {
+  const misfit = z.object({ answer: z.string() });
+  const prices = ['agents.first.callCost=0.125', 'agents.second.tokenCost=0.25'];
+  /** Every answer earns 0. An output that is not valid makes the schema throw, where a framework would. */
+  const wrongAnyway = game({
+    between: (_, { first }) => void misfit.parse({ answer: first }),
+    reward: () => 0,
+  });
+
+  it('so that an output that does not fit is no cheaper than one that does', async () => {
+    const recipe = choiceRecipe({ team: wrongAnyway, training: { steps: 1, tasksPerStep: 8, groupSize: 4 } }, prices);
+    const [step] = await learnSteps(recipe);
+    const episodes = step?.played.all.flatMap(({ episodes }) => episodes) ?? [];
+    const failed = episodes.filter(({ failure }) => failure?.reason === 'invalid-output');
+    expect(failed.length).toBeGreaterThan(0);
+    expect(failed.every(isLesson)).toBe(true);
+    for (const { turns, score } of episodes) {
+      const cost = turns.reduce((sum, { agent }) => sum + (agent === 'first' ? 0.125 : 0.25), 0);
+      expect(score).toMatchObject({ team: -cost, success: 0 });
+      expect(score.parts.calls).toBe(-cost);
+    }
+  });
+
+  it.each(reasons)('after the failure %s, under the rule zero', async (reason) => {
+    const training = { steps: 1, tasksPerStep: 4, groupSize: 4, failedEpisodes: 'zero', rewardRetries: 0 } as const;
+    const [step] = await learnSteps(choiceRecipe({ team: failing(reason), training }, prices));
+    const failed = step?.played.kept.flatMap(({ episodes }) => episodes).filter(({ failure }) => failure) ?? [];
+    expect(failed.length).toBeGreaterThan(0);
+    const calls = reason === 'reward' ? 2 : 1;
+    for (const { score } of failed) expect(score.team).toBe(-calls * (0.125 + 0.25));
+  });
+
+  it('without a price earns 0 as before, without parts', async () => {
+    const [step] = await learnSteps(choiceRecipe({ team: failing('error'), training: quick }));
+    const failed = step?.played.all.flatMap(({ episodes }) => episodes).find(({ failure }) => failure);
+    expect(failed?.score).toEqual({ team: 0, agents: {}, parts: {} });
+  });
+});
+
+describe('warnings', () => {
+  const first = async (team: Team, training: object = {}, overrides: readonly string[] = []) => {
+    const [step] = await learnSteps(
+      choiceRecipe({ team, training: { ...quick, ...training } } as Partial<RecipeInput>, overrides),
+    );
+    if (step === undefined) throw new Error('no step was played');
+    return step.played;
+  };
+
+  it('say that failing pays if other episodes earn less than 0, without the cost of calls', async () => {
+    const below = await first(game({ reward: () => -0.5 }));
+    expect(failureRewards(below)).toMatchObject([
+      { code: 'failures.pay', message: expect.stringContaining('earns -0.5') },
+    ]);
+    expect(failureRewards({ ...below, step: 2 })).toEqual([]);
+    const prices = ['agents.first.callCost=0.25'];
+    expect(failureRewards(await first(game({ reward: () => 0 }), {}, prices))).toEqual([]);
+    expect(failureRewards(await first(failing('invalid-output')))).toEqual([]);
+  });
+
+  it('say that all baselines of a step failed, and why', async () => {
+    const played = await first(failing('backend'));
+    const [failed] = played.all.flatMap(({ episodes }) => episodes).filter(({ failure }) => failure);
+    const [whole] = played.all.flatMap(({ episodes }) => episodes).filter(({ failure }) => failure === undefined);
+    const warningsOf = (...episodes: (Episode | undefined)[]) =>
+      baselineWarnings({ step: 3, extra: { episodes: episodes as Episode[], byTurn: new Map() } });
+    expect(warningsOf(failed, failed)).toMatchObject([
+      { message: 'step 3: all 2 episodes that were played as baselines failed: (backend) on purpose' },
+    ]);
+    expect([...warningsOf(failed, whole), ...warningsOf()]).toEqual([]);
+  });
+});
+
+describe('groups whose rewards differ by the cost of calls alone', () => {
+  /** The cost of the second player's tokens differs, because it speaks only after an a. */
+  const rules = (reward: number): Team => {
+    const { play: _, ...rest } = game({ reward: () => reward });
+    return {
+      ...rest,
+      play: async ({ agents }: { agents: Record<string, (text: string) => Promise<{ value: unknown }>> }) => {
+        const one = await agents.first?.('show');
+        if (one?.value === 'a') await agents.second?.('show');
+        return { rounds: [], chance: 1 };
+      },
+    } as unknown as Team;
+  };
+  const prices = ['agents.second.tokenCost=1e-5'];
+  const played = async (reward: number, score: string) => {
+    const filter = { type: 'equal-outcomes', score };
+    const training = { ...quick, groupSize: 8, steps: 1, filter };
+    const [step] = await learnSteps(choiceRecipe({ team: rules(reward), training } as Partial<RecipeInput>, prices));
+    return { groups: step?.event.groups, kept: step?.played.kept.length };
+  };
+
+  it('are all right or all wrong, and dropped by the filter if it compares the success', async () => {
+    expect(await played(0, 'success')).toEqual({
+      groups: { allRight: 0, allWrong: 3, mixed: 0, penaltyOnly: 3 },
+      kept: 0,
+    });
+    expect(await played(1, 'success')).toEqual({
+      groups: { allRight: 3, allWrong: 0, mixed: 0, penaltyOnly: 3 },
+      kept: 0,
+    });
+    expect((await played(0, 'outcome')).kept).toBe(3);
+  });
+
+  it('cause a warning about a filter that compares rewards', () => {
+    const warningsOf = (...overrides: string[]) =>
+      weakSettings(choiceRecipe({}, overrides)).map(({ message }) => message);
+    const filter = 'training.filter.type=equal-outcomes';
+    expect(warningsOf(filter, ...prices)).toEqual([expect.stringContaining('agents.second.tokenCost')]);
+    expect([...warningsOf(filter), ...warningsOf(filter, 'training.filter.score=success', ...prices)]).toEqual([]);
+  });
+});
