@@ -46,8 +46,8 @@ import { distinct } from './work-through.js';
  * - `{{lemma:PART}}`: the measured and the predicted inflation of each agent in a part's regimes;
  * - `{{summary}}`: the figure of all regimes' gains against their own shares;
  * - `{{blindFigure}}`, `{{blind:PART}}`, `{{calibration:PART}}` and `{{regimes:PART}}`: the blind test's figure and
- *   tables, `{{fact:PART/NAME}}` one of its numbers, `{{gainingAtRandom:PART/DRAW}}` the share of all drawn regimes that
- *   would gain, and `{{trusted:PART}}` the word for the probe's hint;
+ *   tables, `{{fact:PART/NAME}}` one of its numbers, `{{gainingAtRandom:PART/DRAW}}` the share of all drawn regimes
+ *   that would gain, and `{{trusted:PART}}` the word for the probe's hint;
  * - `{{curve:PART/REGIME/VARIANT}}`: as `gain`, for the mean of all evaluations after the first;
  * - `{{holm:PART/REGIME/VARIANT}}`: its p, adjusted for the number of the part's comparisons in the regime;
  * - `{{regimesByHolm:PART/VARIANT}}`: `curve` in each regime with enough pairs, with p adjusted for their number;
