@@ -1,24 +1,14 @@
 /**
  * A shop of two agents, written with AI SDK as it would run in production: a buyer looks up a price with a tool, a
- * cashier writes the sum. `trainable` is all that this file knows of training; elsewhere `production` answers.
+ * cashier who sees the count and that price writes the sum. `trainable` is all that this file knows of training; elsewhere `production` answers.
  */
 import { gateway, stepCountIs, ToolLoopAgent, tool } from 'ai';
 import { trainable } from 'drmas/agents';
 import { z } from 'zod';
+import { prices } from './prices.js';
 
 /** The model before you have a trained one; it reads AI_GATEWAY_API_KEY when it is called. */
 const production = gateway('openai/gpt-5-mini');
-
-export const prices: Readonly<Record<string, number>> = {
-  bean: 4,
-  date: 3,
-  fig: 5,
-  kiwi: 3,
-  lime: 2,
-  nut: 2,
-  pear: 4,
-  plum: 5,
-};
 
 const price = tool({
   description: 'price of one',
@@ -42,7 +32,7 @@ const cashier = new ToolLoopAgent({
 export async function total(order: string, abortSignal?: AbortSignal): Promise<number | undefined> {
   const options = abortSignal === undefined ? {} : { abortSignal };
   const { text: cost } = await buyer.generate({ prompt: order, ...options });
-  const { text: sum } = await cashier.generate({ prompt: `${order} ${cost}`, ...options });
+  const { text: sum } = await cashier.generate({ prompt: `${order.split(' ')[0]} ${cost}`, ...options });
   const [, count, each] = /^(\d+)\*(\d+)$/.exec(sum) ?? [];
   return count === undefined ? undefined : Number(count) * Number(each);
 }

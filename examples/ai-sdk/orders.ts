@@ -2,10 +2,16 @@
  * The orders, and demonstrations for a model that begins as random numbers: it learns to call the tool, half of the
  * time for any fruit. Who begins with a model that can talk needs the first half alone, or a file of tasks.
  */
-import { assistant, system, type TaskSource, user } from 'drmas';
+import { assistant, type Episode, system, type TaskSource, user } from 'drmas';
 
 const buying = system('Say its price.\n@price(fruit): price of one');
 const paying = system('Write count*price.');
+
+/** Whether the buyer asks the tool for the fruit of an order. */
+export function looksUp(order: string, { turns }: Pick<Episode, 'turns'>): boolean {
+  const fruit = JSON.stringify(order.split(' ')[1]);
+  return turns.some(({ toolCalls = [] }) => toolCalls.some((call) => call.arguments.includes(fruit)));
+}
 
 type Order = { readonly order: string; readonly cost: number };
 
@@ -35,7 +41,7 @@ export function ordersAt(prices: Readonly<Record<string, number>>): TaskSource<O
       const [count = '', fruit = ''] = order.split(' ');
       const each = String(cost / Number(count));
       if (random.chance(0.4))
-        return { agent: 'cashier', messages: [paying, user(`${order} ${each}`)], response: `${count}*${each}` };
+        return { agent: 'cashier', messages: [paying, user(`${count} ${each}`)], response: `${count}*${each}` };
       const wanted = random.chance(0.5) ? fruit : random.pick(fruits);
       const call = `@price(${wanted})`;
       if (random.chance(0.5)) return { agent: 'buyer', messages: [buying, user(order)], response: call };

@@ -1,8 +1,9 @@
 /** Trains the agents of agents.ts as they are. With `checkpoint(...)` as the model, `tools` is its family's format. */
 import { agent, defineRecipe, defineTeam, integer, tinyDecoder } from 'drmas';
 import { z } from 'zod';
-import { prices, total } from './agents.js';
-import { ordersAt } from './orders.js';
+import { total } from './agents.js';
+import { looksUp, ordersAt } from './orders.js';
+import { prices } from './prices.js';
 
 const team = defineTeam({
   name: 'shop',
@@ -12,7 +13,8 @@ const team = defineTeam({
     cashier: agent({ sampling: { maxTokens: 8 } }),
   },
   play: async ({ task, signal }) => ({ cost: await total(task.order, signal) }),
-  reward: ({ outcome, task }) => ({ correct: outcome.cost === task.cost }),
+  // The right sum counts if the buyer has asked for the ordered fruit, and did not know or guess its price.
+  reward: ({ outcome, task, episode }) => ({ correct: outcome.cost === task.cost && looksUp(task.order, episode) }),
 });
 
 export default defineRecipe({
@@ -20,6 +22,6 @@ export default defineRecipe({
   tasks: ordersAt(prices),
   model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 160, tokenizer: { type: 'bytes' } }),
   warmStart: { steps: 150 },
-  training: { steps: 40, tasksPerStep: 8, groupSize: 8 },
-  evaluation: { every: 20, samples: 4 },
+  training: { steps: 120, tasksPerStep: 8, groupSize: 8 },
+  evaluation: { every: 40, samples: 4 },
 });

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A shop of two agents, as any program calls models: curl and jq. A buyer looks up a price with a tool, a cashier writes
-# the sum. usage: agent.sh <order>, such as '3 fig'; prints {"sum": "3*5"}
+# A shop of two agents, as any program calls models: curl and jq. A buyer looks up a price with a tool, a cashier who
+# sees the count and that price writes the sum. usage: agent.sh <order>, such as '3 fig'; prints {"sum": "3*5"}
 set -euo pipefail
-prices='{"bean": 4, "date": 3, "fig": 5, "kiwi": 3, "lime": 2, "nut": 2, "pear": 4, "plum": 5}'
+prices='{"bean": 4, "date": 3, "fig": 5, "kiwi": 7, "lime": 2, "nut": 9, "pear": 6, "plum": 8}'
 
 post() { # post <request>: the completion
   curl -sS --fail-with-body "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -d "$1"
@@ -26,7 +26,7 @@ for _ in 1 2 3 4; do # the rounds that a buyer may take
         }]
       else
         {model: "cashier", messages: [
-          {role: "system", content: "Write count*price."}, {role: "user", content: ($order + " " + $message.content)}
+          {role: "system", content: "Write count*price."}, {role: "user", content: (($order | split(" ")[0]) + " " + $message.content)}
         ]}
       end')
   [[ $request == '{"model":"cashier"'* ]] && break

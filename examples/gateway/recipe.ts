@@ -4,12 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { agent, defineRecipe, defineTeam, integer, tinyDecoder } from 'drmas';
 import { z } from 'zod';
-import { ordersAt } from '../ai-sdk/orders.js';
+import { looksUp, ordersAt } from '../ai-sdk/orders.js';
+import { prices } from '../ai-sdk/prices.js';
 
 const run = promisify(execFile);
 const script = fileURLToPath(new URL('agent.sh', import.meta.url));
-/** The prices of agent.sh. */
-const prices = { bean: 4, date: 3, fig: 5, kiwi: 3, lime: 2, nut: 2, pear: 4, plum: 5 };
 
 const team = defineTeam({
   name: 'shop in a shell',
@@ -24,7 +23,8 @@ const team = defineTeam({
     const [, count, each] = /^(\d+)\*(\d+)$/.exec(sum) ?? [];
     return { cost: count === undefined ? undefined : Number(count) * Number(each) };
   },
-  reward: ({ outcome, task }) => ({ correct: outcome.cost === task.cost }),
+  // The right sum counts if the buyer has asked for the ordered fruit, and did not know or guess its price.
+  reward: ({ outcome, task, episode }) => ({ correct: outcome.cost === task.cost && looksUp(task.order, episode) }),
 });
 
 export default defineRecipe({

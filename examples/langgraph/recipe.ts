@@ -1,6 +1,7 @@
 /**
- * A shop of two agents as a graph of LangGraph: a buyer looks up a price with a tool, a cashier writes the sum. The
- * graph takes its models as a parameter. In training they are the agents of the team; in production they are yours:
+ * A shop of two agents as a graph of LangGraph: a buyer looks up a price with a tool, a cashier who sees the count and
+ * that price writes the sum. The graph takes its models as a parameter. In training they are the agents of the team; in
+ * production they are yours:
  *
  *     const graph = shop(() => new ChatOpenAI({ model: 'gpt-5-mini' }));
  */
@@ -11,18 +12,8 @@ import { ChatOpenAI } from '@langchain/openai';
 import { agent, defineRecipe, defineTeam, integer, tinyDecoder } from 'drmas';
 import { boundFetch } from 'drmas/agents';
 import { z } from 'zod';
-import { ordersAt } from '../ai-sdk/orders.js';
-
-const prices: Readonly<Record<string, number>> = {
-  bean: 4,
-  date: 3,
-  fig: 5,
-  kiwi: 3,
-  lime: 2,
-  nut: 2,
-  pear: 4,
-  plum: 5,
-};
+import { looksUp, ordersAt } from '../ai-sdk/orders.js';
+import { prices } from '../ai-sdk/prices.js';
 
 const price = tool(async ({ fruit }: { fruit: string }) => String(prices[fruit] ?? 'not for sale'), {
   name: 'price',
@@ -38,7 +29,7 @@ export function shop(modelOf: (agent: 'buyer' | 'cashier') => ChatOpenAI) {
     }))
     .addNode('tools', new ToolNode([price]))
     .addNode('cashier', async ({ messages }) => {
-      const bill = `${messages[0]?.text} ${messages.at(-1)?.text}`;
+      const bill = `${messages[0]?.text.split(' ')[0]} ${messages.at(-1)?.text}`;
       const read = [
         { role: 'system' as const, content: 'Write count*price.' },
         { role: 'user' as const, content: bill },
@@ -68,7 +59,8 @@ const team = defineTeam({
     const [, count, each] = /^(\d+)\*(\d+)$/.exec(messages.at(-1)?.text ?? '') ?? [];
     return { cost: count === undefined ? undefined : Number(count) * Number(each) };
   },
-  reward: ({ outcome, task }) => ({ correct: outcome.cost === task.cost }),
+  // The right sum counts if the buyer has asked for the ordered fruit, and did not know or guess its price.
+  reward: ({ outcome, task, episode }) => ({ correct: outcome.cost === task.cost && looksUp(task.order, episode) }),
 });
 
 export default defineRecipe({
@@ -76,6 +68,6 @@ export default defineRecipe({
   tasks: ordersAt(prices),
   model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 160, tokenizer: { type: 'bytes' } }),
   warmStart: { steps: 150 },
-  training: { steps: 40, tasksPerStep: 8, groupSize: 8 },
-  evaluation: { every: 20, samples: 4 },
+  training: { steps: 120, tasksPerStep: 8, groupSize: 8 },
+  evaluation: { every: 40, samples: 4 },
 });

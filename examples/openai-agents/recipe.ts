@@ -1,24 +1,15 @@
 /**
- * A shop of two agents of OpenAI Agents: a buyer looks up a price with a tool, a cashier writes the sum. `trainable` is
- * all that the agents know of training; elsewhere the model that you give as `otherwise` answers.
+ * A shop of two agents of OpenAI Agents: a buyer looks up a price with a tool, a cashier who sees the count and that
+ * price writes the sum. `trainable` is all that the agents know of training; elsewhere the model that you give as
+ * `otherwise` answers.
  */
 import { Agent, Runner, tool } from '@openai/agents';
 import { aisdk } from '@openai/agents-extensions/ai-sdk';
 import { agent, defineRecipe, defineTeam, integer, tinyDecoder } from 'drmas';
 import { trainable } from 'drmas/agents';
 import { z } from 'zod';
-import { ordersAt } from '../ai-sdk/orders.js';
-
-const prices: Readonly<Record<string, number>> = {
-  bean: 4,
-  date: 3,
-  fig: 5,
-  kiwi: 3,
-  lime: 2,
-  nut: 2,
-  pear: 4,
-  plum: 5,
-};
+import { looksUp, ordersAt } from '../ai-sdk/orders.js';
+import { prices } from '../ai-sdk/prices.js';
 
 const price = tool({
   name: 'price',
@@ -51,11 +42,12 @@ const team = defineTeam({
   },
   async play({ task, signal }) {
     const { finalOutput: cost = '' } = await runner.run(buyer, task.order, { signal, maxTurns: 4 });
-    const { finalOutput: sum = '' } = await runner.run(cashier, `${task.order} ${cost}`, { signal });
+    const { finalOutput: sum = '' } = await runner.run(cashier, `${task.order.split(' ')[0]} ${cost}`, { signal });
     const [, count, each] = /^(\d+)\*(\d+)$/.exec(sum) ?? [];
     return { cost: count === undefined ? undefined : Number(count) * Number(each) };
   },
-  reward: ({ outcome, task }) => ({ correct: outcome.cost === task.cost }),
+  // The right sum counts if the buyer has asked for the ordered fruit, and did not know or guess its price.
+  reward: ({ outcome, task, episode }) => ({ correct: outcome.cost === task.cost && looksUp(task.order, episode) }),
 });
 
 export default defineRecipe({
@@ -63,6 +55,6 @@ export default defineRecipe({
   tasks: ordersAt(prices),
   model: tinyDecoder({ width: 48, layers: 2, heads: 3, feedForward: 128, context: 160, tokenizer: { type: 'bytes' } }),
   warmStart: { steps: 150 },
-  training: { steps: 40, tasksPerStep: 8, groupSize: 8 },
-  evaluation: { every: 20, samples: 4 },
+  training: { steps: 120, tasksPerStep: 8, groupSize: 8 },
+  evaluation: { every: 40, samples: 4 },
 });

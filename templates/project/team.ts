@@ -38,9 +38,9 @@ export const team = defineTeam({
     const last = verdict.value === '<no>' ? await answerer([...asked, user('<no>')]) : first;
     return { first: first.value, answer: last.value, verdict: verdict.value };
   },
-  // The reward: the team gets 1 for a right answer, the checker for a right verdict.
+  // The reward: the team gets 1 for a right answer, unless its first one was no number; the checker for a right verdict.
   reward: ({ outcome: { first, answer, verdict }, task }) => ({
-    team: { correct: String(answer) === task.answer },
+    team: { correct: first !== undefined && String(answer) === task.answer },
     agents: { checker: verdict === (String(first) === task.answer ? '<yes>' : '<no>') },
   }),
 });
@@ -82,8 +82,6 @@ export default defineRecipe({
     answerer: { optimizer: { learningRate: 1e-3 } },
     checker: { optimizer: { learningRate: 1e-3 } },
   },
-  // Each agent's mean on a task, shrunk to its mean over the step. The paper's form is { type: 'drmas' }.
-  advantage: { type: 'shrinkage' },
   training: { steps: 100, tasksPerStep: 16, groupSize: 8 },
   evaluation: { every: 50, tasks: 18, samples: 16 },
 });

@@ -291,7 +291,7 @@ describe('init --example', () => {
     const { there } = await copied('gateway', { name: 'work' });
     const files = (await readdir(there)).filter((name) => name !== 'node_modules').sort();
     expect(files).toEqual(
-      ['.gitignore', 'agent.sh', 'orders.mts', 'package.json', 'recipe.mts', 'tsconfig.json'].sort(),
+      ['.gitignore', 'agent.sh', 'orders.mts', 'package.json', 'prices.mts', 'recipe.mts', 'tsconfig.json'].sort(),
     );
     expect((await drmas(['recipes', 'show', join(there, 'recipe.mts')])).code).toBe(0);
     const packages = JSON.parse(await readFile(join(root, 'esm-mcp', 'package.json'), 'utf8')).dependencies;

@@ -95,7 +95,7 @@ export interface TimeSpent {
   readonly total: number;
 }
 
-/** A table of the time that each phase took; the other seconds load models and kernels and save files. */
+/** A table of the time that each phase took. The other seconds are the team's own code, loading and saving. */
 export function timeLines(time: TimeSpent): string[] {
   const parts: [string, number][] = [
     ['warm start', time.warmStart],
@@ -104,7 +104,7 @@ export function timeLines(time: TimeSpent): string[] {
     ['evaluation', time.evaluation],
   ];
   const rest = time.total - parts.reduce((sum, [, seconds]) => sum + seconds, 0);
-  const rows = [...parts, ['loading, saving', Math.max(0, rest)] as [string, number]].filter(
+  const rows = [...parts, ['own code, files', Math.max(0, rest)] as [string, number]].filter(
     ([, seconds]) => seconds > 0,
   );
   return table([

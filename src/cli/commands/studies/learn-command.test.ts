@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { prices } from '../../../../examples/ai-sdk/agents.js';
+import { prices } from '../../../../examples/ai-sdk/prices.js';
 import { drmas } from '../../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
 
@@ -47,7 +47,7 @@ function traceOf(order: string, number: number) {
   const called = { role: 'assistant', content: '', tool_calls: [call] };
   const paying = [
     { role: 'system', content: 'Write count*price.' },
-    { role: 'user', content: `${order} ${price}` },
+    { role: 'user', content: `${count} ${price}` },
   ];
   return {
     id: order,
