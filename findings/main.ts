@@ -25,7 +25,6 @@ const PLANS = 'findings/plans';
 /** Pages that quote findings between `<!-- finding: TOKENS -->` and `<!-- end -->`. */
 const QUOTING = [
   'docs/estimators.md',
-  'README.md',
   'docs/getting-started.md',
   'docs/neighbours.md',
   'docs/paper.md',

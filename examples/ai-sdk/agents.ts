@@ -1,6 +1,7 @@
 /**
  * A shop of two agents, written with AI SDK as it would run in production: a buyer looks up a price with a tool, a
- * cashier who sees the count and that price writes the sum. `trainable` is all that this file knows of training; elsewhere `production` answers.
+ * cashier who sees the count and that price writes the sum. `trainable` is all that this file knows of training;
+ * elsewhere `production` answers.
  */
 import { gateway, stepCountIs, ToolLoopAgent, tool } from 'ai';
 import { trainable } from 'drmas/agents';

@@ -38,7 +38,7 @@ export const team = defineTeam({
     const last = verdict.value === '<no>' ? await answerer([...asked, user('<no>')]) : first;
     return { first: first.value, answer: last.value, verdict: verdict.value };
   },
-  // The reward: the team gets 1 for a right answer, unless its first one was no number; the checker for a right verdict.
+  // The reward: the team gets 1 for a right answer if its first one was a number, the checker 1 for a right verdict.
   reward: ({ outcome: { first, answer, verdict }, task }) => ({
     team: { correct: first !== undefined && String(answer) === task.answer },
     agents: { checker: verdict === (String(first) === task.answer ? '<yes>' : '<no>') },
