@@ -1,8 +1,8 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import { stepCountIs, ToolLoopAgent, tool } from 'ai';
-import { MockLanguageModelV3 } from 'ai/test';
+import { generateObject, stepCountIs, streamObject, ToolLoopAgent, tool } from 'ai';
+import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { drmas } from '../../../test/support/command-line.js';
@@ -115,6 +115,51 @@ const otlp = (spans: readonly { readonly attributes: object; readonly startTime:
   ],
 });
 
+/** The same spans with the lists that exporters of OpenTelemetry write beside the attributes. */
+const withLists = <S extends object>(spans: readonly S[]) =>
+  spans.map((span, i) => ({
+    ...span,
+    links: [],
+    events: i === 0 ? [] : [{ name: 'exception', timeUnixNano: '1', attributes: [] }],
+  }));
+
+const CONTENTS = ['gen_ai.input.messages', 'gen_ai.output.messages', 'gen_ai.system_instructions'];
+
+/** The same spans with their messages in an event, as the conventions allow. */
+const contentsInEvents = (ofSdk7 as readonly { readonly attributes: Readonly<Record<string, unknown>> }[]).map(
+  (span) => {
+    const entries = Object.entries(span.attributes);
+    const [inside, outside] = [true, false].map((side) =>
+      Object.fromEntries(entries.filter(([key]) => CONTENTS.includes(key) === side)),
+    );
+    const events = [{ name: 'gen_ai.client.inference.operation.details', attributes: inside }];
+    return { ...span, attributes: outside, events };
+  },
+);
+
+/** The same two calls with an event for each message, as older conventions have it. */
+const messageEvents = () => {
+  const call = (id: string, events: readonly object[]) => {
+    const { attributes, ...span } = sdk7(id, [], []);
+    const rest = Object.fromEntries(Object.entries(attributes).filter(([key]) => !CONTENTS.includes(key)));
+    return { ...span, attributes: rest, events };
+  };
+  const event = (kind: string, attributes: object) => ({ name: `gen_ai.${kind}`, attributes });
+  const start = read.map(({ role, content }) => event(`${role}.message`, { content }));
+  const calls = { tool_calls: JSON.stringify(openAi.call.tool_calls) };
+  const content = (value: object) => ({ 'gen_ai.event.content': JSON.stringify(value) });
+  return [
+    call('1', [...start, event('choice', content({ index: 0, finish_reason: 'tool_calls', message: openAi.call }))]),
+    call('2', [
+      ...start,
+      event('assistant.message', calls),
+      event('tool.message', { id: 'c1', content: '5' }),
+      event('choice', { message: JSON.stringify({ role: 'assistant', content: '5' }) }),
+    ]),
+    around,
+  ];
+};
+
 const openAi = {
   call: {
     role: 'assistant',
@@ -207,7 +252,17 @@ describe('traces', () => {
   it.each([
     ['AI SDK 7, a span a line', `\ufeff${ofSdk7.map((span) => JSON.stringify(span)).join('\r\n')}`, 'success'],
     ['OTLP JSON on several lines', `\ufeff${JSON.stringify(otlp(ofSdk7), null, 2)}`, 'success'],
+    ['spans with lists of events', withLists(ofSdk7), 'success'],
+    ['OTLP JSON with lists of events', JSON.stringify(otlp(withLists(ofSdk7))), 'success'],
+    ['spans with their messages in an event', contentsInEvents, 'success'],
+    ['spans with an event for each message', messageEvents(), 'success'],
     ['a trace of Langfuse', [langfuse], 'correct'],
+    [
+      'observations of Langfuse with lists of events',
+      [{ ...langfuse, observations: withLists(langfuse.observations) }],
+      'correct',
+    ],
+    ['a batch of logs of Braintrust', [{ events: withLists(braintrust) }], 'correct'],
     ['logs of Braintrust', braintrust, 'correct'],
   ])('of %s become the same demonstrations', async (_, content, score) => {
     const traces = await readTraces(await fileOf(content), { minScore: 1 });
@@ -262,6 +317,50 @@ describe('traces', () => {
     await source.load('train');
     const drawn = Array.from({ length: 20 }, (_, i) => source.trace?.(new RandomStream('draw', i), 'train'));
     expect(new Set(drawn.map((each) => each?.response))).toEqual(new Set(['', '5']));
+  });
+
+  it('of objects that AI SDK generates, at once and as a stream, with the events that it records', async () => {
+    const exporter = registeredExporter();
+    const usage = {
+      inputTokens: { total: 10, noCache: 10, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: 5, text: 5, reasoning: 0 },
+    };
+    const finishReason = { unified: 'stop', raw: 'stop' } as const;
+    const city = '{"city":"Oslo"}';
+    const model = new MockLanguageModelV3({
+      modelId: 'big-1',
+      doGenerate: async () => ({ content: [{ type: 'text', text: city }], finishReason, usage, warnings: [] }),
+      doStream: async () => ({
+        stream: simulateReadableStream({
+          chunks: [
+            { type: 'text-start', id: '1' },
+            { type: 'text-delta', id: '1', delta: city },
+            { type: 'text-end', id: '1' },
+            { type: 'finish', finishReason, usage },
+          ],
+        }),
+      }),
+    });
+    const asked = {
+      model,
+      schema: z.object({ city: z.string() }),
+      prompt: 'To Oslo.',
+      experimental_telemetry: { isEnabled: true, functionId: 'reader' },
+    };
+    await generateObject(asked);
+    const streamed = streamObject(asked);
+    for await (const _ of streamed.partialObjectStream); // the object is there once its stream has been read
+    await streamed.object;
+    const spans = exporter.getFinishedSpans();
+    const path = await fileOf(spans.map((span) => ({ ...writtenSpan(span), events: span.events, links: span.links })));
+    const row = {
+      agent: 'reader',
+      messages: [
+        { role: 'user', content: 'To Oslo.' },
+        { role: 'assistant', content: city },
+      ],
+    };
+    expect((await readTraces(path)).demonstrations).toEqual([row, row]);
   });
 
   it("of drmas's own tracker become what the run played, with its tasks and rewards", { tags: 'verify' }, async () => {

@@ -145,9 +145,10 @@ function answerOf(attribute: unknown): Message | undefined {
   return answer?.role === 'assistant' && (answer.content !== '' || answer.toolCalls !== undefined) ? answer : undefined;
 }
 
-/** The answer in a span of AI SDK 5 and 6. */
+/** The answer in a span of AI SDK 5 and 6. `generateObject` and `streamObject` write it as an object. */
 function sdkAnswer(attributes: Readonly<Record<string, unknown>>): Message | undefined {
-  const [content, toolCalls] = [attributes['ai.response.text'] ?? '', jsonOf(attributes['ai.response.toolCalls'])];
+  const content = attributes['ai.response.text'] ?? attributes['ai.response.object'] ?? '';
+  const toolCalls = jsonOf(attributes['ai.response.toolCalls']);
   return answerOf({ role: 'assistant', content, ...(Array.isArray(toolCalls) ? { toolCalls } : {}) });
 }
 

@@ -19,13 +19,18 @@ export interface TraceSpan {
 
 type JsonFields = Readonly<Record<string, unknown>>;
 
-/** The spans of one JSON value of a file: a batch, a span, or a trace with its observations; empty for other values. */
+/**
+ * The spans of one JSON value of a file: a span, a batch, or a trace with its observations; empty for other values. A
+ * span may have lists of its own, `events` for example, so it is looked for before the lists of a batch.
+ */
 export function spansOf(value: unknown): readonly TraceSpan[] {
   if (Array.isArray(value)) return value.flatMap(spansOf);
   if (!isObject(value)) return [];
+  const single = [openTelemetrySpan(value), langfuseSpan(value), braintrustSpan(value)].find(isSpan);
+  if (single !== undefined) return single;
   for (const list of ['resourceSpans', 'scopeSpans', 'spans', 'observations', 'events', 'data'])
     if (Array.isArray(value[list])) return [...(value[list] as unknown[]).flatMap(spansOf), ...traceOf(value)];
-  return [openTelemetrySpan(value), langfuseSpan(value), braintrustSpan(value), scoreRow(value)].find(isSpan) ?? [];
+  return scoreRow(value) ?? [];
 }
 
 const isSpan = (spans: readonly TraceSpan[] | undefined) => spans !== undefined;
@@ -45,6 +50,7 @@ function openTelemetrySpan(value: JsonFields): readonly TraceSpan[] | undefined 
   const events = Array.isArray(value.events) ? value.events.filter(isObject) : [];
   const attributes = Object.assign(
     {},
+    messagesInEvents(events),
     ...events.map((event) => attributesOf(event.attributes)),
     attributesOf(value.attributes),
   );
@@ -60,6 +66,28 @@ function openTelemetrySpan(value: JsonFields): readonly TraceSpan[] | undefined 
       scores: numbers([...evaluated.map(evaluation), ...Object.entries(attributes).map(rewardOfRun)]),
     },
   ];
+}
+
+/**
+ * The messages that older conventions of OpenTelemetry write as one event each: `gen_ai.user.message` and its like for
+ * what a model reads, `gen_ai.choice` for its answers.
+ */
+function messagesInEvents(events: readonly JsonFields[]): JsonFields {
+  const of = (pattern: RegExp) =>
+    events.flatMap(({ name, attributes, body }) => {
+      const role = pattern.exec(text(name) ?? '')?.[1];
+      if (role === undefined) return [];
+      const { 'gen_ai.event.content': content, ...rest } = { ...attributesOf(attributes), ...attributesOf(body) };
+      const written = jsonOf(content);
+      const fields = isObject(written) ? { ...rest, ...written } : rest;
+      const parsed = Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, jsonOf(field)]));
+      return [role === 'choice' ? { role: 'assistant', ...parsed } : { role, ...parsed }];
+    });
+  const [read, answers] = [of(/^gen_ai\.(system|user|assistant|tool)\.message$/), of(/^gen_ai\.(choice)$/)];
+  return {
+    ...(read.length === 0 ? {} : { 'gen_ai.input.messages': read }),
+    ...(answers.length === 0 ? {} : { 'gen_ai.output.messages': answers }),
+  };
 }
 
 /** An observation of Langfuse's API and exports. */
