@@ -190,8 +190,8 @@ describe('a failed episode pays for its calls', () => {
     const [step] = await learnSteps(choiceRecipe({ team: failing(reason), training }, prices));
     const failed = step?.played.kept.flatMap(({ episodes }) => episodes).filter(({ failure }) => failure) ?? [];
     expect(failed.length).toBeGreaterThan(0);
-    const calls = reason === 'reward' ? 2 : 1;
-    for (const { score } of failed) expect(score.team).toBe(-calls * (0.125 + 0.25));
+    for (const { turns, score } of failed)
+      expect(score.team).toBe(-turns.reduce((sum, { agent }) => sum + (agent === 'first' ? 0.125 : 0.25), 0));
   });
 
   it('without a price earns 0 as before, without parts', async () => {

@@ -51,18 +51,19 @@ export const richReward = (rounds: readonly Round[]): Reward => ({
 
 const player = () => agent({ parse: oneOf('a', 'b', 'c'), sampling: { maxTokens: 1 } });
 
-/** Two players who show something at the same time, in two rounds. */
+/** Two players who show something at the same time, in two rounds, or in one if the first begins with c. */
 export function game({ between = () => {}, reward = richReward }: GameRules = {}): Team {
   return defineTeam({
     name: 'game',
     task: z.object({ level: z.string() }),
     agents: { first: player(), second: player() },
-    async play({ agents: { first, second }, random }) {
+    async play({ task, agents: { first, second }, random }) {
       const chance = random.uniform();
       const rounds: Round[] = [];
-      for (let envStep = 0; envStep < 2; envStep++) {
-        const one = await first('show', { envStep });
-        const two = await second('show', { envStep });
+      for (let envStep = 0; envStep < 2 && rounds[0]?.first !== 'c'; envStep++) {
+        const observation = `${task.level} ${rounds[0]?.first} ${rounds[0]?.second}`;
+        const one = await first('show', { envStep, observation });
+        const two = await second('show', { envStep, observation });
         rounds.push({ first: one.value as Shown, second: two.value as Shown });
         if (envStep === 0) between(chance, rounds[0] as Round);
       }

@@ -1,0 +1,187 @@
+/** Each number of a recipe changes what is learnt, under each estimator and each loss, or is refused. */
+import { describe, expect, it } from 'vitest';
+import { RecipeError } from '../../src/base/core/errors.js';
+import { standard } from '../../src/runs/composition/standard.js';
+import { weakSettings } from '../../src/runs/run/checks/recipe-checks.js';
+import { choiceRecipe, learnSteps } from '../support/choice-run.js';
+import { type NumericSetting, numericSettings } from '../support/numeric-settings.js';
+
+/** Settings that cannot change what a table of choices learns in a few steps, each with the reason. */
+const elsewhere: readonly (readonly [RegExp, string])[] = [
+  [/^(seed|training\.steps)$/, 'tests of reproducibility change them'],
+  [/^(warmStart|evaluation|gateway|rollout|backend|sampler)\./, 'no part of a step that learns'],
+  [
+    /\.(model|agentAdapters|critic|backend|sampler)\./,
+    'a table is its own backend, and has neither adapters nor a critic',
+  ],
+  [/^policies\.first\.loss\./, 'the same schema as `loss`'],
+  [/\.second\./, 'the same schema as for the first'],
+  [/\.price\./, 'reported, and no part of the reward'],
+  [/\.(maxTokens|promptLimit\.tokens)$/, 'a table reads and writes one token'],
+  [/^agents\.first\.evaluationSampling\./, 'no part of a step that learns'],
+  [/^training\.(stopWhen|spike)\./, 'rules about whole runs: stop-rules.test.ts, stability-watch.test.ts'],
+  [
+    /^training\.(checkpointEvery|keepCheckpoints|keepEpisodes|logprobGap|measureInflation)$/,
+    'written or measured only',
+  ],
+  [/^training\.(rewardRetries|episodeTimeoutMs|concurrency|maxOutcomeBytes)$/, 'limits that the game stays below'],
+  [/^advantage\.(gamma|lambda) advantage\.type=gae/, 'needs a critic: gae.test.ts'],
+  [/^advantage\.gamma advantage\.type=reinforce/, 'discounts the later tokens of a turn, and a table writes one token'],
+];
+
+/** Settings besides its own that a setting needs to have an effect. */
+const needed: readonly (readonly [RegExp, ...(readonly string[])])[] = [
+  [/advantage\.type=partition/, 'advantage.score=turn', 'advantage.mean=agent', 'advantage.spread=agent'],
+  [/advantage\.type=rejection/, 'advantage.above=0.3'],
+  [/(epsilon|minimumSpread) advantage\.type=(gigpo|advantage-alignment)/, 'advantage.spread=group'],
+  [/^loss\./, 'policies.first.epochs=4', 'policies.second.epochs=4'],
+  [/^training\.curriculum\./, 'training.curriculum.by=level'],
+  [/^training\.curriculum\.groupSizes/, 'training.groupSize=8'],
+  [/\.controller\./, 'policies.first.kl.coefficient=1', 'policies.first.epochs=4'],
+  [/kl\.controller\.horizon/, 'policies.first.kl.controller.target=0.001'],
+  [/\.schedule\./, 'policies.first.warmupSteps=0'],
+  [/dualClip/, 'policies.first.optimizer.learningRate=50', 'policies.first.clipNorm=0', 'policies.first.epochs=20'],
+  [/training\.filter\.keep/, 'training.tasksPerStep=4'],
+  [/entropySchedule/, 'policies.first.entropyCoefficient=0.5'],
+  [/refill/, 'training.filter.score=success', 'training.groupSize=2'],
+  [/kl\.coefficient/, 'policies.first.epochs=4'],
+];
+
+const all = numericSettings({ first: 'first', second: 'second' });
+const nameOf = ({ path, chosen }: NumericSetting) => [path, ...chosen].join(' ');
+const tried = all.filter((setting) => !elsewhere.some(([pattern]) => pattern.test(nameOf(setting))));
+
+/** What the policies sampled and with which log-probs, in each step: it shows what the steps before taught. */
+async function learntBy(overrides: readonly string[]): Promise<string> {
+  const steps = await learnSteps(choiceRecipe({ training: { steps: 4, tasksPerStep: 2, groupSize: 4 } }, overrides));
+  const turns = steps.flatMap(({ played }) =>
+    played.all.flatMap(({ episodes }) => episodes.flatMap((one) => one.turns)),
+  );
+  return JSON.stringify(turns.map(({ response, logprobs }) => [response, logprobs]));
+}
+
+/** Whether two of the values teach differently; `refused` if the recipe refuses all of them but one. */
+async function effectOf({ path, chosen, values }: NumericSetting, more: readonly string[]): Promise<string> {
+  const results = new Set<string>();
+  let refused: RecipeError | undefined;
+  let accepted = 0;
+  for (const value of values) {
+    try {
+      results.add(await learntBy([...chosen, ...more, `${path}=${value}`]));
+      accepted++;
+    } catch (error) {
+      if (!(error instanceof RecipeError)) throw error;
+      refused = error;
+    }
+    if (results.size > 1) return 'effect';
+  }
+  return accepted < 2 && refused !== undefined ? `refused: ${refused.message}` : 'none';
+}
+
+const needs = (setting: NumericSetting) =>
+  needed.flatMap(([pattern, ...overrides]) => (pattern.test(nameOf(setting)) ? overrides : []));
+
+it('the exceptions are of settings that exist', () => {
+  const names = all.map(nameOf);
+  for (const [pattern] of [...elsewhere, ...needed])
+    expect(
+      names.filter((name) => pattern.test(name)),
+      String(pattern),
+    ).not.toEqual([]);
+});
+
+describe('each number of a recipe changes what is learnt', () => {
+  it.each(tried.map((setting) => ({ name: nameOf(setting), setting })))(
+    '$name',
+    { tags: 'verify' },
+    async ({ setting }) => {
+      expect(await effectOf(setting, needs(setting))).toBe('effect');
+    },
+  );
+});
+
+/** Settings about rewards and penalties, with two values of different sizes. */
+const levers: readonly {
+  readonly path: string;
+  readonly values: readonly number[];
+  readonly more?: readonly string[];
+}[] = [
+  { path: 'agents.first.invalidPenalty', values: [0.25, 2] },
+  { path: 'agents.first.callCost', values: [0.01, 0.1] },
+  { path: 'agents.first.tokenCost', values: [0.01, 0.1] },
+  { path: 'agents.first.rewardWeight', values: [0.5, 2] },
+  { path: 'training.partWeights.style', values: [0.5, 2] },
+  ...['loss', 'reward', 'advantage'].map((place) => ({
+    path: 'policies.first.kl.coefficient',
+    values: [0.25, 20],
+    more: [`policies.first.kl.in=${place}`, 'policies.first.kl.kind=k1', 'policies.first.epochs=2'],
+  })),
+];
+const leverName = ({ path, more = [] }: (typeof levers)[number]) => [path, more[0] ?? ''].join(' ').trim();
+
+/** Each estimator, for each score of an episode that it can have. */
+const estimators = standard.estimators
+  .filter(({ type }) => type !== 'gae') // a table has no critic
+  .flatMap(({ type, schema }) => {
+    const chosen = [`advantage.type=${type}`, ...needs({ path: '', chosen: [`advantage.type=${type}`], values: [] })];
+    const scores = 'episodeScore' in schema.shape ? ['mean', 'outcome+penalties', 'outcome', 'first'] : [undefined];
+    return scores.map((score) => ({
+      name: [type, score].join(' ').trim(),
+      chosen: score === undefined ? chosen : [...chosen, `advantage.episodeScore=${score}`],
+    }));
+  });
+
+/** The effect of a lever; `warned` if its size has none and the run says so. */
+async function effectOfLever(lever: (typeof levers)[number], chosen: readonly string[]): Promise<string> {
+  const { path, values, more = [] } = lever;
+  const effect = await effectOf({ path, chosen, values }, more);
+  if (effect !== 'none') return effect;
+  const warnings = weakSettings(choiceRecipe({}, [...chosen, ...more, `${path}=${values[0]}`]));
+  return warnings.some(({ message }) => message.includes(path)) ? 'warned' : 'none';
+}
+
+describe('penalties, costs, weights and a KL change what is learnt, or are refused, or cause a warning', () => {
+  it.each(estimators)('under $name', { tags: 'verify' }, async ({ chosen }) => {
+    for (const lever of levers)
+      expect(`${leverName(lever)}: ${await effectOfLever(lever, chosen)}`).not.toMatch(/: none$/);
+  });
+
+  it.each([
+    ['magrpo', 'policies.first.kl.coefficient policies.first.kl.in=reward', 'effect'],
+    ['advantage-alignment', 'policies.first.kl.coefficient policies.first.kl.in=reward', 'effect'],
+    ['grpo outcome', 'policies.first.kl.coefficient policies.first.kl.in=reward', /^refused: .*leaves out/],
+    ['grpo-passk outcome', 'agents.first.invalidPenalty', /^refused: .*leaves penalties out/],
+    ['gdpo', 'policies.first.kl.coefficient policies.first.kl.in=reward', /^refused: .*takes out the coefficient/],
+    ['gdpo', 'training.partWeights.style', /^refused: .*advantage.weights/],
+  ])('%s: %s', async (estimator, name, expected) => {
+    const [chosen] = estimators.filter((each) => each.name === estimator).map((each) => each.chosen);
+    const lever = levers.find((each) => leverName(each) === name);
+    if (chosen === undefined || lever === undefined) throw new Error(`no ${estimator}, or no ${name}`);
+    expect(await effectOfLever(lever, chosen)).toMatch(expected);
+  });
+});
+
+describe('numbers beside the loss change what is learnt under each loss', () => {
+  const beside = [
+    ...levers.filter(({ path }) => !path.includes('partWeights')),
+    { path: 'policies.first.entropyCoefficient', values: [0.25, 2] },
+    { path: 'policies.first.clipNorm', values: [1e-3, 0.1] },
+    { path: 'policies.first.epochs', values: [1, 3] },
+    { path: 'policies.first.miniBatches', values: [1, 3] },
+  ];
+  const losses = standard.losses.map(({ type, weighsDemonstrations }) => ({
+    type,
+    chosen: [`loss.type=${type}`, ...(weighsDemonstrations === true ? ['advantage.type=rejection'] : [])],
+  }));
+
+  it.each(losses)('$type', { tags: 'verify' }, async ({ chosen }) => {
+    for (const lever of beside)
+      expect(`${leverName(lever)}: ${await effectOfLever(lever, chosen)}`).not.toMatch(/: none$/);
+  });
+
+  it('cross-entropy refuses the KL in the advantage', async () => {
+    const chosen = ['advantage.type=rejection', 'loss.type=cross-entropy'];
+    const lever = levers.find((each) => leverName(each).endsWith('kl.in=advantage'));
+    expect(lever && (await effectOfLever(lever, chosen))).toMatch(/^refused: .*some negative/);
+  });
+});
