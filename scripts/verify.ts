@@ -63,6 +63,7 @@ export const checks: Readonly<Record<string, Check>> = {
     words: ['vitest', 'run', '--mode', 'verify', 'test/browser/documents.test.ts'],
     environment: { DRMAS_TEST_SITE: '1' },
   },
+  schemas: { does: "JSON schemas beside Python's jsonschema", words: suite('schemas') },
   servers: {
     does: 'a server whose clients disappear (DRMAS_TEST_MINUTES=10: 3,000 of them)',
     words: suite('servers'),

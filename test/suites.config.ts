@@ -127,6 +127,11 @@ const suites: Readonly<Record<string, Suite>> = {
     // An engine on two cores.
     test: { globalSetup: [SETUP], ...limits(600, 120) },
   },
+  schemas: {
+    files: '*.schemas.ts',
+    // Packages may have to be installed first.
+    test: limits(120, 600),
+  },
   servers: {
     files: '*.servers.ts',
     test: { globalSetup: [SETUP], ...limits(1200, 300) },

@@ -31,11 +31,11 @@ export {
 } from './core/errors.js';
 export type { Issue } from './core/task.js';
 export { faultsError, issuesText, parseAt, requireKnownKeys, shown, suggestion } from './core/validation/explain.js';
+export { fitsJsonSchema, fitsSchema } from './core/validation/json-schema.js';
 export {
   assertSameShape,
   DEEPEST,
   deepFrozen,
-  fitsJsonSchema,
   isObject,
   isSmall,
   jsonObject,

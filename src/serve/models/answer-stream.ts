@@ -104,13 +104,11 @@ export async function* answerStream(
       if (error !== STOPPED) throw error;
       return undefined;
     })
-    .then(
-      (generation) => {
-        pieces.push({ type: 'answer', answer: writer.answer(id, generation) });
-        pieces.end();
-      },
-      (error: unknown) => pieces.fail(error),
-    );
+    .then((generation) => {
+      pieces.push({ type: 'answer', answer: writer.answer(id, generation) });
+      pieces.end();
+    })
+    .catch((error: unknown) => pieces.fail(error));
   try {
     yield* pieces;
   } finally {
@@ -209,11 +207,16 @@ class AnswerWriter {
     };
   }
 
+  /** @throws DialectError for a tool whose schema takes too long to check */
   #callsIn(text: string): ReturnType<typeof callsIn> {
     const { tools } = this.#request;
     const format = this.#agentModel.agent?.tools;
     if (!this.#mayCall || tools === undefined || format === undefined) return undefined;
-    return callsIn(text, format, tools);
+    try {
+      return callsIn(text, format, tools);
+    } catch (error) {
+      throw error instanceof ArgumentError ? new DialectError(400, 'costly_schema', `tools: ${error.message}`) : error;
+    }
   }
 }
 

@@ -228,6 +228,23 @@ describe('a served agent', () => {
     expect(second.output_text).toBe('It is three.');
   });
 
+  it('survives the schema of a tool that takes too long to check', async () => {
+    const { client } = await served({ agentModels: new Map([['scripted', scripted(() => '@add(1, 2)')]]) });
+    const doubled = Object.fromEntries(
+      Array.from({ length: 40 }, (_, i) => [`a${i}`, { allOf: [1, 2].map(() => ({ $ref: `#/$defs/a${i + 1}` })) }]),
+    );
+    const parameters = { ...add.function.parameters, $ref: '#/$defs/a0', $defs: doubled };
+    const costly = { ...add, function: { ...add.function, parameters } };
+    const sent = { model: 'scripted', messages: question, tools: [costly] };
+    const refused = { code: 'costly_schema', message: expect.stringContaining('more than 300000 steps') };
+    await expect(client.chat.completions.create(sent)).rejects.toMatchObject(refused);
+    const read = async () => {
+      for await (const _ of await client.chat.completions.create({ ...sent, stream: true }));
+    };
+    await expect(read()).rejects.toMatchObject(refused);
+    await client.chat.completions.create({ ...sent, tools: [add] });
+  });
+
   it("reads the answer's schema in the same place as in training", async () => {
     const prompts: string[] = [];
     const agentModel = scripted(({ prompt }) => `${prompts.push(prompt)}`);

@@ -1,6 +1,4 @@
-import { z } from 'zod';
 import { ArgumentError } from '../errors.js';
-import type { JsonSchema } from '../message.js';
 
 /** True for a plain object in the JSON sense: neither `null` nor a list. */
 export function isObject(value: unknown): value is Record<string, unknown> {
@@ -114,30 +112,6 @@ export function nestsTooDeep(text: string): boolean {
     } else if (character === CLOSE_LIST || character === CLOSE_OBJECT) depth--;
   }
   return false;
-}
-
-const checks = new WeakMap<JsonSchema, z.ZodType>();
-
-/** Whether a text is JSON that fits a schema. If a schema has keywords that zod does not know, any JSON fits. */
-export function fitsJsonSchema(text: string, schema: JsonSchema): boolean {
-  if (nestsTooDeep(text)) return false;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return false;
-  }
-  const check = checks.get(schema) ?? checkOf(schema);
-  checks.set(schema, check);
-  return check.safeParse(value).success;
-}
-
-function checkOf(schema: JsonSchema): z.ZodType {
-  try {
-    return z.fromJSONSchema(schema);
-  } catch {
-    return z.json();
-  }
 }
 
 /** The value of a JSON text; undefined if it is none, or nested deeper than `DEEPEST`. */

@@ -1,6 +1,5 @@
-import { jsonObject } from '../../../base/errors.js';
+import { fitsSchema, jsonObject } from '../../../base/errors.js';
 import type { Tool } from '../../../base/nouns.js';
-import { fitsSchema } from './fits-schema.js';
 import { hermes } from './hermes.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';

@@ -1,6 +1,6 @@
 import type { Message, Tool } from '../../../base/nouns.js';
-import { propertiesOf } from './fits-schema.js';
 import { plain, SIGN } from './plain.js';
+import { propertiesOf } from './schema-properties.js';
 
 /** A message of a template that knows no tools. */
 interface PlainMessage {

@@ -1,6 +1,6 @@
 import { isObject, jsonObject, jsonValue } from '../../../base/errors.js';
 import type { Tool } from '../../../base/nouns.js';
-import { propertiesOf } from './fits-schema.js';
+import { propertiesOf } from './schema-properties.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
 
 /** A line that begins so is a call. */

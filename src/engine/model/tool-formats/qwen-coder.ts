@@ -1,6 +1,6 @@
 import { isObject, jsonObject, jsonValue, ownValue } from '../../../base/errors.js';
 import type { JsonSchema, Tool } from '../../../base/nouns.js';
-import { propertiesOf } from './fits-schema.js';
+import { propertiesOf } from './schema-properties.js';
 import { blockOpening, blocksOf, callsInBlocks } from './tagged-blocks.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fitsSchema } from './fits-schema.js';
+import { fitsSchema } from '../../../base/core/validation/json-schema.js';
 import { callsIn, formatOfTemplate, toolFormat, toolFormatNames } from './index.js';
 import { jsonMembers } from './json-object.js';
 import { withoutThinking } from './thinking.js';

@@ -1,0 +1,131 @@
+/** Random JSON schemas with values, small enough that about half of the values fit. */
+import fc from 'fast-check';
+
+export interface Pair {
+  readonly schema: Readonly<Record<string, unknown>>;
+  /** A text, since JSON.parse rounds integers above 2^53. */
+  readonly value: string;
+}
+
+const names = fc.constantFrom('a', 'b', 'c');
+const texts = fc.constantFrom('', 'a', 'ab', 'abc', 'é', '😀', '7', '2026-11-27');
+const numbers = fc.oneof(fc.integer({ min: -3, max: 6 }), fc.constantFrom(0.5, 1.5, -2.25, 1e30));
+const scalars = fc.oneof(texts, numbers, fc.boolean(), fc.constant(null));
+
+const { value: values } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    { arbitrary: scalars, weight: 3 },
+    { arbitrary: fc.array(tie('value'), { maxLength: 3 }), weight: 1 },
+    { arbitrary: fc.dictionary(names, tie('value'), { maxKeys: 3 }), weight: 3 },
+  ),
+}));
+
+const types = fc.constantFrom('null', 'boolean', 'number', 'integer', 'string', 'array', 'object');
+const sizes = fc.integer({ min: 0, max: 3 });
+const nameLists = fc.uniqueArray(names, { maxLength: 2 });
+const patterns = fc.constantFrom('a', '^a', 'b$', '^[a-c]+$', '^\\d{4}-\\d\\d-\\d\\d$', '^.$', '^(a|b)*c?$');
+
+/** Operands of a keyword, made of schemas of less depth. */
+type Operands = (schema: fc.Arbitrary<unknown>) => fc.Arbitrary<unknown>;
+const only =
+  (arbitrary: fc.Arbitrary<unknown>): Operands =>
+  () =>
+    arbitrary;
+const one: Operands = (schema) => schema;
+const some: Operands = (schema) => fc.array(schema, { minLength: 1, maxLength: 3 });
+const byName: Operands = (schema) => fc.dictionary(names, schema, { maxKeys: 3 });
+
+/** The operands of each keyword; `$ref` has a row of its own below. */
+const operands: Readonly<Record<string, Operands>> = {
+  type: only(fc.oneof(types, fc.uniqueArray(types, { minLength: 1, maxLength: 3 }))),
+  enum: only(fc.array(values, { minLength: 1, maxLength: 4 })),
+  const: only(values),
+  minimum: only(numbers),
+  maximum: only(numbers),
+  exclusiveMinimum: only(numbers),
+  exclusiveMaximum: only(numbers),
+  multipleOf: only(fc.constantFrom(1, 2, 0.5, 3)),
+  minLength: only(sizes),
+  maxLength: only(sizes),
+  pattern: only(patterns),
+  minItems: only(sizes),
+  maxItems: only(sizes),
+  uniqueItems: only(fc.boolean()),
+  prefixItems: some,
+  items: one,
+  contains: one,
+  minProperties: only(sizes),
+  maxProperties: only(sizes),
+  required: only(nameLists),
+  properties: byName,
+  patternProperties: (schema) => fc.dictionary(fc.constantFrom('a', '^b', '[bc]', 'c$'), schema, { maxKeys: 2 }),
+  additionalProperties: one,
+  propertyNames: one,
+  dependentRequired: only(fc.dictionary(names, nameLists, { maxKeys: 2 })),
+  dependentSchemas: byName,
+  allOf: some,
+  anyOf: some,
+  oneOf: some,
+  not: one,
+  if: one,
+};
+
+/** Words that other keywords read. */
+const companions: Readonly<Record<string, Operands>> = Object.fromEntries([
+  ...['then', 'else'].map((name) => [name, one]),
+  ...['minContains', 'maxContains'].map((name) => [name, only(sizes)]),
+]);
+/** Keywords whose form draft 7 spells otherwise. */
+const ofDraft7: Readonly<Record<string, Operands>> = {
+  items: some,
+  additionalItems: one,
+  dependencies: (schema) => fc.dictionary(names, fc.oneof(nameLists, schema), { maxKeys: 2 }),
+};
+const NOT_OF_DRAFT_7 = ['prefixItems', 'dependentRequired', 'dependentSchemas', 'minContains', 'maxContains'];
+
+/** The keywords of the pairs, and one for each way to name a schema. */
+export const paired: ReadonlySet<string> = new Set([...Object.keys(operands), ...Object.keys(ofDraft7), '$ref']);
+
+function schemasOf(rows: Readonly<Record<string, Operands>>, definitions: string): fc.Arbitrary<Pair['schema']> {
+  const definitionNames = ['x', 'y/~z', 'ü'];
+  const pointers = definitionNames.map((name) => {
+    const escaped = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'));
+    return `#/${definitions}/${escaped}`;
+  });
+  const layer = (inner: fc.Arbitrary<unknown>): fc.Arbitrary<Record<string, unknown>> =>
+    fc
+      .subarray(Object.keys(rows), { minLength: 1, maxLength: 3 })
+      .chain((chosen) =>
+        fc.record(Object.fromEntries(chosen.map((name) => [name, rows[name]?.(inner) ?? fc.constant(true)]))),
+      );
+  const leaf = fc.oneof(fc.boolean(), layer(fc.boolean()));
+  const reference = fc.constantFrom(...pointers).map(($ref) => ({ $ref }));
+  const referring = fc.oneof({ arbitrary: reference, weight: 1 }, { arbitrary: leaf, weight: 4 });
+  const middle = fc.oneof({ arbitrary: layer(referring), weight: 3 }, { arbitrary: referring, weight: 2 });
+  /** Only the outermost schema refers to definitions through a property, so no check goes round for ever. */
+  const defined = fc.record(Object.fromEntries(definitionNames.map((name) => [name, leaf])));
+  return fc.tuple(layer(middle), defined).map(([schema, named]) => ({ ...schema, [definitions]: named }));
+}
+
+const modern = { ...operands, ...companions };
+const older = { ...modern, ...ofDraft7 };
+const draft7 = Object.fromEntries(Object.entries(older).filter(([name]) => !NOT_OF_DRAFT_7.includes(name)));
+
+const schemas = fc.oneof(
+  { arbitrary: schemasOf(modern, '$defs'), weight: 3 },
+  { arbitrary: schemasOf(modern, 'definitions'), weight: 1 },
+  {
+    arbitrary: schemasOf(draft7, 'definitions').map((schema) => ({
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      ...schema,
+    })),
+    weight: 1,
+  },
+);
+
+/** The same pairs for the same seed. */
+export function randomPairs(count: number, seed: number): Pair[] {
+  const pairs = fc.tuple(schemas, values).map(([schema, value]) => ({ schema, value: JSON.stringify(value) }));
+  return fc.sample(pairs, { numRuns: count, seed });
+}
