@@ -9,7 +9,7 @@ import { type DescribedModel, readConfig, writeConfig } from './model-config.js'
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
 import { expectedTensors, OUTPUT } from './tensor-names.js';
 import type { TensorPlace } from './tensor-place.js';
-import { formatJson, readJson, readTokenizer, writeTokenizer } from './tokenizer-files.js';
+import { formatJson, readJson, readTokenizer, tokenizerForRows, writeTokenizer } from './tokenizer-files.js';
 import { isThere, parseWith } from './validated-json.js';
 
 export const CONFIG = 'config.json';
@@ -57,12 +57,10 @@ export async function openModelDirectory(
 ): Promise<ModelDirectory> {
   const configFile = `${directory}/${CONFIG}`;
   const model = readConfig(await readJson(files, configFile), configFile);
-  const tokenizer = await readTokenizer(files, directory, chatTemplate);
-  if (tokenizer.vocabSize > model.config.vocabSize) {
-    throw new CheckpointError(
-      `${directory}: the tokenizer has ${tokenizer.vocabSize} tokens, but vocab_size in ${CONFIG} is ${model.config.vocabSize}`,
-    );
-  }
+  const { vocabSize } = model.config;
+  const whole = await readTokenizer(files, directory, chatTemplate);
+  const complaint = `${directory}: the tokenizer has ${whole.vocabSize} tokens, but vocab_size in ${CONFIG} is ${vocabSize}`;
+  const tokenizer = tokenizerForRows(whole, vocabSize, complaint);
   return { model, tensors: await openWeights(files, directory, model), tokenizer };
 }
 

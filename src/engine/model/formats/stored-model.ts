@@ -1,12 +1,11 @@
 /** A model on disk: a directory in Hugging Face's layout, or a GGUF file. */
-import { CheckpointError } from '../../../base/errors.js';
 import type { Files } from '../../../base/host.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
 import { finiteWeights } from './finite-weights.js';
 import { isGguf, openGguf } from './gguf/gguf-checkpoint.js';
 import { type ModelDirectory, openModelDirectory } from './hugging-face-directory.js';
 import { type DescribedModel, readConfig } from './model-config.js';
-import { readJson, withTemplate } from './tokenizer-files.js';
+import { readJson, tokenizerForRows, withTemplate } from './tokenizer-files.js';
 import { isThere } from './validated-json.js';
 
 /** Whether a place holds a whole model. @throws CheckpointError when that cannot be determined */
@@ -22,11 +21,10 @@ export async function holdsModel(files: Files, place: string): Promise<boolean> 
 export async function openStoredModel(files: Files, place: string, chatTemplate?: string): Promise<ModelDirectory> {
   if (!(await isGguf(files, place))) return openModelDirectory(files, place, chatTemplate);
   const { model, tensors, tokenizer: spec } = await openGguf(files, place);
-  const tokenizer = chatTemplate === undefined ? createTokenizer(spec) : withTemplate(spec, chatTemplate, place);
-  if (tokenizer.vocabSize > model.config.vocabSize)
-    throw new CheckpointError(
-      `${place}: the tokenizer has ${tokenizer.vocabSize} tokens, but the embedding has ${model.config.vocabSize} rows`,
-    );
+  const { vocabSize } = model.config;
+  const whole = chatTemplate === undefined ? createTokenizer(spec) : withTemplate(spec, chatTemplate, place);
+  const complaint = `${place}: the tokenizer has ${whole.vocabSize} tokens, but the embedding has ${vocabSize} rows`;
+  const tokenizer = tokenizerForRows(whole, vocabSize, complaint);
   return { model, tokenizer, tensors: new Map([...tensors].map(([name, each]) => [name, finiteWeights(each, place)])) };
 }
 

@@ -1,6 +1,6 @@
 /** A tokenizer in a model's directory: Hugging Face's files, or the description of one of drmas's tokenizers. */
 
-import { isObject, TokenizerError } from '../../../base/errors.js';
+import { CheckpointError, isObject, TokenizerError } from '../../../base/errors.js';
 import type { Files } from '../../../base/host.js';
 import type { Tokenizer } from '../../../base/nouns.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
@@ -45,6 +45,21 @@ export async function readTokenizer(files: Files, directory: string, ownTemplate
   };
   const whole = chatTemplate === undefined ? spec : { ...spec, chatTemplate };
   return ownTemplate === undefined ? createTokenizer(whole) : withTemplate(whole, ownTemplate, directory);
+}
+
+/**
+ * The tokenizer of a model with so many rows. Real files have special tokens that the model has no row for; a text with
+ * one of them is refused when it is encoded.
+ * @throws CheckpointError with the complaint if ordinary text could give an id without a row
+ */
+export function tokenizerForRows(tokenizer: Tokenizer, rows: number, complaint: string): Tokenizer {
+  if (tokenizer.vocabSize <= rows) return tokenizer;
+  const spec = parseTextTokenizerSpec(tokenizer.toJSON());
+  const added = spec.type === 'huggingface' ? spec.tokenizer.added_tokens : undefined;
+  const special = (Array.isArray(added) ? added : []).filter((each) => each?.special === true);
+  const beyond = new Set(special.map(({ id }) => id).filter((id) => id >= rows));
+  if (beyond.size < tokenizer.vocabSize - rows) throw new CheckpointError(complaint);
+  return createTokenizer({ ...spec, rows });
 }
 
 /**

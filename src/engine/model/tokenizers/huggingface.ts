@@ -19,12 +19,13 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
   requireSmallIds(spec.tokenizer);
   const library = attempt('tokenizer.json cannot be used', () => {
     requireShortPatterns(spec.tokenizer);
-    return new Library(spec.tokenizer, spec.config);
+    return new Library(withAllDigits(spec.tokenizer), spec.config);
   });
   const render = renderer(spec);
   const vocabulary = library.get_vocab(true);
   let vocabSize = 0;
   for (const id of vocabulary.values()) vocabSize = Math.max(vocabSize, id + 1);
+  const { rows = vocabSize } = spec;
 
   const encode = (text: string): number[] => {
     if (text === '') return [];
@@ -35,6 +36,11 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
     if (!ids.every(Number.isInteger)) {
       throw new TokenizerError(`the vocabulary cannot represent ${JSON.stringify(text.slice(0, 60))}`);
     }
+    const beyond = ids.find((id: number) => id >= rows);
+    if (beyond !== undefined) {
+      const token = JSON.stringify(library.id_to_token(beyond));
+      throw new TokenizerError(`the text has the token ${token}, id ${beyond}, and the model has only ${rows} rows`);
+    }
     return ids;
   };
 
@@ -42,7 +48,7 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
   const textOf = (id: number): string => library.id_to_token(id) ?? '';
 
   return {
-    vocabSize,
+    vocabSize: Math.min(vocabSize, rows),
     stopTokens,
     toolFormat: formatOfTemplate(templatesOf(spec).withTools ?? ''),
     encode,
@@ -61,6 +67,22 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
     },
     toJSON: () => spec,
   };
+}
+
+/**
+ * The tokenizer with `Digits` as a pattern. The library's `Digits` cuts at 0 to 9 alone, the original at all numeric
+ * characters: Rust's `char::is_numeric` is Unicode's general category N.
+ */
+function withAllDigits(tokenizer: HuggingFaceSpec['tokenizer']): HuggingFaceSpec['tokenizer'] {
+  const rewritten = (part: unknown): unknown => {
+    if (!isObject(part)) return part;
+    if (part.type === 'Digits') {
+      const Regex = part.individual_digits === true ? '\\p{N}' : '\\p{N}+';
+      return { type: 'Split', pattern: { Regex }, behavior: 'Isolated', invert: false };
+    }
+    return Array.isArray(part.pretokenizers) ? { ...part, pretokenizers: part.pretokenizers.map(rewritten) } : part;
+  };
+  return { ...tokenizer, pre_tokenizer: rewritten(tokenizer.pre_tokenizer) };
 }
 
 /** Tokens of the largest vocabulary that is read. Real ones have some 100,000. */

@@ -42,6 +42,11 @@ const tokenizerSpec = z.discriminatedUnion('type', [
     chatTemplate: z.string().optional(),
     /** The model's end-of-sequence ids; by default the tokenizer's `eos_token`. */
     stopTokens: z.array(z.int().nonnegative()).readonly().optional(),
+    /**
+     * The rows of the model's embedding, if the tokenizer has special tokens beyond them, as Gemma 3's has one for
+     * images. A text with such a token is refused.
+     */
+    rows: z.int().positive().optional(),
     /** Further variables for the chat template, such as `enable_thinking`. */
     variables: jsonObject.optional(),
   }),

@@ -33,7 +33,7 @@ interface Vocabulary {
  */
 export function vocabularyMetadata(spec: TextTokenizerSpec, stopTokens: readonly number[], rows: number): GgufMetadata {
   const { tokens, merges, split, chatTemplate, bos, pad } = vocabularyOf(spec);
-  const texts = tokens.map(({ text }) => text);
+  const texts = tokens.slice(0, rows).map(({ text }) => text);
   if (new Set(texts).size < texts.length) {
     const twice = texts.find((text, id) => texts.indexOf(text) < id);
     throw new TokenizerError(`a GGUF file cannot tell two tokens apart that it writes ${JSON.stringify(twice)}`);
