@@ -144,7 +144,8 @@ function write(_request: ModelRequest, answer: ModelAnswer, further: readonly Mo
   };
 }
 
-function choiceOf({ content, reasoning, toolCalls, finishReason, tokens }: ModelAnswer, index: number): object {
+function choiceOf(answer: ModelAnswer, index: number): object {
+  const { content, reasoning, toolCalls, finishReason, tokens } = answer;
   const message = {
     role: 'assistant',
     content: content === '' && toolCalls.length > 0 ? null : content,
@@ -152,7 +153,7 @@ function choiceOf({ content, reasoning, toolCalls, finishReason, tokens }: Model
     ...given({ reasoning_content: reasoning }),
     ...(toolCalls.length > 0 ? { tool_calls: toolCalls.map(written) } : {}),
   };
-  return { index, message, finish_reason: finishReason, ...choiceTokens(tokens) };
+  return { index, message, finish_reason: finishReason, ...stopOf(answer), ...choiceTokens(tokens) };
 }
 
 /** Chunks of reasoning and text as they arrive, then one with calls, one with the finish reason, one with counts. */
@@ -171,7 +172,7 @@ async function* stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>)
       if (toolCalls.length > 0)
         yield chunk({ tool_calls: toolCalls.map((call, index) => ({ index, ...written(call) })) });
       head = { ...head, ...promptIds(tokens) };
-      yield chunk({}, finishReason, choiceTokens(tokens));
+      yield chunk({}, finishReason, { ...stopOf(delta.answer), ...choiceTokens(tokens) });
       if (request.streamUsage) yield event({ ...head, choices: [], usage: usageOf(delta.answer.usage) });
     }
   }
@@ -201,6 +202,9 @@ const usageOf = ({ promptTokens, responseTokens }: ModelAnswer['usage']) => ({
     rejected_prediction_tokens: 0,
   },
 });
+
+/** The stop text that ended an answer, under the name of vLLM. */
+const stopOf = ({ stopText }: ModelAnswer) => given({ stop_reason: stopText });
 
 const promptIds = (tokens: ModelAnswer['tokens']) => (tokens === undefined ? {} : { prompt_token_ids: tokens.prompt });
 

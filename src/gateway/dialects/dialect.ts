@@ -46,6 +46,8 @@ export interface ModelAnswer {
   readonly reasoning?: string;
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: 'stop' | 'length' | 'tool_calls';
+  /** The stop text of the request that ended the answer. */
+  readonly stopText?: string;
   readonly usage: { readonly promptTokens: number; readonly responseTokens: number };
   /** The ids that were fed [P] and sampled [R], with the log-probs of the sampled ones [R]. */
   readonly tokens?: {

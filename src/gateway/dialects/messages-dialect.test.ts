@@ -31,7 +31,7 @@ const message = z.object({
   model: z.literal('solver'),
   content: z.array(block),
   stop_reason: z.string().nullable(),
-  stop_sequence: z.null(),
+  stop_sequence: z.string().nullable(),
   usage,
 });
 const error = z.object({ type: z.literal('error'), error: z.object({ type: z.string().min(1), message: z.string() }) });
@@ -65,7 +65,7 @@ const streamEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('content_block_stop'), index: z.int() }),
   z.object({
     type: z.literal('message_delta'),
-    delta: z.object({ stop_reason: z.string(), stop_sequence: z.null() }),
+    delta: z.object({ stop_reason: z.string(), stop_sequence: z.string().nullable() }),
     usage,
   }),
   z.object({ type: z.literal('message_stop') }),

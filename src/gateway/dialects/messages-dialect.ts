@@ -147,6 +147,12 @@ const callOf = ({ id, name, input }: Extract<Block, { type: 'tool_use' }>): Tool
 
 const STOP_REASONS = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' } as const;
 
+/** Why an answer ended. A stop text beside calls does not count: the client has to answer the calls. */
+const endOf = ({ finishReason, stopText }: ModelAnswer) =>
+  finishReason === 'stop' && stopText !== undefined
+    ? { stop_reason: 'stop_sequence', stop_sequence: stopText }
+    : { stop_reason: STOP_REASONS[finishReason], stop_sequence: null };
+
 const counts = (input_tokens: number, output_tokens: number) => ({
   input_tokens,
   output_tokens,
@@ -159,7 +165,6 @@ const shell = (id: string, model: string) => ({
   type: 'message',
   role: 'assistant',
   model,
-  stop_sequence: null,
 });
 
 /** The arguments of a call as the object that they are. */
@@ -172,7 +177,7 @@ function inputOf({ arguments: text }: ToolCall): unknown {
 }
 
 function write(_request: ModelRequest, answer: ModelAnswer): object {
-  const { id, model, content, reasoning, toolCalls, finishReason, usage } = answer;
+  const { id, model, content, reasoning, toolCalls, usage } = answer;
   return {
     ...shell(id, model),
     content: [
@@ -180,7 +185,7 @@ function write(_request: ModelRequest, answer: ModelAnswer): object {
       ...(content === '' ? [] : [{ type: 'text', text: content }]),
       ...toolCalls.map((call) => ({ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call) })),
     ],
-    stop_reason: STOP_REASONS[finishReason],
+    ...endOf(answer),
     usage: counts(usage.promptTokens, usage.responseTokens),
   };
 }
@@ -198,6 +203,7 @@ async function* stream({ model }: ModelRequest, deltas: AsyncIterable<ModelDelta
         ...shell(delta.id, model),
         content: [],
         stop_reason: null,
+        stop_sequence: null,
         usage: counts(delta.promptTokens, 0),
       };
       yield event('message_start', { message });
@@ -209,14 +215,14 @@ async function* stream({ model }: ModelRequest, deltas: AsyncIterable<ModelDelta
       open = undefined;
     }
     if (delta.type === 'answer') {
-      const { toolCalls, finishReason, usage } = delta.answer;
+      const { toolCalls, usage } = delta.answer;
       for (const { id, name, arguments: partial_json } of toolCalls) {
         yield start({ type: 'tool_use', id, name, input: {} });
         yield grow({ type: 'input_json_delta', partial_json });
         yield stop();
       }
       yield event('message_delta', {
-        delta: { stop_reason: STOP_REASONS[finishReason], stop_sequence: null },
+        delta: endOf(delta.answer),
         usage: counts(usage.promptTokens, usage.responseTokens),
       });
       yield event('message_stop', {});

@@ -1,6 +1,6 @@
 /** Models behind the HTTP interfaces that clients know: one app for any models. It runs wherever fetch does. */
 import { type Context, Hono } from 'hono';
-import { DialectError, EpisodeOverError, messageOf } from '../../base/errors.js';
+import { DialectError, EpisodeOverError, messageOf, suggestion } from '../../base/errors.js';
 import { visible } from '../../base/host.js';
 import { openAiError, wholeAnswer } from './answer-parts.js';
 import { chatDialect } from './chat-dialect.js';
@@ -64,7 +64,11 @@ export function modelApp<Caller>(server: RequestHandler<Caller>): Hono {
   const app = new Hono();
   for (const base of ['', EPISODE]) {
     app.get(`${base}/v1/models`, (c) =>
-      guarded(openAiError, async () => modelList(server.models(await caller(server, c)))),
+      guarded(errorFor(c), async () => modelList(server.models(await caller(server, c)))),
+    );
+    // Names may have slashes.
+    app.get(`${base}/v1/models/:name{.+}`, (c) =>
+      guarded(errorFor(c), async () => oneModel(server.models(await caller(server, c)), c.req.param('name'))),
     );
     for (const [route, dialect] of Object.entries(DIALECTS))
       app.post(`${base}/v1${route}`, (c) => guarded(dialect.error, () => answered(server, dialect, c)));
@@ -72,7 +76,7 @@ export function modelApp<Caller>(server: RequestHandler<Caller>): Hono {
   }
   const routes = Object.keys(DIALECTS).map((route) => `POST /v1${route}`);
   app.notFound(({ req }) => {
-    const message = `there is no ${req.method} ${visible(req.path.slice(0, 200))}; there are GET /v1/models, ${routes.join(', ')}`;
+    const message = `there is no ${req.method} ${visible(req.path.slice(0, 200))}; there are GET /v1/models, GET /v1/models/NAME, ${routes.join(', ')}`;
     return refusal(errorAt(req.path), new DialectError(404, 'unknown_url', message));
   });
   app.onError((error) => refusal(openAiError, errorOf(error)));
@@ -118,11 +122,32 @@ async function caller<Caller>(server: RequestHandler<Caller>, { req }: Context):
   return server.authorise({ secret, path });
 }
 
+/** Clients of Anthropic name the version of the interface. */
+const errorFor = ({ req }: Context): Dialect['error'] =>
+  req.header('anthropic-version') === undefined ? openAiError : messagesDialect.error;
+
+/** A model with the fields that clients of OpenAI read, and those that clients of Anthropic read. */
+const modelObject = (id: string) => ({
+  id,
+  ...{ object: 'model', created: 0, owned_by: 'drmas' },
+  ...{ type: 'model', display_name: id, created_at: '1970-01-01T00:00:00Z' },
+});
+
 const modelList = (names: readonly string[]) =>
   Response.json({
     object: 'list',
-    data: names.map((id) => ({ id, object: 'model', created: 0, owned_by: 'drmas' })),
+    data: names.map(modelObject),
+    ...{ has_more: false, first_id: names[0] ?? null, last_id: names.at(-1) ?? null },
   });
+
+/** @throws DialectError for an unknown name */
+function oneModel(names: readonly string[], asked: string): Response {
+  // Clients put the name of a provider in front, as in their requests.
+  const name = names.includes(asked) ? asked : asked.slice(asked.lastIndexOf('/') + 1);
+  if (names.includes(name)) return Response.json(modelObject(name));
+  const message = `there is no model '${visible(asked.slice(0, 100))}'${suggestion(asked.slice(0, 100), names)}`;
+  throw new DialectError(404, 'model_not_found', message);
+}
 
 async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect, c: Context): Promise<Response> {
   const known = await caller(server, c);

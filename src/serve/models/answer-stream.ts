@@ -136,7 +136,8 @@ class AnswerWriter {
   /** The text so far, and the length of the part that was sent. */
   #written = '';
   #handed = 0;
-  #stopped = false;
+  /** The text at which the client wanted the answer to end, once it is written. */
+  #stopText: string | undefined;
 
   constructor(agentModel: AgentModel, request: ModelRequest, reading: AnswerStart) {
     const { tokenizer } = agentModel.model;
@@ -156,21 +157,22 @@ class AnswerWriter {
 
   /** Whether a text was written at which the client wanted the answer to end. */
   get stopped(): boolean {
-    return this.#stopped;
+    return this.#stopText !== undefined;
   }
 
   /** The part of the answer that the tokens add, as far as it is certain. */
   push(tokens: readonly number[]): ContentPiece[] {
-    if (this.#stopped) return [];
+    if (this.stopped) return [];
     this.#sampled.push(...tokens);
     const stop = this.#request.sampling.stop?.filter((text) => text !== '') ?? [];
     const longest = Math.max(0, ...stop.map((text) => text.length));
     const from = Math.max(0, this.#written.length - longest);
     this.#written += this.#text.push(tokens);
-    const ends = stop.map((text) => this.#written.indexOf(text, from)).filter((at) => at >= 0);
-    this.#stopped = ends.length > 0;
-    if (this.#stopped) this.#written = this.#written.slice(0, Math.min(...ends));
-    const waiting = this.#stopped ? 0 : Math.max(0, ...stop.map((text) => overlap(this.#written, text)));
+    const ends = stop.map((text) => ({ text, at: this.#written.indexOf(text, from) })).filter(({ at }) => at >= 0);
+    const [end] = ends.sort((one, other) => one.at - other.at);
+    this.#stopText = end?.text;
+    if (end !== undefined) this.#written = this.#written.slice(0, end.at);
+    const waiting = this.stopped ? 0 : Math.max(0, ...stop.map((text) => overlap(this.#written, text)));
     return this.#hand(this.#written.length - waiting);
   }
 
@@ -184,7 +186,7 @@ class AnswerWriter {
   answer(id: string, generation: Generation | undefined): ModelAnswer {
     const { model, wantsTokenIds } = this.#request;
     const { prompt } = this.#reading;
-    const text = this.#stopped ? this.#written : this.#text.text;
+    const text = this.stopped ? this.#written : this.#text.text;
     const { rest, reasoning } = withoutThinking(text, this.#thinking);
     const read = this.#callsIn(rest);
     const calls = read?.calls ?? [];
@@ -199,7 +201,8 @@ class AnswerWriter {
       content: fits ? content : calls.length > 0 ? given : text,
       ...(reasoning === undefined || !fits ? {} : { reasoning }),
       toolCalls: calls.map((call, n) => ({ id: `call_${id}_${n}`, ...call })),
-      finishReason: calls.length > 0 ? 'tool_calls' : (generation?.finishReason ?? 'stop'),
+      finishReason: calls.length > 0 ? 'tool_calls' : this.stopped ? 'stop' : (generation?.finishReason ?? 'stop'),
+      ...(this.#stopText === undefined ? {} : { stopText: this.#stopText }),
       usage: { promptTokens: prompt.length, responseTokens: response.length },
       ...(wantsTokenIds && generation !== undefined
         ? { tokens: { prompt, response, logprobs: generation.logprobs } }

@@ -268,6 +268,71 @@ describe('a served agent', () => {
     expect(await health()).toMatchObject({ running: 0 });
   });
 
+  it('says which stop text ended an answer, in each dialect, streamed or not', async () => {
+    const { port } = await served({
+      agentModels: new Map([['scripted', scripted(() => 'one, two. Observation: three')]]),
+    });
+    const ask = async (route: string, body: object): Promise<string> => {
+      const headers = { 'content-type': 'application/json' };
+      const sent = { model: 'scripted', messages: question, max_tokens: 40, ...body };
+      return (await fetch(`${port.url}/v1/${route}`, { method: 'POST', headers, body: JSON.stringify(sent) })).text();
+    };
+    const stops = ['never', 'two', 'Observation:'];
+    for (const stream of [false, true]) {
+      const message = await ask('messages', { stream, stop_sequences: stops });
+      expect(message).toContain('"stop_reason":"stop_sequence","stop_sequence":"two"');
+      expect(await ask('messages', { stream })).toContain('"stop_reason":"end_turn","stop_sequence":null');
+      const chat = await ask('chat/completions', { stream, stop: stops });
+      expect(chat).toContain('"finish_reason":"stop"');
+      expect(chat).toContain('"stop_reason":"two"'); // the name of vLLM
+      expect(await ask('chat/completions', { stream })).not.toContain('stop_reason');
+    }
+  });
+
+  it('asks for JSON alone if a request brings no schema, and reads an answer of any object', async () => {
+    const prompts: string[] = [];
+    const agentModel = scripted(({ prompt }) => `{"n": ${prompts.push(prompt)}}`);
+    const { client } = await served({ agentModels: new Map([['scripted', agentModel]]) });
+    const model = 'scripted';
+    await client.chat.completions.create({ model, messages: question, response_format: { type: 'json_object' } });
+    await client.responses.create({ model, input: 'one?', text: { format: { type: 'json_object' } } });
+    await client.chat.completions.create({
+      ...{ model, messages: question },
+      response_format: { type: 'json_schema', json_schema: { name: 'any' } },
+    });
+    for (const prompt of prompts) {
+      expect(prompt).toContain('Be brief.\nAnswer with JSON alone.<|end|>');
+      expect(prompt).not.toContain('schema');
+    }
+    expect(prompts).toHaveLength(3);
+  });
+
+  it('has its models by name, in the forms of OpenAI and of Anthropic', async () => {
+    const { client, port } = await served({
+      agentModels: new Map([['scripted', scripted(() => 'ok')]]),
+      token: 'secret',
+    });
+    for (const name of ['scripted', 'openai/scripted'])
+      expect(await client.models.retrieve(name)).toMatchObject({ id: 'scripted', object: 'model', owned_by: 'drmas' });
+    const unknown = client.models.retrieve('scriptd');
+    await expect(unknown).rejects.toMatchObject({
+      status: 404,
+      code: 'model_not_found',
+      message: /did you mean 'scripted'/,
+    });
+    const headers = { 'anthropic-version': '2023-06-01', 'x-api-key': 'secret' };
+    const read = async (path: string): Promise<unknown> =>
+      (await fetch(`${port.url}/v1/models${path}`, { headers })).json();
+    expect(await read('/scripted')).toMatchObject({ type: 'model', id: 'scripted', display_name: 'scripted' });
+    expect(await read('')).toMatchObject({
+      data: [{ type: 'model', id: 'scripted' }],
+      has_more: false,
+      first_id: 'scripted',
+    });
+    expect(await read('/%E2%80%AEx')).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
+    expect((await fetch(`${port.url}/v1/models/scripted`)).status).toBe(401);
+  });
+
   it('refuses invalid requests, in the format of the dialect', async () => {
     const agentModel = scripted(() => 'ok', 64);
     const toolless = { ...agentModel, agent: { name: 'plain', sampling } };

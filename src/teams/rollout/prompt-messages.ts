@@ -3,6 +3,8 @@ import { type JsonSchema, type Message, system, user } from '../../base/nouns.js
 import { endOfJson } from '../../engine/tokens.js';
 
 const DEMAND = 'Answer with JSON of this schema alone: ';
+/** Without properties a schema says nothing more, and models would copy it. */
+const ANY_DEMAND = 'Answer with JSON alone.';
 
 /**
  * The messages that an agent reads: its system prompt, if any, and the input. A string is one user message. The schema
@@ -22,7 +24,7 @@ export function promptMessages(
   const replaced = foreign && prompt !== undefined && copies[0]?.role === 'system' ? copies.slice(1) : copies;
   const read = prompt === undefined ? copies : [system(prompt), ...replaced];
   if (responseSchema === undefined) return read;
-  const demand = DEMAND + JSON.stringify(responseSchema);
+  const demand = isAnyObject(responseSchema) ? ANY_DEMAND : DEMAND + JSON.stringify(responseSchema);
   const [first, ...rest] = read;
   return first?.role === 'system' ? [system(`${first.content}\n${demand}`), ...rest] : [system(demand), ...read];
 }
@@ -31,8 +33,13 @@ export function promptMessages(
 export function demandedSchema(prompt: string): JsonSchema | undefined {
   const place = prompt.indexOf(DEMAND);
   const start = place + DEMAND.length;
-  return place < 0 ? undefined : jsonObject(prompt.slice(start, endOfJson(prompt, start)));
+  if (place < 0) return prompt.includes(ANY_DEMAND) ? { type: 'object' } : undefined;
+  return jsonObject(prompt.slice(start, endOfJson(prompt, start)));
 }
+
+/** Whether any object fits: `response_format: { type: 'json_object' }`, and AI SDK's `json` without a schema. */
+const isAnyObject = (schema: JsonSchema) =>
+  Object.keys(schema).every((key) => key === 'type') && (schema.type === undefined || schema.type === 'object');
 
 function requireTexts(messages: unknown): void {
   if (!Array.isArray(messages))
