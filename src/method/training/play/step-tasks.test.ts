@@ -128,3 +128,23 @@ describe('the tasks of a step', () => {
     expect(evaluationTasks(joined, 2).map(({ id }) => id)).toEqual(['0', '1', '0', '1']);
   });
 });
+
+describe('two problems with one id', () => {
+  const twins = (ids: readonly string[], size = ids.length): TaskSet => ({
+    name: 'twins',
+    size,
+    at: (index) => ({ id: ids[index % ids.length] as string, data: { question: `problem ${index % ids.length}` } }),
+  });
+
+  it.each([2, Number.POSITIVE_INFINITY])('are refused in one step, because they would be one group (of %d)', (size) => {
+    expect(() => tasksOfStep(twins(['1', '1'], size), 1, 1, 8)).toThrow(
+      /^the tasks 'twins' have two problems with the id '1', \{"question":"problem [01]"\} and .*: expected an id for each$/,
+    );
+    expect(() => [...furtherTasks(twins(['1', '1']), 1, 1, [])]).toThrow(TaskError);
+  });
+
+  it('are no problem that is played twice', () => {
+    expect(tasksOfStep(twins(['1', '2']), 1, 1, 6)).toHaveLength(6);
+    expect([...furtherTasks(twins(['1', '2']), 1, 1, [])]).toHaveLength(2);
+  });
+});

@@ -3,6 +3,7 @@ import { permutation, RandomStream } from '../../../base/math.js';
 import {
   type DataSchema,
   GENERATED_INDICES,
+  jsonText,
   type LoadOptions,
   type Split,
   type Task,
@@ -60,16 +61,35 @@ function thrownBy(name: string, when: string, error: unknown): unknown {
  */
 export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: number): Task[] {
   const first = (step - 1) * count;
-  if (!Number.isFinite(tasks.size)) {
-    return Array.from({ length: count }, (_, i) => {
-      const random = new RandomStream('tasks', seed, first + i);
-      return taskAt(tasks, Math.floor(random.uniform() * GENERATED_INDICES));
-    });
-  }
-  return Array.from({ length: count }, (_, i) => {
+  const indexOf = (i: number) => {
+    if (!Number.isFinite(tasks.size))
+      return Math.floor(new RandomStream('tasks', seed, first + i).uniform() * GENERATED_INDICES);
     const order = epochOrder(tasks, seed, Math.floor((first + i) / tasks.size));
-    return taskAt(tasks, order[(first + i) % tasks.size] as number);
-  });
+    return order[(first + i) % tasks.size] as number;
+  };
+  const drawn = Array.from({ length: count }, (_, i) => taskAt(tasks, indexOf(i)));
+  const known = new Map<string, Task>();
+  for (const task of drawn) addTask(known, task, tasks.name);
+  return drawn;
+}
+
+/** The most characters of a problem in a message. */
+const SHOWN = 60;
+
+/**
+ * Adds a task to the tasks of a step, by their ids.
+ * @throws TaskError if another problem has the id: the episodes of both would be one group
+ */
+function addTask(known: Map<string, Task>, task: Task, source: string): void {
+  const other = known.get(task.id);
+  known.set(task.id, task);
+  if (other === undefined || other === task) return;
+  const [one, two] = [other, task].map(({ data }) => jsonText(data) ?? '');
+  if (one === two) return;
+  const problems = `${(one ?? '').slice(0, SHOWN)} and ${(two ?? '').slice(0, SHOWN)}`;
+  throw new TaskError(
+    `the tasks '${source}' have two problems with the id '${task.id}', ${problems}: expected an id for each`,
+  );
 }
 
 interface EpochOrder {
@@ -98,14 +118,14 @@ export function epochOrder(tasks: TaskSet, seed: number, epoch: number): Uint32A
  * the step, so that a resumed run draws the same tasks. Ends early if a finite set has no more tasks.
  */
 export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken: readonly Task[]): Generator<Task> {
-  const known = new Set(taken.map(({ id }) => id));
+  const known = new Map(taken.map((task) => [task.id, task]));
   const order = Number.isFinite(tasks.size) ? permutation(tasks.size, 'further tasks', seed, step) : undefined;
   for (let i = 0; order === undefined || i < order.length; i++) {
     const random = () => new RandomStream('further tasks', seed, step, i).uniform();
     const task = taskAt(tasks, order === undefined ? Math.floor(random() * GENERATED_INDICES) : (order[i] as number));
-    if (known.has(task.id)) continue;
-    known.add(task.id);
-    yield task;
+    const isKnown = known.has(task.id);
+    addTask(known, task, tasks.name);
+    if (!isKnown) yield task;
   }
 }
 
