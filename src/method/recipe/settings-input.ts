@@ -110,11 +110,14 @@ export interface PolicyInput {
       }
     | undefined;
   /**
-   * Updates over which the learning rate rises to its full value.
+   * The policy's first updates, over which the learning rate rises to its full value.
    * @default `5`
    */
   readonly warmupSteps?: number | undefined;
-  /** The learning-rate schedule after the warm-up. It depends on nothing but the number of the update. */
+  /**
+   * The learning-rate schedule after the warm-up. It follows the run's steps, also those in which no agent of
+   * the policy is called.
+   */
   readonly schedule?:
     | {
         readonly type: 'constant';

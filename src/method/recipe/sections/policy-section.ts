@@ -49,10 +49,17 @@ export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' |
     optimizer: optimizerSchema
       .prefault({ type: defaultOptimizer })
       .describe('The optimiser. If you resume a run with another type, the new optimiser starts without state.'),
-    warmupSteps: z.int().min(0).default(5).describe('Updates over which the learning rate rises to its full value.'),
+    warmupSteps: z
+      .int()
+      .min(0)
+      .default(5)
+      .describe("The policy's first updates, over which the learning rate rises to its full value."),
     schedule: scheduleSchema
       .prefault({ type: 'constant' })
-      .describe('The learning-rate schedule after the warm-up. It depends on nothing but the number of the update.'),
+      .describe(
+        "The learning-rate schedule after the warm-up. It follows the run's steps, also those in which no agent of the " +
+          'policy is called.',
+      ),
     kl: klSchema.optional().describe('A KL penalty that keeps the policy near a reference. There is none by default.'),
     critic: criticSchema
       .optional()

@@ -31,7 +31,9 @@ it('is stored under the names of all earlier versions, without empty parts', () 
 });
 
 it('is restored unchanged', () => {
-  const kept = { step: 7, evaluated: 5, watch, kl: { solver: 0.25 }, estimator: { mean: 2 }, predictions: { a: 1 } };
+  const kl = { solver: 0.25 };
+  const made = { solver: 7 };
+  const kept = { step: 7, evaluated: 5, watch, kl, made, estimator: { mean: 2 }, predictions: { a: 1 } };
   const parsed = keptSchema.parse(JSON.parse(JSON.stringify(kept)));
   const loaded = loadProgress(run, parsed);
   expect(loaded.kl.of({ name: 'solver' })).toBe(0.25);

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { KlCoefficients } from '../signals/kl-penalty.js';
 import { StabilityWatch, type WatchedRun } from '../stability/stability-watch.js';
 import { symptomState } from '../stability/symptoms.js';
+import { UpdateCounts } from '../update/update-counts.js';
 import { StopRules, stopSchema } from './stop-rules.js';
 
 /** A part of a run's progress, under its name in a checkpoint's `state.json`. */
@@ -55,6 +56,12 @@ const parts = {
   kl: stateful({
     schema: numbers,
     load: (kept) => new KlCoefficients(kept),
+    save: ({ state }) => state,
+  }),
+  /** The number of updates of each policy and critic. */
+  made: stateful({
+    schema: z.record(z.string(), z.int().min(0)).optional(),
+    load: (kept) => new UpdateCounts(kept),
     save: ({ state }) => state,
   }),
   /** The estimator's state after the last complete step. */

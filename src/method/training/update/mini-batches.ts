@@ -18,14 +18,17 @@ interface Update<Sample> {
 }
 
 /**
- * The mini-batches of a step's updates in order, each with its learning rate and its share of the entropy bonus.
- * @param position The step (1, 2, ...) and the number of steps, counted from the first step that updates the model
+ * The mini-batches of a step's updates in order, each with its learning rate and its share of the entropy bonus. The
+ * rate rises with the updates that the model has had: the agents of a policy may be called first in a late step. It
+ * falls with the steps of the run, so that it has fallen when the run ends.
+ * @param position The step (1, 2, ...) and the number of steps, counted from the first step that updates the model; and
+ *   the number of updates that were made before
  * @param keyOf The key that decides how an epoch divides the samples
  */
 export function* updatesOf<Sample>(
   samples: readonly Sample[],
   { optimizer: { learningRate }, warmupSteps, schedule, epochs, miniBatches, entropySchedule }: UpdateSettings,
-  position: { readonly step: number; readonly steps: number },
+  position: { readonly step: number; readonly steps: number; readonly made: number },
   keyOf: (epoch: number) => readonly (string | number)[],
 ): Generator<Update<Sample>> {
   const rates = { learningRate, warmupSteps, schedule };
@@ -37,11 +40,13 @@ export function* updatesOf<Sample>(
     schedule: entropySchedule ?? { type: 'constant' },
   };
   const bonusDecay = decayAfterRise(bonus, total);
+  let { made } = position;
   for (let epoch = 0; epoch < epochs; epoch++)
     for (const [i, batch] of miniBatchesOf(samples, miniBatches, keyOf(epoch)).entries()) {
       const update = ((position.step - 1) * epochs + epoch) * miniBatches + i + 1;
       const entropyShare = learningRateAt(bonus, update, bonusDecay);
-      yield { batch, learningRate: learningRateAt(rates, update, decay), entropyShare };
+      made++;
+      yield { batch, learningRate: learningRateAt(rates, update, decay, made), entropyShare };
     }
 }
 
@@ -72,15 +77,18 @@ interface Decay {
 }
 
 /**
- * The learning rate of an update (1, 2, ...), a pure function of its number: a linear rise to the full rate at update
+ * The learning rate of an update (1, 2, ...), a pure function of its numbers: a linear rise to the full rate at update
  * `warmupSteps`, times the decay of the schedule.
+ * @param update The number of the update in the run, if each step updates the model
+ * @param made The number of the update among those that were made
  */
 export function learningRateAt(
   { learningRate, warmupSteps, schedule }: LearningRateSettings,
   update: number,
   { from, to }: Decay,
+  made = update,
 ): number {
-  const risen = learningRate * Math.min(1, update / Math.max(1, warmupSteps));
+  const risen = learningRate * Math.min(1, made / Math.max(1, warmupSteps));
   if (schedule.type === 'constant') return risen;
   const { finalFraction } = schedule;
   const progress = Math.min(1, Math.max(0, update - from) / Math.max(1, to - from));

@@ -11,7 +11,7 @@ import type { Learner } from '../run/learner.js';
 import type { SignalsByTurn } from '../run/signal.js';
 import { trainingSample } from '../samples/training-samples.js';
 import { updatesOf } from './mini-batches.js';
-import type { UpdatePosition } from './update-policy.js';
+import type { CountsUpdates, UpdatePosition } from './update-policy.js';
 import { largestNorm } from './update-result.js';
 
 /** If returns differ by less, they are equal, and there is no variance to explain. */
@@ -22,7 +22,7 @@ export type CriticUpdate = NonNullable<PolicyStep['critic']>;
 
 /**
  * One update (or several epochs and mini-batches) of a policy's critic.
- * @param warn Receives a warning for a gradient that was not a number
+ * @param options.warn Receives a warning for a gradient that was not a number
  * @returns undefined if the policy has no critic
  */
 export async function updateCritic(
@@ -30,13 +30,15 @@ export async function updateCritic(
   { seed, step, steps }: UpdatePosition,
   chains: readonly (readonly TurnAdvantage[])[],
   signals: SignalsByTurn,
-  warn: Host['warn'],
+  { counts, warn }: { readonly counts: CountsUpdates; readonly warn: Host['warn'] },
 ): Promise<CriticUpdate | undefined> {
   if (critic === undefined) return undefined;
   const { handle, settings } = critic;
   const { optimizer, clipNorm, clip } = settings;
   const samples = chains.map((chain) => valueSample(chain, signals));
-  const position = { step, steps };
+  const model = `${name}.critic`; // no policy can have this name
+  const made = counts.of(model, settings.epochs * settings.miniBatches);
+  const position = { step, steps, made };
   const keyOf = (epoch: number) => ['critic', seed, step, epoch, name];
   const losses: ValueLossResult[] = [];
   const optimSteps: OptimStepResult[] = [];
@@ -50,6 +52,7 @@ export async function updateCritic(
     optimSteps.push(optimStep);
     lastRate = learningRate;
   }
+  counts.set(model, made + optimSteps.length);
   if (optimSteps.some(({ applied }) => !applied))
     warn('critic', `step ${step}: a gradient of the critic of '${name}' was not a number; that update was not made`);
   return {

@@ -11,6 +11,7 @@ import type { TurnChain } from '../samples/chains.js';
 import { spanOf, tokensByEpisode, trainingSample } from '../samples/training-samples.js';
 import type { KlCoefficients } from '../signals/kl-penalty.js';
 import { settleKl } from './settle-kl.js';
+import type { UpdateCounts } from './update-counts.js';
 import { updateCritic } from './update-critic.js';
 import { type SpikeLimits, updatePolicy } from './update-policy.js';
 import type { PolicyUpdate, Updates } from './update-result.js';
@@ -29,8 +30,9 @@ export interface Learnt {
 /** The update of a policy that still waits for its critic. It counts as applied, because no update was dropped. */
 const NOTHING_LEARNT: PolicyUpdate = { gradientNorm: 0, learningRate: 0, outcome: 'applied', agents: {} };
 
-/** The parts of a run's progress that updates read. The updates change the KL coefficients. */
+/** The parts of a run's progress that updates read. The updates change the KL coefficients and the counts. */
 interface UpdateState {
+  readonly made: UpdateCounts;
   readonly kl: KlCoefficients;
   readonly watch: SpikeLimits;
 }
@@ -48,16 +50,17 @@ export interface EstimatedStep {
 /** Updates all policies on a step, in epochs of mini-batches. The policies are updated at the same time. */
 export async function updatePolicies(
   { seed, training, staleness, host }: Pick<TrainingRun, 'seed' | 'training' | 'staleness' | 'host'>,
-  { kl, watch }: UpdateState,
+  { made, kl, watch }: UpdateState,
   { step, turns: ofLearners, signals, advantages, keepRatios }: EstimatedStep,
 ): Promise<Updates> {
   const position = { seed, step, steps: training.steps };
-  const options = { kl, watch, keepRatios, versions: staleness + 1 };
+  const counts = made.before(step);
+  const options = { made: counts, kl, watch, keepRatios, versions: staleness + 1 };
   const updates = await Promise.all(
     ofLearners.map(async ({ learner, chains }) => {
       if (chains.length === 0) return [];
       const learnt = chains.map((chain) => chain.map((turn) => advantages.byTurn.get(turn) as TurnAdvantage));
-      const critic = await updateCritic(learner, position, learnt, signals, host.warn);
+      const critic = await updateCritic(learner, position, learnt, signals, { counts, warn: host.warn });
       const learn = async () => {
         if (step <= stepsAhead(learner)) return NOTHING_LEARNT;
         const samples = samplesOf(learner, learnt, signals);

@@ -4,6 +4,7 @@ import { sampleOf } from '../../../../test/support/samples.js';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
 import type { TrainingSample } from '../../../base/nouns.js';
 import type { Learner } from '../run/learner.js';
+import { UpdateCounts } from './update-counts.js';
 import { agreementOf, objectiveOptions, updatePolicy } from './update-policy.js';
 
 const batch = [sampleOf([1, 2, 3], [1, 1, 1]), sampleOf([1], [0], { agent: 'verifier' })];
@@ -48,7 +49,13 @@ describe('an entropy bonus', () => {
       loss,
       agents,
     } as unknown as Learner;
-    const options = { kl: new Map(), watch: { skipAboveNorm: () => undefined }, keepRatios: false, versions: 1 };
+    const options = {
+      made: new UpdateCounts().before(1),
+      kl: new Map(),
+      watch: { skipAboveNorm: () => undefined },
+      keepRatios: false,
+      versions: 1,
+    };
     for (const step of [1, 2, 3, 4])
       await updatePolicy(learner, { seed: 1, step, steps: 4 }, [batch[0] as TrainingSample], options as never);
     return coefficients;

@@ -40,6 +40,13 @@ export interface UpdatePosition {
   readonly steps: number;
 }
 
+/** The models' numbers of updates. */
+export interface CountsUpdates {
+  /** The number of updates of a model so far. @param perStep Its updates in a step */
+  of(model: string, perStep: number): number;
+  set(model: string, count: number): void;
+}
+
 /** The limit of a gradient norm. */
 export interface SpikeLimits {
   /** The norm above which a policy's update is not made. Undefined if the rule allows it. */
@@ -47,6 +54,7 @@ export interface SpikeLimits {
 }
 
 interface PolicyUpdateOptions {
+  readonly made: CountsUpdates;
   readonly kl: Coefficients;
   readonly watch: SpikeLimits;
   readonly keepRatios: boolean;
@@ -64,7 +72,8 @@ export async function updatePolicy(
   const { name, handle, settings } = learner;
   const samples = await withProximal(learner, played);
   const ahead = stepsAhead(learner);
-  const position = { step: step - ahead, steps: steps - ahead };
+  const made = options.made.of(name, settings.epochs * settings.miniBatches);
+  const position = { step: step - ahead, steps: steps - ahead, made };
   const keyOf = (epoch: number) => [seed, step, epoch, name];
   const updates: MiniBatchUpdate[] = [];
   let lastRate = settings.optimizer.learningRate;
@@ -72,6 +81,7 @@ export async function updatePolicy(
     updates.push(await updateOnMiniBatch(learner, batch, scheduled, options));
     lastRate = scheduled.learningRate;
   }
+  options.made.set(name, made + updates.length);
   await handle.publish(options.versions);
   const ratios = new Map(
     updates.flatMap(({ gradients }) =>
