@@ -8,24 +8,20 @@ import {
   checked,
   content,
   given,
+  ignoredFields,
   jsonSchema,
   MOST_MESSAGES,
   nameText,
   only,
   optionalContent,
   positive,
-  presentFields,
   STOPS_EXPECTED,
+  seedNumber,
   stopTexts,
   toolList,
   toolsOf,
+  topKNumber,
 } from './request-fields.js';
-
-/** Fields that only express a wish, such as sampling settings; drmas ignores them. */
-const WISHES = [
-  ...['temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty', 'frequency_penalty'],
-  ...['repetition_penalty', 'top_logprobs', 'reasoning_effort', 'verbosity', 'prediction', 'best_of'],
-] as const;
 
 const toolCall = z
   .object({
@@ -48,6 +44,7 @@ const message = z
       content: optionalContent,
       name: nameText.nullish(),
       tool_calls: z.array(toolCall).nullish(),
+      function_call: only(() => false, 'function_call is an older form of tool_calls; send tool_calls'),
     }),
     z.object({ role: z.literal('tool'), content, name: nameText.nullish(), tool_call_id: nameText }),
   ])
@@ -100,13 +97,18 @@ const body = z.object({
   return_token_ids: z.boolean().nullish(),
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
-  top_k: z.number().nullish(),
-  seed: z.number().nullish(),
+  top_k: topKNumber.nullish(),
+  seed: seedNumber.nullish(),
   stop: z.union([z.string().transform((text) => [text]), stopTexts], STOPS_EXPECTED).nullish(),
   n: z.int().min(1).max(MOST_ANSWERS).nullish(),
   logit_bias: only(isEmpty, 'logit_bias would make other log-probs than the policy has'),
   functions: only(isEmpty, 'functions are an older form of tools; send tools'),
+  function_call: only((value) => value === 'none' || value === 'auto', 'function_call is an older form of tool_choice'),
   audio: only(() => false, 'these models answer only with text'),
+  modalities: only(
+    (value) => Array.isArray(value) && value.every((each) => each === 'text'),
+    'these models answer only with text',
+  ),
 });
 
 function read(value: unknown): ModelRequest {
@@ -127,7 +129,7 @@ function read(value: unknown): ModelRequest {
     wantsTokenIds: request.logprobs === true || request.return_token_ids === true,
     sampling: given({ temperature, topP, topK, seed, stop }),
     ignored: [
-      ...presentFields(value as object, WISHES),
+      ...ignoredFields(value as object, body.shape),
       ...(request.parallel_tool_calls === false ? ['parallel_tool_calls'] : []),
     ],
   };

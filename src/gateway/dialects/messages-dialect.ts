@@ -9,6 +9,7 @@ import {
   checked,
   content,
   given,
+  ignoredFields,
   jsonSchema,
   MOST_MESSAGES,
   nameText,
@@ -18,10 +19,8 @@ import {
   stopTexts,
   toolList,
   toolsOf,
+  topKNumber,
 } from './request-fields.js';
-
-/** Fields that only express a wish, such as sampling settings; drmas ignores them. */
-const WISHES = ['temperature', 'top_p', 'top_k', 'stop_sequences', 'thinking', 'service_tier'];
 
 /** The blocks of a message's content. Thoughts of earlier turns are left out. */
 const block = z.discriminatedUnion(
@@ -34,7 +33,12 @@ const block = z.discriminatedUnion(
       name: nameText,
       input: z.custom<object>(isObject, 'expected an object'),
     }),
-    z.object({ type: z.literal('tool_result'), tool_use_id: nameText, content: optionalContent }),
+    z.object({
+      type: z.literal('tool_result'),
+      tool_use_id: nameText,
+      content: optionalContent,
+      is_error: z.boolean().nullish(),
+    }),
     z.object({ type: z.enum(['thinking', 'redacted_thinking']) }),
   ],
   'expected blocks of text, tool_use or tool_result: these models read only text',
@@ -81,11 +85,20 @@ const counted = z.object({
 });
 
 const body = counted.extend({
+  // A prefill is no message: the answer would have to continue it.
+  messages: z
+    .array(message)
+    .min(1)
+    .max(MOST_MESSAGES)
+    .refine(
+      (list) => list.at(-1)?.role !== 'assistant',
+      "the last one is the assistant's, and no answer continues a message",
+    ),
   max_tokens: positive,
   stream: z.boolean().nullish(),
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
-  top_k: z.number().nullish(),
+  top_k: topKNumber.nullish(),
   stop_sequences: stopTexts.nullish(),
 });
 
@@ -98,8 +111,9 @@ function read(value: unknown): ModelRequest {
     stream: stream === true,
     sampling: given({ temperature, topP, topK, stop }),
     ignored: [
-      ...presentFields(value as object, WISHES),
+      ...ignoredFields(value as object, body.shape),
       ...presentFields(request.output_config ?? {}, ['effort']),
+      ...(request.messages.some(({ content }) => content.some(isError)) ? ['is_error'] : []),
       ...(oneCall.safeParse(value).success ? ['disable_parallel_tool_use'] : []),
     ],
   };
@@ -138,6 +152,9 @@ function messagesOf({ role, content }: z.output<typeof message>): Message[] {
   const spoken = onlyResults ? [] : [{ role, content: text, ...(toolCalls.length > 0 ? { toolCalls } : {}) }];
   return [...results, ...spoken];
 }
+
+/** Models read the text of a result; no template has a place for this flag. */
+const isError = (each: Block) => each.type === 'tool_result' && each.is_error === true;
 
 const callOf = ({ id, name, input }: Extract<Block, { type: 'tool_use' }>): ToolCall => ({
   id,

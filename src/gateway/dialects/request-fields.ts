@@ -107,11 +107,47 @@ export function presentFields(body: object, names: readonly string[]): string[] 
   return names.filter((name) => Object.hasOwn(body, name) && (body as Record<string, unknown>)[name] !== null);
 }
 
+/**
+ * Fields that label a request for its sender, or for a cache, and change no answer. Clients such as Claude Code send
+ * some with each request.
+ */
+const LABELS = new Set([
+  ...['user', 'metadata', 'store', 'safety_identifier', 'anthropic_version'],
+  ...['cache_control', 'prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
+]);
+/** Names of fields come from clients, and are printed and recorded. */
+const [LONGEST_FIELD, MOST_IGNORED] = [64, 32];
+
+/** The fields of a body that have no effect: those that set the sampling, and those that `shape` does not read. */
+export function ignoredFields(body: object, shape: object): string[] {
+  const names = Object.keys(body).filter(
+    (name) => SAMPLING.has(name) || !(Object.hasOwn(shape, name) || LABELS.has(name)),
+  );
+  return presentFields(body, names)
+    .slice(0, MOST_IGNORED)
+    .map((name) => (/^\w+$/.test(name) && name.length <= LONGEST_FIELD ? name : 'a field of an odd name'));
+}
+
+/** A seed of 64 bits. JSON.parse rounds integers above 2^53, of which several then are one seed. */
+export const seedNumber = z
+  .number()
+  .refine((seed) => Number.isInteger(seed) && Math.abs(seed) <= 2 ** 64, 'expected an integer of 64 bits')
+  .transform((seed) => seed % Number.MAX_SAFE_INTEGER);
+
+/** vLLM's -1 for all tokens is drmas's 0. */
+export const topKNumber = z
+  .int()
+  .min(-1)
+  .transform((count) => Math.max(count, 0));
+
 /** The fields of all dialects that set how an answer is sampled. */
 const SAMPLING = new Set(['temperature', 'top_p', 'top_k', 'seed', 'stop', 'stop_sequences']);
 
 /** The ignored fields of a request that `WishedSampling` does not have. */
 export const beyondSampling = (ignored: readonly string[]): string[] => ignored.filter((name) => !SAMPLING.has(name));
+
+/** Messages of once each: clients choose the names, so they end. */
+const MOST_REPORTS = 1_000;
 
 /** Reports each field that requests to an agent set, once for each agent. */
 export function onceEach(
@@ -121,8 +157,9 @@ export function onceEach(
   return (agent, fields) => {
     for (const field of fields) {
       const key = `${agent} ${field}`;
-      if (!before.has(key)) report(agent, field);
+      if (before.has(key) || before.size >= MOST_REPORTS) continue;
       before.add(key);
+      report(agent, field);
     }
   };
 }

@@ -8,6 +8,7 @@ import {
   checked,
   content,
   given,
+  ignoredFields,
   jsonSchema,
   MOST_MESSAGES,
   nameText,
@@ -18,11 +19,6 @@ import {
   toolsOf,
 } from './request-fields.js';
 import { responseErrorEvent, responseEvents, responseObject } from './responses-answer.js';
-
-/** Fields that only express a wish, such as sampling settings; drmas ignores them. */
-const WISHES = [
-  ...['temperature', 'top_p', 'top_logprobs', 'reasoning', 'truncation', 'include', 'max_tool_calls', 'service_tier'],
-];
 
 const STATELESS = 'nothing is kept between requests: send the whole conversation as input, with store: false';
 
@@ -85,7 +81,8 @@ const body = z.object({
   parallel_tool_calls: z.boolean().nullish(),
   max_output_tokens: positive.nullish(),
   stream: z.boolean().nullish(),
-  text: z.object({ format: format.nullish() }).nullish(),
+  stream_options: z.unknown().optional(), // only about the padding of events
+  text: z.object({ format: format.nullish(), verbosity: z.unknown().optional() }).nullish(),
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
   previous_response_id: only(() => false, STATELESS),
@@ -113,7 +110,8 @@ function read(value: unknown, recall: Recall = () => undefined): ModelRequest {
     ...(form?.type === 'json_object' ? { responseSchema: { type: 'object' } } : {}),
     sampling: given({ temperature, topP }),
     ignored: [
-      ...presentFields(value as object, WISHES),
+      ...ignoredFields(value as object, body.shape),
+      ...presentFields(request.text ?? {}, ['verbosity']),
       ...(request.parallel_tool_calls === false ? ['parallel_tool_calls'] : []),
     ],
   };

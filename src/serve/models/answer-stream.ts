@@ -60,7 +60,9 @@ function samplingFor(agentModel: AgentModel, { sampling, maxTokens }: ModelReque
     const chosen = checkedSampling(samplingOf(agentModel, Object.fromEntries(wished)), seed);
     return { ...chosen, maxTokens: Math.min(chosen.maxTokens, room) };
   } catch (error) {
-    throw error instanceof ArgumentError ? new DialectError(400, 'invalid_value', error.message) : error;
+    if (!(error instanceof ArgumentError)) throw error;
+    const asSent = error.message.replace(/^top[PK]\b/, (name) => (name === 'topP' ? 'top_p' : 'top_k'));
+    throw new DialectError(400, 'invalid_value', asSent);
   }
 }
 

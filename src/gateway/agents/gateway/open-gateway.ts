@@ -3,7 +3,7 @@ import { messageOf, RecipeError } from '../../../base/errors.js';
 import { listen } from '../../../base/platform.js';
 import type { GatewayConnection } from '../../../teams/index.js';
 import type { EpisodeInPlay } from '../../../teams/rollout.js';
-import { onceEach } from '../../dialects/request-fields.js';
+import { beyondSampling, onceEach } from '../../dialects/request-fields.js';
 import type { EpisodeCalls } from '../attribution.js';
 import { Gateway } from './gateway.js';
 import type { GatewaySettings } from './gateway-settings.js';
@@ -26,9 +26,12 @@ export async function openGateway(settings: GatewaySettings, { maxTurns, warn }:
   const { host, port, publicUrl, maxCalls = maxTurns } = settings;
   const gateway = new Gateway({
     maxCalls: Math.min(maxCalls, maxTurns),
-    onIgnored: onceEach((agent, wish) =>
-      warn(`${agent}: requests set ${wish}, which is ignored: the recipe controls how the agent samples`),
-    ),
+    onIgnored: onceEach((agent, wish) => {
+      const isSampling = beyondSampling([wish]).length === 0;
+      warn(
+        `${agent}: requests set ${wish}, which is ignored${isSampling ? ': the recipe controls how the agent samples' : ''}`,
+      );
+    }),
   });
   const { url, close } = await listen(gateway, { host, port }).catch((error: unknown) => {
     throw new RecipeError(messageOf(error), 'gateway');
