@@ -10,6 +10,7 @@ export {
   type History,
   inCanonicalOrder,
   isLesson,
+  isOfAgents,
   isUnscored,
   type LogEntry,
   responseTokens,
@@ -20,6 +21,7 @@ export {
   trainedTurns,
   turnReward,
   turnText,
+  withoutUnscored,
 } from './core/episode.js';
 export {
   type AgentEvaluation,

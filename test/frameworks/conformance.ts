@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Turn } from '../../src/base/core/episode.js';
 import { type Lines, playScripted } from '../../src/runs/testing/play-scripted.js';
+import type { EpisodeFailure } from '../../src/teams/rollout/episode-failure.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam, type PlayContext } from '../../src/teams/team/team.js';
 
@@ -88,13 +89,15 @@ interface Ways {
   readonly rewritten?: readonly Cell[];
   /** The texts of the agents, if they differ from the other frameworks' texts. */
   readonly lines?: { readonly [Name in Cell]?: Lines<typeof agents> };
+  /** Whether the framework throws if a loop of tool calls reaches its limit of steps. Others return what there is. */
+  readonly throwsAtLimit?: boolean;
 }
 
 /** The suite for a framework; a cell that it has no notion of is left out. */
 export function conformance(
   framework: string,
   plays: { readonly [Name in Cell]?: CellPlay },
-  { rewritten = [], lines: otherLines = {} }: Ways = {},
+  { rewritten = [], lines: otherLines = {}, throwsAtLimit = false }: Ways = {},
 ): void {
   describe(`${framework} with agents in the place of models`, () => {
     const cells = CELLS.filter((cell) => plays[cell] !== undefined);
@@ -135,6 +138,28 @@ export function conformance(
       });
       const { turns } = await playScripted(team, { question: 'Well?' }, { boss: ['well'] });
       expect(turns.map(({ valid, penalty }) => [valid, penalty])).toEqual([[false, 0.5]]);
+    });
+
+    it.runIf(plays.tools)('a loop of tool calls without end ends at the limit of the framework', async () => {
+      const team = defineTeam({
+        task: z.object({ question: z.string() }),
+        agents,
+        play: async (context) => plays.tools?.({ ...context, look: () => 'again' }),
+        reward: () => 1,
+      });
+      const loop = { boss: Array.from({ length: 15 }, () => '@look( 7 )') };
+      const end = await playScripted(team, { question: 'Well?' }, loop).then(
+        () => 'returns',
+        (error: EpisodeFailure) => error.record,
+      );
+      expect(end).toEqual(
+        throwsAtLimit
+          ? expect.objectContaining({
+              reason: 'too-many-turns',
+              message: expect.stringMatching(/^the agents did not come to an end: /),
+            })
+          : 'returns',
+      );
     });
 
     it('has the row of the documents that these tests say', () => {

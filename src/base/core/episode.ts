@@ -207,17 +207,31 @@ export function successOf({ score }: Pick<Episode, 'score'>): number {
   return correct === undefined ? Number(team >= 1) : Math.min(1, Math.max(0, correct));
 }
 
+/** The reasons of failures that the agents' texts cause: an agent wrote what does not fit, or did not come to an end. */
+const OF_AGENTS: ReadonlySet<string> = new Set<FailureReason>(['invalid-output', 'overlong', 'too-many-turns']);
+
+/** Whether the agents' texts caused a failure, and neither the team's code, its reward nor a service did. */
+export function isOfAgents({ reason, scoring }: Failure): boolean {
+  return OF_AGENTS.has(reason) && scoring !== true;
+}
+
 /**
- * Whether policies may learn from an episode: it did not fail, or it failed because the output of an agent did not fit
- * what the team's code needs. The second kind has the reward 0 and keeps the penalties of its turns.
+ * Whether policies may learn from an episode: it did not fail, or its agents caused the failure and one that trains
+ * wrote a turn. A failed episode has the reward 0 and keeps the penalties of its turns.
  */
-export function isLesson({ failure }: Pick<Episode, 'failure'>): boolean {
-  return failure === undefined || failure.reason === 'invalid-output';
+export function isLesson(episode: Pick<Episode, 'failure' | 'turns'>): boolean {
+  const { failure } = episode;
+  return failure === undefined || (isOfAgents(failure) && trainedTurns(episode).length > 0);
 }
 
 /** Whether only the score of an episode is missing: `play` returned an outcome, and the reward failed. */
 export function isUnscored({ failure }: Pick<Episode, 'failure'>): boolean {
   return failure !== undefined && (failure.reason === 'reward' || failure.scoring === true);
+}
+
+/** The groups without episodes that have no score. A group may have no episode left. */
+export function withoutUnscored(played: readonly EpisodeGroup[]): readonly EpisodeGroup[] {
+  return played.map(({ task, episodes }) => ({ task, episodes: episodes.filter((episode) => !isUnscored(episode)) }));
 }
 
 /** An agent's reward for the episode: its own if the team's code gave one, else the team's. */

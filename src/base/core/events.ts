@@ -165,8 +165,9 @@ export interface PolicyStep {
 }
 
 /**
- * One step of reinforcement. Rewards, groups and agents are measured over all played episodes; norms, losses and
- * advantages over the episodes that the update used.
+ * One step of reinforcement. Success, levels and tokens are measured over all played episodes; rewards, groups and
+ * agents over those that `training.failedEpisodes` leaves; norms, losses and advantages over the episodes that the
+ * update used.
  */
 export interface Step {
   readonly type: 'step';
@@ -188,7 +189,10 @@ export interface Step {
     /** The calls by agent that `play` did not wait for. Absent if there were none. */
     readonly unanswered?: Readonly<Record<string, number>>;
   };
-  /** The mean success of the episodes, 0 to 1. */
+  /**
+   * The mean success, 0 to 1, of all played episodes as evaluations count them: a failed episode has the success 0,
+   * and an episode whose reward failed is left out. Absent if no episode is left.
+   */
   readonly success?: number;
   /** The mean of each named part of the team's reward. Absent if the reward has no named parts. */
   readonly parts?: Readonly<Record<string, number>>;

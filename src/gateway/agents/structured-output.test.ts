@@ -1,4 +1,4 @@
-import { generateObject, generateText, NoObjectGeneratedError, Output } from 'ai';
+import { generateObject, generateText, NoObjectGeneratedError, Output, stepCountIs, tool } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
@@ -7,7 +7,7 @@ import { agent, defineTeam, type PlayContext, type Team } from '../../teams/inde
 import { playEpisode } from '../../teams/rollout/play-episode.js';
 import { applyFailureRule } from '../../teams/rollout.js';
 
-const agents = { triage: agent({ invalidPenalty: 0.3 }) };
+const agents = { triage: agent({ tools: 'plain', invalidPenalty: 0.3 }) };
 type Play = (context: PlayContext<unknown, typeof agents>) => Promise<unknown>;
 
 /** Whole numbers from 1 to 5: the schema that the agent is shown lacks the rule about even numbers. */
@@ -68,4 +68,15 @@ describe.each([
     const { episode } = await played(play, '{"queue": "refund", "level": 2}');
     expect(episode).toMatchObject({ outcome: { queue: 'refund', level: 2 }, turns: [{ valid: true, penalty: 0 }] });
   });
+});
+
+it('an output that a loop of tool calls does not reach is too many turns, and an episode that counts', async () => {
+  const look = tool({ inputSchema: z.object({}), execute: async () => 'again' });
+  const { episode, kept } = await played(async ({ agents: { triage } }) => {
+    const settings = { model: triage.model, prompt: 'a ticket', tools: { look }, stopWhen: stepCountIs(3) };
+    return (await generateText({ ...settings, output: Output.object({ schema }) })).output;
+  }, '@look()');
+  expect(episode.failure).toMatchObject({ reason: 'too-many-turns', message: expect.stringContaining('to an end') });
+  expect(episode.turns.map(({ valid }) => valid)).toEqual([true, true, true]);
+  expect(kept).toBe(1);
 });

@@ -1759,8 +1759,8 @@ export interface TrainingInput {
   readonly partWeights?: Readonly<Record<string, number>> | undefined;
   /**
    * The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0 minus the
-   * cost of their calls. An episode that failed because an output did not fit (`invalid-output`) is always
-   * kept.
+   * cost of their calls. Failures that the agents' texts cause (`invalid-output`, `overlong`,
+   * `too-many-turns`) are always kept.
    * @default `exclude`
    */
   readonly failedEpisodes?: 'exclude' | 'zero' | undefined;
@@ -1771,7 +1771,8 @@ export interface TrainingInput {
    */
   readonly rewardRetries?: number | undefined;
   /**
-   * The most calls of agents in one episode. One more fails the episode, unless it comes over the gateway.
+   * The most calls of agents by a team's `play` in one episode. One more fails the episode, unless it comes
+   * over the gateway. Calls of judges in the reward do not count.
    * @default `16`
    */
   readonly maxTurns?: number | undefined;

@@ -310,8 +310,7 @@ describe('failed episodes', () => {
       const { verifier } = context.agents;
       const failingVerifier = async (...[input]: Parameters<typeof verifier>) => {
         const text = JSON.stringify(input);
-        if (everything === 'in its own way' && calls++ % 2 === 0)
-          return verifier([{ role: 'user', content: '+'.repeat(60) }]); // overlong
+        if (everything === 'in its own way' && calls++ % 2 === 0) return verifier(input, { envStep: -1 }); // an error of this agent
         if (everything !== undefined || text.includes('1=1')) throw new Error('no verdict today');
         return verifier(text.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
       };
@@ -341,18 +340,18 @@ describe('failed episodes', () => {
     const { failures, episodes, submitted } = await trained(rule);
     expect(failures).toMatchObject([
       { task: 'sum', episode: 1, reason: 'error', message: 'no verdict today', action: rule },
-      { task: 'sum', episode: 2, reason: 'overlong', action: rule },
+      { task: 'sum', episode: 2, reason: 'overlong', action: 'zero' }, // by the agents' own doing
     ]);
     expect(episodes.map(({ failure }) => failure?.reason)).toEqual([undefined, 'error', 'overlong', undefined]);
     expect(episodes.map(({ turns }) => turns.length)).toEqual([2, 1, 1, 2]);
     expect(episodes.map(({ score }) => score.team)).toEqual([1, 0, 0, 0]);
     const advantages = episodes.map(({ turns }) => turns[0]?.advantage);
-    const rewards = rule === 'zero' ? [1, 0, 0, -0.1] : [1, undefined, undefined, -0.1];
+    const rewards = rule === 'zero' ? [1, 0, 0, -0.1] : [1, undefined, 0, -0.1];
     const normalisedRewards = normalised(rewards.filter((reward) => reward !== undefined));
     expect(advantages).toEqual(rewards.map((reward) => (reward === undefined ? undefined : normalisedRewards.shift())));
     const learnt = submitted.find(({ policy }) => policy === 'solver')?.samples ?? [];
     expect(learnt.map(({ behaviourLogprobs, mask }) => -(behaviourLogprobs[mask.indexOf(1)] ?? 0))).toEqual(
-      rule === 'zero' ? [1, 2, 3, 4] : [1, 4],
+      rule === 'zero' ? [1, 2, 3, 4] : [1, 3, 4],
     );
   });
 
@@ -360,7 +359,7 @@ describe('failed episodes', () => {
     const { ended, events, failures, episodes, steps } = await trained('exclude', 'in its own way');
     expect(ended).toBeUndefined();
     expect(failures).toHaveLength(4);
-    expect(new Set(episodes.map(({ failure }) => failure?.reason))).toEqual(new Set(['error', 'overlong']));
+    expect(new Set(episodes.map(({ failure }) => failure?.agent))).toEqual(new Set([undefined, 'verifier']));
     expect(steps).toEqual([]);
     expect(events.filter(({ type }) => type === 'step')).toMatchObject([
       { step: 1, agents: {}, policies: {}, reward: { mean: 0 } },

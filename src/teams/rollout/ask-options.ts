@@ -10,8 +10,8 @@ import type { ForeignAskOptions } from './rollout-context.js';
 /** The calls of an episode so far, and whether they name the steps that they belong to. */
 export interface CallCounter {
   turns: number;
-  /** Calls that were rejected and are no turns. */
-  refused: number;
+  /** The calls of `play`, also those that were rejected and are no turns. */
+  ofPlay: number;
   namesSteps?: boolean;
 }
 

@@ -8,6 +8,7 @@ import type { Ask, Reply } from '../team/team.js';
 import { type CallCounter, requireJudge, requireStep } from './ask-options.js';
 import { keysOf, nameOf } from './call-keys.js';
 import { EpisodeFailure } from './episode-failure.js';
+import { ofAgents } from './own-doing.js';
 import { type CallPrompt, CallPrompts, type ConfiguredAgent } from './prompts/call-prompts.js';
 import { readAnswer } from './read-answer.js';
 import type { ForeignAskOptions, MeasurePrompt, RolloutContext } from './rollout-context.js';
@@ -45,7 +46,7 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Epis
     }),
   );
   const prompts = new CallPrompts(context, agents, episode.turns);
-  const shared = { counter: { turns: 0, refused: 0 }, prompts };
+  const shared = { counter: { turns: 0, ofPlay: 0 }, prompts };
   const calling = Object.entries(agents).map(([name, agent]) => {
     const settings = context.agents[name];
     const policy = settings && context.policies[settings.policy];
@@ -97,7 +98,7 @@ function askOf(
           const refused = probe === undefined ? error : refusalOf(error);
           if (refused instanceof DialectError) {
             if (probe === undefined) {
-              counter.refused++;
+              counter.ofPlay++;
               episode.refuse(role.name);
             }
             stopListening();
@@ -112,13 +113,14 @@ function askOf(
       attempt(() => {
         if (askedBy === 'play') requireStep(role.name, options, counter);
         else requireJudge(role);
-        if (counter.turns + counter.refused >= context.maxTurns)
+        if (askedBy === 'play' && counter.ofPlay >= context.maxTurns)
           throw new EpisodeFailure('too-many-turns', `more than ${context.maxTurns} calls`);
         const read = prompts.of(role, input, options);
         const { key, fixed, giveBack } = nextKey({ ...read.request, toolChoice: read.toolChoice });
         const call = { ...read, id: nameOf(key), key, turn: counter.turns, call: calls };
         if (probe === undefined) {
           counter.turns++;
+          if (askedBy === 'play') counter.ofPlay++;
           calls++;
         }
         const settled = askedBy === 'play' ? episode.openCall(role.name, given) : undefined;
@@ -138,7 +140,8 @@ function askOf(
             if (result.status === 'rejected' && isGoneForGood(result.reason)) throw result.reason;
             if (result.status === 'rejected')
               throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
-            const turn = turnOf(role, call, result.value, askedBy);
+            const { turn, thrown } = turnOf(role, call, result.value, askedBy);
+            if (probe !== undefined && thrown !== undefined) throw thrown;
             if (probe !== undefined) {
               giveBack();
               stopListening();
@@ -147,6 +150,9 @@ function askOf(
             }
             episode.turns.push(turn);
             if (time !== undefined) listener?.answered?.(turn, time());
+            // Like an error of `play` about this output, it ends the episode, and the turn stays.
+            if (thrown !== undefined)
+              throw ofAgents(thrown, episode.turns, { team: episode.request.team, settings: context.agents });
             prompts.add(turn, call);
             stopListening();
             resolve(replyOf(turn));
@@ -204,10 +210,17 @@ function timeOf(work: Promise<unknown>, ready?: Promise<unknown>): () => CallTim
   return () => ({ start, end: end ?? now() });
 }
 
-function turnOf(role: ConfiguredAgent, call: OpenCall, answer: Generation | Utterance, askedBy: AskedBy): Turn {
+/** The turn of an answer, and the error of the agent's parser if it threw. */
+function turnOf(
+  role: ConfiguredAgent,
+  call: OpenCall,
+  answer: Generation | Utterance,
+  askedBy: AskedBy,
+): { readonly turn: Turn; readonly thrown?: EpisodeFailure } {
   const { name, settings, sampling } = role;
+  const { answered, ...read } = readAnswer(role, call, answer);
   const { id, request, turn, call: nth, opening, encoded } = call;
-  return Object.freeze({
+  const played = Object.freeze({
     id,
     ...request,
     turn,
@@ -217,10 +230,11 @@ function turnOf(role: ConfiguredAgent, call: OpenCall, answer: Generation | Utte
     agent: name,
     policy: settings.policy,
     temperature: sampling.temperature,
-    ...readAnswer(role, call, answer),
-    ...(settings.frozen === true ? { frozen: true } : {}),
-    ...(askedBy === 'reward' ? { judging: true } : {}),
+    ...answered,
+    ...(settings.frozen === true ? { frozen: true as const } : {}),
+    ...(askedBy === 'reward' ? { judging: true as const } : {}),
   });
+  return { turn: played, ...read };
 }
 
 function replyOf({

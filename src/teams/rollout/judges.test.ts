@@ -112,8 +112,22 @@ describe('a judge in the reward', () => {
       agent: 'judge',
       scoring: true, // only the score is missing
     });
-    const many = await played(teamOf(grade), says({ solver: 'a', judge: '7' }), { maxTurns: 1 });
-    expect(many.failure).toEqual({ reason: 'too-many-turns', message: 'more than 1 calls', scoring: true });
+  });
+
+  it('has no part in the limit of calls, which is for play: neither its calls nor those of a try that threw', async () => {
+    let tries = 0;
+    const again = teamOf(async (context) => {
+      const graded = await grade(context);
+      if (++tries < 3) throw new Error('not yet');
+      return graded;
+    });
+    const limits = { maxTurns: 1, rewardRetries: 2 };
+    const whole = await played(again, says({ solver: 'a', judge: '7' }), limits);
+    expect(whole.failure).toBeUndefined();
+    expect(whole.turns.map(({ agent }) => agent)).toEqual(['solver', 'judge', 'judge', 'judge']);
+    tries = Number.NEGATIVE_INFINITY;
+    const failed = await played(again, says({ solver: 'a', judge: '7' }), limits);
+    expect(failed.failure).toMatchObject({ reason: 'reward', message: 'not yet (the last of 3 tries)' });
   });
 
   it('needs no step of the environment, and costs the team no call', async () => {

@@ -1,6 +1,7 @@
 /** Mistakes of teams that are named as the mistake they are. */
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
+import { isLesson } from '../../base/core/episode.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';
@@ -156,6 +157,57 @@ describe('a reward', () => {
 });
 
 describe('an output that does not fit', () => {
+  /** The same misfit, read by the parser of an agent and by `play`. */
+  const read = async (by: 'parse' | 'play', misfit: (text: string) => unknown, text: string) => {
+    const whole = { reader: agent({ invalidPenalty: 0.25, ...(by === 'parse' ? { parse: misfit } : {}) }) };
+    const team = defineTeam({
+      task: z.unknown(),
+      agents: whole,
+      play: async ({ agents: { reader } }) => {
+        const reply = await reader('1');
+        return by === 'parse' ? reply.value : misfit(reply.text);
+      },
+      reward: () => 1,
+    }) as unknown as Team;
+    const context = scriptedContext(
+      team,
+      scriptedSampler(() => text),
+    );
+    return playEpisode(context, { team, task: { id: 't', data: {} }, sample: 0, phase: 'training', step: 1 });
+  };
+
+  it.each<[string, (text: string) => unknown, string]>([
+    ['JSON', (text) => JSON.parse(text), 'x'],
+    ['a schema', (text) => z.coerce.number().parse(text), 'x'],
+    ['JSON that is cut', (text) => z.object({ n: z.number() }).parse(JSON.parse(text)), '{"n": 1'],
+    ['JSON of another form', (text) => z.object({ n: z.number() }).parse(JSON.parse(text)), '{"m": 1}'],
+    [
+      'an error with the cause',
+      (text) => {
+        try {
+          return JSON.parse(text);
+        } catch (cause) {
+          throw new Error('no number', { cause });
+        }
+      },
+      'x',
+    ],
+  ])('%s: is the same failure by a parser as by play, with the turn and its penalty', async (_, misfit, text) => {
+    for (const by of ['parse', 'play'] as const) {
+      const episode = await read(by, misfit, text);
+      expect(episode.failure, by).toMatchObject({ reason: 'invalid-output', agent: 'reader' });
+      expect(episode.turns, by).toMatchObject([{ text, valid: false, penalty: 0.25 }]);
+      expect(isLesson(episode), by).toBe(true);
+    }
+  });
+
+  it('another error of a parser is a mistake, and its turn stays too', async () => {
+    const episode = await read('parse', (text) => (text as unknown as { at: { of: string } }).at.of.length, 'x');
+    expect(episode.failure).toMatchObject({ reason: 'error', agent: 'reader' });
+    expect(episode.turns).toHaveLength(1);
+    expect(isLesson(episode)).toBe(false);
+  });
+
   const parses: Play = async ({ agents: { counter } }) => JSON.parse((await counter('1')).text);
 
   it('makes a failure of its own kind, with the agent and the penalty of the turn', async () => {
@@ -225,4 +277,52 @@ describe('an error that a package threw', () => {
         .map((at) => at.trim());
     expect(shown(error)).toEqual([`at async of (${frames[0]})`, `at async of (${frames[2]})`]);
   });
+});
+
+describe('the limit of a framework', () => {
+  const limited =
+    (name: string, cause?: unknown): Play =>
+    async ({ agents: { counter } }) => {
+      await counter('1');
+      await counter('2');
+      throw Object.assign(new Error('the limit of 2 is reached', { cause }), { name });
+    };
+
+  it.each([
+    ['GraphRecursionError', undefined],
+    ['MaxTurnsExceededError', undefined],
+    ['TeamError', Object.assign(new Error('inner'), { name: 'GraphRecursionError' })],
+  ])('%s: ends the episode with too many turns, which the agents learn from', async (name, cause) => {
+    const episode = await played(limited(name, cause));
+    expect(episode.failure).toMatchObject({
+      reason: 'too-many-turns',
+      message: expect.stringMatching(/^the agents did not come to an end: the limit of 2 is reached/),
+    });
+    expect(isLesson(episode)).toBe(true);
+    expect(episode.turns.map(({ valid }) => valid)).toEqual([true, true]);
+  });
+
+  it('is a mistake of the team if no agent that trains has written a turn', async () => {
+    const episode = await played(async () => {
+      throw Object.assign(new Error('no way'), { name: 'GraphRecursionError' });
+    });
+    expect(episode.failure?.reason).toBe('error');
+    expect(isLesson(episode)).toBe(false);
+  });
+});
+
+it.each([
+  ['too-many-turns', {}, true],
+  ['overlong', {}, true],
+  ['invalid-output', {}, true],
+  ['too-many-turns', { scoring: true }, false],
+  ['error', {}, false],
+  ['timeout', {}, false],
+  ['reward', {}, false],
+  ['backend', {}, false],
+] as const)('a failure for %s %o is a lesson: %s', async (reason, facts, lesson) => {
+  const { turns } = await played(counts);
+  const failure = { reason, message: '', ...facts };
+  expect(isLesson({ turns, failure })).toBe(lesson);
+  expect(isLesson({ turns: [], failure })).toBe(false); // what no agent wrote teaches none
 });

@@ -6,7 +6,8 @@ import type { Episode, FailureReason } from '../../base/nouns.js';
 import { agentsOf } from './calls.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { EpisodeLog } from './episode-log.js';
-import { asMisfit, checkReturned, judgeEpisode, judgeGroup } from './judge-episode.js';
+import { checkReturned, judgeEpisode, judgeGroup } from './judge-episode.js';
+import { ofAgents } from './own-doing.js';
 import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
 import { failedScore, noScore } from './score.js';
@@ -72,7 +73,7 @@ export async function playEpisode<Data>(
     const log = (name: string, value: unknown) => running.log.add(name, value);
     const outcome = await perform('error', () => team.play({ task: data, ...adapted, random, signal, log })).catch(
       (error: unknown) => {
-        throw asMisfit(error, turns, context.agents);
+        throw ofAgents(error, turns, { team, settings: context.agents });
       },
     );
     running.playReturned();

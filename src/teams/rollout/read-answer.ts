@@ -42,12 +42,12 @@ type Answered =
   | 'valid'
   | 'penalty';
 
-/** The fields of a turn that the answer determines. */
+/** The fields of a turn that the answer determines, and the error of the agent's parser if it threw. */
 export function readAnswer(
   speaker: AgentSpeaker,
   question: Question,
   answer: Generation | Utterance,
-): Pick<Turn, Answered> {
+): { readonly answered: Pick<Turn, Answered>; readonly thrown?: EpisodeFailure } {
   const { finishReason } = answer;
   const response = responseOf(speaker, question, answer);
   const { text } = response;
@@ -58,9 +58,9 @@ export function readAnswer(
   const content = read?.content ?? rest;
   const { responseSchema: schema } = question;
   const unfit = read === undefined || (schema !== undefined && !fitsJsonSchema(content, schema));
-  const { value, penalised } = unfit || calls.length > 0 ? none : parsed(speaker, text);
+  const { value, penalised, thrown }: Parsed = unfit || calls.length > 0 ? none : parsed(speaker, text);
   const valid = calls.length > 0 || (value !== undefined && !penalised);
-  return {
+  const answered = {
     ...response,
     finishReason,
     ...(content === text ? {} : { content }),
@@ -70,6 +70,7 @@ export function readAnswer(
     valid,
     penalty: valid ? 0 : speaker.settings.invalidPenalty,
   };
+  return thrown === undefined ? { answered } : { answered, thrown };
 }
 
 const isThinking = ({ policy }: AgentSpeaker, { request: { prompt }, opening }: Question): boolean =>
@@ -102,15 +103,22 @@ function formatOf({ tools }: Agent): ToolFormatName {
   return tools;
 }
 
-/** The value of a text that no parser has read. */
-const none = { value: undefined, penalised: false };
+interface Parsed {
+  readonly value: unknown;
+  readonly penalised: boolean;
+  /** The error of the parser. */
+  readonly thrown?: EpisodeFailure;
+}
 
-function parsed({ name, agent }: AgentSpeaker, text: string): { readonly value: unknown; readonly penalised: boolean } {
+/** The value of a text that no parser has read. */
+const none: Parsed = { value: undefined, penalised: false };
+
+function parsed({ name, agent }: AgentSpeaker, text: string): Parsed {
   try {
     const value = agent.parse(text);
     return isPenalised(value) ? value : { value, penalised: false };
   } catch (error) {
-    throw EpisodeFailure.of('error', error, name);
+    return { ...none, thrown: EpisodeFailure.of('error', error, name) };
   }
 }
 

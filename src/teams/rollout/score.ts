@@ -146,13 +146,13 @@ export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly 
 /** The treatment of failed episodes: left out, or kept with their score of 0. */
 export type FailureRule = 'exclude' | 'zero';
 
-/** Whether the rewards of an episode count under the rule. A failure of anything but a model's output is none of them. */
-export const isMeasured = (episode: Pick<Episode, 'failure'>, rule: FailureRule): boolean =>
+/** Whether the rewards of an episode count under the rule. A failure that no agent's text caused is none of them. */
+export const isMeasured = (episode: Pick<Episode, 'failure' | 'turns'>, rule: FailureRule): boolean =>
   rule === 'zero' || isLesson(episode);
 
 /**
- * Applies the rule to groups. Under 'exclude', a group whose episodes all failed disappears. An episode with an output
- * that did not fit stays: its penalties teach.
+ * Applies the rule to groups. Under 'exclude', a group whose episodes all failed disappears. Episodes that failed by
+ * the agents' own doing stay: they teach.
  */
 export function applyFailureRule(groups: readonly EpisodeGroup[], rule: FailureRule): EpisodeGroup[] {
   if (rule === 'zero') return [...groups];

@@ -65,6 +65,9 @@ const specSchema = z.strictObject({
 
 const wholeText: Parser<string> = (text) => text;
 
+/** Whether an agent has a parser of the team, which decides whether its texts are valid. */
+export const judgesTexts = ({ parse }: Pick<Agent, 'parse'>): boolean => parse !== wholeText;
+
 const parserOf = (parse: AgentSpec<unknown>['parse'] = wholeText): UsingParser<unknown> =>
   typeof parse === 'function' ? parse : jsonParser(parse);
 

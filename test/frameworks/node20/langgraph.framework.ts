@@ -77,53 +77,57 @@ describe('a team of LangGraph', () => {
   });
 });
 
-conformance('LangGraph', {
-  text: async ({ task }) => textOf([await llm('boss').invoke(task.question)]),
-  tools: (context) => loop(context),
-  'parallel tools': (context) => loop(context),
-  streaming: async (context) => {
-    let text = '';
-    const options = { signal: context.signal, streamMode: 'messages' as const };
-    for await (const [piece] of await loopOf(context).stream(question(context), options))
-      if (piece.getType() === 'ai') text += piece.text;
-    return text;
+conformance(
+  'LangGraph',
+  {
+    text: async ({ task }) => textOf([await llm('boss').invoke(task.question)]),
+    tools: (context) => loop(context),
+    'parallel tools': (context) => loop(context),
+    streaming: async (context) => {
+      let text = '';
+      const options = { signal: context.signal, streamMode: 'messages' as const };
+      for await (const [piece] of await loopOf(context).stream(question(context), options))
+        if (piece.getType() === 'ai') text += piece.text;
+      return text;
+    },
+    'structured output': async ({ task }) => {
+      const schema = z.object({ ok: z.boolean() });
+      return llm('boss').withStructuredOutput(schema, { method: 'jsonSchema' }).invoke(task.question);
+    },
+    handoff: async ({ task }) => {
+      const transfer = tool(() => new Command({ goto: 'helper', graph: Command.PARENT }), {
+        name: 'transfer_to_helper',
+        description: '',
+        schema: z.object({}),
+      });
+      const leading = new StateGraph(MessagesAnnotation)
+        .addNode('boss', async ({ messages }) => ({
+          messages: [await llm('boss').bindTools([transfer]).invoke(messages)],
+        }))
+        .addNode('tools', new ToolNode([transfer]))
+        .addEdge(START, 'boss')
+        .addEdge('boss', 'tools')
+        .compile();
+      const team = new StateGraph(MessagesAnnotation)
+        .addNode('leading', leading, { ends: ['helper'] })
+        .addNode('helper', async () => ({ messages: [await helper.invoke(task.question)] }))
+        .addEdge(START, 'leading')
+        .addEdge('helper', END)
+        .compile();
+      const { messages } = await team.invoke({ messages: [{ role: 'user', content: task.question }] });
+      return textOf(messages);
+    },
+    'sub-agent': (context) => {
+      const ask = tool(async ({ what }: { what: string }) => textOf([await helper.invoke(what)]), {
+        name: 'ask',
+        description: '',
+        schema: z.object({ what: z.string() }),
+      });
+      return loop(context, ask);
+    },
   },
-  'structured output': async ({ task }) => {
-    const schema = z.object({ ok: z.boolean() });
-    return llm('boss').withStructuredOutput(schema, { method: 'jsonSchema' }).invoke(task.question);
-  },
-  handoff: async ({ task }) => {
-    const transfer = tool(() => new Command({ goto: 'helper', graph: Command.PARENT }), {
-      name: 'transfer_to_helper',
-      description: '',
-      schema: z.object({}),
-    });
-    const leading = new StateGraph(MessagesAnnotation)
-      .addNode('boss', async ({ messages }) => ({
-        messages: [await llm('boss').bindTools([transfer]).invoke(messages)],
-      }))
-      .addNode('tools', new ToolNode([transfer]))
-      .addEdge(START, 'boss')
-      .addEdge('boss', 'tools')
-      .compile();
-    const team = new StateGraph(MessagesAnnotation)
-      .addNode('leading', leading, { ends: ['helper'] })
-      .addNode('helper', async () => ({ messages: [await helper.invoke(task.question)] }))
-      .addEdge(START, 'leading')
-      .addEdge('helper', END)
-      .compile();
-    const { messages } = await team.invoke({ messages: [{ role: 'user', content: task.question }] });
-    return textOf(messages);
-  },
-  'sub-agent': (context) => {
-    const ask = tool(async ({ what }: { what: string }) => textOf([await helper.invoke(what)]), {
-      name: 'ask',
-      description: '',
-      schema: z.object({ what: z.string() }),
-    });
-    return loop(context, ask);
-  },
-});
+  { throwsAtLimit: true },
+);
 
 /** A graph of one agent that calls a tool as often as it likes, and streams if its caller streams. */
 function loopOf({ look }: CellContext, other?: StructuredToolInterface) {

@@ -120,6 +120,7 @@ export function openAIAgentsSuite(
         boss: 'boss',
         helper: 'helper',
       })),
+      { throwsAtLimit: true },
     );
 
   conformance(
@@ -129,7 +130,7 @@ export function openAIAgentsSuite(
       boss: aisdk(agents.boss.model),
       helper: aisdk(agents.helper.model),
     })),
-    { rewritten },
+    { rewritten, throwsAtLimit: true },
   );
 
   clientContract(version, async ({ model, ...connection }, { stream, signal }) => {

@@ -42,9 +42,10 @@ const REMEDIES: Readonly<Record<FailureReason, string>> = {
   'invalid-output':
     "The model is too weak for the output that the team's code needs. Show it some answers in a warm start (`recordDemonstrations` makes demonstrations of answers that you write, see docs/recipes.md), or use a larger model or a simpler schema. Code that catches the error decides itself what the episode earns.",
   reward: "Fix the team's reward first: the message shows what it returned, or where it threw.",
-  overlong: 'Use a model with a longer context, or a smaller maxTokens.',
+  overlong: 'Use a model with a longer context, a smaller maxTokens, or shorter results of tools.',
   timeout: 'Use a longer training.episodeTimeoutMs, or faster tools.',
-  'too-many-turns': 'Make the team end earlier, or set a higher training.maxTurns.',
+  'too-many-turns':
+    "The agents did not come to an end, and earn 0 for it. If too few episodes end, set a higher training.maxTurns (or the limit of the team's framework, such as recursionLimit), or show agents the end in a warm start.",
   backend: 'Check whether the server that samples is up.',
 };
 

@@ -70,7 +70,8 @@ export const trainingSchema = z.strictObject({
     .default('exclude')
     .describe(
       'The treatment of failed episodes: `exclude` leaves them out, `zero` keeps them with reward 0 minus the cost of ' +
-        'their calls. An episode that failed because an output did not fit (`invalid-output`) is always kept.',
+        "their calls. Failures that the agents' texts cause (`invalid-output`, `overlong`, `too-many-turns`) are always " +
+        'kept.',
     ),
   rewardRetries: z
     .int()
@@ -83,7 +84,10 @@ export const trainingSchema = z.strictObject({
     ),
   maxTurns: count
     .default(16)
-    .describe('The most calls of agents in one episode. One more fails the episode, unless it comes over the gateway.'),
+    .describe(
+      "The most calls of agents by a team's `play` in one episode. One more fails the episode, unless it comes over the " +
+        'gateway. Calls of judges in the reward do not count.',
+    ),
   episodeTimeoutMs: count.default(600_000).describe('An episode fails if it is not over after this many milliseconds.'),
   concurrency: count
     .default(256)

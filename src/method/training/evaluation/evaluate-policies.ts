@@ -11,6 +11,7 @@ import {
   responseTokens,
   successOf,
   type TaskSet,
+  withoutUnscored,
 } from '../../../base/nouns.js';
 import { BENCHMARK, bestAtK, bootstrapInterval } from '../../../teams/tasks.js';
 import { failureText } from '../play/failures.js';
@@ -136,11 +137,6 @@ export function evaluationEvent(
     }),
     seconds,
   };
-}
-
-/** The groups without episodes that have no score. A group may have no episode left. */
-export function withoutUnscored(played: readonly EpisodeGroup[]): readonly EpisodeGroup[] {
-  return played.map(({ task, episodes }) => ({ task, episodes: episodes.filter((episode) => !isUnscored(episode)) }));
 }
 
 /** The groups without episodes that have no score; if no episode has one, the groups as they are. */

@@ -1,7 +1,7 @@
 import { TrainingError } from '../../../base/errors.js';
 import type { Warning } from '../../../base/events.js';
 import { percent, remedyOfFailure } from '../../../base/host.js';
-import type { Episode, EpisodeGroup, Failure } from '../../../base/nouns.js';
+import { type Episode, type EpisodeGroup, type Failure, isOfAgents } from '../../../base/nouns.js';
 import type { Played } from './played.js';
 
 /**
@@ -25,13 +25,13 @@ export const allFailedText = (common: Failure): string =>
   `all episodes failed for the same reason: ${failureText(common)}`;
 
 /**
- * Requires that an episode did not fail, or that the episodes failed for different reasons. Outputs that are all
- * invalid pass: they show the models' texts.
+ * Requires that an episode did not fail, or that the episodes failed for different reasons. Failures that the
+ * agents cause pass: they show the models' texts.
  * @throws TrainingError
  */
 export function requireWorking(groups: readonly Pick<EpisodeGroup, 'episodes'>[]): void {
   const common = commonFailure(groups);
-  if (common !== undefined && common.reason !== 'invalid-output')
+  if (common !== undefined && !isOfAgents(common))
     throw new TrainingError(`${allFailedText(common)}\n${remedyOfFailure(common.reason)}`);
 }
 
@@ -97,8 +97,8 @@ export function failuresAfter(before: LastingFailures, { all }: Failing): Lastin
 
 /**
  * The reason why a run must end with a step: all of its episodes failed, for one reason, or for any reason in several
- * steps in a row; or calls have failed for one reason in many episodes of several steps in a row. Outputs that do not
- * fit still teach, so that alone they end a run in its first step, and later after several steps.
+ * steps in a row; or calls have failed for one reason in many episodes of several steps in a row. Failures that the
+ * agents cause still teach, so that alone they end a run in its first step, and later after several steps.
  */
 export function fatalFailure(before: LastingFailures, played: Failing): string | undefined {
   const { step, all } = played;
@@ -107,9 +107,9 @@ export function fatalFailure(before: LastingFailures, played: Failing): string |
   const kinds = failureKinds(all);
   const [most] = kinds;
   const common = commonOf(kinds);
-  const isWeak = common?.reason === 'invalid-output';
-  if (common !== undefined && (!isWeak || step === 1 || steps >= STEPS)) {
-    const remedy = isWeak ? `\n${remedyOfFailure(common.reason)}` : '';
+  const isLearnt = common !== undefined && isOfAgents(common);
+  if (common !== undefined && (!isLearnt || step === 1 || steps >= STEPS)) {
+    const remedy = isLearnt ? `\n${remedyOfFailure(common.reason)}` : '';
     return `every episode of step ${step} failed alike: ${failureText(common)}${remedy}`;
   }
   if (steps >= STEPS && most !== undefined)

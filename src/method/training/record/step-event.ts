@@ -12,6 +12,7 @@ import {
   responseTokens,
   successOf,
   type Turn,
+  withoutUnscored,
 } from '../../../base/nouns.js';
 import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
@@ -193,12 +194,13 @@ function times({ played, learnt }: RecordedStep): Partial<Step> {
   return { type: 'step', step: played.step, seconds, phaseSeconds };
 }
 
-function tokens({ played, learnt, episodes, spending }: RecordedStep): Partial<Step> {
+function tokens({ played, learnt, spending }: RecordedStep): Partial<Step> {
   const count = (counted: readonly Turn[]) => counted.reduce((sum, { response }) => sum + response.length, 0);
   const trained = Object.values(learnt.updates)
     .flatMap((update) => Object.values(update.agents))
     .reduce((sum, update) => sum + update.tokens, 0);
-  const sampled = count([...episodes, ...played.extra.episodes].flatMap((episode) => episode.turns));
+  const all = played.all.flatMap((group) => group.episodes);
+  const sampled = count([...all, ...played.extra.episodes].flatMap((episode) => episode.turns));
   const { cost } = spentTogether(Object.values(spending));
   return { tokens: { sampled, trained }, ...(cost === undefined ? {} : { cost }) };
 }
@@ -225,11 +227,12 @@ function callsByAgent(
   return sums.size === 0 ? undefined : Object.fromEntries([...sums].sort());
 }
 
-function rewards({ episodes }: RecordedStep): Partial<Step> {
+function rewards({ played, episodes }: RecordedStep): Partial<Step> {
+  const judged = withoutUnscored(played.all).flatMap((group) => group.episodes);
   const earned = episodes.map(({ score }) => score.team);
   return {
     reward: { mean: mean(earned), std: standardDeviation(earned) },
-    success: mean(episodes.map(successOf)),
+    ...(judged.length === 0 ? {} : { success: mean(judged.map(successOf)) }),
     ...namedMeans(episodes),
   };
 }

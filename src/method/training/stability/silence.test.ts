@@ -72,6 +72,12 @@ describe('Silence', () => {
   it.each<[string, Partial<Step>, readonly string[], RegExp]>([
     ['all wrong', { groups: wrong }, [], /4 groups earn the same, because none of them succeeds.*longer warm start/],
     ['all right', { groups: { ...wrong, allWrong: 0, allRight: 4 } }, [], /all of them succeed.*Harder tasks/],
+    [
+      'all right but those that failed',
+      { episodes: { played: 32, failed: 10 }, groups: { ...wrong, allWrong: 0, allRight: 4 } },
+      [],
+      /all that did not fail succeed, and 10 of 32 episodes failed\. .*failedEpisodes=zero/,
+    ],
     ['equal', { groups: { ...wrong, allRight: 4 } }, [], /each of 8 groups earn the same.*medium difficulty/],
     [
       'mostly failed',

@@ -93,11 +93,15 @@ function reasonOf({ agents, training }: SilenceSettings, { groups, filter, episo
     return `training.filter left none of ${filter.played} groups. ${remedyForSameness(agents, training.groupSize)}`;
   if (Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING))
     return 'turns have advantages, but the gradient is 0: responses are empty, or clipping removes all of it';
+  const { failed = 0, played: all = 0 } = episodes ?? {};
+  const left = failed === 0 ? '' : `, and ${failed} of ${all} episodes failed`;
   const equal = `the episodes of each of ${count} groups earn the same`;
   if (groups.allWrong === count)
     return `${equal}, because none of them succeeds. ${remedies.allWrong} npx drmas plan --play shows their texts.`;
+  if (groups.allRight === count && failed > 0)
+    return `${equal}: all that did not fail succeed${left}. ${remedies.failed}`;
   if (groups.allRight === count) return `${equal}, because all of them succeed. ${remedies.allRight}`;
-  return `${equal}. ${remedyForSameness(agents, training.groupSize)}`;
+  return `${equal}${left}. ${remedyForSameness(agents, training.groupSize)}`;
 }
 
 function reasonOfAgent(agent: AgentStep | undefined): string {
@@ -111,6 +115,8 @@ function reasonOfAgent(agent: AgentStep | undefined): string {
 export const remedies = {
   allWrong:
     'A longer warm start, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.',
+  failed:
+    "The failures are the tasks that are left to learn, but training.failedEpisodes leaves them out: mend their reasons (the events have them), or set training.failedEpisodes=zero if the agents' texts cause them.",
   allRight: 'Harder tasks, or a reward that also counts what a solution costs.',
 };
 

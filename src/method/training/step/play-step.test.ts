@@ -336,9 +336,10 @@ describe('greedy baselines', () => {
 
   it('is the reward of the turn itself if the greedy episode failed and does not count', () => {
     const task = { id: 't', data: {} };
-    const failed = (reason: string) => [
-      { task, sample: 0, score: { team: -0.5, agents: {}, parts: {} }, turns: [], failure: { reason, message: '' } },
-    ];
+    const failed = (reason: string) => {
+      const score = { team: -0.5, agents: {}, parts: {} };
+      return [{ task, sample: 0, score, turns: [{ agent: 'solver' }], failure: { reason, message: '' } }];
+    };
     const turn = { agent: 'solver', penalty: 0.25 };
     const score = { team: 1, agents: {}, parts: {} };
     const groups = [{ task, episodes: [{ task, sample: 0, outcome: 1, score, turns: [turn] }] }];

@@ -1,5 +1,5 @@
 /** The rollout of a step: it plays the episodes, and selects the episodes that policies learn from. */
-import type { EpisodeGroup, Task } from '../../../base/nouns.js';
+import { type EpisodeGroup, type Task, withoutUnscored } from '../../../base/nouns.js';
 import { applyFailureRule, type Versions } from '../../../teams/rollout.js';
 import { levelsOf, predictionsAfter, tasksByPrediction } from '../play/curriculum.js';
 import { groupSizesOf, passFilter } from '../play/group-sizes.js';
@@ -72,7 +72,7 @@ export async function playStep(run: StepPlayer, progress: StepPosition, options:
     kept: learnt.length,
   };
   const extra = await playSignals(run, { step, groups: learnt, versions });
-  const levels = levelsOf(scored, run, tasks, progress.predictions);
+  const levels = levelsOf(withoutUnscored(all), run, tasks, progress.predictions);
   return {
     step,
     all,

@@ -7,12 +7,12 @@
 import { messageOf, RunError } from '../../../base/errors.js';
 import type { Host } from '../../../base/host.js';
 import { mean, randomKey, uniformAt } from '../../../base/math.js';
-import { type EpisodeGroup, successOf } from '../../../base/nouns.js';
+import { type EpisodeGroup, successOf, withoutUnscored } from '../../../base/nouns.js';
 import type { EndpointSpec } from '../../../engine/backends.js';
 import type { TextBackend } from '../../../engine/contract.js';
 import { openEndpoint } from '../../../engine/embedded.js';
 import { commitsOf } from '../../../method/checkpoints.js';
-import { type OpenRun, withoutUnscored } from '../../../method/index.js';
+import type { OpenRun } from '../../../method/index.js';
 import { type Recipe, systemPromptOf } from '../../../method/recipe.js';
 import type { Checkpoint } from '../../../method/store.js';
 import {

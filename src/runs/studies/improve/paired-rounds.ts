@@ -4,16 +4,9 @@ import { TrainingError } from '../../../base/errors.js';
 import type { EvaluationEvent } from '../../../base/events.js';
 import { mean } from '../../../base/math.js';
 import type { Task } from '../../../base/nouns.js';
-import { type EpisodeGroup, successOf } from '../../../base/nouns.js';
+import { type EpisodeGroup, successOf, withoutUnscored } from '../../../base/nouns.js';
 import type { OpenRun } from '../../../method/index.js';
-import {
-  allFailedText,
-  commonFailure,
-  evaluationEvent,
-  evaluationTasks,
-  tasksOfStep,
-  withoutUnscored,
-} from '../../../method/index.js';
+import { allFailedText, commonFailure, evaluationEvent, evaluationTasks, tasksOfStep } from '../../../method/index.js';
 import { type ImprovementRecord, storedEpisode, writeEpisodes } from '../../../method/store.js';
 import type { SystemPrompts } from '../../../teams/rollout.js';
 import { type PairedInterval, pairedInterval } from '../../analysis/paired-interval.js';
