@@ -28,7 +28,7 @@ describe('a conversation with tools', () => {
       '<tools>\n{"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": {"type": "object", ',
     );
     expect(text).toContain(
-      'Hm.\n<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call><|im_end|>\n' +
+      'Hm.\n<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2.0}}\n</tool_call><|im_end|>\n' +
         '<|im_start|>user\n<tool_response>\n3\n</tool_response><|im_end|>\n<|im_start|>assistant\n',
     );
     expect(tokenizer.decode(tokenizer.chat([user('hi')]))).not.toContain('# Tools');

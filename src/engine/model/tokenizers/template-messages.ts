@@ -1,8 +1,8 @@
 /** Messages and tools in the form that chat templates of Hugging Face expect. */
 import { jsonObject } from '../../../base/errors.js';
-
 import { randomKey } from '../../../base/math.js';
 import type { Message, Tool } from '../../../base/nouns.js';
+import { readJson } from '../jinja/json.js';
 
 /** Templates of Mistral refuse ids of calls of any other length. */
 const ID_LENGTH = 9;
@@ -18,7 +18,7 @@ export function templateMessage({ role, content, toolCalls = [], toolCallId, nam
   const calls = toolCalls.map(({ id, name, arguments: text }) => ({
     id: templateId(id),
     type: 'function',
-    function: { name, arguments: jsonObject(text) ?? text },
+    function: { name, arguments: jsonObject(text) === undefined ? text : readJson(text) },
   }));
   return {
     role,

@@ -1,0 +1,474 @@
+/** The filters of jinja2, and `tojson` as transformers defines it. */
+import { Arguments } from './arguments.js';
+import type { Budget } from './budget.js';
+import { percent } from './format-text.js';
+import { jsonStyle, writeJson } from './json.js';
+import { replaced } from './methods.js';
+import { calculate } from './operators.js';
+import { capitalize, splitLines, strip, titleWords } from './python-text.js';
+import {
+  compare,
+  equals,
+  escaped,
+  isMap,
+  isNumber,
+  itemsOf,
+  iterate,
+  lengthOf,
+  Markup,
+  type Named,
+  plain,
+  points,
+  Sequence,
+  Tuple,
+  textOf,
+  truthy,
+  typeName,
+  type Value,
+} from './values.js';
+
+/** What filters ask of the interpreter. */
+export interface Host {
+  readonly budget: Budget;
+  /** `value[name]`, then `value.name`. */
+  readonly item: (value: Value, key: Value) => Value;
+  /** `value.name`, then `value[name]`. */
+  readonly attribute: (value: Value, name: string) => Value;
+  readonly filter: (name: string, value: Value, args: readonly Value[], named: Named) => Value;
+  readonly test: (name: string, value: Value, args: readonly Value[], named: Named) => boolean;
+}
+
+interface Call {
+  readonly args: Arguments;
+  readonly host: Host;
+  readonly budget: Budget;
+}
+
+/** A filter: the names of its parameters after the value, and what it returns. */
+export type Filter = readonly [parameters: readonly string[], run: (value: Value, call: Call) => Value];
+
+const lower = (value: Value): Value => (typeof value === 'string' ? value.toLowerCase() : value);
+const list = (value: Value, { budget }: Call) => iterate(value, budget);
+const text = (value: Value, { budget }: Call) => budget.text(textOf(value, budget));
+
+/** `value` reached by `a.b.0`; a number is an index. */
+function reach(value: Value, path: Value, host: Host): Value {
+  if (path === undefined || path === null) return value;
+  if (typeof path !== 'string') return host.item(value, path);
+  let reached = value;
+  for (const name of path.split('.')) reached = host.item(reached, /^\d+$/.test(name) ? BigInt(name) : name);
+  return reached;
+}
+
+/** How a filter compares entries: by an attribute, and without regard to capitals. */
+function keyFor({ args, host }: Call): (value: Value) => Value {
+  const attribute = args.get('attribute');
+  const isSensitive = truthy(args.get('case_sensitive'));
+  const paths = typeof attribute === 'string' && attribute.includes(',') ? attribute.split(',') : undefined;
+  const key = (value: Value, path: Value) => {
+    const reached = reach(value, path, host);
+    return isSensitive ? reached : lower(reached);
+  };
+  if (paths === undefined) return (value) => key(value, attribute);
+  return (value) => paths.map((path) => key(value, path));
+}
+
+function sorted(items: readonly Value[], key: (value: Value) => Value, isReverse: boolean, budget: Budget): Value[] {
+  const sign = isReverse ? -1 : 1;
+  return items
+    .map((value) => [key(value), value] as const)
+    .sort(([a], [b]) => sign * compare(a, b, budget))
+    .map(([, value]) => value);
+}
+
+const extreme = (sign: number): Filter => [
+  ['case_sensitive', 'attribute'],
+  (value, call) => {
+    const key = keyFor(call);
+    let best: Value;
+    for (const [i, item] of list(value, call).entries())
+      if (i === 0 || sign * compare(key(item), key(best), call.budget) > 0) best = item;
+    return best;
+  },
+];
+
+/** `select`, `reject`, and the same by an attribute. */
+const chosen = (isKept: boolean, byAttribute: boolean): Filter => [
+  [],
+  (value, { args, host, budget }) => {
+    const [first, ...rest] = args.rest;
+    const [name, ...more] = byAttribute ? rest : args.rest;
+    if (byAttribute && first === undefined) throw new Error('an attribute is missing');
+    const items = iterate(truthy(value) ? value : [], budget).filter((item) => {
+      const subject = byAttribute ? reach(item, first, host) : item;
+      const passes = name === undefined ? truthy(subject) : host.test(String(name), subject, more, args.restNamed);
+      return passes === isKept;
+    });
+    return new Sequence('generator', items);
+  },
+];
+
+const chunks = (items: readonly Value[], size: number): Value[][] => {
+  const result: Value[][] = [];
+  for (let i = 0; i < items.length; i += size) result.push(items.slice(i, i + size));
+  return result;
+};
+
+function rounded(value: number, digits: number, method: string): number {
+  if (method === 'common') {
+    if (digits === 0 || !Number.isFinite(value)) return halfToEven(value);
+    if (digits > 0 && digits <= 100) return Number(value.toFixed(digits));
+    return halfToEven(value * 10 ** digits) / 10 ** digits;
+  }
+  const scale = 10 ** digits;
+  return (method === 'ceil' ? Math.ceil(value * scale) : Math.floor(value * scale)) / scale;
+}
+
+function halfToEven(value: number): number {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  return rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor;
+}
+
+/** Python's `int` and `float` of a text; undefined if it is no number. */
+function parsedInteger(value: string, base: number): bigint | undefined {
+  const trimmed = strip(value, 'both').replace(/(?<=\w)_(?=\w)/g, '');
+  const [, sign = '', digits = ''] = /^([-+]?)(\w+)$/.exec(trimmed) ?? [];
+  const prefix = { 2: '0b', 8: '0o', 16: '0x' }[base] ?? '';
+  const bare = prefix !== '' && digits.toLowerCase().startsWith(prefix) ? digits.slice(2) : digits;
+  const pattern = { 2: /^[01]+$/, 8: /^[0-7]+$/, 16: /^[\da-f]+$/i }[base] ?? /^\d+$/;
+  if (bare.length > 4300 || !pattern.test(bare)) return undefined;
+  const size = BigInt(prefix + bare);
+  return sign === '-' ? -size : size;
+}
+
+function parsedFloat(value: string): number | undefined {
+  const trimmed = strip(value, 'both').replace(/(?<=\d)_(?=\d)/g, '');
+  if (/^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(trimmed)) return Number(trimmed);
+  const [, sign, word] = /^([-+]?)(inf(?:inity)?|nan)$/i.exec(trimmed) ?? [];
+  if (word === undefined) return undefined;
+  return word.toLowerCase() === 'nan' ? Number.NaN : sign === '-' ? -Infinity : Infinity;
+}
+
+function indented(value: string, { args, budget }: Call): string {
+  const width = args.get('width');
+  const space = typeof width === 'string' ? width : ' '.repeat(bounded(args.integer('width', 4), budget));
+  const lines = splitLines(`${value}\n`, false);
+  budget.length(value.length + lines.length * space.length);
+  const isBlank = truthy(args.get('blank'));
+  const body = lines.map((line, i) => (i === 0 ? line : line !== '' || isBlank ? space + line : line));
+  return (truthy(args.get('first')) ? space : '') + body.join('\n');
+}
+
+function bounded(characters: number, budget: Budget): number {
+  budget.length(Math.max(0, characters));
+  return Math.max(0, characters);
+}
+
+function truncated(value: string, { args }: Call): string {
+  const length = args.integer('length', 255);
+  const end = args.text('end', '...');
+  const characters = points(value);
+  if (characters.length <= length + args.integer('leeway', 5)) return value;
+  const kept = characters.slice(0, length - points(end).length).join('');
+  if (truthy(args.get('killwords'))) return kept + end;
+  const space = kept.lastIndexOf(' ');
+  return (space < 0 ? kept : kept.slice(0, space)) + end;
+}
+
+const standsFor: Filter = [
+  ['default_value', 'boolean'],
+  (value, { args }) => {
+    const isMissing = value === undefined || (truthy(args.get('boolean')) && !truthy(value));
+    if (!isMissing) return value;
+    return args.has('default_value') ? args.get('default_value') : '';
+  },
+];
+const length: Filter = [[], (value) => lengthOf(value)];
+const escapes: Filter = [[], (value, call) => new Markup(call.budget.text(escaped(text(value, call))))];
+
+export const filters: Readonly<Record<string, Filter>> = {
+  abs: [
+    [],
+    (value) => {
+      if (!isNumber(value)) throw new Error(`bad operand type for abs(): '${typeName(value)}'`);
+      const number = typeof value === 'boolean' ? BigInt(value) : value;
+      return number < 0 ? -number : number;
+    },
+  ],
+  attr: [['name'], (value, { args, host }) => (isMap(value) ? undefined : host.attribute(value, args.text('name')))],
+  batch: [
+    ['linecount', 'fill_with'],
+    (value, call) => {
+      const size = call.args.integer('linecount');
+      if (size < 1) throw new Error('batch: expected at least 1');
+      const fill = call.args.get('fill_with');
+      const rows = chunks(list(value, call), size);
+      const last = rows.at(-1);
+      if (last !== undefined && fill !== undefined && fill !== null && last.length < size) {
+        call.budget.entries(size);
+        last.push(...Array.from({ length: size - last.length }, () => fill));
+      }
+      return new Sequence('generator', rows);
+    },
+  ],
+  capitalize: [[], (value, call) => capitalize(text(value, call))],
+  center: [
+    ['width'],
+    (value, call) => {
+      const self = text(value, call);
+      const width = call.args.integer('width', 80);
+      const missing = bounded(width - points(self).length, call.budget);
+      const before = Math.floor(missing / 2) + (missing & width & 1);
+      return ' '.repeat(before) + self + ' '.repeat(missing - before);
+    },
+  ],
+  count: length,
+  d: standsFor,
+  default: standsFor,
+  dictsort: [
+    ['case_sensitive', 'by', 'reverse'],
+    (value, { args, budget }) => {
+      if (!isMap(value)) throw new Error(`dictsort: expected a dict, got ${typeName(value)}`);
+      const by = args.text('by', 'key') === 'key' ? 0 : 1;
+      const isSensitive = truthy(args.get('case_sensitive'));
+      const key = (item: Value) => {
+        const each = item instanceof Tuple ? item.items[by] : undefined;
+        return isSensitive ? each : lower(each);
+      };
+      return sorted(
+        [...value].map((entry) => new Tuple(entry)),
+        key,
+        truthy(args.get('reverse')),
+        budget,
+      );
+    },
+  ],
+  e: escapes,
+  escape: escapes,
+  first: [[], (value, call) => list(value, call)[0]],
+  float: [
+    ['default'],
+    (value, { args }) => {
+      const otherwise = args.has('default') ? args.get('default') : 0;
+      if (isNumber(value)) return Number(value);
+      return (typeof value === 'string' ? parsedFloat(value) : undefined) ?? otherwise;
+    },
+  ],
+  format: [
+    [],
+    (value, call) => {
+      const { rest, restNamed } = call.args;
+      if (rest.length > 0 && restNamed.size > 0) throw new Error('format: values by place or by name, not both');
+      const values = restNamed.size > 0 ? new Map<Value, Value>(restNamed) : new Tuple(rest);
+      return percent(text(value, call), values, call.budget);
+    },
+  ],
+  groupby: [
+    ['attribute', 'default', 'case_sensitive'],
+    (value, call) => {
+      const key = keyFor(call);
+      const given = (item: Value) => key(item) ?? call.args.get('default');
+      const groups: [Value, Value, Value[]][] = [];
+      for (const item of sorted(list(value, call), given, false, call.budget)) {
+        const last = groups.at(-1);
+        const shown = reach(item, call.args.get('attribute'), call.host) ?? call.args.get('default');
+        if (last !== undefined && equals(last[0], given(item), call.budget)) last[2].push(item);
+        else groups.push([given(item), shown, [item]]);
+      }
+      return groups.map(([, shown, items]) => new Group(shown, items));
+    },
+  ],
+  indent: [['width', 'first', 'blank'], (value, call) => indented(text(value, call), call)],
+  int: [
+    ['default', 'base'],
+    (value, { args }) => {
+      const otherwise = args.has('default') ? args.get('default') : 0n;
+      if (value === undefined) throw new Error('int: the value is undefined');
+      if (typeof value === 'number') return Number.isFinite(value) ? BigInt(Math.trunc(value)) : otherwise;
+      if (isNumber(value)) return BigInt(value);
+      if (typeof value !== 'string') return otherwise;
+      const float = parsedFloat(value);
+      const whole = parsedInteger(value, args.integer('base', 10));
+      return whole ?? (float !== undefined && Number.isFinite(float) ? BigInt(Math.trunc(float)) : otherwise);
+    },
+  ],
+  items: [
+    [],
+    (value, { budget }) => {
+      if (value === undefined) return new Sequence('generator', []);
+      if (!isMap(value)) throw new Error(`items: expected a mapping, got ${typeName(value)}`);
+      budget.entries(value.size);
+      return new Sequence(
+        'generator',
+        [...value].map((entry) => new Tuple(entry)),
+      );
+    },
+  ],
+  join: [
+    ['d', 'attribute'],
+    (value, call) => {
+      const texts = list(value, call).map((item) => text(reach(item, call.args.get('attribute'), call.host), call));
+      const separator = call.args.has('d') ? text(call.args.get('d'), call) : '';
+      call.budget.length(texts.reduce((sum, each) => sum + each.length + separator.length, 0));
+      return texts.join(separator);
+    },
+  ],
+  last: [
+    [],
+    (value, call) => {
+      if (value instanceof Sequence && value.kind === 'generator')
+        throw new Error("'generator' object is not reversible");
+      return list(value, call).at(-1);
+    },
+  ],
+  length,
+  list: [[], (value, call) => [...list(value, call)]],
+  lower: [[], (value, call) => text(value, call).toLowerCase()],
+  map: [
+    [],
+    (value, { args, host, budget }) => {
+      const {
+        rest: [name, ...more],
+        restNamed,
+      } = args;
+      const attribute = restNamed.get('attribute');
+      const otherwise = restNamed.get('default');
+      const items = iterate(truthy(value) ? value : [], budget).map((item) => {
+        if (name === undefined) return reach(item, attribute, host) ?? otherwise;
+        return host.filter(String(name), item, more, restNamed);
+      });
+      return new Sequence('generator', items);
+    },
+  ],
+  max: extreme(1),
+  min: extreme(-1),
+  reject: chosen(false, false),
+  rejectattr: chosen(false, true),
+  replace: [
+    ['old', 'new', 'count'],
+    (value, call) => {
+      const [old, by] = [text(call.args.get('old'), call), text(call.args.get('new'), call)];
+      return replaced(text(value, call), old, by, call.args.integer('count', -1), call.budget);
+    },
+  ],
+  reverse: [
+    [],
+    (value, call) => {
+      if (typeof value === 'string') return points(call.budget.text(value)).toReversed().join('');
+      return new Sequence('generator', list(value, call).toReversed());
+    },
+  ],
+  round: [
+    ['precision', 'method'],
+    (value, { args }) => {
+      const method = args.text('method', 'common');
+      if (!['common', 'ceil', 'floor'].includes(method)) throw new Error('method must be common, ceil or floor');
+      if (!isNumber(value)) throw new Error(`round: expected a number, got ${typeName(value)}`);
+      const digits = args.integer('precision', 0);
+      if (typeof value !== 'number' && method === 'common' && digits >= 0) return BigInt(value);
+      return rounded(Number(value), digits, method);
+    },
+  ],
+  safe: [[], (value, call) => new Markup(text(value, call))],
+  select: chosen(true, false),
+  selectattr: chosen(true, true),
+  slice: [
+    ['slices', 'fill_with'],
+    (value, call) => {
+      const items = list(value, call);
+      const count = call.args.integer('slices');
+      if (count < 1) throw new Error('slice: expected at least 1');
+      call.budget.entries(count);
+      const [size, longer] = [Math.floor(items.length / count), items.length % count];
+      const fill = call.args.get('fill_with');
+      const parts = Array.from({ length: count }, (_, i) => {
+        const start = i * size + Math.min(i, longer);
+        const part = items.slice(start, start + size + (i < longer ? 1 : 0));
+        return fill !== undefined && fill !== null && i >= longer ? [...part, fill] : part;
+      });
+      return new Sequence('generator', parts);
+    },
+  ],
+  sort: [
+    ['reverse', 'case_sensitive', 'attribute'],
+    (value, call) => sorted(list(value, call), keyFor(call), truthy(call.args.get('reverse')), call.budget),
+  ],
+  string: [[], (value, call) => text(value, call)],
+  sum: [
+    ['attribute', 'start'],
+    (value, call) => {
+      let total: Value = call.args.has('start') ? call.args.get('start') : 0n;
+      for (const item of list(value, call))
+        total = calculate('+', total, reach(item, call.args.get('attribute'), call.host), call.budget);
+      return total;
+    },
+  ],
+  title: [[], (value, call) => titleWords(text(value, call))],
+  tojson: [
+    ['ensure_ascii', 'indent', 'separators', 'sort_keys'],
+    (value, { args, budget }) => {
+      if (typeof args.get('indent') === 'bigint') bounded(args.integer('indent'), budget);
+      return budget.text(
+        writeJson(
+          value,
+          jsonStyle((name) => args.get(name)),
+          budget,
+        ),
+      );
+    },
+  ],
+  trim: [['chars'], (value, call) => strip(text(value, call), 'both', call.args.optionalText('chars'))],
+  truncate: [['length', 'killwords', 'end', 'leeway'], (value, call) => truncated(text(value, call), call)],
+  unique: [
+    ['case_sensitive', 'attribute'],
+    (value, call) => {
+      const key = keyFor(call);
+      const seen: Value[] = [];
+      const items = list(value, call).filter((item) => {
+        const each = key(item);
+        if (seen.some((other) => equals(each, other, call.budget))) return false;
+        seen.push(each);
+        return true;
+      });
+      return new Sequence('generator', items);
+    },
+  ],
+  upper: [[], (value, call) => text(value, call).toUpperCase()],
+  wordcount: [[], (value, call) => BigInt(text(value, call).match(/[\p{L}\p{N}_]+/gu)?.length ?? 0)],
+};
+
+/** An entry of `groupby`: a pair that has names. */
+class Group extends Tuple {
+  readonly grouper: Value;
+  readonly list: readonly Value[];
+
+  constructor(grouper: Value, list: readonly Value[]) {
+    super([grouper, list]);
+    this.grouper = grouper;
+    this.list = list;
+  }
+}
+
+/** `entry.grouper` and `entry.list` of `groupby`. */
+export function groupAttribute(value: Value, name: string): Value {
+  if (!(value instanceof Group)) return undefined;
+  return name === 'grouper' ? value.grouper : name === 'list' ? value.list : undefined;
+}
+
+/** Whether a value can be looped over. Nothing is taken from a generator. */
+export const isIterable = (value: Value) => value instanceof Sequence || itemsOf(value) !== undefined;
+
+export function applyFilter(host: Host, name: string, value: Value, args: readonly Value[], named: Named): Value {
+  if (!Object.hasOwn(filters, name)) throw new Error(`there is no filter '${name}'`);
+  const [parameters, run] = filters[name] ?? [[], () => undefined];
+  const given = new Arguments(name, OPEN.has(name) ? undefined : parameters, args, named);
+  const result = run(plain(value), { args: given, host, budget: host.budget });
+  return value instanceof Markup && typeof result === 'string' && MARKUP.has(name) ? new Markup(result) : result;
+}
+
+/** Filters that return markup for markup. */
+const MARKUP = new Set(['capitalize', 'indent', 'lower', 'replace', 'string', 'title', 'trim', 'upper']);
+
+/** Filters that take any values. */
+const OPEN = new Set(['format', 'map', 'select', 'reject', 'selectattr', 'rejectattr']);

@@ -1,0 +1,204 @@
+/** Python's two ways to write values into a text: `'%s' % value` and `'{}'.format(value)`. */
+import type { Budget } from './budget.js';
+import { floatText } from './python-text.js';
+import { isMap, isNumber, type Named, repr, Tuple, textLength, textOf, typeName, type Value } from './values.js';
+
+interface Spec {
+  readonly fill: string;
+  readonly align: string;
+  readonly sign: string;
+  readonly alternate: boolean;
+  readonly width: number;
+  readonly group: string;
+  readonly precision: number | undefined;
+  readonly type: string;
+}
+
+const SPEC = /^(?:([\s\S])?([<>=^]))?([-+ ]?)(#?)(0?)(\d*)([,_]?)(?:\.(\d+))?([a-zA-Z%]?)$/u;
+const MOST_DIGITS = 100;
+
+/** Python's `format(value, spec)`. */
+export function formatValue(value: Value, spec: string, budget: Budget): string {
+  if (spec === '') return textOf(value, budget);
+  const found = SPEC.exec(spec);
+  if (found === null) throw new Error(`invalid format '${spec}'`);
+  const [, fill, align = '', sign = '', alternate = '', zero = '', width = '', group = '', precision, type = ''] =
+    found;
+  return write(
+    value,
+    {
+      fill: fill ?? (zero === '' ? ' ' : '0'),
+      align: align || (zero === '' ? '' : '='),
+      sign,
+      alternate: alternate !== '',
+      width: Number(width),
+      group,
+      precision: precision === undefined ? undefined : Number(precision),
+      type,
+    },
+    budget,
+  );
+}
+
+function write(value: Value, spec: Spec, budget: Budget): string {
+  budget.length(spec.width);
+  if (typeof value === 'string') {
+    if (!'s'.includes(spec.type)) throw new Error(`unknown format code '${spec.type}' for a text`);
+    const text = spec.precision === undefined ? value : Array.from(value).slice(0, spec.precision).join('');
+    return padded('', text, { ...spec, align: spec.align === '=' ? '<' : spec.align || '<' });
+  }
+  if (!isNumber(value)) throw new Error(`unsupported format for a value of type ${typeName(value)}`);
+  if ((spec.precision ?? 0) > MOST_DIGITS) throw new Error(`expected at most ${MOST_DIGITS} digits`);
+  const number = typeof value === 'boolean' ? BigInt(value) : value;
+  const isNegative = number < 0 || Object.is(number, -0);
+  const sign = isNegative ? '-' : spec.sign === '-' ? '' : spec.sign;
+  const size = typeof number === 'bigint' ? (number < 0n ? -number : number) : Math.abs(number);
+  const text = digits(size, spec);
+  return padded(sign, spec.group === '' ? text : grouped(text, spec.group), { ...spec, align: spec.align || '>' });
+}
+
+function digits(size: bigint | number, { type, precision, alternate }: Spec): string {
+  if (typeof size === 'bigint' && 'dnxXobc'.includes(type)) {
+    if (precision !== undefined) throw new Error('no precision is allowed for a whole number');
+    if (type === 'c') return String.fromCodePoint(Number(size));
+    const base = { x: 16, X: 16, o: 8, b: 2 }[type] ?? 10;
+    const text = (alternate && base !== 10 ? `0${type}` : '') + size.toString(base);
+    return type === 'X' ? text.toUpperCase() : text;
+  }
+  const float = Number(size);
+  if (!Number.isFinite(float)) return floatText(float);
+  switch (type.toLowerCase()) {
+    case 'f':
+      return fixed(float, precision ?? 6);
+    case '%':
+      return `${fixed(float * 100, precision ?? 6)}%`;
+    case 'e':
+      return exponential(float, precision ?? 6, type === 'E');
+    case 'g':
+    case 'n':
+      return general(float, precision ?? 6, alternate);
+    case '':
+      return precision === undefined ? floatText(float) : general(float, precision, alternate, 1);
+    default:
+      throw new Error(`unknown format code '${type}' for a number`);
+  }
+}
+
+/** `toFixed` rounds the exact value as Python does, up to 1e21. */
+function fixed(value: number, digits: number): string {
+  if (value < 1e21) return value.toFixed(digits);
+  return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');
+}
+
+function exponential(value: number, digits: number, isUpper: boolean): string {
+  const [mantissa = '', power = '0'] = value.toExponential(digits).split('e');
+  const exponent = Number(power);
+  const text = `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
+  return isUpper ? text.toUpperCase() : text;
+}
+
+function general(value: number, asked: number, keepZeros: boolean, less = 0): string {
+  const precision = Math.max(1, asked);
+  const exponent = Number(value.toExponential(precision - 1).split('e')[1]);
+  const isFixed = exponent >= -4 && exponent < precision - less;
+  const text = isFixed ? value.toFixed(precision - 1 - exponent) : exponential(value, precision - 1, false);
+  if (keepZeros) return text;
+  const [mantissa = '', power] = text.split('e');
+  const short = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
+  const whole = less > 0 && isFixed && !short.includes('.') ? `${short}.0` : short;
+  return power === undefined ? whole : `${short}e${power}`;
+}
+
+const grouped = (text: string, mark: string) => {
+  const [whole = '', ...rest] = text.split('.');
+  return [whole.replace(/\B(?=(\d{3})+(?!\d))/g, mark), ...rest].join('.');
+};
+
+function padded(sign: string, text: string, { align, fill, width }: Spec): string {
+  const missing = Math.max(0, width - textLength(sign + text));
+  if (align === '=') return sign + fill.repeat(missing) + text;
+  const left = align === '<' ? 0 : align === '^' ? Math.floor(missing / 2) : missing;
+  return fill.repeat(left) + sign + text + fill.repeat(missing - left);
+}
+
+const PERCENT = /%(?:\(([^()]*)\))?([-+ #0]*)(\*|\d*)(?:\.(\d*))?[hlL]?([\s\S])/g;
+
+/** `'%s' % value`. */
+export function percent(format: string, value: Value, budget: Budget): string {
+  const values = value instanceof Tuple ? value.items : [value];
+  let used = 0;
+  const next = (): Value => {
+    if (used >= values.length) throw new Error('not enough values for the format');
+    return values[used++];
+  };
+  const text = format.replace(PERCENT, (_all, key, flags: string, width: string, precision, type: string) => {
+    if (type === '%') return '%';
+    if (width === '*') throw new Error('the width * is not supported in a format');
+    if (key !== undefined && !isMap(value)) throw new Error('the format requires a mapping');
+    const each = key !== undefined && isMap(value) ? value.get(key) : next();
+    return budget.text(percentValue(each, type, flags, Number(width), precision, budget));
+  });
+  if (used < values.length && !isMap(value)) throw new Error('not all values were used by the format');
+  return budget.text(text);
+}
+
+function percentValue(
+  value: Value,
+  type: string,
+  flags: string,
+  width: number,
+  precision: string | undefined,
+  budget: Budget,
+): string {
+  const isLeft = flags.includes('-');
+  const spec: Spec = {
+    fill: flags.includes('0') && !isLeft ? '0' : ' ',
+    align: isLeft ? '<' : flags.includes('0') ? '=' : '>',
+    sign: flags.includes('+') ? '+' : flags.includes(' ') ? ' ' : '',
+    alternate: flags.includes('#'),
+    width,
+    group: '',
+    precision: precision === undefined ? undefined : Number(precision),
+    type,
+  };
+  if (type === 's' || type === 'r') {
+    const text = type === 's' ? textOf(value, budget) : repr(value, budget);
+    return write(text, { ...spec, type: 's', fill: ' ', align: isLeft ? '<' : '>' }, budget);
+  }
+  if (type === 'c' && typeof value === 'string') return write(value, { ...spec, type: 's' }, budget);
+  if (!isNumber(value)) throw new Error(`%${type} format: a number is required, not ${typeName(value)}`);
+  if (!'diuxXoc'.includes(type)) return write(Number(value), spec, budget);
+  const whole = typeof value === 'number' ? BigInt(Math.trunc(value)) : BigInt(value);
+  return write(whole, { ...spec, type: 'iu'.includes(type) ? 'd' : type, precision: undefined }, budget);
+}
+
+/** How a field of `format` reaches into a value: `{0.name}`, `{a[b]}`. */
+type Reach = (value: Value, name: string, isAttribute: boolean) => Value;
+
+/** `text.format(...)`. */
+export function formatText(format: string, args: readonly Value[], named: Named, reach: Reach, budget: Budget): string {
+  let automatic = 0;
+  const field = (text: string): Value => {
+    const [, first = '', path = ''] = /^([^.[]*)([\s\S]*)$/.exec(text) ?? [];
+    const index = first === '' ? automatic++ : Number(first);
+    const isIndex = Number.isInteger(index);
+    if (isIndex ? index >= args.length : !named.has(first)) throw new Error(`format() got no value for '{${text}}'`);
+    let value = isIndex ? args[index] : named.get(first);
+    for (const [, attribute, item = ''] of path.matchAll(/\.([^.[]+)|\[([^\]]+)\]/g))
+      value = reach(value, attribute ?? item, attribute !== undefined);
+    return value;
+  };
+  const nested = (spec: string) => spec.replace(/\{([^{}]*)\}/g, (_all, name: string) => textOf(field(name), budget));
+  const text = format.replace(
+    /\{\{|\}\}|\{([^{}:!]*)(?:!([rsa]))?(?::((?:[^{}]|\{[^{}]*\})*))?\}|[{}]/g,
+    (all, name?: string, conversion?: string, spec = '') => {
+      if (all === '{{' || all === '}}') return all.charAt(0);
+      if (name === undefined) throw new Error(`single '${all}' in a format`);
+      const value = field(name);
+      const converted =
+        conversion === undefined ? value : conversion === 's' ? textOf(value, budget) : repr(value, budget);
+      return budget.text(formatValue(converted, nested(spec), budget));
+    },
+  );
+  return budget.text(text);
+}

@@ -1,0 +1,159 @@
+/** Python's operators on values of a template. */
+import type { Budget } from './budget.js';
+import { percent } from './format-text.js';
+import {
+  equals,
+  escaped,
+  isList,
+  isMap,
+  isNumber,
+  itemsOf,
+  Markup,
+  plain,
+  Tuple,
+  typeName,
+  type Value,
+} from './values.js';
+
+/** @throws Error for values that the operator does not take */
+export function calculate(operator: string, left: Value, right: Value, budget: Budget): Value {
+  if (left instanceof Markup || right instanceof Markup) return withMarkup(operator, left, right, budget);
+  if (isNumber(left) && isNumber(right)) return arithmetic(operator, left, right, budget);
+  if (operator === '%' && typeof left === 'string') return percent(left, right, budget);
+  if (operator === '+') {
+    if (typeof left === 'string' && typeof right === 'string') return budget.text(left + right);
+    if (isList(left) && isList(right)) return listOf([...left, ...right], budget);
+    if (left instanceof Tuple && right instanceof Tuple)
+      return new Tuple(listOf([...left.items, ...right.items], budget));
+  }
+  if (operator === '*') {
+    if (typeof right === 'bigint' || typeof right === 'boolean') return repeated(left, right, operator, budget);
+    if (typeof left === 'bigint' || typeof left === 'boolean') return repeated(right, left, operator, budget);
+  }
+  return refuse(operator, left, right);
+}
+
+/** A sum of markup and a text writes the text in HTML; other operators see a text. */
+function withMarkup(operator: string, left: Value, right: Value, budget: Budget): Value {
+  if (operator !== '+') return calculate(operator, plain(left), plain(right), budget);
+  const parts = [left, right].map((value) => {
+    if (value instanceof Markup) return value.text;
+    return typeof value === 'string' ? escaped(value) : refuse(operator, left, right);
+  });
+  return new Markup(budget.text(parts.join('')));
+}
+
+function refuse(operator: string, left: Value, right: Value): never {
+  throw new Error(`unsupported operand types for ${operator}: '${typeName(left)}' and '${typeName(right)}'`);
+}
+
+function listOf(items: readonly Value[], budget: Budget): readonly Value[] {
+  budget.entries(items.length);
+  return items;
+}
+
+function repeated(value: Value, times: bigint | boolean, operator: string, budget: Budget): Value {
+  const count = Math.max(0, Number(times));
+  if (typeof value === 'string') {
+    budget.length(value.length * count);
+    return value.repeat(value === '' ? 0 : count);
+  }
+  const items = value instanceof Tuple ? value.items : value;
+  if (!isList(items)) return refuse(operator, value, BigInt(times));
+  if (items.length === 0) return value;
+  budget.entries(items.length * count);
+  const list = Array.from({ length: count }, () => items).flat();
+  return value instanceof Tuple ? new Tuple(list) : list;
+}
+
+function arithmetic(
+  operator: string,
+  a: bigint | number | boolean,
+  b: bigint | number | boolean,
+  budget: Budget,
+): Value {
+  const [left, right] = [typeof a === 'boolean' ? BigInt(a) : a, typeof b === 'boolean' ? BigInt(b) : b];
+  if (['/', '//', '%'].includes(operator) && Number(right) === 0) throw new Error('division by zero');
+  if (operator === '/') return Number(left) / Number(right);
+  if (typeof left === 'bigint' && typeof right === 'bigint' && !(operator === '**' && right < 0n))
+    return budget.integer(integers(operator, left, right, budget));
+  return floats(operator, Number(left), Number(right));
+}
+
+function integers(operator: string, left: bigint, right: bigint, budget: Budget): bigint {
+  const rest = () => ((left % right) + right) % right;
+  switch (operator) {
+    case '+':
+      return left + right;
+    case '-':
+      return left - right;
+    case '*':
+      return left * right;
+    case '%':
+      return rest();
+    case '//':
+      return (left - rest()) / right;
+    default:
+      return power(left, right, budget);
+  }
+}
+
+function power(base: bigint, exponent: bigint, budget: Budget): bigint {
+  if (base === 0n || base === 1n) return exponent === 0n ? 1n : base;
+  if (base === -1n) return exponent % 2n === 0n ? 1n : -1n;
+  budget.digits(base.toString(2).length * Number(exponent));
+  return base ** exponent;
+}
+
+function floats(operator: string, left: number, right: number): number {
+  const rest = () => {
+    const remainder = left % right;
+    return remainder !== 0 && remainder < 0 !== right < 0 ? remainder + right : remainder;
+  };
+  switch (operator) {
+    case '+':
+      return left + right;
+    case '-':
+      return left - right;
+    case '*':
+      return left * right;
+    case '%':
+      return rest();
+    case '//':
+      return Math.floor((left - rest()) / right);
+    default:
+      return left ** right;
+  }
+}
+
+/** Python's `in`. @throws Error for a value that contains nothing */
+export function contains(container: Value, item: Value, budget: Budget): boolean {
+  if (typeof container === 'string') {
+    if (typeof item !== 'string') throw new Error(`'in <str>' requires a text, not ${typeName(item)}`);
+    budget.spend(container.length / 64);
+    return container.includes(item);
+  }
+  if (isMap(container)) return !isMap(item) && !isList(item) && container.has(item);
+  const items = itemsOf(container);
+  if (items === undefined) throw new Error(`argument of type '${typeName(container)}' is not iterable`);
+  budget.spend(items.length / 8);
+  return items.some((each) => equals(each, item, budget));
+}
+
+/** Entries from `start` to `stop` in steps, as Python's slices count them. */
+export function sliced<T>(items: readonly T[], [from, to, by]: readonly (number | undefined)[]): T[] {
+  const step = by ?? 1;
+  if (step === 0) throw new Error('slice step cannot be zero');
+  const { length } = items;
+  const bound = (value: number | undefined, otherwise: number) => {
+    if (value === undefined) return otherwise;
+    const place = value < 0 ? value + length : value;
+    return Math.max(step > 0 ? 0 : -1, Math.min(step > 0 ? length : length - 1, place));
+  };
+  const start = bound(from, step > 0 ? 0 : length - 1);
+  const stop = bound(to, step > 0 ? length : -1);
+  if (step === 1) return items.slice(start, Math.max(start, stop));
+  const result: T[] = [];
+  for (let i = start; step > 0 ? i < stop : i > stop; i += step) result.push(...items.slice(i, i + 1));
+  return result;
+}

@@ -1,0 +1,65 @@
+/** The tests of jinja2: `value is name`. */
+import type { Budget } from './budget.js';
+import { filters, isIterable } from './filters.js';
+import { calculate, contains } from './operators.js';
+import { Callable, compare, equals, isAttributes, isList, isMap, isNumber, Tuple, type Value } from './values.js';
+
+type Test = (value: Value, args: readonly Value[], budget: Budget) => boolean;
+
+const rest = (value: Value, by: Value, budget: Budget) => calculate('%', value, by, budget);
+const isInteger = (value: Value) => typeof value === 'bigint';
+const equal: Test = (value, [other], budget) => equals(value, other, budget);
+const ordered =
+  (holds: (order: number) => boolean): Test =>
+  (value, [other], budget) =>
+    holds(compare(value, other, budget));
+const greater = ordered((order) => order > 0);
+const less = ordered((order) => order < 0);
+
+export const tests: Readonly<Record<string, Test>> = {
+  '==': equal,
+  boolean: (value) => typeof value === 'boolean',
+  callable: (value) => value instanceof Callable || (isAttributes(value) && value.call !== undefined),
+  defined: (value) => value !== undefined,
+  divisibleby: (value, [by], budget) => equals(rest(value, by, budget), 0n, budget),
+  eq: equal,
+  equalto: equal,
+  escaped: () => false,
+  even: (value, _args, budget) => equals(rest(value, 2n, budget), 0n, budget),
+  false: (value) => value === false,
+  filter: (value) => typeof value === 'string' && Object.hasOwn(filters, value),
+  float: (value) => typeof value === 'number',
+  ge: ordered((order) => order >= 0),
+  greaterthan: greater,
+  gt: greater,
+  in: (value, [container], budget) => contains(container, value, budget),
+  integer: isInteger,
+  iterable: isIterable,
+  le: ordered((order) => order <= 0),
+  lessthan: less,
+  lower: (value) => isCased(value, (text) => text.toLowerCase()),
+  lt: less,
+  mapping: isMap,
+  ne: (value, args, budget) => !equal(value, args, budget),
+  none: (value) => value === null,
+  number: isNumber,
+  odd: (value, _args, budget) => equals(rest(value, 2n, budget), 1n, budget),
+  sameas: (value, [other]) => value === other,
+  sequence: (value) =>
+    value === undefined || typeof value === 'string' || isList(value) || isMap(value) || value instanceof Tuple,
+  string: (value) => typeof value === 'string',
+  test: (value) => typeof value === 'string' && Object.hasOwn(tests, value),
+  true: (value) => value === true,
+  undefined: (value) => value === undefined,
+  upper: (value) => isCased(value, (text) => text.toUpperCase()),
+};
+
+function isCased(value: Value, change: (text: string) => string): boolean {
+  return typeof value === 'string' && change(value) === value && value.toLowerCase() !== value.toUpperCase();
+}
+
+export function applyTest(name: string, value: Value, args: readonly Value[], budget: Budget): boolean {
+  const test = Object.hasOwn(tests, name) ? tests[name] : undefined;
+  if (test === undefined) throw new Error(`there is no test '${name}'`);
+  return test(value, args, budget);
+}
