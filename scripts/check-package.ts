@@ -2,7 +2,7 @@
  * The package as a user gets it: packed, unpacked into an empty folder, and used from projects that are set up in the
  * ways that people have. It needs a build (`npm run build`).
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -134,6 +134,60 @@ function node(directory: string, ...words: readonly string[]): string {
   });
 }
 
+/** The other versions of Node that the package promises, as npm packages have them for this kind of machine. */
+const OTHER_NODES = ['20.20', '22', '24'];
+
+/** Programs of Node by version: the running one, and the others if npm has them for this machine. */
+function nodes(place: string): Map<string, string> {
+  const programs = new Map([[process.version, process.execPath]]);
+  const kind = `node-${process.platform}-${process.arch}`;
+  for (const version of OTHER_NODES) {
+    if (process.version.startsWith(`v${version}.`)) continue;
+    const folder = join(place, `node-${version}`);
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'package.json'), '{}\n');
+    try {
+      execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', `${kind}@${version}`], { cwd: folder });
+      programs.set(`v${version}`, join(folder, 'node_modules', kind, 'bin', 'node'));
+    } catch {
+      console.log(`SKIPPED: Node ${version}, because npm cannot install ${kind}@${version}`);
+    }
+  }
+  return programs;
+}
+
+/** The `package.json` of the folders in which people write a recipe; undefined is none. */
+const MANIFESTS = [undefined, '{ "name": "x" }', '{ "type": "commonjs" }', '{ "type": "module" }'];
+
+/** What goes wrong if recipes in TypeScript and JavaScript, with an import of their own, are loaded in such folders. */
+function unloadable(place: string, installed: string): string[] {
+  const recipe = readFileSync(join(installed, 'templates/project/team.ts'), 'utf8');
+  const plain = ts.transpileModule(recipe, { compilerOptions: { target: ts.ScriptTarget.ES2023 } }).outputText;
+  const programs = nodes(place);
+  return MANIFESTS.flatMap((manifest, i) => {
+    const folder = join(place, `recipes ü ${i}`);
+    mkdirSync(folder);
+    if (manifest !== undefined) writeFileSync(join(folder, 'package.json'), manifest);
+    writeFileSync(join(folder, 'steps.ts'), 'export const steps: number = 7;\n');
+    writeFileSync(join(folder, 'other.js'), 'export const steps = 7;\n');
+    const using = (text: string, file: string) =>
+      `import { steps } from './${file}.js';\n${text.replace('steps: 100, tasksPerStep', 'steps, tasksPerStep')}`;
+    for (const name of ['team.ts', 'team.mts']) writeFileSync(join(folder, name), using(recipe, 'steps'));
+    for (const name of ['team.js', 'team.mjs']) writeFileSync(join(folder, name), using(plain, 'other'));
+    const files = manifest?.includes('commonjs')
+      ? ['team.ts', 'team.mts', 'team.js', 'team.mjs']
+      : ['team.ts', 'team.js'];
+    return [...programs].flatMap(([version, program]) =>
+      files.flatMap((file) => {
+        const words = [join(installed, 'dist/src/cli/main.js'), 'recipes', 'show', join(folder, file)];
+        const { stdout, stderr } = spawnSync(program, words, { encoding: 'utf8' });
+        const loaded = /"steps": 7,/.test(stdout);
+        return loaded ? [] : [`Node ${version} cannot load ${file} beside ${manifest ?? 'no package.json'}: ${stderr}`];
+      }),
+    );
+  });
+}
+
 const place = mkdtempSync(join(tmpdir(), 'drmas-package-'));
 try {
   execFileSync('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', place], { cwd: root });
@@ -158,6 +212,7 @@ try {
         join(installed, 'dist/src', file),
       ),
     ).map((setting) => `${setting} shows no documentation in an editor`),
+    ...unloadable(place, installed),
     ...missingSources(installed).map((line) => `a source map points to a file that does not ship: ${line}`),
     ...[
       'docs/getting-started.md',

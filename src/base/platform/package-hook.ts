@@ -3,19 +3,26 @@
  * - `drmas` is the running package, also if another copy lies near the file or a tsconfig.json names its sources. A
  *   second copy would not know the episodes of the first, and `trainable` would call the model of production.
  * - If Node finds no `zod` near the file, the hooks resolve it to the zod of the running package.
- * - TypeScript files are ES modules, also in folders whose package.json does not declare that (as `npm init` writes
- *   it).
+ * - TypeScript files, and JavaScript files with `import` or `export`, are ES modules, also in folders whose package.json
+ *   does not declare that (as `npm init` writes it).
  */
+import { readFileSync } from 'node:fs';
 import { createRequire, type ResolveFnOutput, type ResolveHook } from 'node:module';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const here = createRequire(import.meta.url);
 
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   const resolved = await resolveHere(specifier, context, nextResolve);
-  const isTypeScript = /\.tsx?(\?|$)/.test(resolved.url);
-  return resolved.format === 'commonjs' && isTypeScript ? { ...resolved, format: 'module' } : resolved;
+  // The format before: `commonjs` with Node 20, none or one of Node's own for TypeScript with later versions.
+  return isModule(resolved) ? { ...resolved, format: 'module' } : resolved;
 };
+
+function isModule({ url, format }: ResolveFnOutput): boolean {
+  if (/\.(m?ts|tsx)(\?|$)/.test(url)) return true;
+  if (format === 'module' || !/^file:.*\.jsx?$/.test(url) || url.includes('/node_modules/')) return false;
+  return /^\s*(import|export)\b/m.test(readFileSync(fileURLToPath(url), 'utf8'));
+}
 
 async function resolveHere(...[specifier, context, nextResolve]: Parameters<ResolveHook>): Promise<ResolveFnOutput> {
   const url = /^drmas(\/|$)/.test(specifier) ? exportedFile(specifier) : undefined;

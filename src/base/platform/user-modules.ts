@@ -24,6 +24,7 @@ function prepare(): Promise<void> {
  * @throws The error of the module, or Node's when it cannot be found or compiled
  */
 export async function importUserModule(url: string): Promise<Readonly<Record<string, unknown>>> {
+  if (url.endsWith('.cts')) throw new Error('a .cts file is CommonJS, and drmas is an ES module; expected .ts or .mts');
   await prepare();
   return (await import(url)) as Record<string, unknown>;
 }
