@@ -67,6 +67,29 @@ describe('a forgotten await', () => {
 
 describe('a reward', () => {
   it.each<[string, () => unknown, string]>([
+    ...[
+      ['a list', [1], 'a list'],
+      ['an empty list', [], 'a list'],
+      ['a typed array', Float32Array.of(1, 1), 'a Float32Array'],
+      ['a Map', new Map([['correct', 1]]), 'a Map'],
+      ['a Set', new Set([1]), 'a Set'],
+      ['a Date', new Date(0), 'a Date'],
+      ['an error with a number', Object.assign(new Error('busy'), { status: 500 }), 'an Error'],
+      ['a boxed number', new Number(1), 'a Number'],
+      ['a boxed text', new String('1'), 'a String'],
+      ['a bigint', 1n, 'the bigint 1n'],
+    ].map(([name, value, kind]): [string, () => unknown, string] => [
+      name as string,
+      () => value,
+      `the reward is ${kind}, expected a finite number`,
+    ]),
+    ['an object without parts', () => ({}), 'the reward is an object without parts, expected a number or named'],
+    ['a Map for an agent', () => ({ team: 1, agents: { counter: new Map() } }), "the reward of 'counter' is a Map"],
+    [
+      'agents without a team',
+      () => ({ agents: { counter: 1 } }),
+      "has 'agents' and no 'team', expected { team, agents }",
+    ],
     ['a text', () => '0.5', 'the reward is the text "0.5", expected a finite number: convert it with Number(...)'],
     [
       'a promise as a part',

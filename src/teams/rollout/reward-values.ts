@@ -18,9 +18,12 @@ const MOST_NAMES = 100;
 export function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {
   if (typeof reward !== 'object' || reward === null || reward instanceof Promise)
     return { sum: finiteReward(reward, what) };
-  const parts = entriesOf(reward, `${what} has`, 'parts').map(
-    ([name, value]) => [name, finiteReward(value, `the part '${name}'`)] as const,
-  );
+  // A list, a Map, a Date or an error would count as the sum of no parts.
+  if (kindOf(reward) !== 'Object') return { sum: finiteReward(reward, what) };
+  const named = entriesOf(reward, `${what} has`, 'parts');
+  if (named.length === 0)
+    throw new EpisodeFailure('reward', `${what} is an object without parts, expected a number or named numbers`);
+  const parts = named.map(([name, value]) => [name, finiteReward(value, `the part '${name}'`)] as const);
   const sum = parts.reduce((total, [, value]) => total + value, 0);
   return { sum: finiteReward(sum, `the sum of the parts of ${what}`), parts: Object.fromEntries(parts) };
 }
@@ -58,6 +61,9 @@ function entriesOf<Value>(named: Readonly<Record<string, Value>>, owner: string,
   return names.map((name) => [name, named[name] as Value]);
 }
 
+/** The built-in kind of an object, such as `Object`, `Map` or `Float32Array`. */
+const kindOf = (value: object): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
+
 /** A wrong value as text. A text is quoted: `0.5` without quotes would be a number to the reader. */
 function valueText(value: unknown): string {
   if (typeof value === 'string')
@@ -65,13 +71,17 @@ function valueText(value: unknown): string {
   if (value instanceof Promise) return 'a promise';
   if (typeof value === 'function') return 'a function';
   if (Array.isArray(value)) return 'a list';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+  if (typeof value === 'bigint') return `the bigint ${value}n`;
+  if (typeof value !== 'object' || value === null) return String(value);
+  const kind = kindOf(value);
+  return kind === 'Object' ? 'an object' : `${/^[AEIOU]/.test(kind) ? 'an' : 'a'} ${kind}`;
 }
 
 function hintFor(value: unknown): string {
   if (value instanceof Promise) return ': `await` it';
   if (value === undefined) return ': a branch returns nothing, or a name is misspelt';
-  if (typeof value === 'string') return ': convert it with Number(...)';
+  if (typeof value === 'string' || typeof value === 'bigint' || value instanceof Number)
+    return ': convert it with Number(...)';
   if (Number.isNaN(value)) return ': something divides 0 by 0, or reads a number where there is none';
   return '';
 }

@@ -1,4 +1,4 @@
-import { ownValue } from '../../base/errors.js';
+import { isObject, ownValue } from '../../base/errors.js';
 import {
   type Episode,
   type EpisodeGroup,
@@ -38,6 +38,9 @@ export function scoreOf(reward: Reward, agents: readonly string[], { success, me
 
 function rewardScore(reward: Reward, agents: readonly string[]): Score {
   if (!hasTeam(reward)) {
+    const alone = ['agents', 'turns'].find((name) => isObject(reward) && isObject(reward[name]));
+    if (alone !== undefined)
+      throw new EpisodeFailure('reward', `the reward has '${alone}' and no 'team', expected { team, ${alone} }`);
     const { sum, parts = {} } = sumOf(reward, 'the reward');
     return { ...noScore, team: sum, parts };
   }

@@ -114,7 +114,7 @@ function reasonOfAgent(agent: AgentStep | undefined): string {
 /** Remedies if no task is solved, and if all tasks are. */
 export const remedies = {
   allWrong:
-    'A longer warm start, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.',
+    'A longer warm start, or a first one (`recordDemonstrations` makes demonstrations of answers that you write, see docs/recipes.md), easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.',
   failed:
     "The failures are the tasks that are left to learn, but training.failedEpisodes leaves them out: mend their reasons (the events have them), or set training.failedEpisodes=zero if the agents' texts cause them.",
   allRight: 'Harder tasks, or a reward that also counts what a solution costs.',

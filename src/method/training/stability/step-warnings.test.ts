@@ -86,6 +86,11 @@ describe('a symptom', () => {
     expect(raised([...times(5, healthy), ...times(20, { ...healthy, ...ill })])).toEqual([`${code} 10`]);
   });
 
+  it('does not take an entropy that was not measured for one that fell', () => {
+    const still: Agent = { ...healthy, entropy: 0, maxAbsAdvantage: 0 };
+    expect(raised([...times(6, healthy), ...times(20, still)])).toEqual([]);
+  });
+
   it('does not occur in an agent that does not train', () => {
     const quiet: Agent = { ...healthy, responseTokens: 1, frozen: true };
     expect(raised([...times(5, { ...healthy, frozen: true }), ...times(20, quiet)])).toEqual([]);

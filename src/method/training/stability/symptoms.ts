@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { AgentStep, Step, Warning } from '../../../base/events.js';
-import { percent, significant } from '../../../base/host.js';
+import { isSilent, percent, significant } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
 
 /** Number of steps at the beginning, and at the end, that are averaged. */
@@ -85,7 +85,7 @@ export class Symptoms {
     return Object.entries(step.agents).flatMap(([agent, ofAgent]) => {
       if (ofAgent.frozen === true) return []; // training does not change it
       const before = this.#agents.get(agent) ?? { first: [], last: [], shown: [] };
-      const reading = readingFrom((name) => READINGS[name](ofAgent));
+      const reading = readingOf(ofAgent, [...before.first, ...before.last].at(-1));
       if (before.first.length < STEPS) {
         this.#agents.set(agent, { ...before, first: [...before.first, reading] });
         return [];
@@ -105,6 +105,12 @@ export class Symptoms {
         }));
     });
   }
+}
+
+/** The measurements of a step. A step in which the agent learns nothing measures no entropy: the one before counts. */
+function readingOf(agent: AgentStep, before: AgentReadings | undefined): AgentReadings {
+  const reading = readingFrom((name) => READINGS[name](agent));
+  return isSilent(agent) && before !== undefined ? { ...reading, entropy: before.entropy } : reading;
 }
 
 const readingFrom = (of: (name: keyof typeof READINGS) => number) =>

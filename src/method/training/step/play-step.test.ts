@@ -338,7 +338,7 @@ describe('greedy baselines', () => {
     const task = { id: 't', data: {} };
     const failed = (reason: string) => {
       const score = { team: -0.5, agents: {}, parts: {} };
-      return [{ task, sample: 0, score, turns: [{ agent: 'solver' }], failure: { reason, message: '' } }];
+      return [{ task, sample: 0, score, turns: [{ agent: 'solver', penalty: 0 }], failure: { reason, message: '' } }];
     };
     const turn = { agent: 'solver', penalty: 0.25 };
     const score = { team: 1, agents: {}, parts: {} };
