@@ -145,8 +145,20 @@ describe('the explanation of an inflation', () => {
   });
 
   it.each([
-    ['inflated', 3.08, escalation, 0.17, /by 3\.08\. 17 % of its learning signal comes from its own rewards, /],
-    ['drowned by others', 1, always, 0.03, /leave the second moment .* \(1\.00\)\. 3 % of its learning signal comes/],
+    [
+      'inflated',
+      3.08,
+      escalation,
+      0.17,
+      /by 3\.08\. Under them 17 % of its learning signal would come from its own rewards, /,
+    ],
+    [
+      'drowned by others',
+      1,
+      always,
+      0.03,
+      /leave the second moment .* \(1\.00\)\. Under them 3 % of its learning signal would come/,
+    ],
     ['nearly all its own', 1, always, 0.9, /as its own would \(1\.00\)\.$/],
   ])('%s', (_, inflation, calls, ownShare, expected) => {
     expect(explainInflation('fixer', { inflation, ownShare, calls })).toMatch(expected);

@@ -32,15 +32,22 @@ export interface AgentDiagnosis {
   readonly calls: Omit<AgentCalls, 'alone'>;
 }
 
-/** One sentence: when the agent is called, and the effect of shared statistics on its gradient. */
-export function explainInflation(agent: string, { inflation, ownShare, calls }: AgentDiagnosis): string {
+/**
+ * One sentence: when the agent is called, and the effect of shared statistics on its gradient.
+ * @param shared Whether the recipe's estimator shares statistics; else the sentence says what they would do
+ */
+export function explainInflation(
+  agent: string,
+  { inflation, ownShare, calls }: AgentDiagnosis,
+  shared = false,
+): string {
   const { share, success, overall } = calls;
   const always = share > 0.99;
   const called = `${agent} is called in ${always ? 'every episode' : `${percent(share, 0)} of the episodes`}`;
   if (inflation === undefined) return `${called}; no group has scores that differ, so there is no inflation to judge.`;
   const origin =
     ownShare !== undefined && ownShare < NEARLY_ALL_OWN
-      ? ` ${percent(ownShare, 0)} of its learning signal comes from its own rewards, the rest from the luck of other agents.`
+      ? ` ${shared ? '' : 'Under them '}${percent(ownShare, 0)} of its learning signal ${shared ? 'comes' : 'would come'} from its own rewards, the rest from the luck of other agents.`
       : '';
   if (inflation >= NOTABLE || inflation <= 1 / NOTABLE) {
     const which = always
@@ -98,7 +105,7 @@ export function inflationAdvice(
       ? ` It is called ${significant(turns)} times in a group of ${groupSize}: a larger training.groupSize gives it more turns to be compared with.`
       : '';
   return {
-    says: `${explainInflation(agent, diagnosis)} ${type} judges it by the rewards of the others.`,
+    says: `${explainInflation(agent, diagnosis, true)} ${type} judges it by the rewards of the others.`,
     remedy: `advantage.type=drmas (or drmas-mean), which measures every agent by its own turns, may help; drmas ablate compares them.${larger}`,
   };
 }

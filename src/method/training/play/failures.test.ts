@@ -95,7 +95,7 @@ describe('a run ends', () => {
 
   it('in the first step if no output fits, and says that the model is too weak; later only after three steps', () => {
     expect(fatal([unfit, unfit])[0]).toMatch(
-      /^every episode of step 1 failed alike: \(invalid-output\) no JSON\nThe model is too weak/,
+      /^every episode of step 1 failed alike: \(invalid-output\) no JSON\nIf this happens often, the model is too weak/,
     );
     const [first, second, third, fourth] = fatal([undefined], [unfit], [unfit], [unfit]);
     expect([first, second, third]).toEqual([undefined, undefined, undefined]);
