@@ -217,6 +217,35 @@ export function serverContract(name: string, open: () => Promise<TestedServer>):
       expect(status).toBe(413);
     });
 
+    it('bodies that are compressed, whatever they hold', async () => {
+      for (const encoding of ['gzip', 'br', 'zstd', 'deflate', 'gzip, identity', 'x'])
+        await refused({ headers: { 'content-encoding': encoding } }, [415]);
+      await passes({ headers: { 'content-encoding': 'identity' } });
+    });
+
+    it('nothing to clients that come after others that vanish, close halfway or read no answer', async () => {
+      const key = `Host: localhost\r\nAuthorization: Bearer ${server.key}\r\nContent-Type: application/json\r\n`;
+      const whole = `POST ${server.post} HTTP/1.1\r\n${key}Content-Length: 2\r\n\r\n{}`;
+      const parts = [
+        whole,
+        whole.slice(0, -1),
+        whole.slice(0, 40),
+        `GET ${server.get} HTTP/1.1\r\n${key}\r\n`.repeat(20),
+      ];
+      const gone = Array.from({ length: 64 }, (_, i) => {
+        const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+        socket.on('error', () => {});
+        socket.pause(); // reads nothing
+        const leave = [() => socket.destroy(), () => socket.resetAndDestroy(), () => socket.end(), () => {}][i >> 4];
+        socket.write(parts[i % 4] as string, () => leave?.());
+        return socket;
+      });
+      const answered = expect.toSatisfy((status: number) => status >= 200 && status < 500 && status !== 408);
+      for (const method of ['GET', 'POST']) expect((await send({ method })).status).toEqual(answered);
+      for (const socket of gone) socket.destroy();
+      expect((await send({ method: 'GET' })).status).toEqual(answered);
+    });
+
     it('to wait for heads and bodies that do not come, and serves others meanwhile', async () => {
       const began = performance.now();
       const head = `POST ${server.post} HTTP/1.1\r\nHost: localhost\r\n`;

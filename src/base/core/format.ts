@@ -36,8 +36,9 @@ export function significant(value: number | null): string {
   return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(size >= 0.1 ? 2 : 4);
 }
 
+/** Control characters other than the line feed, also those that turn the direction of the text behind them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters to replace them
-const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/g;
+const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
 /** A model's text, safe to print in a terminal: a dot replaces each control character other than a line feed. */
 export function visible(text: string): string {

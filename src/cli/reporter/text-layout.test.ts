@@ -73,5 +73,6 @@ describe('lines', () => {
 
   it('control characters never reach the terminal', () => {
     expect(visible('a\u001b[31mb\u0000\nc')).toBe('a·[31mb·\nc');
+    expect(visible('ok\u202egnp.exe \u2066a\u2069 \u05d0')).toBe('ok·gnp.exe ·a· \u05d0');
   });
 });

@@ -1,6 +1,7 @@
 /** The guard of every server of drmas: a request that fails one of these checks does not reach the app. */
 import { parse } from 'hono/utils/cookie';
 import { DialectError } from '../../core/errors.js';
+import { visible } from '../../core/format.js';
 import { isEqual, isLoopback } from './token.js';
 
 /** Who may send requests to a server. */
@@ -63,6 +64,13 @@ export function guardOf(policy: ServerPolicy): Guard {
     // A page cannot send a key without asking the server first, but a form can send text without one.
     if (proof !== 'key' && !hasKnownType(request, policy))
       return refuse(415, 'unsupported_type', `expected the content type ${typesOf(policy).join(' or ')}`);
+    const encoding = request.headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
+    if (encoding !== 'identity')
+      return refuse(
+        415,
+        'unsupported_encoding',
+        `expected a body without compression, got the Content-Encoding '${visible(encoding.slice(0, 50))}'`,
+      );
     if (Number(request.headers.get('content-length') ?? 0) > mostBytes)
       return refuse(413, 'too_long', `the body is longer than ${mostBytes / 1e6} MB`);
     return undefined;
