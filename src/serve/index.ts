@@ -10,3 +10,4 @@ export {
   openAgentModels,
 } from './models/open-agent-models.js';
 export { type TrainedAgents, type TrainedAgentsOptions, trainedAgents } from './models/trained-agents.js';
+export { trainedSchemas } from './models/trained-schemas.js';

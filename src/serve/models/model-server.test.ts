@@ -307,6 +307,27 @@ describe('a served agent', () => {
     expect(prompts).toHaveLength(3);
   });
 
+  it('that was trained with a schema gets it in requests for JSON without one, and says so once', async () => {
+    const prompts: string[] = [];
+    const agentModel = scripted(({ prompt }) => `${prompts.push(prompt)}`);
+    const schema = { type: 'object', properties: { city: { type: 'string' } } };
+    const notices: string[] = [];
+    const options = { schemas: new Map([['scripted', schema]]), notify: (message: string) => notices.push(message) };
+    const { client } = await served({ agentModels: new Map([['scripted', agentModel]]), ...options });
+    const sent = { model: 'scripted', messages: question };
+    const other = { type: 'json_schema' as const, json_schema: { name: 'a', schema: { type: 'array' } } };
+    await client.chat.completions.create({ ...sent, response_format: other });
+    expect(notices).toEqual([]);
+    await client.chat.completions.create({ ...sent, response_format: { type: 'json_object' } });
+    await client.chat.completions.create(sent);
+    expect(prompts[0]).toContain('alone: {"type":"array"}');
+    expect(prompts[1]).toContain(`Be brief.\nAnswer with JSON of this schema alone: ${JSON.stringify(schema)}<|end|>`);
+    expect(prompts[2]).not.toContain('JSON');
+    expect(notices).toEqual([
+      expect.stringMatching(/^scripted: was trained with a JSON schema.*supportsStructuredOutputs/),
+    ]);
+  });
+
   it('has its models by name, in the forms of OpenAI and of Anthropic', async () => {
     const { client, port } = await served({
       agentModels: new Map([['scripted', scripted(() => 'ok')]]),

@@ -2,10 +2,12 @@
 import { setMaxListeners } from 'node:events';
 import type { Hono } from 'hono';
 import { DialectError, suggestion } from '../../base/errors.js';
+import type { JsonSchema } from '../../base/nouns.js';
 import { accessBy, type GuardedApp, guardOf } from '../../base/platform.js';
 import type { AgentModel } from '../../engine/backends.js';
 import type { ModelDelta, ModelRequest } from '../../gateway/dialects.js';
 import { beyondSampling, modelApp, modelPolicy, onceEach } from '../../gateway/dialects.js';
+import { isAnyObject } from '../../teams/rollout.js';
 import { answerStream, readingOf } from './answer-stream.js';
 
 export interface ModelServerOptions {
@@ -21,6 +23,8 @@ export interface ModelServerOptions {
   readonly allowedHosts?: readonly string[] | undefined;
   /** Requests that are answered or wait at once; more are refused. */
   readonly most: number;
+  /** The schemas that agents answered with in training, by name. */
+  readonly schemas?: ReadonlyMap<string, JsonSchema> | undefined;
   /** Receives a message for each field that requests set and the server ignores, once for each agent and field. */
   readonly notify?: ((message: string) => void) | undefined;
 }
@@ -33,7 +37,7 @@ export interface ModelServer extends GuardedApp {
 }
 
 export function modelServer(options: ModelServerOptions): ModelServer {
-  const { agentModels, hold = () => () => {}, checkpoint, token, allowedHosts, most, notify } = options;
+  const { agentModels, hold = () => () => {}, checkpoint, token, allowedHosts, most, notify, schemas } = options;
   const state = { running: 0, stopping: false, idle: () => {} };
   const names = [...agentModels.keys()];
   const reportIgnored = onceEach((agent, field) =>
@@ -46,6 +50,20 @@ export function modelServer(options: ModelServerOptions): ModelServer {
     if (agentModel !== undefined) return agentModel;
     throw new DialectError(404, 'model_not_found', `there is no model '${model}'${suggestion(model, names)}`);
   };
+  const withoutSchema = new Set<string>();
+  /** A request for JSON without a schema gets the schema of training; a request for text stays as it is. */
+  const asTrained = (request: ModelRequest): ModelRequest => {
+    const agent = agentOf(request.model);
+    const schema = schemas?.get(agent);
+    const { responseSchema } = request;
+    if (schema === undefined || (responseSchema !== undefined && !isAnyObject(responseSchema))) return request;
+    if (!withoutSchema.has(agent))
+      notify?.(
+        `${agent}: was trained with a JSON schema, and a request brings none: send it as response_format (@ai-sdk/openai-compatible: supportsStructuredOutputs: true)`,
+      );
+    withoutSchema.add(agent);
+    return responseSchema === undefined ? request : { ...request, responseSchema: schema };
+  };
   async function* complete(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta, void> {
     const agentModel = agentModelOf(request.model);
     if (state.stopping) throw new DialectError(503, 'stopping', 'the server is being stopped');
@@ -55,7 +73,7 @@ export function modelServer(options: ModelServerOptions): ModelServer {
     const release = hold(agentModel);
     state.running++;
     try {
-      yield* answerStream(agentModel, request, signal);
+      yield* answerStream(agentModel, asTrained(request), signal);
     } finally {
       release();
       state.running--;
@@ -73,7 +91,7 @@ export function modelServer(options: ModelServerOptions): ModelServer {
       setMaxListeners(0, signal);
       return complete(request, signal);
     },
-    countTokens: (request) => readingOf(agentModelOf(request.model), request).prompt.length,
+    countTokens: (request) => readingOf(agentModelOf(request.model), asTrained(request)).prompt.length,
   });
   app.get('/health', () =>
     Response.json(

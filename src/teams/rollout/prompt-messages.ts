@@ -38,7 +38,7 @@ export function demandedSchema(prompt: string): JsonSchema | undefined {
 }
 
 /** Whether any object fits: `response_format: { type: 'json_object' }`, and AI SDK's `json` without a schema. */
-const isAnyObject = (schema: JsonSchema) =>
+export const isAnyObject = (schema: JsonSchema) =>
   Object.keys(schema).every((key) => key === 'type') && (schema.type === undefined || schema.type === 'object');
 
 function requireTexts(messages: unknown): void {

@@ -8,6 +8,7 @@ import {
   type ModelServerOptions,
   modelServer,
   openAgentModels,
+  trainedSchemas,
 } from '../../../serve/index.js';
 import { openTinker, type TinkerRequest } from '../../../tinker/server.js';
 import type { CommandContext } from '../../command-context.js';
@@ -114,7 +115,8 @@ async function speaking(
   host: Host,
 ): Promise<Served> {
   const { agentModels, origin, dispose } = await openAgentModels(request, host);
-  const server = modelServer({ agentModels, ...options });
+  const schemas = await trainedSchemas(host.files, request.from);
+  const server = modelServer({ agentModels, schemas, ...options });
   return { ...server, what: `${[...agentModels.keys()].join(', ')} of ${origin}`, path: '/v1', dispose };
 }
 
@@ -124,7 +126,8 @@ async function following(
   host: Host,
 ): Promise<Served> {
   const followed = await followRun(request, host);
-  const server = modelServer({ ...followed, ...options });
+  const schemas = await trainedSchemas(host.files, request.from);
+  const server = modelServer({ ...followed, schemas, ...options });
   const what = `${[...followed.agentModels.keys()].join(', ')} of ${request.from}, ${followed.checkpoint()} and later`;
   return { ...server, what, path: '/v1', dispose: followed.dispose };
 }
