@@ -4,6 +4,7 @@
  */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GuardedApp, type Listening, listen } from '../../src/base/platform/servers/listen.js';
 
@@ -221,6 +222,21 @@ export function serverContract(name: string, open: () => Promise<TestedServer>):
       for (const encoding of ['gzip', 'br', 'zstd', 'deflate', 'gzip, identity', 'x'])
         await refused({ headers: { 'content-encoding': encoding } }, [415]);
       await passes({ headers: { 'content-encoding': 'identity' } });
+    });
+
+    it('odd values in bodies, and has no accident with them', async () => {
+      const keys = ['model', 'messages', 'input', 'tools', 'max_tokens', 'session_id', 'tags', 'run', '__proto__'];
+      const values = fc.oneof(fc.jsonValue(), fc.dictionary(fc.constantFrom(...keys), fc.jsonValue()));
+      const odd = ['null', '[]', '1e999', '"\\ud800"', '{"a":', '{"model":{"toString":1}}', `{"n":${'9'.repeat(400)}}`];
+      const bodies = fc.sample(values, { numRuns: 40, seed: 9003 }).map((value) => JSON.stringify(value));
+      for (const body of [...odd, ...bodies]) {
+        const { status, text: answer } = await send({
+          headers: { 'content-length': `${Buffer.byteLength(body)}` },
+          body,
+        });
+        expect({ body, status }).toEqual({ body, status: expect.toSatisfy((one) => one >= 200 && one < 500) });
+        expect(answer).not.toMatch(/\bat .+\.[jt]s:\d/); // no stack
+      }
     });
 
     it('nothing to clients that come after others that vanish, close halfway or read no answer', async () => {
