@@ -8,4 +8,4 @@ export {
   randomKey,
   uniformAt,
 } from './core/random.js';
-export { finite, mean, meansByKey, median, standardDeviation, whiten } from './core/statistics.js';
+export { differ, finite, mean, meansByKey, median, standardDeviation, whiten } from './core/statistics.js';

@@ -94,3 +94,32 @@ export function expectClose(actual: readonly number[], expected: readonly number
   });
   expect(far).toEqual([]); // one call, because properties compare a million numbers
 }
+
+/** Named parts whose sum depends on their order if they are large. */
+const partsOf = (size: number) => ({ correct: 0.3 * size, format: 0.1 * size, style: 0.7 * size });
+
+/** Two tasks of episodes that went alike and earned about this much, with all that an estimator may need. */
+export function equalEpisodes(size: number, episodes: number): TurnRecord[] {
+  const parts = partsOf(size);
+  const reward = Object.values(parts).reduce((sum, part) => sum + part, 0);
+  return ['a', 'b'].flatMap((task) =>
+    Array.from({ length: episodes }, (_, e) =>
+      ['solver', 'critic', 'solver'].map((agent, turn) => ({
+        task,
+        episode: `e${e}`,
+        agent,
+        turn,
+        envStep: turn,
+        reward,
+        parts,
+        outcome: reward,
+        stepReward: turn === 2 ? reward : 0,
+        agentStepReward: turn > 0 ? reward : 0,
+        baseline: reward,
+        observation: 'abc'.charAt(turn).repeat(9),
+        length: 2,
+        values: [reward, reward],
+      })),
+    ).flat(),
+  );
+}

@@ -9,12 +9,20 @@ export function mean(values: ArrayLike<number>): number {
   return sum / values.length;
 }
 
+/** Whether two numbers differ by more than the rounding of sums in another order. */
+export const differ = (a: number, b: number): boolean => Math.abs(a - b) > 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
+
 /** The sample standard deviation, which divides by n - 1; 0 for fewer than two values. */
 export function standardDeviation(values: ArrayLike<number>): number {
   if (values.length < 2) return 0;
   const centre = mean(values);
   let squares = 0;
-  for (let i = 0; i < values.length; i++) squares += ((values[i] as number) - centre) ** 2;
+  let areEqual = true; // their mean may differ from them by rounding
+  for (let i = 0; i < values.length; i++) {
+    squares += ((values[i] as number) - centre) ** 2;
+    areEqual &&= values[i] === values[0];
+  }
+  if (areEqual) return 0;
   return Math.sqrt(squares / (values.length - 1));
 }
 
@@ -57,11 +65,16 @@ export function whiten(values: readonly ArrayLike<number>[], weights: readonly A
   assertSameShape({ values, weights });
   let count = 0;
   let sum = 0;
+  let first = 0;
+  let areEqual = true;
   forEachEntry(values, weights, (value, weight) => {
+    if (count === 0) first = value;
+    areEqual &&= value === first;
     count += weight;
     sum += weight * value;
   });
-  const mean = count === 0 ? 0 : sum / count;
+  // The mean of equal values may differ from them by rounding, which the scale would turn into advantages.
+  const mean = count === 0 ? 0 : areEqual ? first : sum / count;
   let squares = 0;
   forEachEntry(values, weights, (value, weight) => {
     squares += weight * (value - mean) ** 2;

@@ -1,11 +1,12 @@
 /** The laws of advantages, for every estimator with every combination of its choices. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { expectClose, flat, plain, turns, variants } from '../../../test/support/estimator-variants.js';
+import { equalEpisodes, expectClose, flat, plain, turns, variants } from '../../../test/support/estimator-variants.js';
 import { byType, inEach } from '../../../test/support/expectations.js';
 import type { TurnRecord } from '../../base/core/advantage.js';
 import { type Estimator, estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import { standard } from '../../runs/composition/standard.js';
+import { LARGEST } from '../../teams/rollout/reward-values.js';
 import { comparableEstimators } from './analysis/compared-estimators.js';
 import { declarationOf, openEstimator } from './estimators/index.js';
 
@@ -27,6 +28,18 @@ function accepted(records: readonly TurnRecord[], estimator: Estimator): (readon
     return [records];
   }
 }
+
+/** The turns with all numbers of their rewards times a factor. */
+const scaledBy = (records: readonly TurnRecord[], scale: number): TurnRecord[] =>
+  records.map((turn) => ({
+    ...turn,
+    reward: turn.reward * scale,
+    stepReward: (turn.stepReward ?? 0) * scale,
+    agentStepReward: (turn.agentStepReward ?? 0) * scale,
+    baseline: (turn.baseline ?? 0) * scale,
+    values: (turn.values ?? []).map((value) => value * scale),
+    parts: Object.fromEntries(Object.entries(turn.parts ?? {}).map(([name, value]) => [name, value * scale])),
+  }));
 
 const typeOf = ({ estimator }: { readonly estimator: Estimator }) => estimator.type;
 
@@ -68,17 +81,55 @@ describe('laws of all estimators', () => {
     fc.assert(
       fc.property(turns, fc.constantFrom(0.5, 3, 8), (records, scale) =>
         inEach(items, ({ estimator, takesScaleOut, scaleError = 1e-9 }) => {
-          const scaled = records.map((turn) => ({
-            ...turn,
-            reward: turn.reward * scale,
-            stepReward: (turn.stepReward ?? 0) * scale,
-            agentStepReward: (turn.agentStepReward ?? 0) * scale,
-            baseline: (turn.baseline ?? 0) * scale,
-            values: (turn.values ?? []).map((value) => value * scale),
-            parts: Object.fromEntries(Object.entries(turn.parts ?? {}).map(([name, value]) => [name, value * scale])),
-          }));
+          const scaled = scaledBy(records, scale);
           const expected = flat(records, estimator).map((advantage) => advantage * (takesScaleOut ? 1 : scale));
           expectClose(flat(scaled, estimator), expected, scaleError);
+        }),
+      ),
+      runsFor(items),
+    );
+  });
+
+  const comparing = all.filter(({ shift }) => shift.includes('reward') || shift.includes('agentStepReward'));
+  it.each(byType(comparing, typeOf))('equal rewards of any size give no advantage: $type', ({ items }) => {
+    for (const size of [0.1, -0.1, 1e-12, 1e6 / 3, -1e15 / 7, 1e22 / 3, LARGEST, -LARGEST])
+      for (const episodes of [2, 3, 7])
+        inEach(items, ({ estimator }) => {
+          const advantages = flat(equalEpisodes(size, episodes), estimator);
+          expect(advantages.filter((advantage) => advantage !== 0)).toEqual([]);
+        });
+  });
+
+  it.each(
+    byType(
+      all.filter(({ takesScaleOut }) => takesScaleOut !== undefined),
+      typeOf,
+    ),
+  )('a scale of the rewards up to the largest is removed, or passes through: $type', ({ items }) => {
+    fc.assert(
+      fc.property(turns, (records) =>
+        inEach(items, ({ estimator, takesScaleOut, scaleError }) => {
+          const scale = 2 ** 90; // a power of two rounds nothing; 4 times this is near the largest reward
+          const scaled = scaledBy(records, scale);
+          const expected = flat(records, estimator).map((advantage) => advantage * (takesScaleOut ? 1 : scale));
+          if (scaleError === undefined) expectClose(flat(scaled, estimator), expected, 1e-9);
+          else expect(flat(scaled, estimator).every(Number.isFinite)).toBe(true);
+        }),
+      ),
+      runsFor(items),
+    );
+  });
+
+  it.each(byType(all, typeOf))('go on with the turns that are left, whichever are: $type', ({ items }) => {
+    fc.assert(
+      fc.property(turns, fc.infiniteStream(fc.boolean()), (records, keep) =>
+        inEach(items, ({ estimator }) => {
+          const left = records.filter(() => keep.next().value as boolean);
+          for (const given of [left, ...left.map((turn) => [turn])]) {
+            const advantages = estimateAdvantages(given, estimator);
+            expect(advantages).toHaveLength(given.length);
+            expect(advantages.flat().every(Number.isFinite)).toBe(true);
+          }
         }),
       ),
       runsFor(items),

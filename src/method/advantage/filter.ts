@@ -1,6 +1,6 @@
 /** Chooses the groups of episodes that an update learns from. */
 import { ArgumentError } from '../../base/errors.js';
-import { standardDeviation } from '../../base/math.js';
+import { differ, standardDeviation } from '../../base/math.js';
 
 /**
  * DAPO's dynamic sampling (Yu et al. 2025, eq. 11) keeps groups whose episodes differ. RAGEN's filter (Wang et al.
@@ -8,17 +8,14 @@ import { standardDeviation } from '../../base/math.js';
  */
 export type GroupFilter = { readonly type: 'equal-outcomes' } | { readonly type: 'variance'; readonly keep: number };
 
-/** Smaller differences come from rounding. */
-const ROUNDING = 1e-9;
-
 /**
  * Positions of the groups that the filter keeps, in their order.
  * @param groups The scores of each group's episodes. Groups may differ in size
  */
 export function keptGroups(groups: readonly (readonly number[])[], filter: GroupFilter): number[] {
   const positions = groups.map((_, position) => position);
-  if (filter.type === 'equal-outcomes') return positions.filter((position) => differ(groups[position] ?? []));
-  const count = Math.max(1, Math.floor(filter.keep * groups.length + ROUNDING));
+  if (filter.type === 'equal-outcomes') return positions.filter((position) => areDifferent(groups[position] ?? []));
+  const count = Math.max(1, Math.floor(filter.keep * groups.length + 1e-9));
   const spreads = groups.map((scores) => standardDeviation(scores));
   // The sort is stable: among equal spreads the earlier group stays.
   const widest = positions.sort((a, b) => (spreads[b] as number) - (spreads[a] as number)).slice(0, count);
@@ -26,9 +23,7 @@ export function keptGroups(groups: readonly (readonly number[])[], filter: Group
 }
 
 /** Whether the scores differ. False for groups of one or none. */
-function differ(scores: readonly number[]): boolean {
-  return scores.some((score) => Math.abs(score - (scores[0] as number)) > ROUNDING);
-}
+const areDifferent = (scores: readonly number[]): boolean => scores.some((score) => differ(score, scores[0] as number));
 
 /**
  * DAPO's filter on a flat list. Returns the positions of the episodes whose group has more than one outcome. A group

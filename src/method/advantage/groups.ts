@@ -59,19 +59,25 @@ export interface GroupStatistics {
 }
 
 /**
- * Mean and spread of each group. Two passes, so that rounding gives a group of equal values almost no spread.
+ * Mean and spread of each group. Equal values have their value as the mean and no spread: the rounding of a sum of large
+ * values would be a spread to divide by.
  * @param divisor The divisor of the spread's sum of squares: n - 1 (a sample) or n (a whole population)
  */
 export function statisticsOf(groups: Groups, values: Float64Array, divisor: 'n - 1' | 'n' = 'n - 1'): GroupStatistics {
   const size = new Float64Array(groups.count);
   const mean = new Float64Array(groups.count);
   const spread = new Float64Array(groups.count);
+  const first = new Float64Array(groups.count);
+  const differs = new Uint8Array(groups.count);
   for (let i = 0; i < values.length; i++) {
     const g = groups.of[i] as number;
+    if (size[g] === 0) first[g] = values[i] as number;
     size[g] = (size[g] as number) + 1;
+    if (values[i] !== first[g]) differs[g] = 1;
     mean[g] = (mean[g] as number) + (values[i] as number);
   }
-  for (let g = 0; g < groups.count; g++) mean[g] = (mean[g] as number) / (size[g] as number);
+  for (let g = 0; g < groups.count; g++)
+    mean[g] = differs[g] === 1 ? (mean[g] as number) / (size[g] as number) : (first[g] as number);
   for (let i = 0; i < values.length; i++) {
     const g = groups.of[i] as number;
     spread[g] = (spread[g] as number) + ((values[i] as number) - (mean[g] as number)) ** 2;

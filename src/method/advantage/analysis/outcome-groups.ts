@@ -1,3 +1,4 @@
+import { differ } from '../../../base/math.js';
 import type { Groups } from '../groups.js';
 
 /** A number for each member of the groups. Each member is compared with its peers within the group. */
@@ -123,7 +124,7 @@ function differing({ values, group, peers }: Column, count: number): Uint8Array 
     const value = values[i] as number;
     const other = first[p] as number;
     if (Number.isNaN(other)) first[p] = value;
-    else if (Math.abs(value - other) > 1e-9 * Math.max(1, Math.abs(other))) differs[group[i] as number] = 1;
+    else if (differ(value, other)) differs[group[i] as number] = 1;
   }
   return differs;
 }

@@ -1,9 +1,7 @@
 import { z } from 'zod';
+import { differ } from '../../../base/math.js';
 import { defineEstimator } from '../define-estimator.js';
 import { scoreChoices } from '../named-choices.js';
-
-/** Scores that differ by less are equal: sums in another order differ by rounding. */
-const ROUNDING = 1e-9;
 
 /**
  * Rejection sampling: 1 for the turns of accepted episodes, 0 for other turns. An episode is accepted if its score
@@ -37,14 +35,15 @@ export const rejection = defineEstimator({
       const task = taskOf[e] as number;
       best[task] = Math.max(best[task] as number, score);
     });
-    const isBest = scores.map((score, e) => (score > (best[taskOf[e] as number] as number) - ROUNDING ? 1 : 0));
+    const isBest = scores.map((score, e) => (differ(score, best[taskOf[e] as number] as number) ? 0 : 1));
     const sharing = new Float64Array(tasks.count);
     isBest.forEach((one, e) => {
       const task = taskOf[e] as number;
       sharing[task] = (sharing[task] as number) + one;
     });
     return Float64Array.from(episodes.of, (e) => {
-      if ((scores[e] as number) <= above + ROUNDING) return 0;
+      const score = scores[e] as number;
+      if (score <= above || !differ(score, above)) return 0;
       return keep === 'all' ? 1 : (isBest[e] as number) / (sharing[taskOf[e] as number] as number);
     });
   },

@@ -60,9 +60,10 @@ function differencesOf(batch: TurnBatch): Float64Array {
     const k = agentOf[g] as number;
     const [n, all] = [size[g] as number, whole.size[k] as number];
     if (all === 1) return 0;
-    const sum = n * (mean[g] as number);
-    const siblings = n === 1 ? 0 : (sum - reward) / (n - 1);
-    const others = all === n ? 0 : (all * (whole.mean[k] as number) - sum) / (all - n);
+    // As distances from the means, so that equal rewards of any size have equal baselines.
+    const [ofTask, ofAgent] = [mean[g] as number, whole.mean[k] as number];
+    const siblings = n === 1 ? 0 : ofTask + (ofTask - reward) / (n - 1);
+    const others = all === n ? 0 : ofAgent + ((ofAgent - ofTask) * n) / (all - n);
     const [tau2, error] = [between[k] as number, (within[k] as number) / (n - 1)];
     const weight = n === 1 ? 0 : all === n || error === 0 ? 1 : tau2 / (tau2 + error);
     return reward - (weight * siblings + (1 - weight) * others);
