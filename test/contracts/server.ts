@@ -263,7 +263,6 @@ export function serverContract(name: string, open: () => Promise<TestedServer>):
     });
 
     it('to wait for heads and bodies that do not come, and serves others meanwhile', async () => {
-      const began = performance.now();
       const head = `POST ${server.post} HTTP/1.1\r\nHost: localhost\r\n`;
       const key = `Authorization: Bearer ${server.key}\r\nContent-Type: application/json\r\n`;
       const slow = [
@@ -272,8 +271,8 @@ export function serverContract(name: string, open: () => Promise<TestedServer>):
         ...Array.from({ length: 20 }, () => raw(`${head}${key}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`)),
       ];
       expect((await send({})).status).toBeLessThan(500);
+      // A server that waits keeps this test until its own time is up.
       for (const { status } of await Promise.all(slow)) expect([0, 408]).toContain(status);
-      expect(performance.now() - began).toBeLessThan(5000);
     });
   });
 }

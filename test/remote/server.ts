@@ -1,6 +1,7 @@
 /** SkyRL's server on this machine's CPU, started and stopped. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { freePort, ServerProcess } from '../support/server-process.js';
 import { Wire } from './wire.js';
@@ -47,7 +48,7 @@ export class SkyrlServer {
     };
     const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
     const compiled = join(cacheDirectory(), 'skyrl', 'compiled');
-    const serve = new URL('serve.py', import.meta.url).pathname;
+    const serve = fileURLToPath(new URL('serve.py', import.meta.url));
     const server = new ServerProcess(python, [serve, 'api', ...words], {
       HF_HUB_OFFLINE: '1',
       JAX_PLATFORMS: 'cpu',

@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
@@ -51,7 +52,7 @@ describe.each(['0.24.1', '0.38.0'])('tinker %s from PyPI', (version) => {
       console.log(`SKIPPED: the official client, because ${environment.unavailable}`);
       return skip(environment.unavailable);
     }
-    const script = new URL('train.py', import.meta.url).pathname;
+    const script = fileURLToPath(new URL('train.py', import.meta.url));
     const env = { ...process.env, TINKER_TELEMETRY: '0', HF_HUB_OFFLINE: '1', HOME: root };
     const { stdout } = await run(environment.python, ['-W', 'ignore', script, server.url, model], {
       env,

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { wandb } from '../../examples/wandb.js';
@@ -92,7 +93,7 @@ it.skipIf(!available)('is read by tensorboard, mlflow and trackio as the log has
   const expected = inOrder(expectedOf(events));
   expect(Object.keys(expected).length).toBeGreaterThan(50);
   const { runId } = JSON.parse(await readFile(join(run, 'mlflow.json'), 'utf8'));
-  const script = new URL('read-back.py', import.meta.url).pathname;
+  const script = fileURLToPath(new URL('read-back.py', import.meta.url));
   const words = [script, run, address.mlflow, runId];
   const { stdout } = await promisify(execFile)(environment.python, words, { maxBuffer: 2 ** 26 });
   const read = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
@@ -126,7 +127,7 @@ it.skipIf(!available)('is read back from an offline run of wandb, which the exam
   const { events } = await train(tinyDefinition({ use: [wandb] }), { run: place, threads: 1, onNotice });
   restore();
   expect(notices.filter((notice) => notice.includes('wandb'))).toEqual([]);
-  const script = new URL('read-back.py', import.meta.url).pathname;
+  const script = fileURLToPath(new URL('read-back.py', import.meta.url));
   const { stdout } = await promisify(execFile)(environment.python, [script, join(root, 'wandb')], {
     maxBuffer: 2 ** 26,
   });

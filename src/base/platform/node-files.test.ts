@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openSafetensors, readTensor, requireTensor } from '../../engine/model/formats/safetensors.js';
 import { nodeFiles } from './node-files.js';
@@ -111,7 +112,7 @@ describe('node files', () => {
   describe('a lock', () => {
     /** Locks a file in another process and reports it; that process then waits for ever. */
     async function lockElsewhere(path: string): Promise<ChildProcess> {
-      const module = JSON.stringify(new URL('./node-files.ts', import.meta.url).pathname);
+      const module = JSON.stringify(fileURLToPath(new URL('./node-files.ts', import.meta.url)));
       const script = `import(${module}).then(async ({ lockFile }) => {
       console.log((await lockFile(${JSON.stringify(path)}, 'elsewhere')).type);
       setInterval(() => {}, 1e6);

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { goldenModelFiles } from '../../../test/goldens.js';
 import { drmas } from '../../../test/support/command-line.js';
@@ -10,7 +11,7 @@ import { ggufOf } from '../../engine/model/formats/gguf/gguf-model.js';
 import { openModelDirectory } from '../../engine/model/formats/hugging-face-directory.js';
 import { exampleNames, exampleOf } from '../init/examples.js';
 
-const repository = new URL('../../../', import.meta.url).pathname;
+const repository = fileURLToPath(new URL('../../../', import.meta.url));
 const root = temporaryRoot();
 const project = join(root, 'My Team');
 let result: Awaited<ReturnType<typeof drmas>>;

@@ -272,7 +272,7 @@ describe('the rollout server', () => {
     const longer = Array.from({ length: 1e4 }, () => long);
     const call = (more: object) => ['call', { job: 'e0', policy: 'solver', request: { ...sampleRequest, ...more } }];
     const text = { prompt: undefined, key: undefined, seed: 1 };
-    const began = performance.now();
+    const began = process.cpuUsage(); // the clock would count what else the machine does
     for (const [path, body] of [
       call({ prompt: holes }),
       call({ prompt: Array.from({ length: 1e6 }, () => -1) }),
@@ -281,7 +281,8 @@ describe('the rollout server', () => {
       ['take', { job: 'e0', more: holes }],
     ] as [string, unknown][])
       expect(await ask(path, body, secret)).toMatchObject({ status: 400, answer: { code: 'malformed' } });
-    expect(performance.now() - began).toBeLessThan(5000);
+    const { user, system } = process.cpuUsage(began);
+    expect((user + system) / 1e6).toBeLessThan(5);
     const loop: { job: string; self?: object } = { job: 'e0' };
     loop.self = loop;
     expect((await ask('take', loop, secret)).status).toBe(410);

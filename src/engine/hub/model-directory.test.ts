@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { homedir, tmpdir } from 'node:os';
@@ -10,7 +9,9 @@ import { CheckpointError, HubError } from '../../base/core/errors.js';
 import { cacheRoot } from './model-cache.js';
 import { type ModelDirectoryOptions, modelDirectory } from './model-directory.js';
 
-const weights = randomBytes(300_000);
+/** Bytes of a file of weights, which differ along the file. */
+const bytesOf = (length: number) => Buffer.from(Array.from({ length }, (_, i) => (i * 31 + (i >> 8)) % 251));
+const weights = bytesOf(300_000);
 const small = {
   'config.json': '{"model_type":"qwen2"}',
   'generation_config.json': '{}',
@@ -21,9 +22,9 @@ const small = {
 const content = {
   'README.md': '# A model',
   'modeling_custom.py': 'print("never")',
-  'pytorch_model.bin': randomBytes(50),
+  'pytorch_model.bin': bytesOf(50),
   'vocab.json': '{}',
-  'onnx/model.safetensors': randomBytes(50),
+  'onnx/model.safetensors': bytesOf(50),
   ...small,
   'model.safetensors': weights,
 };
@@ -116,10 +117,10 @@ describe('a model on a hub', () => {
 
   it('comes in several files where its index names them', async () => {
     hub.files.delete('model.safetensors');
-    hub.files.set('consolidated.safetensors', randomBytes(9)); // not in the index
+    hub.files.set('consolidated.safetensors', bytesOf(9)); // not in the index
     const shards = { a: 'model-1.safetensors', b: 'model-2.safetensors', c: 'model-1.safetensors' };
     hub.files.set('model.safetensors.index.json', Buffer.from(JSON.stringify({ weight_map: shards })));
-    for (const name of Object.values(shards)) hub.files.set(name, randomBytes(1000));
+    for (const name of Object.values(shards)) hub.files.set(name, bytesOf(1000));
     const names = await readdir(await locate('org/tiny'));
     expect(names.filter((name) => name.endsWith('.safetensors')).sort()).toEqual([...new Set(Object.values(shards))]);
     hub.files.delete('model-2.safetensors');

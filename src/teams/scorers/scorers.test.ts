@@ -126,17 +126,30 @@ describe('fromScorers', () => {
 
   it('counts, repeats, limits and remembers the calls of a judge, with its price', async () => {
     let [now, most, requests] = [0, 0, 0];
+    // The first two calls and the last one come alone. The others are answered in pairs: each waits for its partner.
+    let waiting: (() => void) | undefined;
+    const paired = (number: number, answer: () => void) => {
+      if ([1, 2, 7].includes(number)) return answer();
+      if (waiting === undefined) {
+        waiting = answer;
+        return;
+      }
+      waiting();
+      waiting = undefined;
+      answer();
+    };
     const { url } = await chatServer((_, response) => {
       most = Math.max(most, ++now);
-      setTimeout(() => {
+      const number = ++requests;
+      paired(number, () => {
         now--;
-        if (++requests === 1) return json(response, { error: { message: 'broken' } }, 400);
+        if (number === 1) return json(response, { error: { message: 'broken' } }, 400);
         const arguments_ = JSON.stringify({ choice: 'C', reasons: 'equal' });
         const tool_calls = [{ id: '1', type: 'function', function: { name: 'select_choice', arguments: arguments_ } }];
         json(response, {
           choices: [{ index: 0, message: { role: 'assistant', content: null, tool_calls }, finish_reason: 'stop' }],
         });
-      }, 20);
+      });
     });
     const scorer = async (args: { input: string; output: string; expected: string }) =>
       await Factuality({ ...args, openAiApiKey: 'none', openAiBaseUrl: url, model: 'judge' });

@@ -127,13 +127,18 @@ describe('a Search-R1 retriever', () => {
   it('limits the number of open requests', async () => {
     let running = 0;
     let most = 0;
+    const waiting: (() => void)[] = []; // three are answered once all three are here
     const { requests, search } = await serve(
       (ask, response, request) => {
         most = Math.max(most, ++running);
-        setTimeout(() => {
+        waiting.push(() => {
           running--;
           echo(ask, response, request);
-        }, 5);
+        });
+        if (waiting.length < 3) return;
+        setImmediate(() => {
+          for (const answer of waiting.splice(0)) answer();
+        });
       },
       { concurrency: 3 },
     );
