@@ -9,7 +9,8 @@ const WEIGHTS = 'model.safetensors';
 export const INDEX = 'model.safetensors.index.json';
 const OWN_TOKENIZER = 'drmas_tokenizer.json';
 const TOKENIZER = ['tokenizer.json', 'tokenizer_config.json'];
-const OPTIONAL = ['generation_config.json', 'chat_template.jinja', OWN_TOKENIZER];
+const TEMPLATES = ['chat_template.jinja', 'additional_chat_templates/tool_use.jinja'];
+const OPTIONAL = ['generation_config.json', 'special_tokens_map.json', ...TEMPLATES, OWN_TOKENIZER];
 
 /** The small files to download, if the repository has them. The index of weights in several files is one of them. */
 export function smallFiles(there: ReadonlySet<string>, needed: NeededFiles): string[] {

@@ -198,4 +198,28 @@ describe('a model directory of Hugging Face', () => {
     expect(content.get('again/chat_template.jinja')).toBe('{{ messages[0].content }}');
     expect(golden.tied).toBe(true);
   });
+
+  it('may name its special tokens in special_tokens_map.json alone', async () => {
+    const { files, content } = load('qwen3-mini-bf16');
+    const config = { chat_template: '{{ bos_token }}{{ messages[0].content }}{{ eos_token }}', eos_token: null };
+    const map = { bos_token: '<|im_start|>', eos_token: { content: '<|im_end|>' } };
+    content.set('m/tokenizer_config.json', Buffer.from(JSON.stringify(config)));
+    content.set('m/special_tokens_map.json', Buffer.from(JSON.stringify(map)));
+    const tokenizer = await readTokenizer(files, 'm');
+    expect(tokenizer.chat([user('2+2')])).toEqual(tokenizer.encode('<|im_start|>2+2<|im_end|>'));
+  });
+
+  it('may have a template for tools beside its own', async () => {
+    const { files, content } = load('qwen3-mini-bf16');
+    content.set('m/chat_template.jinja', Buffer.from('PLAIN{{ messages[0].content }}'));
+    content.set('m/additional_chat_templates/tool_use.jinja', Buffer.from('<tool_call>{{ tools[0].function.name }}'));
+    const tokenizer = await readTokenizer(files, 'm');
+    const tools = [{ name: 'f', parameters: {} }];
+    expect(tokenizer.decode(tokenizer.chat([user('2+2')]))).toBe('PLAIN2+2');
+    expect(tokenizer.decode(tokenizer.chat([user('2+2')], undefined, tools))).toBe('<tool_call>f');
+    await writeTokenizer(files, 'copy', tokenizer);
+    content.set('copy/config.json', content.get('m/config.json') ?? new Uint8Array());
+    const again = await readTokenizer(files, 'copy');
+    expect(again.decode(again.chat([user('2+2')], undefined, tools))).toBe('<tool_call>f');
+  });
 });

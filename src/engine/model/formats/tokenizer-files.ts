@@ -14,6 +14,8 @@ import { isThere, parseJson, readOrRefuse } from './validated-json.js';
 /** The file with a description for `createTokenizer`, for tokenizers that Hugging Face's files cannot express. */
 export const DRMAS_TOKENIZER = 'drmas_tokenizer.json';
 export const TEMPLATE = 'chat_template.jinja';
+/** The template for conversations with tools, where transformers writes it. */
+const TOOL_TEMPLATE = 'additional_chat_templates/tool_use.jinja';
 
 /**
  * Reads the tokenizer of a model's directory or GGUF file. In a directory, the ids that end a text come from
@@ -37,13 +39,16 @@ export async function readTokenizer(files: Files, directory: string, ownTemplate
   }
   const chatTemplate = await readTemplate(files, directory);
   const stopTokens = await findStopTokens(files, directory);
+  const toolTemplate = await readOptional(files, `${directory}/${TOOL_TEMPLATE}`);
+  const tokenizer = await readJson(files, `${directory}/tokenizer.json`);
+  const config = await readConfig(files, directory);
   const spec = {
     type: 'huggingface',
-    tokenizer: await readJson(files, `${directory}/tokenizer.json`),
-    config: await readJson(files, `${directory}/tokenizer_config.json`),
+    tokenizer,
+    config: toolTemplate === undefined ? config : withToolTemplate(config, chatTemplate, toolTemplate),
     ...(stopTokens.length > 0 && { stopTokens }),
   };
-  const whole = chatTemplate === undefined ? spec : { ...spec, chatTemplate };
+  const whole = chatTemplate === undefined || toolTemplate !== undefined ? spec : { ...spec, chatTemplate };
   return ownTemplate === undefined ? createTokenizer(whole) : withTemplate(whole, ownTemplate, directory);
 }
 
@@ -60,6 +65,26 @@ export function tokenizerForRows(tokenizer: Tokenizer, rows: number, complaint: 
   const beyond = new Set(special.map(({ id }) => id).filter((id) => id >= rows));
   if (beyond.size < tokenizer.vocabSize - rows) throw new CheckpointError(complaint);
   return createTokenizer({ ...spec, rows });
+}
+
+/** tokenizer_config.json, with the special tokens that only special_tokens_map.json names. */
+async function readConfig(files: Files, directory: string): Promise<unknown> {
+  const config = await readJson(files, `${directory}/tokenizer_config.json`);
+  const path = `${directory}/special_tokens_map.json`;
+  const text = await readOptional(files, path);
+  const tokens = text === undefined ? undefined : parseJson(text, path);
+  if (!isObject(config) || !isObject(tokens)) return config;
+  const missing = Object.entries(tokens).filter(([name]) => name.endsWith('_token') && (config[name] ?? null) === null);
+  return { ...config, ...Object.fromEntries(missing) };
+}
+
+/** The configuration with a chat template for conversations without tools, and one for those with tools. */
+function withToolTemplate(config: unknown, file: string | undefined, toolTemplate: string): unknown {
+  if (!isObject(config)) return config;
+  const value = file ?? config.chat_template;
+  const others = Array.isArray(value) ? value.filter((each) => !isObject(each) || each.name !== 'tool_use') : [];
+  const named = typeof value === 'string' ? [{ name: 'default', template: value }] : others;
+  return { ...config, chat_template: [...named, { name: 'tool_use', template: toolTemplate }] };
 }
 
 /**
