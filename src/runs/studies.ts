@@ -13,6 +13,7 @@ export { poolScore } from './studies/improve/prompt-pool.js';
 export { episodesOf, requestImprovement } from './studies/improve/request-improvement.js';
 export { collectLog } from './studies/inspect/collect-turns.js';
 export { comparableEstimator, type GroupFindings, type Inspection, inspect } from './studies/inspect/inspect-log.js';
+export { rehearsedTurns } from './studies/plan/dry-run.js';
 export { type ForecastRequest, forecastRun, type MeasuredRun, type RunForecast } from './studies/plan/forecast-run.js';
 export { readMachine, requireSavePath, writeMachine } from './studies/plan/machine.js';
 export type { ProbeReport } from './studies/plan/probe/probe-recipe.js';

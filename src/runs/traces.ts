@@ -1,8 +1,10 @@
 /** Door of `runs`: traces of production teams and transcripts as demonstrations and tasks. */
+export { asPlayed } from './traces/demanded-schemas.js';
 export { type RecordedEpisode, type RecordOptions, recordDemonstrations } from './traces/demonstration-rows.js';
 export {
   readTracedTeam,
   readTraces,
+  rewriteDemonstrations,
   type TracedTeam,
   type TraceImport,
   writeImport,

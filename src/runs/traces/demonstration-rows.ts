@@ -1,5 +1,5 @@
 /** Rows of a file of demonstrations, as `withDemonstrations` reads them. */
-import { writeFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { messageOf, RunError } from '../../base/errors.js';
 import type { Episode, Message, Tool, Turn } from '../../base/nouns.js';
 import { successOf } from '../../base/nouns.js';
@@ -84,10 +84,32 @@ function rowOfTurn({ agent, messages, tools, text, content = text, toolCalls }: 
   return demonstrationRow({ agent, messages, answer, ...(tools === undefined ? {} : { tools }) });
 }
 
-/** Writes rows as JSON lines to a new file. @throws RunError if it exists or cannot be written */
-export async function writeLines(path: string, rows: readonly object[]): Promise<void> {
-  const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
-  await writeFile(path, text, { flag: 'wx' }).catch((error: unknown) => {
+/** The characters of lines that are written at once. */
+const CHUNK = 1 << 20;
+
+/**
+ * Writes rows as JSON lines to a new file, some at a time: together they may be longer than the longest string.
+ * @throws RunError if it exists or cannot be written
+ */
+export async function writeLines(path: string, rows: Iterable<object>): Promise<void> {
+  try {
+    const file = await open(path, 'wx');
+    try {
+      let lines: string[] = [];
+      let length = 0;
+      for (const row of rows) {
+        const line = `${JSON.stringify(row)}\n`;
+        lines.push(line);
+        length += line.length;
+        if (length < CHUNK) continue;
+        await file.writeFile(lines.join(''));
+        [lines, length] = [[], 0];
+      }
+      await file.writeFile(lines.join(''));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
     throw new RunError(`${path} cannot be written: ${messageOf(error)}`);
-  });
+  }
 }

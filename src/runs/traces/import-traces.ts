@@ -216,6 +216,13 @@ export async function writeImport({ demonstrations, tasks }: TraceImport, folder
   return files.map(([path]) => path);
 }
 
+/** Writes demonstrations over those of an import. @throws RunError if they cannot be written */
+export async function rewriteDemonstrations(rows: readonly DemonstrationRow[], folder: string): Promise<void> {
+  const path = join(folder, DEMONSTRATIONS);
+  await nodeFiles.remove(path);
+  await writeLines(path, rows);
+}
+
 /** The traced team as `drmas learn` compares it: scored traces with their mean score, and tokens an episode. */
 const tracedTeam = z.object({
   scored: z.number(),

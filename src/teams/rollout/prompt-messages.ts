@@ -23,10 +23,37 @@ export function promptMessages(
   const copies = messages.map((message) => ({ ...message })); // the team may change its own later
   const replaced = foreign && prompt !== undefined && copies[0]?.role === 'system' ? copies.slice(1) : copies;
   const read = prompt === undefined ? copies : [system(prompt), ...replaced];
-  if (responseSchema === undefined) return read;
+  return responseSchema === undefined ? read : demanding(read, responseSchema);
+}
+
+/** The messages with the line that demands a response of this schema. */
+function demanding(messages: readonly Message[], responseSchema: JsonSchema): Message[] {
   const demand = isAnyObject(responseSchema) ? ANY_DEMAND : DEMAND + JSON.stringify(responseSchema);
-  const [first, ...rest] = read;
-  return first?.role === 'system' ? [system(`${first.content}\n${demand}`), ...rest] : [system(demand), ...read];
+  const [first, ...rest] = messages;
+  return first?.role === 'system'
+    ? [{ ...first, content: `${first.content}\n${demand}` }, ...rest]
+    : [system(demand), ...messages];
+}
+
+/**
+ * The messages as an agent reads them if its response must fit this schema, or has no schema. Another demand in the
+ * first system message is taken away.
+ */
+export function redemanded(messages: readonly Message[], responseSchema: JsonSchema | undefined): Message[] {
+  const [first, ...rest] = messages;
+  const free = first?.role === 'system' ? undemanded(first.content) : undefined;
+  const kept =
+    free === '' ? rest : free === undefined || first === undefined ? messages : [{ ...first, content: free }, ...rest];
+  return responseSchema === undefined ? [...kept] : demanding(kept, responseSchema);
+}
+
+/** A system prompt without the line that demands a response of a schema. */
+export function undemanded(prompt: string): string {
+  const place = prompt.indexOf(DEMAND);
+  if (place < 0 && prompt.endsWith(ANY_DEMAND)) return prompt.slice(0, -ANY_DEMAND.length).replace(/\n$/, '');
+  const end = place < 0 ? undefined : endOfJson(prompt, place + DEMAND.length);
+  if (end === undefined) return prompt;
+  return `${prompt.slice(0, place).replace(/\n$/, '')}${prompt.slice(end)}`;
 }
 
 /** The schema that a rendered prompt demands of the response; undefined if there is none. */

@@ -64,6 +64,13 @@ function traceOf(order: string, number: number) {
   };
 }
 
+const citySchema = {
+  type: 'object',
+  properties: { city: { type: 'string' } },
+  required: ['city'],
+  additionalProperties: false,
+};
+
 async function traced(name: string) {
   const folder = join(root, name);
   await mkdir(folder, { recursive: true });
@@ -156,6 +163,63 @@ describe('drmas learn', () => {
     const resumed = await drmas(['resume', run, '--checkpoint', '1']);
     const tableOf = (printed: string) => printed.slice(printed.lastIndexOf('\nteam '));
     expect(tableOf(resumed.out)).toBe(tableOf(text));
+  });
+
+  it("writes the schema that an agent's program demands into demonstrations of traces that do not have it", async () => {
+    const folder = join(root, 'schema');
+    await mkdir(folder, { recursive: true });
+    const source = `
+      import { agent, defineRecipe, defineTeam, jsonl, system, tinyDecoder, user } from 'drmas';
+      import { z } from 'zod';
+      const responseSchema = ${JSON.stringify(citySchema)};
+      const team = defineTeam({
+        name: 'trip',
+        task: z.object({ question: z.string() }),
+        agents: { reader: agent({ parse: (text) => text }) },
+        play: ({ task, agents: { reader } }) =>
+          reader([system('Which city?'), user(task.question)], { responseSchema }),
+        reward: () => 1,
+      });
+      export default defineRecipe({
+        name: 'trip', team, tasks: jsonl('unused.jsonl'),
+        model: tinyDecoder({ width: 16, layers: 1, heads: 2, feedForward: 32, context: 512, tokenizer: { type: 'bytes' } }),
+        warmStart: { steps: 2, batch: 2 },
+        training: { steps: 1, tasksPerStep: 2, groupSize: 2 },
+        evaluation: { tasks: 2, samples: 1 },
+      });
+    `;
+    const recipe = join(folder, 'trip.ts');
+    await writeFile(recipe, source);
+    const spans = (system: string) =>
+      [1, 2, 3, 4, 5, 6].map((id) =>
+        JSON.stringify({
+          traceId: `t${id}`,
+          spanId: 's',
+          attributes: {
+            'gen_ai.operation.name': 'chat',
+            'gen_ai.agent.name': 'reader',
+            'gen_ai.system_instructions': system,
+            'gen_ai.input.messages': [{ role: 'user', content: `To Oslo ${id}.` }],
+            'gen_ai.output.messages': [{ role: 'assistant', content: '{"city":"Oslo"}' }],
+          },
+        }),
+      );
+    const path = join(folder, 'traces.jsonl');
+    const learnt = async (name: string, system: string) => {
+      await writeFile(path, spans(system).join('\n'));
+      const [out, run] = [join(folder, name), join(folder, `run-${name}`)];
+      const printed = await drmas(['learn', path, '--recipe', recipe, '--out', out, '--run', run, '--yes']);
+      const rows = (await readFile(join(out, 'demonstrations.jsonl'), 'utf8')).trim().split('\n');
+      return { ...printed, prompts: new Set(rows.map((row) => JSON.parse(row).messages[0].content)) };
+    };
+    const line = `\nAnswer with JSON of this schema alone: ${JSON.stringify(citySchema)}`;
+    const same = await learnt('same', 'Which city?');
+    expect(same).toMatchObject({ code: 0, err: '' });
+    expect(same.prompts).toEqual(new Set([`Which city?${line}`]));
+    expect(same.out).not.toContain('another system prompt');
+    const older = await learnt('older', 'Name the city.');
+    expect(older.prompts).toEqual(new Set([`Name the city.${line}`]));
+    expect(older.out).toMatch(/warning: \d demonstrations of 'reader' have another system prompt/);
   });
 
   it('reaches at least 95 % of the score of the traced team with a tiny model', {

@@ -2,13 +2,25 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { RecipeError, RunError, suggestion } from '../../../base/errors.js';
 import { nodeFiles } from '../../../base/platform.js';
+import { systemPromptOf } from '../../../method/recipe.js';
 import { loadRecipe } from '../../../method/recipe-files.js';
 import { defaultRunPath, RECIPE, requireFree } from '../../../method/store.js';
-import { readTraces, type TracedTeam, type TraceImport, writeImport, writeTracedTeam } from '../../../runs/traces.js';
+import { requestStudy } from '../../../runs/index.js';
+import { rehearsedTurns } from '../../../runs/studies.js';
+import {
+  asPlayed,
+  readTraces,
+  rewriteDemonstrations,
+  type TracedTeam,
+  type TraceImport,
+  writeImport,
+  writeTracedTeam,
+} from '../../../runs/traces.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { device, integer, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { importLines } from '../../reporter/planning/traces-printer.js';
 import { screenOf } from '../../reporter/screen.js';
+import { wrap } from '../../reporter/text-layout.js';
 import { train } from '../train-command.js';
 import { importOptions, requireFile, traceFlags } from './import-command.js';
 
@@ -69,6 +81,9 @@ export const learn = defineCommand({
       written.push(...(await writeImport(traces, out)));
       written.push(await writeRecipe(out, recipe, scorers));
       written.push(await writeTracedTeam(traces, prices, out));
+      const request = { set, ...(seed === undefined ? {} : { seed }) };
+      for (const warning of await writeSchemas(traces, out, request))
+        for (const line of wrap(`warning: ${warning}`, width)) print(line);
       return await train.run(context, [join(out, RECIPE_FILE)], { set, run: directory, track: [], ...chosen });
     } finally {
       // A request that was refused can be typed again.
@@ -76,6 +91,22 @@ export const learn = defineCommand({
     }
   },
 });
+
+/**
+ * Writes into the demonstrations the schemas that the team's agents must keep to in play, from a rehearsal of the written
+ * recipe. Returns warnings about prompts that differ.
+ */
+async function writeSchemas(
+  { demonstrations }: TraceImport,
+  out: string,
+  request: { readonly set: readonly string[]; readonly seed?: number },
+): Promise<readonly string[]> {
+  const recipe = await requestStudy(join(out, RECIPE_FILE), request);
+  const prompted = Object.keys(recipe.agents).filter((agent) => systemPromptOf(recipe, agent) !== undefined);
+  const played = asPlayed(demonstrations, await rehearsedTurns(recipe), prompted);
+  await rewriteDemonstrations(played.demonstrations, out);
+  return played.warnings;
+}
 
 /** @throws RunError if a traced agent is not in the team, and an agent of the team has no demonstrations */
 async function checkAgents({ agents }: TraceImport, recipe: string): Promise<void> {

@@ -2,6 +2,7 @@ import { TrainingError } from '../../../base/errors.js';
 import type { Warning } from '../../../base/events.js';
 import { percent, remedyOfFailure } from '../../../base/host.js';
 import { type Episode, type EpisodeGroup, type Failure, isOfAgents } from '../../../base/nouns.js';
+import type { Remedy } from './demonstration-remedy.js';
 import type { Played } from './played.js';
 
 /**
@@ -84,6 +85,8 @@ type Failing = Pick<Played, 'step' | 'all'>;
 const isOfCalls = ({ reason }: Failure) => reason === 'backend' || reason === 'error';
 const isFrequent = ({ first, share }: FailureKind) => share > (isOfCalls(first) ? FREQUENT_OF_CALLS : FREQUENT);
 
+const remedyOfReason: Remedy = ({ reason }) => remedyOfFailure(reason);
+
 /** The counts after a step. */
 export function failuresAfter(before: LastingFailures, { all }: Failing): LastingFailures {
   const kinds = failureKinds(all);
@@ -100,7 +103,11 @@ export function failuresAfter(before: LastingFailures, { all }: Failing): Lastin
  * steps in a row; or calls have failed for one reason in many episodes of several steps in a row. Failures that the
  * agents cause still teach, so that alone they end a run in its first step, and later after several steps.
  */
-export function fatalFailure(before: LastingFailures, played: Failing): string | undefined {
+export function fatalFailure(
+  before: LastingFailures,
+  played: Failing,
+  remedyOf: Remedy = remedyOfReason,
+): string | undefined {
   const { step, all } = played;
   const after = failuresAfter(before, played);
   const steps = after[ALL] ?? 0;
@@ -109,7 +116,7 @@ export function fatalFailure(before: LastingFailures, played: Failing): string |
   const common = commonOf(kinds);
   const isLearnt = common !== undefined && isOfAgents(common);
   if (common !== undefined && (!isLearnt || step === 1 || steps >= STEPS)) {
-    const remedy = isLearnt ? `\n${remedyOfFailure(common.reason)}` : '';
+    const remedy = isLearnt ? `\n${remedyOf(common, all)}` : '';
     return `every episode of step ${step} failed alike: ${failureText(common)}${remedy}`;
   }
   if (steps >= STEPS && most !== undefined)
@@ -124,7 +131,11 @@ export function fatalFailure(before: LastingFailures, played: Failing): string |
  * A warning when most episodes have failed for the same reason in several steps in a row; it is given once. Calls that
  * fail for one reason in many episodes cause one in the first step of a row.
  */
-export function failureWarnings(before: LastingFailures, played: Failing): Warning[] {
+export function failureWarnings(
+  before: LastingFailures,
+  played: Failing,
+  remedyOf: Remedy = remedyOfReason,
+): Warning[] {
   const after = failuresAfter(before, played);
   const { step } = played;
   return failureKinds(played.all)
@@ -141,7 +152,7 @@ export function failureWarnings(before: LastingFailures, played: Failing): Warni
         code: 'episodes.failing',
         step,
         ...(first.agent === undefined ? {} : { agent: first.agent }),
-        message: `step ${step}: ${episodes}: ${failureText(first)}\n${remedyOfFailure(first.reason)}${end}`,
+        message: `step ${step}: ${episodes}: ${failureText(first)}\n${remedyOf(first, played.all)}${end}`,
       };
     });
 }

@@ -1,5 +1,6 @@
 import { TrainingError } from '../../../base/errors.js';
 import type { EpisodeFailed, Spike, Step, Warning } from '../../../base/events.js';
+import { remedyBesideDemonstrations } from '../play/demonstration-remedy.js';
 import { failuresAfter, failureWarnings, fatalFailure } from '../play/failures.js';
 import type { Played } from '../play/played.js';
 import { keepStep } from '../record/kept-episodes.js';
@@ -22,12 +23,12 @@ import type { StepPosition } from './play-step.js';
  * @throws TrainingError then
  */
 export async function refuseCommonFailure(
-  { training }: Pick<TrainingRun, 'training'>,
+  { training, ...shown }: Pick<TrainingRun, 'training' | 'demonstrations' | 'warmStartShare'>,
   { failing }: Pick<Progress, 'failing'>,
   log: RunLog,
   played: Played,
 ): Promise<void> {
-  const fatal = fatalFailure(failing, played);
+  const fatal = fatalFailure(failing, played, remedyBesideDemonstrations(shown));
   if (fatal === undefined) return;
   for (const event of failureEvents(played.all, played.step, training.failedEpisodes)) log.emit(event);
   await keepStep(training, log, played);
@@ -46,7 +47,7 @@ export function advance(progress: Progress, { step, predictions }: StepPosition,
  * @throws TrainingError if the run must end: its gradients are not numbers, or the recipe stops at a spike
  */
 export async function recordStep(
-  run: Pick<TrainingRun, 'training' | 'estimator' | 'learners' | 'prices'>,
+  run: Pick<TrainingRun, 'training' | 'estimator' | 'learners' | 'prices' | 'demonstrations' | 'warmStartShare'>,
   progress: Progress,
   log: RunLog,
   played: Played,
@@ -55,7 +56,8 @@ export async function recordStep(
   const recorded = stepEvents(run, played, learnt);
   const { events, fatal } = judgeStep(run, progress, recorded.at(-1) as Step, played, learnt);
   const stop = fatal === undefined ? progress.stops.afterStep(recorded.at(-1) as Step) : undefined;
-  for (const event of [...recorded, ...events, ...failureWarnings(progress.failing, played)]) log.emit(event);
+  const failing = failureWarnings(progress.failing, played, remedyBesideDemonstrations(run));
+  for (const event of [...recorded, ...events, ...failing]) log.emit(event);
   progress.failing = failuresAfter(progress.failing, played);
   await keepStep(run.training, log, played, learnt);
   if (fatal !== undefined) throw new TrainingError(fatal);

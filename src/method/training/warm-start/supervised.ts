@@ -9,7 +9,7 @@ import type { Split, Tokenizer, Trace, TrainingSample } from '../../../base/noun
 import type { ModelHandle, PolicyHandle } from '../../../engine/contract.js';
 import { countTokensOf } from '../../../engine/loss.js';
 import { toolFormat, toolFormatNames } from '../../../engine/tokens.js';
-import { promptMessages } from '../../../teams/rollout.js';
+import { demandedSchema, promptMessages } from '../../../teams/rollout.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { drawTrace } from '../play/step-tasks.js';
 import type { TrainedModel } from '../run/learner.js';
@@ -167,8 +167,10 @@ export function traceBatch(
 }
 
 function traceSample(trace: Trace, systemPrompt: string | undefined, tokenizer: Tokenizer): TrainingSample {
-  const { agent, messages, tools } = trace;
-  const prompt = tokenizer.chat(promptMessages(systemPrompt ?? trace.system, messages), undefined, tools);
+  const { agent, messages, tools, system = '' } = trace;
+  // The agent's own system prompt replaces the demonstration's, whose demand of a schema stays.
+  const schema = systemPrompt === undefined ? undefined : demandedSchema(system);
+  const prompt = tokenizer.chat(promptMessages(systemPrompt ?? trace.system, messages, schema), undefined, tools);
   const written = [...tokenizer.encode(responseText(trace, tokenizer)), ...tokenizer.stopTokens.slice(0, 1)];
   const length = prompt.length + written.length;
   return {

@@ -44,7 +44,7 @@ import { demandedSchema, inProcessExecutor } from '../../../teams/rollout.js';
 import { judgesOf } from '../../../teams/tasks.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { modelPlaces, modelsByBackend } from '../../run/open-backends.js';
-import { fittedTasks, taskWarnings, undividedFile } from '../../run/open-run.js';
+import { fittedTasks, prepareTasks, taskWarnings, undividedFile } from '../../run/open-run.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
 
 /** Tasks of the rehearsal, each played once, and demonstrations that are counted. */
@@ -89,12 +89,7 @@ export interface RunPlan {
  */
 export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
   const assignment = assignmentOf(recipe);
-  const models = new Map<string, KnownModel>();
-  for (const { name, model } of assignment.models)
-    models.set(name, {
-      ...(await knownModel(wholeModel(model), backendOf(recipe, backendOfModel(recipe, name)))),
-      adapter: await adapterOf(model),
-    });
+  const models = await modelsOf(recipe, assignment);
   checkToolFormats(recipe.team, assignment, Object.fromEntries(Array.from(models).filter(([, { isHere }]) => isHere)));
   const [first] = models.values();
   const tasks = first?.isHere === true ? fittedTasks(loaded, first) : loaded;
@@ -154,6 +149,31 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     ],
     rehearsal,
   };
+}
+
+/**
+ * The turns of a rehearsal of a recipe's first tasks: the prompts are those that the agents read in training, the
+ * answers have no meaning. Episodes that fail count up to their failure.
+ * @throws TaskError, RecipeError if the tasks or the recipe cannot be used; CheckpointError, TokenizerError if a local
+ *   model cannot be used
+ */
+export async function rehearsedTurns(recipe: Recipe): Promise<readonly Turn[]> {
+  const tasks = await prepareTasks(recipe);
+  const assignment = assignmentOf(recipe);
+  const models = await modelsOf(recipe, assignment);
+  for (const { name } of assignment.endpoints) models.set(name, notHere());
+  return (await rehearse(recipe, assignment, tasks, models, 'training')).flatMap(({ turns }) => turns);
+}
+
+/** The facts about each model of a recipe that is no endpoint. @throws CheckpointError, TokenizerError */
+async function modelsOf(recipe: Recipe, { models }: Assignment): Promise<Map<string, KnownModel>> {
+  const known = new Map<string, KnownModel>();
+  for (const { name, model } of models)
+    known.set(name, {
+      ...(await knownModel(wholeModel(model), backendOf(recipe, backendOfModel(recipe, name)))),
+      adapter: await adapterOf(model),
+    });
+  return known;
 }
 
 /** A note if an estimator compares episodes of one task, and there is one. */

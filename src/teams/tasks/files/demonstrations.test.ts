@@ -70,9 +70,9 @@ describe('demonstrations from a file', () => {
     expect(trace).toEqual({ agent: 'buyer', system: 'Buy.', messages: read, tools, response: '', toolCalls });
     const source = { sources: { train: await loaded([{ agent: 'buyer', messages, tools }]), test: tasks } };
     const tokenizer = bytesTokenizer();
-    const learnt = (systemPrompts: Record<string, string>) => {
+    const learnt = (systemPrompts: Record<string, string>, shown = source) => {
       const [sample] = traceBatch(
-        { ...source, systemPrompts },
+        { ...shown, systemPrompts },
         { agents: ['buyer'], tokenizer, context: 999 },
         1,
         'train',
@@ -83,6 +83,11 @@ describe('demonstrations from a file', () => {
       return [0, 1].map((side) => tokenizer.decode([...tokens].filter((_, i) => mask[i] === side)));
     };
     expect(learnt({})).toEqual([expect.stringContaining('Buy.'), expect.stringMatching(/^@price\(fig\)/)]);
+    const demand = 'Answer with JSON of this schema alone: {"type":"object"}';
+    const [first, ...rest] = messages;
+    const demanding = [{ ...first, content: `Buy.\n${demand}` }, ...rest];
+    const schemed = { sources: { train: await loaded([{ agent: 'buyer', messages: demanding, tools }]), test: tasks } };
+    expect(learnt({ buyer: 'Sell.' }, schemed)[0]).toContain(`Sell.\n${demand}`);
     const [prompt] = learnt({ buyer: 'Sell.' });
     expect([prompt?.includes('Sell.'), prompt?.includes('Buy.')]).toEqual([true, false]);
   });

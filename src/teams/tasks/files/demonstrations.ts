@@ -60,9 +60,9 @@ type Demonstrations = Readonly<Record<Split, readonly [Trace, ...Trace[]]>>;
  * The tasks with demonstrations from a file, for the warm start. Each line is an object with these fields. `agent`:
  * the agent's name; default: the agent of the options. `prompt` (a text) or `messages`. `response`: if absent, the last
  * message is the response, and it must be an assistant's text or tool calls. `tools`: the tools that the agent is
- * offered. The agent's system prompt takes the place of a system message; an agent without one reads the system
- * message, as agents of frameworks do. A tenth of the lines, chosen by their text, only measures the held-out loss. A
- * relative path starts at the working directory.
+ * offered. The agent's system prompt takes the place of a system message, but a line in it that demands a schema stays;
+ * an agent without one reads the system message, as agents of frameworks do. A tenth of the lines, chosen by their
+ * text, only measures the held-out loss. A relative path starts at the working directory.
  * @throws RecipeError without a path. The file is read with the tasks: TaskError naming file and line
  *
  * @example

@@ -1,0 +1,89 @@
+/** The schemas that agents must keep to in play, written into demonstrations whose traces do not have them. */
+import { fitsJsonSchema } from '../../base/errors.js';
+import type { JsonSchema, Message, Turn } from '../../base/nouns.js';
+import { demandedSchema, redemanded, undemanded } from '../../teams/rollout.js';
+import type { DemonstrationRow } from './demonstration-rows.js';
+
+/** Demonstrations as the agents of a team read them in play. */
+export interface PlayedDemonstrations {
+  readonly demonstrations: readonly DemonstrationRow[];
+  /** Sentences about demonstrations whose prompts are other than those of the team. */
+  readonly warnings: readonly string[];
+}
+
+/** A system prompt of an agent in play, and the schema that it demands. */
+interface PlayedPrompt {
+  readonly system: string;
+  readonly schema: JsonSchema | undefined;
+}
+
+/**
+ * Writes into each demonstration the schema that its agent must keep to when the team calls it with this system prompt.
+ * Tracers record the prompt of a program; the line with the schema is added later, when a model reads the prompt.
+ * @param turns Turns of the team, such as those of a rehearsal. Demonstrations of agents without turns stay as they are
+ * @param prompted The agents whose system prompt the recipe or the team gives; it replaces the demonstrations' prompts
+ */
+export function asPlayed(
+  rows: readonly DemonstrationRow[],
+  turns: readonly Turn[],
+  prompted: readonly string[] = [],
+): PlayedDemonstrations {
+  const played = new Map<string, PlayedPrompt[]>();
+  for (const { agent, messages } of turns) {
+    const prompt = promptOf(messages);
+    const known = played.get(agent) ?? [];
+    if (!known.some((other) => JSON.stringify(other) === JSON.stringify(prompt))) known.push(prompt);
+    played.set(agent, known);
+  }
+  const strange = new Map<string, { count: number; readonly shown: string }>();
+  const unclear = new Map<string, number>();
+  const demonstrations = rows.map((row) => {
+    const all = played.get(row.agent);
+    if (all === undefined) return row;
+    const { system } = promptOf(row.messages);
+    const equal = all.filter((prompt) => prompt.system === system);
+    if (equal.length === 0 && !prompted.includes(row.agent)) {
+      const { count = 0, shown = system } = strange.get(row.agent) ?? {};
+      strange.set(row.agent, { count: count + 1, shown });
+    }
+    const schemas = fitting(equal.length === 0 ? all : equal, row.messages.at(-1));
+    if (schemas.length !== 1) unclear.set(row.agent, (unclear.get(row.agent) ?? 0) + 1);
+    return schemas.length === 1 ? { ...row, messages: redemanded(row.messages, schemas[0]) } : row;
+  });
+  return {
+    demonstrations,
+    warnings: [
+      ...Array.from(strange, ([agent, { count, shown }]) =>
+        strangePrompt(agent, count, shown, played.get(agent) ?? []),
+      ),
+      ...Array.from(
+        unclear,
+        ([agent, count]) =>
+          `${count} demonstrations of '${agent}' stay without a schema: the team calls the agent with several schemas, and it is not clear which one an answer keeps to`,
+      ),
+    ],
+  };
+}
+
+function promptOf(messages: readonly Message[]): PlayedPrompt {
+  const [first] = messages;
+  const system = first?.role === 'system' ? first.content : '';
+  return { system: undemanded(system), schema: demandedSchema(system) };
+}
+
+/** The different schemas of these prompts; of several those that the answer keeps to. */
+function fitting(prompts: readonly PlayedPrompt[], answer: Message | undefined): (JsonSchema | undefined)[] {
+  const schemas = [...new Map(prompts.map(({ schema }) => [JSON.stringify(schema), schema])).values()];
+  if (schemas.length < 2 || answer === undefined || answer.toolCalls !== undefined) return schemas;
+  const kept = schemas.filter((schema) => schema !== undefined && fitsJsonSchema(answer.content, schema));
+  return kept.length > 0 ? kept : schemas.filter((schema) => schema === undefined);
+}
+
+/** The length of the longest shown prompt. */
+const LONGEST = 120;
+
+function strangePrompt(agent: string, count: number, shown: string, played: readonly PlayedPrompt[]): string {
+  const short = (text: string) => JSON.stringify(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+  const now = played.map(({ system }) => short(system));
+  return `${count} demonstrations of '${agent}' have another system prompt than the team sends now. In the traces: ${short(shown)}; in the team: ${now.slice(0, 3).join(' or ')}. The agent learns to answer the prompt of the traces`;
+}
