@@ -9,15 +9,19 @@ export class UpdateCounts {
    */
   #uncounted: number | undefined;
 
-  /** @param kept The counts of a checkpoint; undefined before the first step, and for an earlier version's checkpoint */
+  /** @param kept The counts of a checkpoint; undefined before the first step, and for a checkpoint without counts */
   constructor(kept?: Readonly<Record<string, number>>) {
     this.#counts = new Map(Object.entries(kept ?? {}));
     if (kept !== undefined) this.#uncounted = 0;
   }
 
-  /** The counts for a checkpoint. Undefined before the first step. */
+  /**
+   * The counts for a checkpoint, in the order of the names: policies update side by side, so the order of their counts
+   * is chance. Undefined before the first step.
+   */
   get state(): Readonly<Record<string, number>> | undefined {
-    return this.#uncounted === undefined ? undefined : Object.fromEntries(this.#counts);
+    if (this.#uncounted === undefined) return undefined;
+    return Object.fromEntries([...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   /** The counts before a step (1, 2, ...), for its updates to raise. */
