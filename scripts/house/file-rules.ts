@@ -1,4 +1,4 @@
-/** Rules for files that neither the compiler nor the linter knows: lengths of lines, and vague names. */
+/** Rules for files that neither the compiler nor the linter knows: lengths of lines. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -27,10 +27,6 @@ export function filesOf(root: string): string[] {
 }
 
 const MAX_COLUMNS = 120;
-
-const VAGUE = new Set(['own', 'found', 'made', 'told', 'asked', 'said']);
-/** Vague names that are public: `said` is a field of a pipeline's outcome and of its prompt option. */
-const PUBLIC_VAGUE = [{ name: 'said', path: /^src\/teams\/team\/pipeline(\.test)?\.ts$/ }];
 
 const isCpp = (path: string) => ['.cpp', '.h'].includes(extname(path));
 /** Whether a script writes the file: a page of the reference, or one that says so in its first lines. */
@@ -111,49 +107,9 @@ function longLines(file: SourceFile): Finding[] {
   });
 }
 
-/** Declarations whose whole name is a participle that says nothing about the thing. */
-function vagueNames({ path, text }: SourceFile): Finding[] {
-  if (!path.endsWith('.ts') || !/^(src|test)\//.test(path)) return [];
-  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-  const findings: Finding[] = [];
-  const visit = (node: ts.Node) => {
-    const name = declaredName(node);
-    const isPublic = PUBLIC_VAGUE.some((one) => one.name === name?.text && one.path.test(path));
-    if (name !== undefined && VAGUE.has(name.text) && !isPublic) {
-      const line = source.getLineAndCharacterOfPosition(name.getStart(source)).line + 1;
-      findings.push({ path, line, message: `'${name.text}' as a name; expected a noun that says what it is` });
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(source);
-  return findings;
-}
-
-/** The name that a node declares: of a variable, a parameter, a function, a type or a property. */
-function declaredName(node: ts.Node): ts.Identifier | undefined {
-  const declares =
-    ts.isVariableDeclaration(node) ||
-    ts.isBindingElement(node) ||
-    ts.isParameter(node) ||
-    ts.isFunctionDeclaration(node) ||
-    ts.isFunctionExpression(node) ||
-    ts.isClassDeclaration(node) ||
-    ts.isInterfaceDeclaration(node) ||
-    ts.isTypeAliasDeclaration(node) ||
-    ts.isPropertySignature(node) ||
-    ts.isPropertyDeclaration(node) ||
-    ts.isPropertyAssignment(node) ||
-    ts.isMethodSignature(node) ||
-    ts.isMethodDeclaration(node) ||
-    ts.isAccessor(node);
-  return declares && node.name !== undefined && ts.isIdentifier(node.name) ? node.name : undefined;
-}
-
 /** Everything that is wrong with the files of a repository, by path and line. */
 export function houseFindings(files: readonly SourceFile[]): Finding[] {
-  return [...files.flatMap(longLines), ...files.flatMap(vagueNames)].sort((a, b) =>
-    a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line,
-  );
+  return [...files.flatMap(longLines)].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line));
 }
 
 /** The files that git knows or would add, of the kinds that are read here. */
