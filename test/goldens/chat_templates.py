@@ -1,7 +1,7 @@
 """Writes what jinja2 makes of the small templates of chat-templates.json, as transformers sets it up.
 
 Each row is a template and its output, or null if jinja2 refuses it. To add a template, add a row with null and run
-this script with the packages of test/templates/requirements.txt. The clock stands at 2026-11-27 00:34:37.
+this script with transformers 5.24.0 and jinja2 3.1.6. The clock stands at 2026-11-27 00:34:37.
 """
 
 import datetime

@@ -20,7 +20,7 @@ import { oneOf } from '../../src/teams/team/parsers.js';
 import { defineTeam, type Reward, type Team } from '../../src/teams/team/team.js';
 
 /** The choices of each agent. `x` is no valid output. */
-export const CHOICES = ['a', 'b', 'c', 'x'] as const;
+const CHOICES = ['a', 'b', 'c', 'x'] as const;
 type Shown = 'a' | 'b' | 'c' | undefined;
 
 /** A round of the game: what each player showed. */
@@ -74,7 +74,7 @@ export function game({ between = () => {}, reward = richReward }: GameRules = {}
 }
 
 const levels = ['easy', 'hard'];
-export const tasks = {
+const tasks = {
   name: 'games',
   load: async () => ({
     name: 'games',

@@ -13,7 +13,7 @@ export interface TurnRecord {
   readonly parts?: Readonly<Record<string, number>>;
   /** The episode's reward without penalties; `episodeScore: 'outcome'` reads it. */
   readonly outcome?: number;
-  /** The episode's reward for this agent without penalties, if the agent has a reward of its own. Default: `outcome`. */
+  /** The episode's reward for this agent without penalties, if the agent has its own reward. Default: `outcome`. */
   readonly agentOutcome?: number;
   /** The number of response tokens. */
   readonly length?: number;

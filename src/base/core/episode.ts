@@ -207,7 +207,7 @@ export function successOf({ score }: Pick<Episode, 'score'>): number {
   return correct === undefined ? Number(team >= 1) : Math.min(1, Math.max(0, correct));
 }
 
-/** The reasons of failures that the agents' texts cause: an agent wrote what does not fit, or did not come to an end. */
+/** The reasons of failures that the agents' texts cause: an output that does not fit, or no end of the episode. */
 const OF_AGENTS: ReadonlySet<string> = new Set<FailureReason>(['invalid-output', 'overlong', 'too-many-turns']);
 
 /** Whether the agents' texts caused a failure, and neither the team's code, its reward nor a service did. */

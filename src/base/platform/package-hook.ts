@@ -3,8 +3,8 @@
  * - `drmas` is the running package, also if another copy lies near the file or a tsconfig.json names its sources. A
  *   second copy would not know the episodes of the first, and `trainable` would call the model of production.
  * - If Node finds no `zod` near the file, the hooks resolve it to the zod of the running package.
- * - TypeScript files, and JavaScript files with `import` or `export`, are ES modules, also in folders whose package.json
- *   does not declare that (as `npm init` writes it).
+ * - TypeScript files, and JavaScript files with `import` or `export`, are ES modules, also in folders whose
+ *   package.json does not declare that (as `npm init` writes it).
  */
 import { readFileSync } from 'node:fs';
 import { createRequire, type ResolveFnOutput, type ResolveHook } from 'node:module';

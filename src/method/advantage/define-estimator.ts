@@ -100,7 +100,9 @@ type EstimatorDefinition<Type extends string, Shape extends z.ZodRawShape> = {
   /** When to use the estimator. */
   readonly use: string;
   readonly traits?: Traits;
-  /** Default: a rule tells, and other estimators have them `counted`. Recipes with penalties without effect are refused. */
+  /**
+   * Default: a rule tells, and other estimators have them `counted`. Recipes with penalties without effect are refused.
+   */
   readonly penalties?: (choices: ChoicesOf<Type, Shape>) => PenaltyUse;
   /** The critic's targets, one a token, for an estimator that needs values. */
   readonly returns?: (batch: TurnBatch, choices: ChoicesOf<Type, Shape>) => number[][];

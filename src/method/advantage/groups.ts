@@ -59,8 +59,8 @@ export interface GroupStatistics {
 }
 
 /**
- * Mean and spread of each group. Equal values have their value as the mean and no spread: the rounding of a sum of large
- * values would be a spread to divide by.
+ * Mean and spread of each group. Equal values have their value as the mean and no spread: the rounding of a sum of
+ * large values would be a spread to divide by.
  * @param divisor The divisor of the spread's sum of squares: n - 1 (a sample) or n (a whole population)
  */
 export function statisticsOf(groups: Groups, values: Float64Array, divisor: 'n - 1' | 'n' = 'n - 1'): GroupStatistics {

@@ -20,7 +20,7 @@ const all = variants
   )
   .map((estimator) => ({ estimator, declared: openEstimator(estimator, standard.estimators).penalties }));
 
-/** Steps whose rewards are their named parts, so that a cost is all of the rest. The seed makes them the same in each run. */
+/** Steps whose rewards are their named parts, so that a cost is all of the rest. The seed makes them repeatable. */
 const steps = fc
   .sample(turns, { numRuns: 20, seed: 7 })
   .toSorted((a, b) => b.length - a.length)

@@ -310,7 +310,8 @@ describe('failed episodes', () => {
       const { verifier } = context.agents;
       const failingVerifier = async (...[input]: Parameters<typeof verifier>) => {
         const text = JSON.stringify(input);
-        if (everything === 'in its own way' && calls++ % 2 === 0) return verifier(input, { envStep: -1 }); // an error of this agent
+        // An error of this agent.
+        if (everything === 'in its own way' && calls++ % 2 === 0) return verifier(input, { envStep: -1 });
         if (everything !== undefined || text.includes('1=1')) throw new Error('no verdict today');
         return verifier(text.includes('2=2') ? [{ role: 'user', content: '+'.repeat(60) }] : input);
       };

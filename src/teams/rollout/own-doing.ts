@@ -30,7 +30,8 @@ interface Declared {
  * The failure that an error of `play` or of a parser stands for, if an agent that trains caused it:
  *
  * - `invalid-output` for the error of a parser or framework about an output. At fault is the turn that the error names,
- *   else the last turn if it is invalid, or if its agent has no parser to say so. A turn that the agent's parser accepted becomes invalid then, in `turns`.
+ *   else the last turn if it is invalid, or if its agent has no parser to say so. A turn that the agent's parser
+ *   accepted becomes invalid then, in `turns`.
  * - `too-many-turns` for the error of a framework about its limit of steps.
  *
  * All other errors are returned unchanged.

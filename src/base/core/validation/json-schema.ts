@@ -1,6 +1,6 @@
 /**
- * Whether a value fits a JSON schema (drafts 4 to 2020-12). Schemas come from clients of servers, so the work of a check
- * has a limit, and patterns are matched in linear time.
+ * Whether a value fits a JSON schema (drafts 4 to 2020-12). Schemas come from clients of servers, so the work of a
+ * check has a limit, and patterns are matched in linear time.
  */
 import { RE2JS } from 're2js';
 import { z } from 'zod';

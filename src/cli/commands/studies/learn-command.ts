@@ -93,8 +93,8 @@ export const learn = defineCommand({
 });
 
 /**
- * Writes into the demonstrations the schemas that the team's agents must keep to in play, from a rehearsal of the written
- * recipe. Returns warnings about prompts that differ.
+ * Writes into the demonstrations the schemas that the team's agents must keep to in play, from a rehearsal of the
+ * written recipe. Returns warnings about prompts that differ.
  */
 async function writeSchemas(
   { demonstrations }: TraceImport,

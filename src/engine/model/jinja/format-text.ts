@@ -18,7 +18,7 @@ const SPEC = /^(?:([\s\S])?([<>=^]))?([-+ ]?)(#?)(0?)(\d*)([,_]?)(?:\.(\d+))?([a
 const MOST_DIGITS = 100;
 
 /** Python's `format(value, spec)`. */
-export function formatValue(value: Value, spec: string, budget: Budget): string {
+function formatValue(value: Value, spec: string, budget: Budget): string {
   if (spec === '') return textOf(value, budget);
   const found = SPEC.exec(spec);
   if (found === null) throw new Error(`invalid format '${spec}'`);

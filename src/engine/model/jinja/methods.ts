@@ -154,7 +154,7 @@ export function replaced(self: string, old: string, by: string, most: number, bu
   );
 }
 
-export function joinedTexts(separator: string, items: readonly Value[], budget: Budget): string {
+function joinedTexts(separator: string, items: readonly Value[], budget: Budget): string {
   const texts = items.map((item, i) => {
     if (typeof item !== 'string') throw new Error(`sequence item ${i}: expected a text, got ${typeName(item)}`);
     return item;

@@ -16,7 +16,7 @@ const ordered =
 const greater = ordered((order) => order > 0);
 const less = ordered((order) => order < 0);
 
-export const tests: Readonly<Record<string, Test>> = {
+const tests: Readonly<Record<string, Test>> = {
   '==': equal,
   boolean: (value) => typeof value === 'boolean',
   callable: (value) => value instanceof Callable || (isAttributes(value) && value.call !== undefined),

@@ -178,8 +178,9 @@ describe('the huggingface tokenizer', () => {
     expect(encode).toThrow(TokenizerError);
   });
 
-  // The ids of PyPI's `tokenizers` 0.22.1 on the tokenizer of SmolLM2 agree with ours on 20,005 random texts of numerals
-  // of all scripts. Here a merge of a space with the first byte of ½ shows whether the text was cut before the numeral.
+  // The ids of PyPI's `tokenizers` 0.22.1 on the tokenizer of SmolLM2 agree with ours on 20,005 random texts with
+  // numerals of all scripts. Here a merge of a space with the first byte of ½ shows whether the text was cut before the
+  // numeral.
   it.each([
     ['½', [32, 0xc2, 0xbd]],
     ['7', [32, 0x37]],
@@ -214,6 +215,7 @@ describe('the huggingface tokenizer', () => {
       expect(() => again.encode('ab<|assistant|>')).toThrow(
         'the text has the token "<|assistant|>", id 260, and the model has only 260 rows',
       );
-    expect(() => tokenizerForRows(whole, 255, 'more than special tokens')).toThrow(CheckpointError); // a byte has no row
+    // A byte has no row.
+    expect(() => tokenizerForRows(whole, 255, 'more than special tokens')).toThrow(CheckpointError);
   });
 });

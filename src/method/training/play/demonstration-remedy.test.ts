@@ -30,8 +30,8 @@ it.each([
   ['another prompt', advice('Which city?'), /another system prompt.*"Which city\?"; in play: "Which city\?\\nAnswer/],
   ['no prompt', advice(undefined), /another system prompt.*In the demonstrations: ""/],
   ['the prompt of play', advice('Which city?\nAnswer with JSON'), /has seen demonstrations with this prompt/],
-  ['demonstrations of other agents', advice('Which city?', 'packer'), /Show it some answers in a warm start/],
-  ['no warm start', advice('Which city?', 'reader', 'none'), /Show it some answers in a warm start/],
+  ['demonstrations of other agents', advice('Which city?', 'packer'), /show it some answers in a warm start/],
+  ['no warm start', advice('Which city?', 'reader', 'none'), /show it some answers in a warm start/],
 ])('the advice about outputs that do not fit knows %s', (_, text, pattern) => {
   expect(text).toMatch(pattern);
 });

@@ -15,8 +15,8 @@ export type LearningRun = Pick<
 
 /**
  * Learns from the episodes of a step: scores the turns, compares them (advantages), and updates each policy on the
- * turns of its agents. Writes no file and emits no event. In the progress, only the counts of updates change, and the KL
- * coefficients if a controller adapts them.
+ * turns of its agents. Writes no file and emits no event. In the progress, only the counts of updates change, and the
+ * KL coefficients if a controller adapts them.
  * @throws BackendError; ArgumentError with the turn that lacks an input of the estimator
  */
 export async function learnStep(run: LearningRun, progress: Progress, played: Played): Promise<Learnt> {

@@ -83,7 +83,7 @@ describe('demonstrations from a file', () => {
       return [0, 1].map((side) => tokenizer.decode([...tokens].filter((_, i) => mask[i] === side)));
     };
     expect(learnt({})).toEqual([expect.stringContaining('Buy.'), expect.stringMatching(/^@price\(fig\)/)]);
-    const demand = 'Answer with JSON of this schema alone: {"type":"object"}';
+    const demand = 'Answer with JSON of this schema alone: {"type":"object","properties":{}}';
     const [first, ...rest] = messages;
     const demanding = [{ ...first, content: `Buy.\n${demand}` }, ...rest];
     const schemed = { sources: { train: await loaded([{ agent: 'buyer', messages: demanding, tools }]), test: tasks } };
