@@ -123,6 +123,20 @@ describe('a GGUF file', () => {
     expect(tokenizer.encode('ab12')).toEqual([2, 4, 5]);
   });
 
+  it('may have tokens of type unused twice', async () => {
+    const tokens = { type: 'strings', value: ['a', 'b', 'ab', '<|im_end|>', '[PAD]', '[PAD]'] } as const;
+    const types = { type: 'int32s', value: [1, 1, 1, 3, 5, 5] } as const;
+    const file = await fileWith({ 'tokenizer.ggml.tokens': tokens, 'tokenizer.ggml.token_type': types });
+    const { tokenizer } = await open(file);
+    expect(tokenizer.encode('aab<|im_end|>')).toEqual([0, 2, 3]);
+    expect(tokenizer.decode([0, 4, 5, 2])).toBe('aab');
+  });
+
+  it("gives special tokens their ids in the vocabulary, where Python's tokenizers looks for them", async () => {
+    const { tokenizer } = await open(await fileWith());
+    expect(tokenizer.toJSON()).toMatchObject({ tokenizer: { model: { vocab: { a: 0, '<|im_end|>': 3, '2': 5 } } } });
+  });
+
   it('is known by its first bytes if it has no extension', async () => {
     expect((await open(await fileWith(), 'sha256-1234')).model.architecture).toBe('llama');
   });

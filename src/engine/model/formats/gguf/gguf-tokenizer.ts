@@ -15,7 +15,8 @@ const STOPS = ['eos', 'eot', 'eom'] as const;
 
 /**
  * Reads the tokenizer into the form of Hugging Face's files: byte-level BPE, after special tokens were cut out of the
- * text, and the chat template.
+ * text, and the chat template. The vocabulary has the special tokens too, since Hugging Face's library gives new ids to
+ * those that it lacks. Tokens of type unused are left out, and may come twice.
  * @throws TokenizerError naming the key that is missing or malformed, or the tokenizer that is not supported
  */
 export function ggufTokenizer(metadata: GgufHeader['metadata'], file: string): HuggingFaceSpec {
@@ -42,14 +43,13 @@ export function ggufTokenizer(metadata: GgufHeader['metadata'], file: string): H
   const special: { id: number; content: string; special: boolean }[] = [];
   tokens.forEach((content, id) => {
     const kind = kinds[id] ?? KIND.normal;
-    if (kind === KIND.normal) vocab.push([content, id]);
-    else if (kind !== KIND.unused) special.push({ id, content, special: kind !== KIND.userDefined });
+    if (kind === KIND.unused) return;
+    vocab.push([content, id]);
+    if (kind !== KIND.normal) special.push({ id, content, special: kind !== KIND.userDefined });
   });
-  if (new Set(tokens).size < tokens.length) {
-    const seen = new Set<string>();
-    const twice = tokens.find((token) => seen.size === seen.add(token).size);
-    throw new TokenizerError(`${file}: the token ${JSON.stringify(twice?.slice(0, 80))} comes twice`);
-  }
+  const used = new Map(vocab);
+  const twice = vocab.find(([content, id]) => used.get(content) !== id);
+  if (twice) throw new TokenizerError(`${file}: the token ${JSON.stringify(twice[0].slice(0, 80))} comes twice`);
   const idOf = (name: string): number | undefined => {
     const id = metadata.get(`tokenizer.ggml.${name}_token_id`);
     return typeof id === 'number' && tokens[id] !== undefined ? id : undefined;
@@ -79,7 +79,7 @@ export function ggufTokenizer(metadata: GgufHeader['metadata'], file: string): H
         fuse_unk: false,
         byte_fallback: false,
         ignore_merges: splitter.ignoreMerges,
-        vocab: Object.fromEntries(vocab),
+        vocab: Object.fromEntries(used),
         merges,
       },
     },
