@@ -117,7 +117,7 @@ function survivors({ steps, reached }: Waited, most: number) {
 
 // The price of a shared mean in steps, at equal rates.
 
-/** The steps of a slow estimator over those of a quick one at one rate, as logarithms, pair by pair. */
+/** The steps of a slow estimator over those of a quick one at one rate, as logarithms, in the pairs that are there. */
 interface RateRatio {
   readonly rate: number;
   readonly slow: Waited;
@@ -128,15 +128,18 @@ interface RateRatio {
 function ratiosOf(results: PartResults, slow: string, quick: string): RateRatio[] {
   const { all } = waitedIn(results);
   const of = (estimator: string) => all.filter(({ variant }) => estimatorOf(variant) === estimator);
-  const whole = results.part.seeds.length;
   return of(slow).flatMap((late) => {
     const rate = late.variant.learningRate;
     const early = of(quick).find(({ variant }) => variant.learningRate === rate);
-    if (rate === undefined || early === undefined || late.steps.length < whole || early.steps.length < whole) return [];
+    if (rate === undefined || early === undefined || late.steps.length !== early.steps.length) return [];
     const logs = late.steps.map((step, i) => Math.log(step / (early.steps[i] ?? Number.NaN)));
-    return [{ rate, slow: late, quick: early, ratio: compare(logs) }];
+    return logs.length === 0 ? [] : [{ rate, slow: late, quick: early, ratio: compare(logs) }];
   });
 }
+
+/** The ratios whose pairs are all there. */
+const wholeRatios = (results: PartResults, slow: string, quick: string) =>
+  ratiosOf(results, slow, quick).filter(({ ratio }) => ratio.pairs === results.part.seeds.length);
 
 const factorText = ({ mean: centre, interval }: Comparison) => {
   const [low, high] = [interval?.low, interval?.high].map((value = Number.NaN) => Math.exp(value).toFixed(2));
@@ -146,11 +149,16 @@ const factorText = ({ mean: centre, interval }: Comparison) => {
 /**
  * One row a part and rate: how many times the steps of the quick estimator the slow one needs at the same rate. The
  * factor is the geometric mean over the pairs with the 95 % t interval of its logarithm; a run that does not reach the
- * score counts its last step. The p is exact, adjusted by Holm over the rows.
+ * score counts its last step. The p is exact, adjusted by Holm over the rows; before all pairs are there, a row says so
+ * and has no p.
  */
 export function ratiosTable(parts: readonly PartResults[], slow: string, quick: string): string {
   const rows = parts.flatMap((results) =>
-    ratiosOf(results, slow, quick).map((one) => ({ title: results.part.title, ...one })),
+    ratiosOf(results, slow, quick).map((one) => ({
+      title: results.part.title,
+      pairs: results.part.seeds.length,
+      ...one,
+    })),
   );
   if (rows.length === 0) return 'nothing yet';
   const adjusted = holm(rows.map(({ ratio }) => ratio.p));
@@ -166,13 +174,12 @@ export function ratiosTable(parts: readonly PartResults[], slow: string, quick: 
       `\`${slow}\` gets there`,
       `\`${quick}\` gets there`,
     ],
-    rows.map(({ title, rate, ratio, slow: late, quick: early }, i) => [
+    rows.map(({ title, pairs, rate, ratio, slow: late, quick: early }, i) => [
       title,
       `${rate}`,
       factorText(ratio),
       `${ratio.better} of ${ratio.pairs}`,
-      exactText(ratio.p),
-      exactText(adjusted[i] ?? 1),
+      ...(ratio.pairs < pairs ? ['so far', ''] : [exactText(ratio.p), exactText(adjusted[i] ?? 1)]),
       reached(late),
       reached(early),
     ]),
@@ -183,13 +190,13 @@ export function ratiosTable(parts: readonly PartResults[], slow: string, quick: 
 export function ratioText(results: PartResults, slow: string, quick: string, rate: number): string {
   if (!results.part.variants.some(({ learningRate }) => learningRate === rate))
     throw new Error(`${results.part.id} has no rate ${rate}`);
-  const one = ratiosOf(results, slow, quick).find((each) => each.rate === rate);
+  const one = wholeRatios(results, slow, quick).find((each) => each.rate === rate);
   return one === undefined ? 'nothing yet' : factorText(one.ratio);
 }
 
 /** How the factor of a part changes for ten times the rate: the mean over pairs of each pair's slope, as a factor. */
 export function ratioSlopeText(results: PartResults, slow: string, quick: string): string {
-  const ratios = ratiosOf(results, slow, quick);
+  const ratios = wholeRatios(results, slow, quick);
   if (ratios.length < 2) return 'nothing yet';
   const slopes = results.part.seeds.flatMap(
     (_, i) =>
@@ -211,7 +218,9 @@ export const RATE_FACTOR = {
 
 /** The factor in steps against the rate, one series a part. */
 export function rateFactorFigure(parts: readonly PartResults[], slow: string, quick: string): string {
-  const all = parts.map((results) => ({ name: results.part.title, ratios: ratiosOf(results, slow, quick) }));
+  const all = parts
+    .map((results) => ({ name: results.part.title, ratios: wholeRatios(results, slow, quick) }))
+    .filter(({ ratios }) => ratios.length > 1);
   const rates = [...new Set(all.flatMap(({ ratios }) => ratios.map(({ rate }) => rate)))].sort((a, b) => a - b);
   return figureText({
     title: RATE_FACTOR.title,
