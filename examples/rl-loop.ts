@@ -105,7 +105,7 @@ for (let step = 1; step <= reinforcement.steps; step++) {
   const solved = rewards.filter((reward) => reward === 1).length / rewards.length;
   console.log(
     `step ${step}: reward ${mean(rewards).toFixed(3)}, solved ${(100 * solved).toFixed(1)} %, ` +
-      `entropy ${metrics.entropy.toFixed(3)}, gradient ${update.norm?.toFixed(2)}`,
+      `entropy ${metrics.entropy?.toFixed(3) ?? '-'}, gradient ${update.norm?.toFixed(2)}`,
   );
 }
 

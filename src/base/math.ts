@@ -8,4 +8,13 @@ export {
   randomKey,
   uniformAt,
 } from './core/random.js';
-export { differ, finite, mean, meansByKey, median, standardDeviation, whiten } from './core/statistics.js';
+export {
+  differ,
+  finite,
+  mean,
+  meansByKey,
+  median,
+  standardDeviation,
+  weightedMean,
+  whiten,
+} from './core/statistics.js';

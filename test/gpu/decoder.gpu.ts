@@ -56,14 +56,14 @@ async function train(kernels: Kernels, kind: (typeof kinds)[number]) {
   } else model.initialise(7);
   const steps = [];
   for (let step = 0; step < STEPS; step++) {
-    const { logprobs, entropySum, gradientNorm } = await model.accumulate(sequences, (indices) =>
+    const { logprobs, entropies, gradientNorm } = await model.accumulate(sequences, (indices) =>
       indices.map((i) => upstream[i] as Float32Array),
     );
     const [summed] = await kernels.read([model.gradient]);
     const gradient = summed.map((g) => g / gradientNorm);
     await model.optimStep({ optimizer: plainAdamW(1e-3), clipNorm: 1 });
     const [weights] = await kernels.read([model.trained]);
-    const totals = [entropySum, gradientNorm];
+    const totals = [entropies.reduce((sum, row) => row.reduce((a, b) => a + b, sum), 0), gradientNorm];
     steps.push({ logprobs: logprobs.flatMap((row) => [...row]), totals, gradient, weights });
   }
   const sampler = new DecoderSampler(kernels, base);

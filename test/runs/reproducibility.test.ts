@@ -65,7 +65,9 @@ describe('on-policy', () => {
     const events = await eventsOf(await trainTiny(root, tinyRecipe({}, overrides)));
     const steps = events.filter((event): event is Step => event.type === 'step');
     expect(steps).toHaveLength(4);
-    return steps.flatMap(({ agents }) => Object.values(agents).map(({ maxRatioDeviation }) => maxRatioDeviation));
+    return steps.flatMap(({ agents }) =>
+      Object.values(agents).flatMap(({ maxRatioDeviation }) => maxRatioDeviation ?? []),
+    );
   };
 
   it('every first ratio of a step is exactly 1, at any temperature', async () => {
@@ -75,7 +77,7 @@ describe('on-policy', () => {
       'agents.verifier.sampling.temperature=1.5',
       'agents.verifier.sampling.topK=20',
     ];
-    expect(await deviations(sampling)).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+    expect(new Set(await deviations(sampling))).toEqual(new Set([0]));
   });
 
   it.each([['miniBatches'], ['epochs']])('with 2 %s the later ratios are not', async (setting) => {

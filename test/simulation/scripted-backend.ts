@@ -237,8 +237,9 @@ class ScriptedModel implements PolicyHandle {
         this.#trained.add(sample.tokens, sample.advantages, sample.behaviourLogprobs);
         tokens += sample.tokens.length;
       }
-      const rest = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 };
-      return { loss: tokens, gradientNorm: samples.length / 8, metrics: { ...rest, entropy: 1 }, tokens };
+      const ratios = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 };
+      const metrics = { tokens, units: tokens, ...ratios, entropy: 1 };
+      return { loss: tokens, gradientNorm: samples.length / 8, metrics, tokens };
     });
   }
 

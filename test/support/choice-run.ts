@@ -104,8 +104,14 @@ export interface PlayedAndLearnt {
   readonly event: Step;
 }
 
-/** Plays and learns the steps of a recipe in memory, as a run does. Writes no file. */
-export async function learnSteps(recipe: Recipe): Promise<PlayedAndLearnt[]> {
+/**
+ * Plays and learns the steps of a recipe in memory, as a run does. Writes no file.
+ * @param before Sees the episodes of each step before the step learns from them
+ */
+export async function learnSteps(
+  recipe: Recipe,
+  before: (played: Played) => void = () => {},
+): Promise<PlayedAndLearnt[]> {
   const host = nodeHost({ threads: 1 });
   const opened = await openRun(recipe, await prepareTasks(recipe), host);
   try {
@@ -115,6 +121,7 @@ export async function learnSteps(recipe: Recipe): Promise<PlayedAndLearnt[]> {
     const steps: PlayedAndLearnt[] = [];
     while (progress.step < recipe.training.steps) {
       const played = await playStep(run, progress);
+      before(played);
       const learnt = await learnStep(run, progress, played);
       advance(progress, positionAfter(run, progress, played), learnt);
       steps.push({ played, learnt, event: stepEvents(run, played, learnt).at(-1) as Step });

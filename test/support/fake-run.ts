@@ -59,6 +59,8 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
     async forwardBackward(policy, samples, options) {
       submitted.push({ policy, samples, options });
       const metrics = {
+        tokens: samples.length,
+        units: samples.length,
         clipFraction: 0,
         clipFractionLower: 0,
         approxKl: 0,

@@ -43,5 +43,5 @@ export function evaluate(
   const sums = objective.begin(() => sent.map(logprobsOf));
   const gradients = sent.map((each, i) => sums.gradient(i, logprobsOf(each, i)));
   const spreads = sent.map((each, i) => sums.entropyGradient?.(i, entropiesOf(each, i)));
-  return { sent, gradients, spreads, ...sums.result() };
+  return { sent, gradients, spreads, ...sums.result(sent.map(entropiesOf)) };
 }

@@ -60,7 +60,7 @@ export interface LossTerms {
 
 /** One agent's measurements of a step. */
 export interface AgentStep extends LossTerms {
-  /** True for an agent that does not train: its measurements of learning are 0, its inflation is 1. */
+  /** True for an agent that does not train: its norm and its loss are 0, its inflation is 1. */
   readonly frozen?: true;
   readonly turns: number;
   readonly rewardMean: number;
@@ -125,14 +125,20 @@ export interface AgentStep extends LossTerms {
    */
   readonly agreement?: number;
   readonly loss: number;
-  readonly entropy: number;
-  readonly clipFraction: number;
-  readonly kl: number;
-  /** The largest |importance ratio - 1|; exactly 0 on the first pass over on-policy samples. */
-  readonly maxRatioDeviation: number;
   /**
-   * The mean |log-prob - sampled log-prob| before the step's first update. It is 0 if sampler and trainer agree exactly
-   * and the weights that played are the weights that learn.
+   * The policy's mean entropy in nats a token. As all metrics of the update, it is measured over the turns that the
+   * update learns from, and identical turns count as often as they occur. It is absent if the step measured none.
+   */
+  readonly entropy?: number;
+  /** The share of tokens (of turns or sequences, if these share a ratio) whose loss was clipped. */
+  readonly clipFraction?: number;
+  /** The mean of old log-prob - log-prob over the tokens of all mini-batches. */
+  readonly kl?: number;
+  /** The largest |importance ratio - 1|; exactly 0 on the first pass over on-policy samples. */
+  readonly maxRatioDeviation?: number;
+  /**
+   * The mean |log-prob - sampled log-prob| before the step's first update, over its first mini-batch. It is 0 if sampler
+   * and trainer agree exactly and the weights that played are the weights that learn.
    */
   readonly logprobGap?: number;
   /** The mean number of response tokens a turn. */

@@ -9,6 +9,20 @@ export function mean(values: ArrayLike<number>): number {
   return sum / values.length;
 }
 
+/**
+ * The mean of values that count as often as their weights say. Values that are undefined are left out; undefined if no
+ * weight is left.
+ */
+export function weightedMean(pairs: readonly (readonly [value: number | undefined, weight: number])[]) {
+  let [sum, total] = [0, 0];
+  for (const [value, weight] of pairs) {
+    if (value === undefined || weight === 0) continue;
+    sum += weight * value;
+    total += weight;
+  }
+  return total === 0 ? undefined : sum / total;
+}
+
 /** Whether two numbers differ by more than the rounding of sums in another order. */
 export const differ = (a: number, b: number): boolean => Math.abs(a - b) > 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
 

@@ -21,11 +21,11 @@ export async function forwardBackward(
     entropyGradient &&
       ((indices, entropies) => indices.map((index, i) => entropyGradient(index, entropies[i] as Float32Array))),
   );
-  const { loss, metrics, ratios } = sums.result();
+  const { loss, metrics, ratios } = sums.result(scores.entropies);
   return {
     loss,
     gradientNorm: scores.gradientNorm,
-    metrics: { ...metrics, entropy: scores.entropySum / Math.max(1, scores.predicted) },
+    metrics,
     tokens: objective.samples.reduce((sum, { tokens }) => sum + tokens.length, 0),
     ...(ratios && { ratios }),
   };

@@ -119,7 +119,7 @@ export abstract class ListPolicy implements PolicyHandle {
       }
     this.#gradient = this.#gradient.map((sum, p) => sum + (gradient[p] as number));
     const tokens = samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
-    return { loss, metrics: { ...metrics, entropy: 0 }, gradientNorm: Math.hypot(...gradient), tokens };
+    return { loss, metrics, gradientNorm: Math.hypot(...gradient), tokens };
   }
 
   async optimStep({ optimizer, clipNorm, skipAboveNorm }: OptimStepSettings): Promise<OptimStepResult> {

@@ -87,7 +87,7 @@ export interface ForwardBackwardResult {
   readonly loss: number;
   /** Norm of the gradient of this call alone, before clipping; absent if the backend does not know it. */
   readonly gradientNorm?: number;
-  readonly metrics: LossMetrics & { readonly entropy: number };
+  readonly metrics: LossMetrics;
   /** Tokens that went through the model after merging identical rows. */
   readonly tokens: number;
   /** One entry a sample, if the options keep ratios. */

@@ -92,9 +92,11 @@ export class PolicyLossAccumulator {
 
   /** The metrics of the rows added so far. */
   metrics(): LossMetrics {
-    const units = Math.max(this.#units, 1);
-    const tokens = Math.max(this.#tokens, 1);
+    const [tokens, units] = [this.#tokens, this.#units];
+    if (tokens === 0) return { tokens, units, ...this.#begun.metrics };
     return {
+      tokens,
+      units,
       clipFraction: this.#clipped / units,
       clipFractionLower: this.#clippedLower / units,
       approxKl: this.#kl / tokens,

@@ -92,7 +92,15 @@ describe('policyLoss', () => {
     expect(result).toEqual({
       loss: -0.5,
       gradient: [[0, -1, 0.5]],
-      metrics: { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 },
+      metrics: {
+        tokens: 2,
+        units: 2,
+        clipFraction: 0,
+        clipFractionLower: 0,
+        approxKl: 0,
+        maxRatioDeviation: 0,
+        logprobGap: 0,
+      },
     });
   });
 

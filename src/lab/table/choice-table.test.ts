@@ -49,8 +49,9 @@ describe('a table of choices', () => {
   ] as const)('has the gradient of log-probs and entropies: %s', async (_, length, sequences) => {
     const [weight, entropyWeight] = [0.7, -0.3];
     const lossOf = async (each: ChoiceTable) => {
-      const { logprobs, entropySum } = await each.score(sequences);
-      return weight * logprobs.reduce((sum, row) => row.reduce((a, b) => a + b, sum), 0) + entropyWeight * entropySum;
+      const { logprobs, entropies } = await each.score(sequences);
+      const total = (rows: readonly Float32Array[]) => rows.reduce((sum, row) => row.reduce((a, b) => a + b, sum), 0);
+      return weight * total(logprobs) + entropyWeight * total(entropies);
     };
     const ones = (scale: number) => (indices: readonly number[]) =>
       indices.map((i) => Float32Array.from(sequences[i]?.mask ?? [], (written) => written * scale));

@@ -184,7 +184,7 @@ export class ChoiceTable implements TrainedPart {
     ) => void,
   ): SequenceScores {
     const choices = this.shape.choices.length;
-    let [entropySum, count] = [0, 0];
+    const entropies: Float32Array[] = [];
     const logprobs = sequences.map((sequence, index) => {
       const predicted = this.#predictedIn(sequence);
       const { positions, rows, targets, inverseTemperature } = predicted;
@@ -204,16 +204,16 @@ export class ChoiceTable implements TrainedPart {
         rows: rows.length,
         vocabSize: choices,
       });
-      const row = new Float32Array(sequence.tokens.length);
+      const [row, spread] = [new Float32Array(sequence.tokens.length), new Float32Array(sequence.tokens.length)];
       positions.forEach((t, n) => {
         row[t] = ofTokens[n] as number;
-        entropySum += entropy[n] as number;
+        spread[t] = entropy[n] as number;
       });
-      count += rows.length;
+      entropies.push(spread);
       afterScores(index, predicted, { logits, row, logSumExp, entropy });
       return row;
     });
-    return { logprobs, entropySum, predicted: count };
+    return { logprobs, entropies };
   }
 
   #predictedIn({ tokens, mask, temperature }: Sequence): Predicted {

@@ -192,7 +192,7 @@ describe('one step of a scripted team', () => {
       forwardBackward: async (policy, samples, options) => {
         submitted.push({ policy, samples, options });
         const ratios = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 };
-        const metrics = { ...ratios, entropy: 1 };
+        const metrics = { tokens: 1, units: 1, ...ratios, entropy: 1 };
         const terms = policy === 'verifier' ? { importanceWeight: submitted.length / 4, importanceBeyond: 0 } : {};
         return { loss: 0.5, gradientNorm: 1, metrics: { ...metrics, ...terms }, tokens: 1 };
       },

@@ -187,13 +187,14 @@ function summariseAgent(steps: readonly AgentStep[]): Omit<AgentSummary, 'spikes
 function stageOf(steps: readonly AgentStep[]): AgentStage {
   const shares = steps.flatMap(({ inflation }) => inflation.ownShare ?? []);
   const calls = steps.flatMap((step) => step.calls ?? []);
+  const entropies = finite(steps.flatMap(({ entropy }) => entropy ?? []));
   return {
     share: mean(calls.map(({ share }) => share)),
     success: mean(finite(calls.map(({ success }) => success))),
     overall: mean(calls.map(({ overall }) => overall)),
     reward: overTurns(steps, ({ rewardMean }) => rewardMean),
     invalid: overTurns(steps, ({ invalid }) => invalid),
-    entropy: mean(finite(steps.map(({ entropy }) => entropy))),
+    entropy: entropies.length === 0 ? Number.NaN : mean(entropies),
     norm: mean(finite(steps.map(({ gradientNorm }) => gradientNorm))),
     inflation: mean(steps.map(({ inflation }) => inflation.predicted)),
     ownShare: shares.length === 0 ? Number.NaN : mean(shares),

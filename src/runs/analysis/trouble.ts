@@ -3,7 +3,7 @@
  */
 import type { AgentStep, Step } from '../../base/events.js';
 import { percent, significant } from '../../base/host.js';
-import { mean } from '../../base/math.js';
+import { finite, mean } from '../../base/math.js';
 import type { Headline } from '../../base/nouns.js';
 
 /** The number of steps at the beginning, and at the end, that are averaged. The same as in the stability watch. */
@@ -11,9 +11,9 @@ const STEPS = 5;
 /** A norm below this does not deserve a warning, for any earlier norm. */
 const SMALLEST_NORM = 0.1;
 
-type StepReading = Pick<
-  AgentStep,
-  'rewardMean' | 'rewardStd' | 'gradientNorm' | 'maxAbsAdvantage' | 'entropy' | 'invalid'
+/** Means of measurements. NaN if no step has it, so that no comparison holds. */
+type StepReading = Readonly<
+  Record<'rewardMean' | 'rewardStd' | 'gradientNorm' | 'maxAbsAdvantage' | 'entropy' | 'invalid', number>
 >;
 
 /** A measurement that can leave its first values. */
@@ -177,9 +177,12 @@ function crossingsOf(agent: string, steps: readonly Pick<Step, 'step' | 'agents'
   return [...crossings.values()];
 }
 
-/** The means of each measurement. Values that are not finite numbers are ignored. */
-function averaged(readings: readonly StepReading[]): StepReading {
-  const of = (key: keyof StepReading) => mean(readings.map((reading) => reading[key]).filter(Number.isFinite));
+/** The means of each measurement. Values that are absent or not finite are ignored. */
+function averaged(readings: readonly Pick<AgentStep, keyof StepReading>[]): StepReading {
+  const of = (key: keyof StepReading) => {
+    const values = finite(readings.flatMap((reading) => reading[key] ?? []));
+    return values.length === 0 ? Number.NaN : mean(values);
+  };
   return {
     rewardMean: of('rewardMean'),
     rewardStd: of('rewardStd'),

@@ -224,24 +224,17 @@ function contributionOf(objective: Objective, logprobs: readonly Float32Array[])
   const { samples } = objective;
   const responses = samples.map((sample, i) => written(logprobs[i] as Float32Array, sample));
   const sums = objective.begin(() => responses);
-  let sum = 0;
-  let count = 0;
   const rows = samples.map((sample, i) => {
     const response = responses[i] as Float32Array;
-    for (const [t, m] of sample.mask.entries()) {
-      if (m === 0) continue;
-      sum -= response[t] as number;
-      count++;
-    }
     return { tokens: sample.tokens, gradient: sums.gradient(i, response), logprobs: logprobs[i] as Float32Array };
   });
-  const { loss, metrics, ratios } = sums.result();
+  // An estimate: the expectation of -log p over sampled tokens is the entropy.
+  const { loss, metrics, ratios } = sums.result(responses.map((row) => row.map((logprob) => -logprob)));
   return {
     rows,
     result: {
       loss,
-      // An estimate: the expectation of -log p over sampled tokens is the entropy.
-      metrics: { ...metrics, entropy: sum / Math.max(1, count) },
+      metrics,
       tokens: samples.reduce((total, { tokens }) => total + tokens.length, 0),
       ...(ratios && { ratios }),
     },
@@ -253,14 +246,7 @@ const FAILED: Contribution = {
   sentTo: undefined,
   result: {
     loss: Number.NaN,
-    metrics: {
-      clipFraction: Number.NaN,
-      clipFractionLower: Number.NaN,
-      approxKl: Number.NaN,
-      maxRatioDeviation: Number.NaN,
-      logprobGap: Number.NaN,
-      entropy: Number.NaN,
-    },
+    metrics: { tokens: 0, units: 0 },
     tokens: 0,
   },
 };

@@ -131,7 +131,7 @@ function agentRow(name: string, log: EventsByKind): string[] {
     learnt(() => significant(mean(finite(steps.map(({ inflation }) => inflation.predicted))))),
     learnt(() => significant(largest(({ maxAbsAdvantage }) => maxAbsAdvantage))),
     significant(weighted(({ responseTokens }) => responseTokens)),
-    learnt(() => significant(steps.at(-1)?.entropy ?? 0)),
+    learnt(() => steps.flatMap(({ entropy }) => (entropy == null ? [] : significant(entropy))).at(-1) ?? ''),
     calls.length === 0 ? '' : percent(mean(calls.map(({ share }) => share))),
     calls.length === 0 ? '' : significant(mean(finite(calls.map(({ success }) => success)))),
     histories.length === 0 ? '' : percent(shareOfForeign(histories)),

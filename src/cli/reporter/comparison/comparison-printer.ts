@@ -45,7 +45,7 @@ function agentTables(agent: string, variants: readonly VariantSummary[], width: 
 
 const change = (key: keyof AgentStage, show: (value: number) => string) => (agent: AgentSummary) =>
   `${show(agent.first[key])} -> ${show(agent.last[key])}`;
-const decimals = (value: number) => value.toFixed(2);
+const decimals = (value: number) => (Number.isNaN(value) ? '-' : value.toFixed(2));
 
 /** A norm. The norm of an agent with nothing to learn is only rounding error and is shown as 0. */
 const normText = (norm: number) => (norm < 1e-4 ? '0' : significant(norm));

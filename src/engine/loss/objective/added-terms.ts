@@ -28,9 +28,9 @@ class TermSums {
     this.#weighing = weighing;
   }
 
-  /** The mean of the values of the written tokens added so far, before the coefficient. */
-  get mean(): number {
-    return this.#sum / Math.max(this.#tokens, 1);
+  /** The mean of the values of the written tokens added so far, before the coefficient. Undefined without a token. */
+  get mean(): number | undefined {
+    return this.#tokens === 0 ? undefined : this.#sum / this.#tokens;
   }
 
   /** Adds the written tokens of a row that stands for `copies` samples; returns d loss / d value of each of them. */

@@ -24,6 +24,7 @@ export interface MergedPart {
 export interface MergedRow extends SampleRow {
   /** One or two parts; none if no copy has an advantage and other terms keep the row. */
   readonly parts: readonly MergedPart[];
+  /** The number of samples that the row stands for; without those that have no advantage, unless these are `scored`. */
   readonly copies: number;
 }
 
@@ -79,9 +80,9 @@ export function mergeSamples(
     const sample = copies[0] as TrainingSample;
     const rows = rowsOfSample(sample).flatMap((row): MergedRow[] => {
       const counted =
-        withoutAdvantage === 'excluded'
-          ? copies.filter(({ advantages }) => hasAdvantage(row.mask, partOf(advantages, row.span)))
-          : copies;
+        withoutAdvantage === 'scored'
+          ? copies
+          : copies.filter(({ advantages }) => hasAdvantage(row.mask, partOf(advantages, row.span)));
       const parts = [sumOf(counted, row, 1), sumOf(counted, row, -1)].filter((part) => part !== undefined);
       return parts.length === 0 && withoutAdvantage !== 'scored' ? [] : [{ ...row, parts, copies: counted.length }];
     });

@@ -58,8 +58,15 @@ export interface ObjectiveSums {
    * @returns d loss / d entropy [T], 0 where masked
    */
   readonly entropyGradient?: (index: number, entropies: Float32Array) => Float32Array;
-  /** The loss and its metrics over the samples added so far; the ratios of all samples if the options keep them. */
-  result(): { readonly loss: number; readonly metrics: LossMetrics; readonly ratios?: SampleRatios };
+  /**
+   * The loss and its metrics over the samples added so far; the ratios of all samples if the options keep them.
+   * @param entropies [samples][T], of the current policy, nats, for the mean of the entropy
+   */
+  result(entropies?: readonly Float32Array[]): {
+    readonly loss: number;
+    readonly metrics: LossMetrics;
+    readonly ratios?: SampleRatios;
+  };
 }
 
 /** The tokens of a sample in an update. */

@@ -7,6 +7,7 @@ import { sampleOf } from '../../../../test/support/samples.js';
 import type { TrainingSample } from '../../../base/core/sample.js';
 import { countTokens, hasAdvantage, rowWeight } from '../aggregate.js';
 import { type KlKind, klPenalty, klPenaltyGradient } from '../kl.js';
+import { ownMetrics } from '../loss-metrics.js';
 import { type AnyLoss, type LossSpec, lossKind } from '../loss-spec.js';
 import { policyLoss } from '../policy-loss.js';
 import { normalizerOf } from './merged-samples.js';
@@ -132,8 +133,8 @@ describe('objectiveOf', () => {
             });
             const values = held.flatMap((each) => penalties.get(each)?.values ?? []);
             const written = total(held.map(({ mask }) => countTokens(mask)));
-            if (kl === undefined) expect(metrics).not.toHaveProperty('referenceKl');
-            else expect(metrics.referenceKl).toBeCloseTo(total(values) / Math.max(1, written), 10);
+            if (kl === undefined || written === 0) expect(metrics).not.toHaveProperty('referenceKl');
+            else expect(metrics.referenceKl).toBeCloseTo(total(values) / written, 10);
           }),
         ),
         { numRuns: 20 },
@@ -187,23 +188,39 @@ describe('objectiveOf', () => {
     );
   });
 
-  it('counts copies in the metrics, over what was sent', () => {
+  it('counts in the metrics each copy that has an advantage, or that another term needs', () => {
     fc.assert(
-      fc.property(samples, fc.constantFrom(...specs), (batch, loss) => {
-        const { metrics, sent } = evaluate(batch, complete({ loss }, batch));
-        const keys = new Set(sent.map(({ tokens }) => String(tokens)));
-        const counts = (each: TrainingSample) =>
-          lossKind(loss).withoutAdvantage !== 'excluded' || hasAdvantage(each.mask, each.advantages);
-        const kept = batch.filter((each) => keys.has(String(each.tokens)) && counts(each));
-        const expected = policyLoss(inputOf(kept), loss).metrics;
-        for (const name of [
-          'clipFraction',
-          'clipFractionLower',
-          'approxKl',
-          'maxRatioDeviation',
-          'logprobGap',
-        ] as const)
-          expect(metrics[name]).toBeCloseTo(expected[name], 12);
+      fc.property(samples, fc.constantFrom(...specs), fc.constantFrom(0, 0.2), (batch, loss, entropyCoefficient) => {
+        const { withoutAdvantage } = lossKind(loss);
+        const all = withoutAdvantage === 'scored' || (withoutAdvantage !== 'excluded' && entropyCoefficient > 0);
+        const kept = batch.filter((each) => all || hasAdvantage(each.mask, each.advantages));
+        const { clippingBias: _, klBaseline: __, ...expected } = policyLoss(inputOf(kept), loss).metrics;
+        const { metrics } = evaluate(batch, complete({ loss, entropyCoefficient }, batch));
+        for (const [name, value = Number.NaN] of Object.entries(expected))
+          expect(metrics[name], name).toBeCloseTo(value, 12);
+        const rows = kept.flatMap((each) => [...entropyOf(each)].filter((_, t) => each.mask[t] === 1));
+        expect(metrics.tokens).toBe(rows.length);
+        if (rows.length === 0) expect(Object.keys(metrics)).not.toContain('entropy');
+        else expect(metrics.entropy).toBeCloseTo(rows.reduce((sum, x) => sum + x, 0) / rows.length, 6);
+      }),
+    );
+  });
+
+  it('has metrics that do not depend on mini-batches: sums over what they count, divided by their counts', () => {
+    fc.assert(
+      fc.property(samples, fc.constantFrom(...terms), fc.integer({ min: 2, max: 5 }), (batch, term, count) => {
+        const whole = evaluate(batch, complete(term, batch)).metrics;
+        const parts = Array.from({ length: count }, (_, k) => batch.filter((_, i) => i % count === k))
+          .filter((part) => part.length > 0)
+          .map((part) => evaluate(part, complete(term, part)).metrics);
+        const total = (by: 'tokens' | 'units') => parts.reduce((sum, metrics) => sum + metrics[by], 0);
+        expect([total('tokens'), total('units')]).toEqual([whole.tokens, whole.units]);
+        for (const [name, value = Number.NaN] of Object.entries(whole)) {
+          if (['tokens', 'units', 'maxRatioDeviation', ...Object.keys(ownMetrics(whole))].includes(name)) continue;
+          const by = name.startsWith('clipFraction') ? 'units' : 'tokens';
+          const sum = parts.reduce((sum, metrics) => sum + (metrics[name] ?? 0) * metrics[by], 0);
+          expect(sum / whole[by], name).toBeCloseTo(value, 6);
+        }
       }),
     );
   });
@@ -329,9 +346,10 @@ describe('the ratios of tokens', () => {
             );
             const clipped = tokens.filter(({ i, t }) => ratios[i]?.clipped[t] === 1).length / tokens.length;
             if (lossKind(loss).ratio !== 'token') return;
-            expect(clipped).toBeCloseTo(metrics.clipFraction + metrics.clipFractionLower, 10);
+            const { clipFraction = Number.NaN, clipFractionLower = Number.NaN } = metrics;
+            expect(clipped).toBeCloseTo(clipFraction + clipFractionLower, 10);
             const furthest = Math.max(...tokens.map(({ i, t }) => Math.abs((ratios[i]?.ratios[t] ?? Number.NaN) - 1)));
-            expect(furthest).toBeCloseTo(metrics.maxRatioDeviation, 5);
+            expect(furthest).toBeCloseTo(metrics.maxRatioDeviation ?? Number.NaN, 5);
           }),
         ),
         { numRuns: 30 },

@@ -6,7 +6,7 @@
 
 import { ArgumentError } from '../../../base/errors.js';
 import type { TrainingSample } from '../../../base/nouns.js';
-import { assertSameShape } from '../aggregate.js';
+import { assertSameShape, countTokensOf } from '../aggregate.js';
 import type { TokenLoss } from '../define-loss.js';
 import type { LossRow } from '../loss-batch.js';
 import { type AnyLoss, correctionOf, lossKind } from '../loss-spec.js';
@@ -74,7 +74,7 @@ class PolicyObjective implements Objective {
           ratios[i] = tokenRatios(this.#spec, this.#sent[i] as TrainingSample, logprobs, sums.token);
         return sums.gradient(index, logprobs);
       },
-      result: () => ({ ...sums.result(), ratios }),
+      result: (entropies) => ({ ...sums.result(entropies), ratios }),
     };
   }
 }
@@ -148,11 +148,33 @@ class PolicyObjectiveSums implements ObjectiveSums {
     return gradient;
   }
 
-  result() {
+  result(entropies?: readonly Float32Array[]) {
     const loss = this.#policyLoss.loss + (this.#kl?.loss ?? 0) + (this.#entropy?.loss ?? 0);
-    const metrics = this.#policyLoss.metrics();
-    return { loss, metrics: this.#kl === undefined ? metrics : { ...metrics, referenceKl: this.#kl.mean } };
+    const referenceKl = this.#kl?.mean;
+    const entropy = entropies && meanEntropy(this.#merged, entropies);
+    const metrics = {
+      ...this.#policyLoss.metrics(),
+      ...(referenceKl === undefined ? {} : { referenceKl }),
+      ...(entropy === undefined ? {} : { entropy }),
+    };
+    return { loss, metrics };
   }
+}
+
+/** The mean over the written tokens of the rows, each as often as it has copies. Undefined without a token. */
+function meanEntropy(
+  merged: readonly { readonly rows: readonly Pick<MergedRow, 'mask' | 'span' | 'copies'>[] }[],
+  entropies: readonly Float32Array[], // [merged][T]
+): number | undefined {
+  let [sum, tokens] = [0, 0];
+  for (const [i, { rows }] of merged.entries())
+    for (const { mask, span, copies } of rows)
+      for (const [t, entropy] of partOf(entropies[i] as Float32Array, span).entries())
+        if (mask[t] !== 0) {
+          sum += copies * entropy;
+          tokens += copies;
+        }
+  return tokens === 0 ? undefined : sum / tokens;
 }
 
 /** A row of a sample as the policy loss adds it up. */
@@ -215,8 +237,10 @@ function demonstrations(samples: readonly TrainingSample[], normalizer: number):
           const { mask } = samples[index] as TrainingSample;
           return Float32Array.from(mask, (written) => (written === 1 ? -1 / normalizer : 0));
         },
-        result: () => {
-          const metrics = { clipFraction: 0, clipFractionLower: 0, approxKl: 0, maxRatioDeviation: 0, logprobGap: 0 };
+        result: (entropies) => {
+          const rows = samples.map((sample) => ({ rows: rowsOfSample(sample).map((row) => ({ ...row, copies: 1 })) }));
+          const entropy = entropies && meanEntropy(rows, entropies);
+          const metrics = { tokens: countTokensOf(samples), units: 0, ...(entropy === undefined ? {} : { entropy }) };
           return { loss: sum / normalizer, metrics };
         },
       };

@@ -70,16 +70,15 @@ export class AgentDecoders {
     compute: (part: AgentPart) => Promise<SequenceScores>,
   ): Promise<SequenceScores> {
     const logprobs: Float32Array[] = [];
-    let [entropySum, predicted] = [0, 0];
+    const entropies: Float32Array[] = [];
     for (const part of partsOf(sequences)) {
       const scores = await compute(part);
       part.indices.forEach((index, i) => {
         logprobs[index] = scores.logprobs[i] as Float32Array;
+        entropies[index] = scores.entropies[i] as Float32Array;
       });
-      entropySum += scores.entropySum;
-      predicted += scores.predicted;
     }
-    return { logprobs, entropySum, predicted };
+    return { logprobs, entropies };
   }
 
   #decoder(agent: string): Decoder {

@@ -31,14 +31,12 @@ import type { Gradient, ModelWeights } from './weights/model-weights.js';
  */
 const TREE_PARAMETERS = 4_000_000;
 
-/** The log-probs of sequences, with sums over all predicted tokens. */
+/** The log-probs of sequences, and the entropies at their predicted tokens. */
 export interface SequenceScores {
   /** For each sequence and token: the log-prob where the mask is 1, 0 elsewhere. */
   readonly logprobs: Float32Array[]; // [S][T]
-  /** The sum of the entropies at the predicted tokens, in nats. */
-  readonly entropySum: number;
-  /** The number of predicted tokens. */
-  readonly predicted: number;
+  /** In nats, at the sequence's temperature; 0 where masked. */
+  readonly entropies: readonly Float32Array[]; // [sequences][T]
 }
 
 export interface DecoderOptions {
@@ -137,7 +135,7 @@ export class Decoder {
     upstream: Upstream,
     entropyUpstream?: Upstream,
   ): Promise<SequenceScores> {
-    return this.#run(sequences, this.#keepForBackward, (pass, logprobs, entropy) => {
+    return this.#run(sequences, this.#keepForBackward, (pass, logprobs, entropies) => {
       const { batch } = pass;
       const { indices } = batch;
       const packed = (rows: readonly Float32Array[]) =>
@@ -147,8 +145,6 @@ export class Decoder {
         const [dLogprobs] = this.arena.takeWritten([ofLogprobs]);
         return this.#backward(pass, gradient, { dLogprobs, dEntropy: undefined });
       }
-      const entropies = indices.map((index) => new Float32Array((sequences[index] as Sequence).tokens.length));
-      unpackPredicted(batch, sequences, entropy, entropies);
       const ofEntropies = packed(entropyUpstream(indices, entropies));
       const [dLogprobs, dEntropy] = this.arena.takeWritten([ofLogprobs, ofEntropies]);
       this.#backward(pass, gradient, { dLogprobs, dEntropy });
@@ -179,21 +175,21 @@ export class Decoder {
   async #run(
     sequences: readonly Sequence[],
     keep: Keep,
-    afterForward: (pass: ScoredPass, logprobs: Float32Array[], entropy: Float32Array) => void,
+    afterForward: (pass: ScoredPass, logprobs: Float32Array[], entropies: Float32Array[]) => void,
   ): Promise<SequenceScores> {
     const all = sequences.map(({ tokens }) => new Float32Array(tokens.length));
-    let entropySum = 0;
-    let predicted = 0;
+    const entropies = sequences.map(({ tokens }) => new Float32Array(tokens.length));
     for (const batch of packBatches(this.arena, sequences, this.#packing)) {
       const trunk = this.#trunk.forward(batch, batch.predicting, keep);
       const pass = { ...trunk, scores: scoreTokens(this.#head, trunk.normed, batch) };
       const logprobs = batch.indices.map((index) => all[index] as Float32Array);
       const [ofTokens, entropy] = await this.#kernels.read([pass.scores.logprobs, pass.scores.entropy]);
-      predicted += unpackPredicted(batch, sequences, ofTokens, logprobs);
-      for (const value of entropy) entropySum += value;
-      afterForward(pass, logprobs, entropy);
+      const spreads = batch.indices.map((index) => entropies[index] as Float32Array);
+      unpackPredicted(batch, sequences, ofTokens, logprobs);
+      unpackPredicted(batch, sequences, entropy, spreads);
+      afterForward(pass, logprobs, spreads);
     }
-    return { logprobs: all, entropySum, predicted };
+    return { logprobs: all, entropies };
   }
 
   #backward(pass: ScoredPass, gradient: Gradient, upstream: ScoreGradient): void {

@@ -244,18 +244,17 @@ export function packPredicted<Row extends ArrayLike<number>, Packed extends Floa
   return values;
 }
 
-/** Unpacks one number for each predicted token, [N], into rows [T]. Returns the number of predicted tokens. */
+/** Unpacks one number for each predicted token, [N], into rows [T]. */
 export function unpackPredicted(
   { indices }: Pick<PackedBatch, 'indices'>,
   sequences: readonly Sequence[],
   values: Float32Array,
   rows: readonly Float32Array[],
-): number {
+): void {
   let n = 0;
   indices.forEach((index, s) => {
     const { mask } = sequences[index] as Sequence;
     const row = rows[s] as Float32Array;
     for (let t = 1; t < mask.length; t++) if (mask[t] === 1) row[t] = values[n++] as number;
   });
-  return n;
 }

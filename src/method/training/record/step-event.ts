@@ -24,7 +24,7 @@ import type { TrainingRun } from '../run/run-state.js';
 import { countChains } from '../samples/chains.js';
 import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
 import type { Learnt } from '../update/update-policies.js';
-import { LOSS_TERMS } from '../update/update-result.js';
+import { type AgentUpdate, LOSS_TERMS } from '../update/update-result.js';
 import {
   type AgentRecorder,
   agentPartMeans,
@@ -127,22 +127,27 @@ function health({ turns, rewards: { groupSpread }, sizes: { maxAbs } }: Recorded
   return { health: { groupSpread, ...agentHealth(turns) }, maxAbsAdvantage: maxAbs };
 }
 
-/** The fields of learning. They are 0 for an agent that does not learn. */
+/** The fields of learning. Norm and loss are 0 for an agent that does not learn. */
 function update({ update: learnt }: RecordedAgent): Partial<AgentStep> {
   return {
     gradientNorm: learnt === undefined ? 0 : (learnt.gradientNorm ?? Number.NaN),
     ...(learnt?.agreement === undefined ? {} : { agreement: learnt.agreement }),
     loss: learnt?.loss ?? 0,
-    entropy: learnt?.entropy ?? 0,
-    clipFraction: learnt?.clipFraction ?? 0,
-    kl: learnt?.kl ?? 0,
-    maxRatioDeviation: learnt?.maxRatioDeviation ?? 0,
-    logprobGap: learnt?.logprobGap ?? 0,
+    ...known(learnt, ['entropy', 'clipFraction', 'kl', 'maxRatioDeviation', 'logprobGap']),
   };
 }
 
 function lossTerms({ update: learnt }: RecordedAgent): Partial<AgentStep> {
-  return Object.fromEntries(LOSS_TERMS.flatMap((name) => (learnt?.[name] === undefined ? [] : [[name, learnt[name]]])));
+  return known(learnt, LOSS_TERMS);
+}
+
+/** These metrics of an update, as far as it has them. */
+function known<Name extends keyof AgentUpdate & keyof AgentStep>(
+  learnt: AgentUpdate | undefined,
+  names: readonly Name[],
+): Partial<Pick<AgentUpdate, Name>> {
+  const pairs = names.flatMap((name) => (learnt?.[name] === undefined ? [] : [[name, learnt[name]]]));
+  return Object.fromEntries(pairs);
 }
 
 /** The metrics that the loss declares. They cannot replace a field of the event. */

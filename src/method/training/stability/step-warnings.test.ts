@@ -61,13 +61,16 @@ it('there is one for an agent that often acts once, if groups of one are skipped
   expect(hints({ advantage: { type: 'gae' } })).toEqual([]);
 });
 
-type Agent = Omit<Partial<AgentStep>, 'health'> & { readonly health?: Partial<AgentStep['health']> };
+type Agent = Omit<Partial<AgentStep>, 'health' | 'entropy'> & {
+  readonly health?: Partial<AgentStep['health']>;
+  readonly entropy?: number | undefined;
+};
 
 /** The codes of the warnings in a run of such steps, with the step at which each begins. */
 function raised(steps: readonly Agent[], symptoms = new Symptoms()): string[] {
   const usual = stepEvent(1).agents.solver as AgentStep;
   return steps.flatMap((changes, i) => {
-    const solver = { ...usual, ...changes, health: { ...usual.health, ...changes.health } };
+    const solver = { ...usual, ...changes, health: { ...usual.health, ...changes.health } } as AgentStep;
     return symptoms.judge({ step: i + 1, agents: { solver } }).map(({ code, step }) => `${code} ${step}`);
   });
 }
@@ -87,8 +90,12 @@ describe('a symptom', () => {
   });
 
   it('does not take an entropy that was not measured for one that fell', () => {
-    const still: Agent = { ...healthy, entropy: 0, maxAbsAdvantage: 0 };
+    const still = { ...healthy, entropy: undefined };
     expect(raised([...times(6, healthy), ...times(20, still)])).toEqual([]);
+    expect(raised([...times(6, still), ...times(20, healthy)])).toEqual([]);
+    expect(raised([...times(6, healthy), ...times(20, still), ...times(5, { ...healthy, entropy: 0.05 })])).toEqual([
+      'entropy-collapse 27',
+    ]);
   });
 
   it('does not occur in an agent that does not train', () => {

@@ -22,8 +22,9 @@ export function gapWarnings(
   if (staleness > 0) return [];
   return Object.values(updates)
     .flatMap(({ agents }) => Object.entries(agents))
-    .filter(([, { logprobGap }]) => logprobGap > limit)
-    .map(([agent, { logprobGap }]) => ({
+    .map(([agent, { logprobGap = 0 }]) => ({ agent, logprobGap }))
+    .filter(({ logprobGap }) => logprobGap > limit)
+    .map(({ agent, logprobGap }) => ({
       type: 'warning',
       code: 'logprobs.differ',
       message: `step ${step}: the log-probs with which agent '${agent}' was sampled differ from the trainer's by ${logprobGap.toPrecision(3)} on average (training.logprobGap: ${limit})`,

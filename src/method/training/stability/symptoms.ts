@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { AgentStep, Step, Warning } from '../../../base/events.js';
-import { isSilent, percent, significant } from '../../../base/host.js';
+import { percent, significant } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
 
 /** Number of steps at the beginning, and at the end, that are averaged. */
@@ -20,8 +20,9 @@ const READINGS = {
   duplicates: ({ health }) => health.duplicates,
   /** The share of turns that are invalid and have a positive advantage. */
   garbage: ({ invalid, health }) => invalid * health.rewardedInvalid,
-} as const satisfies Record<string, (agent: AgentStep) => number>;
+} as const satisfies Record<string, (agent: AgentStep) => number | undefined>;
 
+/** Means of the measurements. NaN if no step measured it, so that no comparison holds. */
 type AgentReadings = Readonly<Record<keyof typeof READINGS, number>>;
 
 interface Symptom {
@@ -62,7 +63,7 @@ const SYMPTOMS: readonly Symptom[] = [
 ];
 
 const NAMES = Object.keys(READINGS) as (keyof typeof READINGS)[];
-const readings = z.array(z.record(z.enum(NAMES), z.number()));
+const readings = z.array(z.partialRecord(z.enum(NAMES), z.number()));
 
 /** The state of an agent in a checkpoint: its first and latest measurements, and the symptoms that still show. */
 export const symptomState = z.object({ first: readings, last: readings, shown: z.array(z.string()) });
@@ -85,7 +86,7 @@ export class Symptoms {
     return Object.entries(step.agents).flatMap(([agent, ofAgent]) => {
       if (ofAgent.frozen === true) return []; // training does not change it
       const before = this.#agents.get(agent) ?? { first: [], last: [], shown: [] };
-      const reading = readingOf(ofAgent, [...before.first, ...before.last].at(-1));
+      const reading = readingOf(ofAgent);
       if (before.first.length < STEPS) {
         this.#agents.set(agent, { ...before, first: [...before.first, reading] });
         return [];
@@ -107,13 +108,19 @@ export class Symptoms {
   }
 }
 
-/** The measurements of a step. A step in which the agent learns nothing measures no entropy: the one before counts. */
-function readingOf(agent: AgentStep, before: AgentReadings | undefined): AgentReadings {
-  const reading = readingFrom((name) => READINGS[name](agent));
-  return isSilent(agent) && before !== undefined ? { ...reading, entropy: before.entropy } : reading;
-}
+/** The measurements of a step, without those that it lacks: a step that teaches an agent nothing has no entropy. */
+const readingOf = (agent: AgentStep) =>
+  Object.fromEntries(
+    NAMES.flatMap((name) => {
+      const value = READINGS[name](agent);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  ) as Partial<AgentReadings>;
 
-const readingFrom = (of: (name: keyof typeof READINGS) => number) =>
-  Object.fromEntries(NAMES.map((name) => [name, of(name)])) as Record<keyof typeof READINGS, number>;
-const averageOf = (readings: readonly AgentReadings[]) =>
-  readingFrom((name) => mean(readings.map((reading) => reading[name])));
+function averageOf(readings: readonly Partial<AgentReadings>[]): AgentReadings {
+  const meanOf = (name: keyof AgentReadings) => {
+    const values = readings.flatMap((reading) => reading[name] ?? []);
+    return values.length === 0 ? Number.NaN : mean(values);
+  };
+  return Object.fromEntries(NAMES.map((name) => [name, meanOf(name)])) as AgentReadings;
+}

@@ -2,7 +2,7 @@
 
 import type { PolicyStep } from '../../../base/events.js';
 import type { Host } from '../../../base/host.js';
-import { mean, standardDeviation } from '../../../base/math.js';
+import { standardDeviation, weightedMean } from '../../../base/math.js';
 import type { ValueSample } from '../../../base/nouns.js';
 import type { OptimStepResult, ValueLossResult } from '../../../engine/contract.js';
 import { countTokensOf } from '../../../engine/loss.js';
@@ -40,7 +40,7 @@ export async function updateCritic(
   const made = counts.of(model, settings.epochs * settings.miniBatches);
   const position = { step, steps, made };
   const keyOf = (epoch: number) => ['critic', seed, step, epoch, name];
-  const losses: ValueLossResult[] = [];
+  const losses: (ValueLossResult & { readonly tokens: number })[] = [];
   const optimSteps: OptimStepResult[] = [];
   let lastRate = 0;
   for (const { batch, learningRate } of updatesOf(samples, settings, position, keyOf)) {
@@ -48,7 +48,7 @@ export async function updateCritic(
     const learnt = handle.forwardBackward(batch, { clip, normalizer });
     const stepped = handle.optimStep({ optimizer: { ...optimizer, learningRate }, clipNorm });
     const [loss, optimStep] = await Promise.all([learnt, stepped]);
-    losses.push(loss);
+    losses.push({ ...loss, tokens: normalizer });
     optimSteps.push(optimStep);
     lastRate = learningRate;
   }
@@ -56,8 +56,8 @@ export async function updateCritic(
   if (optimSteps.some(({ applied }) => !applied))
     warn('critic', `step ${step}: a gradient of the critic of '${name}' was not a number; that update was not made`);
   return {
-    loss: mean(losses.map(({ loss }) => loss)),
-    clipFraction: mean(losses.map(({ clipFraction }) => clipFraction)),
+    loss: weightedMean(losses.map(({ loss, tokens }) => [loss, tokens])) ?? 0,
+    clipFraction: weightedMean(losses.map(({ clipFraction, tokens }) => [clipFraction, tokens])) ?? 0,
     gradientNorm: largestNorm(optimSteps) ?? Number.NaN, // the form in the event
     learningRate: lastRate,
     explainedVariance: explainedVariance(chains.flat(), signals),

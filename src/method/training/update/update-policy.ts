@@ -1,6 +1,6 @@
 /** The update of one policy: epochs of mini-batches, each with a gradient and a step of the optimiser. */
 
-import { mean } from '../../../base/math.js';
+import { mean, weightedMean } from '../../../base/math.js';
 import type { TrainingSample } from '../../../base/nouns.js';
 import type { ForwardBackwardResult, OptimStepResult } from '../../../engine/contract.js';
 import {
@@ -21,6 +21,10 @@ interface MiniBatchUpdate {
   readonly gradients: readonly {
     readonly agent: string;
     readonly samples: readonly TrainingSample[];
+    /** The divisor of the agent's loss, which belongs to the whole mini-batch. */
+    readonly normalizer: number;
+    /** The normalizer of the agent's samples alone, by which the loss's own metrics weigh. */
+    readonly weight: number;
     readonly result: ForwardBackwardResult;
   }[];
   readonly optimStep: OptimStepResult;
@@ -88,7 +92,11 @@ export async function updatePolicy(
       gradients.flatMap(({ samples: sent, result }) => sent.map((sample, i) => [sample, result.ratios?.[i]] as const)),
     ),
   );
-  return { update: policyUpdate(updates, lastRate), ratios: samples.map((sample) => ratios.get(sample)) };
+  const normalizerOfStep = (agent: string) => settings.epochs * objectiveOptions(learner, samples, agent).normalizer;
+  return {
+    update: policyUpdate(updates, lastRate, normalizerOfStep),
+    ratios: samples.map((sample) => ratios.get(sample)),
+  };
 }
 
 async function updateOnMiniBatch(
@@ -103,14 +111,12 @@ async function updateOnMiniBatch(
   const kept: Pick<ForwardBackwardOptions, 'keepRatios'> = keepRatios ? { keepRatios } : {};
   const agents = [...new Set(batch.map(({ agent }) => agent))];
   // Submitted one after the other without waiting. The engine computes them in order while this code prepares the next.
-  const parts = agents.map((agent) => ({ agent, samples: batch.filter((sample) => sample.agent === agent) }));
-  const submitted = parts.map(({ agent, samples }) =>
-    handle.forwardBackward(samples, {
-      ...objectiveOptions(learner, batch, agent, entropyShare),
-      ...klTerm(learner, kl),
-      ...kept,
-    }),
-  );
+  const parts = agents.map((agent) => {
+    const options = { ...objectiveOptions(learner, batch, agent, entropyShare), ...klTerm(learner, kl), ...kept };
+    const samples = batch.filter((sample) => sample.agent === agent);
+    return { agent, samples, options, weight: objectiveOptions(learner, samples, agent).normalizer };
+  });
+  const submitted = parts.map(({ samples, options }) => handle.forwardBackward(samples, options));
   const stepped = handle.optimStep({
     optimizer: { ...optimizer, learningRate },
     clipNorm,
@@ -119,19 +125,31 @@ async function updateOnMiniBatch(
   });
   const [results, optimStep] = await Promise.all([Promise.all(submitted), stepped]);
   return {
-    gradients: parts.map((part, k) => ({ ...part, result: results[k] as ForwardBackwardResult })),
+    gradients: parts.map(({ options: { normalizer }, ...part }, k) => {
+      return { ...part, normalizer, result: results[k] as ForwardBackwardResult };
+    }),
     optimStep,
   };
 }
 
-function policyUpdate(updates: readonly MiniBatchUpdate[], learningRate: number): PolicyUpdate {
+/** @param normalizerOfStep The sum of the normalizers of an agent's loss over all mini-batches of all epochs */
+function policyUpdate(
+  updates: readonly MiniBatchUpdate[],
+  learningRate: number,
+  normalizerOfStep: (agent: string) => number,
+): PolicyUpdate {
   const gradients = updates.flatMap((update) => update.gradients);
   const steps = updates.map(({ optimStep }) => optimStep);
   const names = [...new Set(gradients.map(({ agent }) => agent))];
   const agreement = agreementOf(updates);
   const agents = names.map((name) => {
-    const part = agentUpdate(gradients.filter(({ agent }) => agent === name).map(({ result }) => result));
-    const update = agreement === undefined ? part : { ...part, agreement };
+    const parts = gradients.filter(({ agent }) => agent === name);
+    const first = updates[0]?.gradients.find(({ agent }) => agent === name)?.result.metrics.logprobGap;
+    const update = {
+      ...agentUpdate(parts, normalizerOfStep(name)),
+      ...(first === undefined ? {} : { logprobGap: first }),
+      ...(agreement === undefined ? {} : { agreement }),
+    };
     if (names.length > 1 || update.gradientNorm !== undefined) return [name, update] as const;
     // A backend that reports only the whole gradient's norm has reported the norm of this agent, the policy's only
     // agent.
@@ -151,32 +169,32 @@ function meanNorm(norms: readonly (number | undefined)[]): number | undefined {
   return numbers.length < norms.length ? undefined : mean(numbers);
 }
 
-/** An agent's part in the updates, averaged over the updates. */
-function agentUpdate(results: readonly ForwardBackwardResult[]): AgentUpdate {
-  const over = (pick: (result: ForwardBackwardResult) => number) => mean(results.map(pick));
-  return {
-    gradientNorm: meanNorm(results.map(({ gradientNorm }) => gradientNorm)),
-    loss: over(({ loss }) => loss),
-    entropy: over(({ metrics }) => metrics.entropy),
-    clipFraction: over(({ metrics }) => metrics.clipFraction),
-    kl: over(({ metrics }) => metrics.approxKl),
-    maxRatioDeviation: results.reduce((most, { metrics }) => Math.max(most, metrics.maxRatioDeviation), 0),
-    logprobGap: results[0]?.metrics.logprobGap ?? 0,
-    tokens: results.reduce((sum, { tokens }) => sum + tokens, 0),
-    ...Object.fromEntries(
-      LOSS_TERMS.flatMap((name) => {
-        const values = results.flatMap(({ metrics }) => metrics[name] ?? []);
-        return values.length === 0 ? [] : [[name, mean(values)]];
-      }),
-    ),
-    lossMetrics: meanOfEach(results.map(({ metrics }) => ownMetrics(metrics))),
+/**
+ * An agent's part in the updates. Its metrics are over all tokens that the mini-batches measured, and its loss is divided
+ * as if all mini-batches were one, so that they do not depend on the number of mini-batches.
+ */
+function agentUpdate(parts: MiniBatchUpdate['gradients'], normalizerOfStep: number): Omit<AgentUpdate, 'logprobGap'> {
+  const metrics = parts.map(({ result }) => result.metrics);
+  const over = (name: string, by: 'tokens' | 'units' = 'tokens') =>
+    weightedMean(metrics.map((each) => [each[name], each[by]]));
+  const names = [...new Set(metrics.flatMap((each) => Object.keys(ownMetrics(each))))];
+  const own = (name: string) => weightedMean(parts.map(({ result, weight }) => [result.metrics[name], weight])) ?? 0;
+  const deviations = metrics.flatMap(({ maxRatioDeviation }) => maxRatioDeviation ?? []);
+  const measured = {
+    entropy: over('entropy'),
+    clipFraction: over('clipFraction', 'units'),
+    kl: over('approxKl'),
+    maxRatioDeviation: deviations.length === 0 ? undefined : Math.max(...deviations),
+    ...Object.fromEntries(LOSS_TERMS.map((name) => [name, over(name)])),
   };
-}
-
-/** The mean of each number over the records that have it. */
-function meanOfEach(records: readonly Readonly<Record<string, number>>[]): Readonly<Record<string, number>> {
-  const names = [...new Set(records.flatMap(Object.keys))];
-  return Object.fromEntries(names.map((name) => [name, mean(records.flatMap((record) => record[name] ?? []))]));
+  const loss = parts.reduce((sum, { normalizer, result }) => sum + normalizer * result.loss, 0);
+  return {
+    gradientNorm: meanNorm(parts.map(({ result }) => result.gradientNorm)),
+    loss: normalizerOfStep === 0 ? loss : loss / normalizerOfStep,
+    tokens: parts.reduce((sum, { result }) => sum + result.tokens, 0),
+    ...Object.fromEntries(Object.entries(measured).filter(([, value]) => value !== undefined)),
+    lossMetrics: Object.fromEntries(names.map((name) => [name, own(name)])),
+  };
 }
 
 // The objective of a policy's updates: the options and the log-probs that its loss needs.

@@ -10,19 +10,22 @@ export const LOSS_TERMS = [
   'importanceBeyond',
 ] as const satisfies readonly (keyof LossTerms)[];
 
-/** The result of an update for one agent, averaged over the optimiser's steps. Norms are before clipping. */
+/**
+ * The result of a step's update for one agent. Norms are before clipping, and means over the optimiser's steps. Metrics
+ * are over the tokens that the mini-batches measured, and absent if there are none.
+ */
 export interface AgentUpdate extends LossTerms {
   /** Undefined if the backend reports only the policy's norm, and several agents share the policy. */
   readonly gradientNorm: number | undefined;
   /** The agreement with the other agents of its policy. Undefined if it is alone, or if a norm is not known. */
   readonly agreement?: number;
   readonly loss: number;
-  readonly entropy: number;
-  readonly clipFraction: number;
-  readonly kl: number;
-  readonly maxRatioDeviation: number;
-  /** Before the first update of the step. */
-  readonly logprobGap: number;
+  readonly entropy?: number;
+  readonly clipFraction?: number;
+  readonly kl?: number;
+  readonly maxRatioDeviation?: number;
+  /** Over the first mini-batch, whose gradient is computed before the first update of the step. */
+  readonly logprobGap?: number;
   readonly tokens: number;
   /** The metrics that the loss declares, by name. */
   readonly lossMetrics?: Readonly<Record<string, number>>;
