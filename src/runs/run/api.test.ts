@@ -170,10 +170,14 @@ describe('a request', () => {
   });
 
   it('that was right fails with exit code 1 once work has begun', async () => {
-    const at = (): never => {
-      throw new ArgumentError('a wrong length');
+    const load: typeof tasks.load = async (split) => {
+      const set = await tasks.load(split);
+      const at: typeof set.at = (index) => {
+        if (index > 0) throw new ArgumentError('a wrong length'); // the first task is tried before any work
+        return set.at(index);
+      };
+      return { ...set, at };
     };
-    const load: typeof tasks.load = async (split) => ({ ...(await tasks.load(split)), at });
     const run = join(root, 'failed');
     const error = await train(tinyDefinition({ tasks: { ...tasks, load } }), { run, threads: 1 }).catch((e) => e);
     expect(error).toBeInstanceOf(TrainingError);

@@ -34,15 +34,58 @@ it('names the tasks, the request and the place where their code throws', async (
   await expect(loadTasks(careless, 'test', schema)).rejects.toThrow(
     new RegExp(`^the tasks 'careless' threw while 'test' was loaded: no such database${place}`),
   );
-  const tasks = await loadTasks(careless, 'train', schema);
+  const missing = new RegExp(`^the tasks 'careless \\(train\\)' threw at task 2: no such row${place}`);
+  await expect(loadTasks(careless, 'train', schema)).rejects.toThrow(missing); // the last one is tried
+  const tasks = await careless.load('train');
   expect(taskAt(tasks, 1)).toEqual({ id: 'b', data: 'b' });
-  expect(() => taskAt(tasks, 2)).toThrow(
-    new RegExp(`^the tasks 'careless \\(train\\)' threw at task 2: no such row${place}`),
-  );
+  expect(() => taskAt(tasks, 2)).toThrow(missing);
   expect(() => taskAt(tasks, 2)).toThrow(TaskError);
   expect(() => drawTrace(careless, random, 'train')).toThrow(
     new RegExp(`^the tasks 'careless' threw for a demonstration: nothing to show${place}`),
   );
+});
+
+describe('a source that gives something else', () => {
+  const task = { id: 'a', data: {} };
+  const loaded = (set: unknown) => loadTasks({ name: 'own', load: async () => set as TaskSet }, 'train', schema);
+
+  it.each<[string, unknown, RegExp]>([
+    ['no set', undefined, /`load\('train'\)` gave nothing, expected an object with name, size and at/],
+    ['a list', [task], /gave \[.*\], expected an object with name, size and at/],
+    ['no size', { name: 'own', at: () => task }, /gave the size nothing, expected a whole number/],
+    ['half a task', { name: 'own', size: 1.5, at: () => task }, /gave the size 1.5, expected a whole number/],
+    ['no at', { name: 'own', size: 1 }, /whose `at` is nothing, expected a function/],
+    ['async at', { name: 'own', size: 1, at: async () => task }, /`at\(0\)` gave a promise.* must not be async/],
+    ['too large a size', { name: 'own', size: 9, at: (i: number) => [task][i] }, /`at\(8\)` gave nothing.* the size 9/],
+    ['no id', { name: 'own', size: 1, at: () => ({ data: {} }) }, /`at\(0\)` gave a task with the id nothing/],
+    [
+      'a number as id',
+      { name: 'own', size: 1, at: () => ({ id: 7, data: {} }) },
+      /a task with the id 7, expected a text/,
+    ],
+    ['an empty id', { name: 'own', size: Infinity, at: () => ({ id: '', data: {} }) }, /a task with the id ""/],
+    [
+      'a part without ids',
+      { name: 'own', size: 1, at: () => task, parts: [{ name: 'own', size: 1, at: () => ({}) }] },
+      /a task with the id nothing/,
+    ],
+  ])('%s', async (_, set, message) => {
+    await expect(loaded(set)).rejects.toThrow(TaskError);
+    await expect(loaded(set)).rejects.toThrow(/^the tasks 'own'/);
+    await expect(loaded(set)).rejects.toThrow(message);
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['a promise', Promise.resolve({}), /`trace` gave a promise.* must not be async/],
+    ['nothing', undefined, /`trace` gave nothing, expected a demonstration/],
+    [
+      'no agent',
+      { messages: [], response: 'a' },
+      /expected a demonstration: an object with agent, messages and response/,
+    ],
+  ])('%s as a demonstration', (_, trace, message) => {
+    expect(() => drawTrace({ ...careless, trace: () => trace as never }, random, 'train')).toThrow(message);
+  });
 });
 
 it('does not change errors of drmas, and accepts sources without demonstrations', async () => {

@@ -1,4 +1,4 @@
-import { DrmasError, messageOf, TaskError } from '../../../base/errors.js';
+import { DrmasError, isObject, messageOf, shown, TaskError } from '../../../base/errors.js';
 import { permutation, RandomStream } from '../../../base/math.js';
 import {
   type DataSchema,
@@ -13,38 +13,74 @@ import {
 } from '../../../base/nouns.js';
 import { placeOf } from '../../../teams/rollout.js';
 
-// Calls of task sources. An error that the source's own code throws names the source and the line of code.
+// Calls of task sources. An error that the source's own code throws names the source and the line of code. So does an
+// answer that is no set, no task or no demonstration.
 
-/** Loads the tasks of a split. @throws TaskError */
+/** Loads the tasks of a split, and tries the first and the last task. @throws TaskError */
 export async function loadTasks(
   source: TaskSource,
   split: Split,
   schema: DataSchema<unknown>,
   options: LoadOptions = {},
 ): Promise<TaskSet> {
+  let tasks: unknown;
   try {
-    return await source.load(split, schema, options);
+    tasks = await source.load(split, schema, options);
   } catch (error) {
     throw thrownBy(source.name, `while '${split}' was loaded`, error);
   }
+  return checkedSet(source.name, split, tasks);
+}
+
+/** A set whose first and last task can be read. @throws TaskError */
+function checkedSet(source: string, split: Split, set: unknown): TaskSet {
+  const wrong = (what: string) => new TaskError(`the tasks '${source}': \`load('${split}')\` ${what}`);
+  if (!isObject(set)) throw wrong(`gave ${shown(set)}, expected an object with name, size and at`);
+  const { size, at, parts = [] } = set as Partial<TaskSet>;
+  if (size !== Number.POSITIVE_INFINITY && !(Number.isSafeInteger(size) && (size as number) >= 0))
+    throw wrong(`gave the size ${shown(size)}, expected a whole number of at least 0, or Number.POSITIVE_INFINITY`);
+  if (typeof at !== 'function') throw wrong(`gave a set whose \`at\` is ${shown(at)}, expected a function`);
+  const tasks = set as unknown as TaskSet;
+  for (const part of parts) checkedSet(part.name, split, part);
+  const ends = size === 0 ? [] : Number.isFinite(size) ? [0, tasks.size - 1] : [0];
+  for (const index of ends) taskAt(tasks, index);
+  return tasks;
 }
 
 /** The task at an index. @throws TaskError */
 export function taskAt(tasks: TaskSet, index: number): Task {
+  let task: unknown;
   try {
-    return tasks.at(index);
+    task = tasks.at(index);
   } catch (error) {
     throw thrownBy(tasks.name, `at task ${index}`, error);
   }
+  const wrong = (what: string) => new TaskError(`the tasks '${tasks.name}': \`at(${index})\` gave ${what}`);
+  if (isPromise(task)) throw wrong('a promise, expected a task: `at` must not be async; read what it needs in `load`');
+  if (!isObject(task))
+    throw wrong(`${shown(task)}, expected a task: an object with id and data (the set has the size ${tasks.size})`);
+  if (typeof task.id !== 'string' || task.id === '')
+    throw wrong(`a task with the id ${shown(task.id)}, expected a text that no other task has`);
+  return task as unknown as Task;
 }
+
+const isPromise = (value: unknown) => isObject(value) && typeof value.then === 'function';
 
 /** Draws a demonstration. Undefined if the source has none. @throws TaskError */
 export function drawTrace(source: TaskSource, random: RandomStream, split: Split): Trace | undefined {
+  if (source.trace === undefined) return undefined;
+  let trace: unknown;
   try {
-    return source.trace?.(random, split);
+    trace = source.trace(random, split);
   } catch (error) {
     throw thrownBy(source.name, 'for a demonstration', error);
   }
+  const wrong = (what: string) => new TaskError(`the tasks '${source.name}': \`trace\` gave ${what}`);
+  if (isPromise(trace)) throw wrong('a promise, expected a demonstration: `trace` must not be async');
+  const { agent, messages, response } = (isObject(trace) ? trace : {}) as Partial<Trace>;
+  if (typeof agent !== 'string' || !Array.isArray(messages) || typeof response !== 'string')
+    throw wrong(`${shown(trace)}, expected a demonstration: an object with agent, messages and response`);
+  return trace as Trace;
 }
 
 /** Errors of drmas already name the cause. */
