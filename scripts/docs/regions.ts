@@ -10,6 +10,7 @@ import { loadRecipe, shippedRecipes } from '../../src/method/recipe/load-recipe.
 import { signals } from '../../src/method/training/signals/index.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { standard } from '../../src/runs/composition/standard.js';
+import { storedPlaces, storedSettings } from '../../src/runs/run/stored-data.js';
 import { type RefereeFinding, refereeCases } from '../../src/tinker/client.js';
 import { integrations, lastRun } from '../../test/support/integrations.js';
 import { kernels as everyKernel } from '../kernels/declarations.js';
@@ -292,6 +293,21 @@ const wholeStep: Region = {
   },
 };
 
+/** What the data of a run may name, and which of it drmas uses. */
+const storedData: Region = {
+  name: 'stored-data',
+  render: () =>
+    table(
+      ['stored data', 'can cause', 'drmas', 'because'],
+      [...storedSettings, ...storedPlaces].map(({ field, effect, rule, why, service }) => [
+        `\`${field}\``,
+        effect,
+        { asked: 'asks', refused: 'refuses', harmless: 'uses it' }[rule],
+        service === undefined ? why : `${why}; ${service} needs no permission`,
+      ]),
+    ),
+};
+
 /** Every generated part of a hand-written page. */
 export const regions: readonly Region[] = [
   commandPages,
@@ -304,5 +320,6 @@ export const regions: readonly Region[] = [
   realModel,
   recipes,
   refereeMatrix,
+  storedData,
   wholeStep,
 ];

@@ -4,6 +4,7 @@ import { Secret } from '../base/host.js';
 import { packageVersion } from '../base/platform.js';
 import { keyVariablesOf, settingNamed } from '../method/recipe.js';
 import { standard } from '../runs/composition.js';
+import { allowStored } from '../runs/index.js';
 import type { CommandContext } from './command-context.js';
 import { commandGroups, formerCommands, otherWords, shortNames } from './commands/index.js';
 import { argumentText, type Command, flagName } from './define-command.js';
@@ -74,7 +75,8 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
     for (const [key, flag] of Object.entries(command.flags)) addFlag(child, key, flag);
     if (examples.length > 0) child.addHelpText('after', examplesText(examples));
     child.action(async (...words: (string | string[])[]) => {
-      const flags = renamedFlags(context, command, child);
+      const { allowEndpoint = [], ...flags } = renamedFlags(context, command, child);
+      allowStored(allowEndpoint as readonly string[]);
       if (replacedBy !== undefined) noteRenamed(context, `${path} ${command.name}`, replacedBy);
       ended(await command.run(context, words.slice(0, args.length), flags));
     });

@@ -134,6 +134,11 @@ export const ownDevice: Flag<Device | undefined> = {
   ...device,
   description: 'compute on the CPU or the GPU; the GPU is experimental (default: cpu)',
 };
+/** A flag of the commands that open stored data. The command line applies it before the command runs. */
+export const allowEndpoint = repeated(
+  'url',
+  'use this address, or this folder, although only the stored run names it; may be repeated',
+);
 export const track = repeated(
   'tracker',
   'also send metrics to tensorboard, mlflow=URL, trackio=URL or otel; may be repeated',

@@ -1,7 +1,7 @@
 import { RecipeError } from '../base/errors.js';
 import { commandText } from '../base/platform.js';
 import { type AblationRecord, readAblation } from '../method/store.js';
-import { type AblateOptions, type AblationResult, ablateIn } from '../runs/studies.js';
+import { type AblateOptions, type AblationResult, ablateIn, requireOwnAblation } from '../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from './command-context.js';
 import { nearPath } from './reporter/text-layout.js';
 
@@ -47,7 +47,7 @@ export async function reportAblation(
 ): Promise<number> {
   const begun = await readAblation(source);
   const { recipe, ...request } =
-    begun === undefined ? { recipe: source, ...completed(flags) } : continuation(source, begun, flags);
+    begun === undefined ? { recipe: source, ...completed(flags) } : await continuation(source, begun, flags);
   const { signal, protect } = context;
   const print = (value: unknown) => void context.stdout.write(`${jsonText(value)}\n`);
   const notices = new Set<string>(); // all runs have the same compiler and cache, and so the same notices
@@ -84,7 +84,7 @@ export async function reportAblation(
 }
 
 /** The request to resume an ablation. Only its number of seeds and its baseline may change. @throws RecipeError */
-function continuation(directory: string, record: AblationRecord, flags: AblationFlags) {
+async function continuation(directory: string, record: AblationRecord, flags: AblationFlags) {
   const { vary, variants = [], set, firstSeed, warmStartSeed, run } = flags;
   if (
     [vary, Object.keys(variants), set].some(({ length }) => length > 0) ||
@@ -93,6 +93,7 @@ function continuation(directory: string, record: AblationRecord, flags: Ablation
     throw new RecipeError(
       `${directory} is an ablation: it resumes with its own settings; --vary, --variant, --seed, --set and --run do not apply`,
     );
+  await requireOwnAblation(directory, record);
   return {
     ...flags,
     recipe: record.recipe.source,

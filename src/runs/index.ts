@@ -28,8 +28,10 @@ export {
   lastCheckpoint,
   requestRecipe,
   requestStudy,
+  requireServerOfRun,
   serverKeyOfRun,
 } from './run/request.js';
 export { fetchRun } from './run/run-store.js';
 export { type RunPlace, thisProcess } from './run/start-run.js';
+export { allowStored } from './run/stored-data.js';
 export { shownTracker } from './trackers/index.js';

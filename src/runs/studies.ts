@@ -1,4 +1,5 @@
 /** Door of `runs`: studies of several runs: ablation, plan, probe, inspection, improvement of prompts. */
+export { requireOwnAblation } from './run/stored-data.js';
 export {
   type AblateOptions,
   type AblationPlan,

@@ -1,5 +1,8 @@
 /** Rules for all tests: no episode stays open, and properties take their random values from one seed. */
 
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll } from 'vitest';
 import { messageOf } from '../../src/base/core/errors.js';
@@ -13,6 +16,9 @@ afterAll(() => {
     throw new Error(`a test of this file leaves an episode open: ${messageOf(error)}`);
   }
 });
+
+// Addresses that tests type are not remembered in the configuration of the person who runs them.
+process.env.XDG_CONFIG_HOME ??= mkdtempSync(join(tmpdir(), 'drmas-config-'));
 
 // One seed gives one run of the properties too, so a change that breaks none of them is not refused by chance.
 // `DRMAS_TEST_SEED=7 npm test` tries others.

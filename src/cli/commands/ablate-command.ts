@@ -2,7 +2,7 @@ import { RecipeError } from '../../base/errors.js';
 import { weightVectors } from '../../runs/studies.js';
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { device, integer, json, list, repeated, set, text, track, withDevice } from '../flags.js';
+import { allowEndpoint, device, integer, json, list, repeated, set, text, track, withDevice } from '../flags.js';
 import { type AblationView, reportAblation } from '../report-ablation.js';
 import { ablationLines, endedLine } from '../reporter/ablation-printer.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
@@ -34,6 +34,7 @@ export const ablate = defineCommand({
     set,
     run: text('directory', 'directory of the ablation (default: runs/<recipe>-ablation-<time>)'),
     parallel: integer(1, 'concurrent runs (default: up to 4 for small models, else 1)'),
+    allowEndpoint,
     ...onRay,
     device,
     threads: integer(1, 'kernel threads of all runs together (default: all cores)'),

@@ -4,7 +4,19 @@ import { commandText, nodeFiles } from '../../base/platform.js';
 import { RECIPE } from '../../method/store.js';
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand, severalArguments } from '../define-command.js';
-import { device, integer, json, model, repeated, set, text, track, withDevice, withModel } from '../flags.js';
+import {
+  allowEndpoint,
+  device,
+  integer,
+  json,
+  model,
+  repeated,
+  set,
+  text,
+  track,
+  withDevice,
+  withModel,
+} from '../flags.js';
 import { type AblationFlags, type AblationView, reportAblation } from '../report-ablation.js';
 import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
 import { screenOf } from '../reporter/screen.js';
@@ -31,6 +43,7 @@ export const compare = defineCommand({
     run: text('directory', 'directory of the comparison (default: runs/<recipe>-ablation-<time>)'),
     parallel: integer(1, 'concurrent runs (default: up to 4 for small models, else 1)'),
     model,
+    allowEndpoint,
     device,
     threads: integer(1, 'kernel threads of all runs together (default: all cores)'),
     track,

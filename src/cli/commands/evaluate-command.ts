@@ -4,7 +4,19 @@ import { systemClock } from '../../base/host.js';
 import { evaluateRun } from '../../runs/index.js';
 import { interruptedForGood, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { checkpoint, device, integer, json, list, set, text, threads, toggle, withDevice } from '../flags.js';
+import {
+  allowEndpoint,
+  checkpoint,
+  device,
+  integer,
+  json,
+  list,
+  set,
+  text,
+  threads,
+  toggle,
+  withDevice,
+} from '../flags.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { StatusLines, screenOf } from '../reporter/screen.js';
@@ -27,6 +39,7 @@ export const evaluate = defineCommand({
     by: list('fields', 'task fields such as level: also print scores for each of their values'),
     recipe: text('file', "the recipe's file, if it was moved"),
     episodes: text('file', 'for a recipe: new file for the played episodes (default: a file below runs/)'),
+    allowEndpoint,
     acceptChanges: toggle('evaluate although the code of the recipe has changed'),
     device,
     threads,

@@ -6,9 +6,9 @@ import { commandText, nodeFiles } from '../../base/platform.js';
 import { EXPORT_FORMATS, type ExportFormat } from '../../engine/backends.js';
 import { type AgentProfile, kindOfType, writeAgentProfile } from '../../engine/model.js';
 import { agentModelPath, EPISODES, RunDirectory, readEpisodes, type StoredTurn } from '../../method/store.js';
-import { agentsOfRun, backendOfRun, checkpointOf, serverKeyOfRun } from '../../runs/index.js';
+import { agentsOfRun, backendOfRun, checkpointOf, requireServerOfRun, serverKeyOfRun } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
-import { checkpoint, choice, formerly, requiredText } from '../flags.js';
+import { allowEndpoint, checkpoint, choice, formerly, requiredText } from '../flags.js';
 
 export const exportPolicy = defineCommand({
   name: 'export',
@@ -19,6 +19,7 @@ export const exportPolicy = defineCommand({
   flags: {
     agent: requiredText('name', 'agent of the team'),
     to: requiredText('directory', 'directory to create; it must not exist'),
+    allowEndpoint,
     checkpoint: formerly('step', checkpoint),
     format: choice(
       'format',
@@ -48,6 +49,7 @@ export const exportPolicy = defineCommand({
       settings: entryOf(record.resolved.policies, policy),
       environment: context.environment,
       apiKey: () => serverKeyOfRun(run, policy),
+      requireServer: (url) => requireServerOfRun(run, url),
       tell,
     });
     await create(to, async (directory) => {

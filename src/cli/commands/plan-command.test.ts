@@ -152,7 +152,7 @@ describe('plan --play', () => {
     await writeFile(calling, hostedOn(url, recipe));
     const settings = ['--set', 'training.groupSize=1', '--set', 'evaluation.tasks=1'];
     const { code, out, err } = await drmas(['plan', calling, '--play', '--tasks', '1', ...settings]);
-    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect({ code, err }).toEqual({ code: 0, err: `${url} gets the prompts of solver, verifier, with no key\n` });
     expect(out).toMatch(
       /user: A fig\?\n {2}solver -> price\(\{"of":"fig"\}\)\n.*\n {2}solver <- tool: 5\n {2}solver -> It is 5\./,
     );
@@ -225,7 +225,8 @@ describe('plan --play', () => {
       '--set',
       'evaluation.tasks=1',
     ]);
-    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(code).toBe(0);
+    expect(err).toMatch(/^http:\S+ gets the prompts of solver, verifier, with no key\n$/);
     expect(out).toMatch(/played +2 tasks x 3 episodes, without training/);
     expect(out).toMatch(/episodes +4 in an evaluation/);
     expect(out).not.toMatch(/Reinforcement|estimator|a step|first weights/);
@@ -235,7 +236,7 @@ describe('plan --play', () => {
 
     const episodes = join(root, 'baseline.jsonl');
     const evaluated = await drmas(['evaluate', hosted, '--tasks', '1', '--samples', '2', '--episodes', episodes]);
-    expect(evaluated).toMatchObject({ code: 0, err: '' });
+    expect(evaluated).toMatchObject({ code: 0, err });
     expect(evaluated.out).toMatch(/avg@2 +0\.0 % +\[0\.0, 0\.0\]/);
     expect(evaluated.out).toMatch(/all +22 +14 +0 +18 +50\.0/);
     expect((await readFile(episodes, 'utf8')).match(/"agent":"solver"/g)).toHaveLength(2);

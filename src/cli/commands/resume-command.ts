@@ -1,6 +1,6 @@
 import { resumeIn } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
-import { device, formerly, json, text, threads, toggle, track } from '../flags.js';
+import { allowEndpoint, device, formerly, json, text, threads, toggle, track } from '../flags.js';
 import { reportRun, typedRequest } from '../report-run.js';
 
 export const resume = defineCommand({
@@ -19,6 +19,7 @@ export const resume = defineCommand({
       ),
     ),
     recipe: text('file', "the recipe's file, if it was moved"),
+    allowEndpoint,
     device,
     threads,
     track,

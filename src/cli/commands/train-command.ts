@@ -7,6 +7,7 @@ import { fetchRun, resumeIn, trainIn } from '../../runs/index.js';
 import { type CommandContext, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import {
+  allowEndpoint,
   device,
   formerly,
   integer,
@@ -37,6 +38,7 @@ export const train = defineCommand({
     run: text('directory', 'directory of the run (default: runs/<recipe>-<time>)'),
     seed: integer(0, 'seed of sampling and reinforcement'),
     resume: formerly('goOn', toggle('resume the run of --run if it exists; with --json, print its events again')),
+    allowEndpoint,
     acceptChanges: toggle('with --resume: resume although the recipe, its code or the kernels have changed'),
     dryRun: replaced('drmas plan'),
     ...onRay,

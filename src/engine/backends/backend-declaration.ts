@@ -109,6 +109,8 @@ export interface ExportRequest {
   readonly environment: NodeJS.ProcessEnv;
   /** The key that the recipe has for the policy's server, which the run does not record. It loads the recipe. */
   readonly apiKey?: () => Promise<Secret | undefined>;
+  /** Requires that the user has named or allowed the server that a checkpoint names. @throws RunError */
+  readonly requireServer: (url: string) => Promise<void>;
   /** Receives a sentence about a file that the directory lacks, with the reason. */
   readonly tell: (why: string) => void;
 }

@@ -170,7 +170,8 @@ export class SampledBackend implements Backend {
       const settings = { model: { type: 'lora', base: { path, chatTemplate }, targets: adapter.targets } };
       const request = { policy: policy.name, from, format: 'peft', settings, environment } as const;
       const apiKey = async () => trainerKey;
-      const prepared = await row.prepareExport({ ...request, apiKey, tell: (why) => host.notify(why) });
+      const requireServer = async () => {}; // the weights are from this run, not from a stored one
+      const prepared = await row.prepareExport({ ...request, apiKey, requireServer, tell: (why) => host.notify(why) });
       await prepared.write(directory);
     } finally {
       await rm(from, { recursive: true, force: true });

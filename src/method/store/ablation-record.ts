@@ -78,7 +78,7 @@ export async function readAblation(directory: string): Promise<AblationRecord | 
 export async function writeAblation(directory: string, record: AblationRecord): Promise<void> {
   try {
     await nodeFiles.makeDirectory(directory);
-    await nodeFiles.write(join(directory, ABLATION), `${JSON.stringify(record, null, 2)}\n`);
+    await nodeFiles.replace(join(directory, ABLATION), `${JSON.stringify(record, null, 2)}\n`);
   } catch (error) {
     throw new RunError(`the directory ${directory} cannot be written: ${messageOf(error)}`);
   }

@@ -17,7 +17,7 @@ import {
   writeNewEpisodes,
 } from './episode-files.js';
 import { EventLog, readEvents } from './event-log.js';
-import { lockRun, type RunLock } from './run-lock.js';
+import { lockRun, type RunLock, requireOwnFiles } from './run-lock.js';
 import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES, requireFree, writing } from './run-path.js';
 import { changedRecord, formatRecord, isAsWritten, parseRecord, type RunRecord } from './run-record.js';
 
@@ -171,6 +171,7 @@ export class RunDirectory {
    * @returns The path
    */
   async writeOtherEpisodes(episodes: readonly Episode[], now: Date): Promise<string> {
+    await requireOwnFiles(this.path);
     return writeNewEpisodes(this.#files, join(this.path, EPISODES), episodes, now);
   }
 

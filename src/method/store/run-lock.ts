@@ -1,5 +1,6 @@
+import { readdir, realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, join, relative, sep } from 'node:path';
 import { z } from 'zod';
 import { jsonOf } from '../../base/disk.js';
 import { messageOf, RunError } from '../../base/errors.js';
@@ -18,8 +19,12 @@ export interface RunLock {
   release(): Promise<void>;
 }
 
-/** Locks a run's directory. @throws RunError with the process that holds the lock, or if the directory is read-only */
+/**
+ * Locks a run's directory.
+ * @throws RunError with the process that holds the lock, or if the directory is read-only or has a link out of it
+ */
 export async function lockRun(files: Files, path: string): Promise<RunLock> {
+  await requireOwnFiles(path);
   const holder = { pid: process.pid, host: hostname(), since: systemClock.now().toISOString() };
   const lock = await files.lock(join(path, LOCK), `${JSON.stringify(holder)}\n`).catch((error: unknown) => {
     throw new RunError(`the run directory ${path} cannot be written: ${messageOf(error)}`);
@@ -39,6 +44,26 @@ export type LockHolder = z.output<typeof holderSchema>;
 export async function lockHolder(files: Files, path: string): Promise<LockHolder | undefined> {
   const note = await files.readText(join(path, LOCK)).catch(() => '');
   return holderSchema.safeParse(jsonOf(note)).data;
+}
+
+/**
+ * Requires that no symbolic link leads out of a directory: a directory of somebody else could have drmas write to a
+ * file of this user. The directory itself may be a link.
+ * @throws RunError with the link
+ */
+export async function requireOwnFiles(directory: string): Promise<void> {
+  const root = await realpath(directory).catch(() => undefined);
+  if (root === undefined) return; // it does not exist yet, or is in memory
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    if (!entry.isSymbolicLink()) continue;
+    const link = join(entry.parentPath, entry.name);
+    const target = await realpath(link).catch(() => undefined);
+    if (target === undefined || !target.startsWith(root + sep))
+      throw new RunError(
+        `${join(directory, relative(root, link))} is a link that leads out of ${directory}, and drmas would write ` +
+          'there; replace it by the file or folder itself',
+      );
+  }
 }
 
 function holderText(note: string): string {

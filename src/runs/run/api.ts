@@ -32,6 +32,7 @@ import {
 import { functionsListener, type ListenerOptions, RunListeners } from './run-listeners.js';
 import { openRunStore, type RunStore } from './run-store.js';
 import { type PreparedRun, type RunPlace, startRun, thisProcess } from './start-run.js';
+import { rememberTyped } from './stored-data.js';
 
 /** A run whose request was checked. Nothing was played yet. */
 export interface RunStart {
@@ -119,6 +120,7 @@ export async function trainIn(
   };
   const { host, listeners } = surroundings(options, [beginning]);
   const request = await requestRecipe(recipe, options);
+  await rememberTyped(options.set ?? []);
   const tasks = await prepareTasks(request.recipe, undefined, host);
   const path = options.run ?? (await defaultRunPath(request.recipe.name));
   const store = await openRunStore(options.store, path, host, 'new');

@@ -43,6 +43,7 @@ import { checkBackends, type Purpose } from './checks/backend-checks.js';
 import { checkRecipe, checkToolFormats, weakSettings } from './checks/recipe-checks.js';
 import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
 import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js';
+import { reachedServers } from './reached-servers.js';
 
 /**
  * Reads the tasks and makes the checks that the recipe's schema cannot make, so that a mistake is reported before any
@@ -140,6 +141,7 @@ export async function openRun(
   const first = firstWeights(recipe, assignment, assignmentOf(requested));
   const weights =
     checkpoint === undefined ? first : { ...first, ...weightsOf(recipe.policies, checkpoint, assignment, first) };
+  for (const server of reachedServers(recipe, assignment)) host.notify(server);
   const backends = await openBackends(modelPlaces(recipe, Object.keys(weights)), weights, host, openBackend);
   let rollouts: OpenRollouts | undefined;
   let executor: RolloutExecutor | undefined;

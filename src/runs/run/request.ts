@@ -35,6 +35,7 @@ import { type ResolveOptions, resolveRecipe } from '../composition/resolve-recip
 import { standard } from '../composition/standard.js';
 import { dataOf } from './begin-run.js';
 import { purposeOf } from './checks/backend-checks.js';
+import { requireOwnAddress, requireOwnRecipe, requireOwnSettings } from './stored-data.js';
 
 /** The source in recipe.json for a recipe without a file. */
 const PROGRAM = 'a program';
@@ -78,7 +79,8 @@ const described = (recipe: Recipe) => ({ resolved: recipeJson(recipe), agents: a
 /**
  * The recipe of an existing run. `recipe` is the definition if a program started the run, or the path of the recipe's
  * file if it was moved.
- * @throws RunError when its code has changed and the change was not accepted; the changed code did not run
+ * @throws RunError when its code has changed and the change was not accepted; the changed code did not run. Also if the
+ *   stored data names a program or an address that this user did not name
  */
 async function recipeOfRun(
   run: RunDirectory,
@@ -98,7 +100,9 @@ async function recipeOfRun(
     throw new RunError(
       `${run.path} was started with ${source}, which does not exist; give the recipe's new path with --recipe FILE`,
     );
+  if (recipe === undefined) await requireOwnRecipe(run.path, source);
   const loaded = await (typeof recipe === 'object' ? load(recipe) : loadRecipe(recipe ?? source, checkCode));
+  await requireOwnSettings(run.path, overrides, { definition: loaded.definition, typed: more });
   const name = typeof recipe === 'string' ? basename(source, extname(source)) : loaded.name; // the name does not change
   return resolved({ ...loaded, name }, [...overrides, ...more]);
 }
@@ -134,6 +138,15 @@ export async function backendOfRun(run: RunDirectory, type: unknown): Promise<Ba
 export async function serverKeyOfRun(run: RunDirectory, policy: string): Promise<Secret | undefined> {
   const { recipe } = await recipeOfRun(run, undefined, { acceptChanges: true });
   return serverKeyOf(backendOfModel(recipe, policy));
+}
+
+/**
+ * Requires that this user has named or allowed the address of the server that has a policy's weights.
+ * @throws RunError with the flag that allows it
+ */
+export async function requireServerOfRun(run: RunDirectory, url: string): Promise<void> {
+  const request = await recipeOfRun(run, undefined, { acceptChanges: true }).catch(() => undefined);
+  await requireOwnAddress(run.path, 'checkpoints: tinker.json: url', url, { definition: request?.loaded.definition });
 }
 
 function changedSince({ path }: RunDirectory, what: string): RunError {

@@ -46,13 +46,14 @@ async function writeAdapter(request: ExportRequest, directory: string): Promise<
   const { policy, from, settings: inRecipe } = request;
   if (inRecipe === undefined) throw new RunError(`the run's recipe has no adapter '${policy}'`);
   const { model } = policySettings.parse(inRecipe);
+  const saved = await readSaved(nodeFiles, from);
+  await request.requireServer(saved.url);
   const { apiKey, unread } = await keyOf(request);
-  const files = await downloadAdapter(await readSaved(nodeFiles, from), { apiKey, adapter: model }).catch(
-    (error: unknown) => {
-      if (unread !== undefined) request.tell(`cannot read apiKey in the recipe: ${unread}`);
-      throw error;
-    },
-  );
+  request.tell(`${saved.url} is asked for the weights, with ${apiKey === undefined ? 'no key' : 'a key'}`);
+  const files = await downloadAdapter(saved, { apiKey, adapter: model }).catch((error: unknown) => {
+    if (unread !== undefined) request.tell(`cannot read apiKey in the recipe: ${unread}`);
+    throw error;
+  });
   const weights = files.get('adapter_model.safetensors');
   const config = configFile.parse(JSON.parse(Buffer.from(files.get('adapter_config.json') ?? []).toString()));
   if (weights === undefined) throw new RunError(`the server sent no weights for policy '${policy}'`);

@@ -6,7 +6,7 @@ import { nodeHost } from '../../../base/platform.js';
 import { Chat, openAgentModels } from '../../../serve/index.js';
 import { INTERRUPTED, type Keyboard } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { checkpoint, integer, ownDevice, text, threads, toggle } from '../../flags.js';
+import { allowEndpoint, checkpoint, integer, ownDevice, text, threads, toggle } from '../../flags.js';
 import { type Screen, screenOf, tone } from '../../reporter/screen.js';
 
 /** Talks to a trained agent in a terminal. From a pipe each line is a message. */
@@ -24,6 +24,7 @@ export const chat = defineCommand({
     ),
     greedy: toggle('sample the most probable token each time'),
     seed: integer(0, 'seed of sampling (default: random)'),
+    allowEndpoint,
     acceptChanges: toggle('load the recipe of an old run although its code has changed'),
     device: ownDevice,
     threads,

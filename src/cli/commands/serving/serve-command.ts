@@ -13,7 +13,17 @@ import {
 import { openTinker, type TinkerRequest } from '../../../tinker/server.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { allowHost, checkpoint, formerly, integer, ownDevice, text, threads, toggle } from '../../flags.js';
+import {
+  allowEndpoint,
+  allowHost,
+  checkpoint,
+  formerly,
+  integer,
+  ownDevice,
+  text,
+  threads,
+  toggle,
+} from '../../flags.js';
 import { worker } from './worker-command.js';
 
 const PORT = 8321;
@@ -49,6 +59,7 @@ export const serve = defineCommand({
     memory: integer(1, 'with --tinker: MB for adapters and sampling sessions, at most (default: half of what is free)'),
     disk: integer(1, 'with --tinker: MB for the weights that clients save, at most (default: 10000)'),
     maxAdapters: formerly('models', integer(1, `with --tinker: open adapters, at most (default: ${MOST_MODELS})`)),
+    allowEndpoint,
     acceptChanges: toggle('load the recipe of an old run although its code has changed'),
     device: ownDevice,
     threads,

@@ -3,7 +3,19 @@ import { commandText, nodeHost } from '../../../base/platform.js';
 import { requestImprovement } from '../../../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { device, integer, json, list, replaced, set, text, threads, toggle, withDevice } from '../../flags.js';
+import {
+  allowEndpoint,
+  device,
+  integer,
+  json,
+  list,
+  replaced,
+  set,
+  text,
+  threads,
+  toggle,
+  withDevice,
+} from '../../flags.js';
 import { improvementLines, improvementPlanLines, roundLines } from '../../reporter/comparison/improvement-printer.js';
 import { playLine } from '../../reporter/progress-printer.js';
 import { StatusLines, screenOf } from '../../reporter/screen.js';
@@ -36,6 +48,7 @@ export const improve = defineCommand({
     set,
     seed: integer(0, 'seed of tasks and sampling'),
     run: text('directory', 'directory of the improvement (default: runs/<recipe>-prompts-<time>)'),
+    allowEndpoint,
     acceptChanges: toggle('improve although the code of the recipe has changed since the run'),
     dryRun: toggle('print the plan, and start nothing'),
     device,

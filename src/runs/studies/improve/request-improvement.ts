@@ -5,6 +5,7 @@ import { nodeFiles } from '../../../base/platform.js';
 import { type EndpointSpec, endpointSchema } from '../../../engine/backends.js';
 import { defaultRunPath, type ImprovementRecord, RECIPE, readImprovement } from '../../../method/store.js';
 import { requestEvaluation, requestRecipe } from '../../run/request.js';
+import { rememberTyped, requireOwnAddress, requireOwnRecipe, requireOwnSettings } from '../../run/stored-data.js';
 import type { Improvement } from './improve-prompts.js';
 
 const PROPOSALS = 8;
@@ -52,6 +53,7 @@ export async function requestImprovement(source: string, options: ImprovementOpt
     throw new RecipeError(`the team has no agent '${unknown}'${suggestion(unknown, names)}`, 'agents');
   const endpoint = endpointOf(options.endpoint, options.model);
   const { url, model } = endpoint;
+  await rememberTyped(overrides, [url]);
   return {
     recipe,
     checkpoint: place.checkpoint,
@@ -84,12 +86,11 @@ async function continuation(
     throw new RecipeError(
       `${directory} is an improvement: it resumes with its own settings; --${given[0]} does not apply`,
     );
-  const { recipe, checkpoint, codeHash } = await playedOf(
-    before.source,
-    before.overrides,
-    before.checkpoint,
-    acceptChanges,
-  );
+  const { source, overrides } = before;
+  if (!(await nodeFiles.exists(join(source, RECIPE)))) await requireOwnRecipe(directory, source);
+  await requireOwnSettings(directory, overrides);
+  if (endpoint === undefined) await requireOwnAddress(directory, 'improvement.json: endpoint.url', before.endpoint.url);
+  const { recipe, checkpoint, codeHash } = await playedOf(source, overrides, before.checkpoint, acceptChanges);
   const spec = endpointOf(endpoint ?? before.endpoint.url, model ?? before.endpoint.model);
   const { result: _, ...record } = before;
   return {
