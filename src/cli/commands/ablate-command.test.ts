@@ -6,6 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evaluation } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { quickPlace } from '../../../test/support/quick-place.js';
+import { nodeFiles } from '../../base/platform/node-files.js';
+import { lockRun } from '../../method/store/run-lock.js';
 
 let root: string;
 let file: string;
@@ -43,6 +45,24 @@ describe('ablate', () => {
       events.map((event) => ({ run: 'drmas-seed-2', ...JSON.parse(event) })),
     );
     expect(lines.at(-1)).toMatchObject({ type: 'ablation', baseline: 'grpo', differences: [{ pairs: 2 }] });
+  });
+
+  it('is refused before any work while another process trains the same ablation', async () => {
+    const first = await drmas(['ablate', file, ...vary, ...pairs, '--run', run], { place: quickPlace });
+    expect(first.code).toBe(0);
+    const before = await readFile(join(run, 'ablation.json'), 'utf8');
+    await rm(file); // the second one does not even load the recipe
+    const lock = await lockRun(nodeFiles, run);
+    for (const words of [
+      [run, '--seeds', '3'],
+      [file, ...vary, '--run', run],
+    ]) {
+      const { code, out, err } = await drmas(['ablate', ...words], { place: quickPlace });
+      expect({ code, out }).toEqual({ code: 2, out: '' });
+      expect(err).toMatch(/ablation is being written by this process itself, since .*wait until it has ended/);
+    }
+    await lock.release();
+    expect(await readFile(join(run, 'ablation.json'), 'utf8')).toBe(before);
   });
 
   it('resumes an ablation by its directory', async () => {

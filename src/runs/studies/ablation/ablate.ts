@@ -10,8 +10,10 @@ import { isOtherModel } from '../../../engine/model.js';
 import { type Recipe, type RecipeDefinition, recipeJson } from '../../../method/recipe.js';
 import { codeOf, type LoadedRecipe, withoutRemoved } from '../../../method/recipe-files.js';
 import {
+  ABLATION,
   type AblationRecord,
   defaultRunPath,
+  lockRun,
   RunDirectory,
   requireSameAblation,
   writeAblation,
@@ -29,6 +31,7 @@ import { prepareTasks } from '../../run/open-run.js';
 import { load, requireReferences, runRecord } from '../../run/request.js';
 import { functionsListener, type ListenerOptions, RunListeners } from '../../run/run-listeners.js';
 import { type RunPlace, startRun, thisProcess } from '../../run/start-run.js';
+import { rememberTyped } from '../../run/stored-data.js';
 import { requestedTrackers } from '../../trackers/index.js';
 import { type ComparedOptions, comparedOf, type PlannedRun, plannedRuns } from './ablation-plan.js';
 import { runQueue } from './ablation-queue.js';
@@ -137,20 +140,38 @@ export async function ablateIn(
   const { threads, signal, protect, onNotice: notify } = options;
   const machine = nodeHost({ threads, signal, protect, notify });
   requestedTrackers(options.track ?? []);
-  const loaded = await load(recipe);
-  const plan = comparisonOf(loaded, options);
-  for (const { recipe } of plan.runs.slice(0, plan.variants.length)) await prepareTasks(recipe);
+  const { run } = options;
+  const resumes = run !== undefined && (await nodeFiles.exists(join(run, ABLATION)));
+  let lock = resumes ? await lockRun(nodeFiles, run) : undefined;
+  try {
+    const loaded = await load(recipe);
+    const plan = comparisonOf(loaded, options);
+    for (const { recipe } of plan.runs.slice(0, plan.variants.length)) await prepareTasks(recipe);
+    const directory = run ?? (await defaultRunPath(`${loaded.name}-ablation`));
+    await rememberTyped(plan.runs.flatMap(({ overrides }) => overrides));
+    await requireSameAblation(directory, plan.record);
+    for (const run of plan.runs) await requireSameRun(join(directory, run.name), loaded, run.recipe);
+    await writeAblation(directory, plan.record);
+    lock ??= await lockRun(nodeFiles, directory);
+    if (lock.unguarded !== undefined) machine.notify(lock.unguarded);
+    return await performPlan({ place, loaded, directory, host: machine }, plan, options);
+  } finally {
+    await lock?.release();
+  }
+}
 
-  const directory = options.run ?? (await defaultRunPath(`${loaded.name}-ablation`));
-  await requireSameAblation(directory, plan.record);
-  for (const run of plan.runs) await requireSameRun(join(directory, run.name), loaded, run.recipe);
-  await writeAblation(directory, plan.record);
-
+/** Trains the runs of a plan, and writes and returns their comparison. */
+async function performPlan(
+  { host: machine, ...setup }: AblationSetup,
+  plan: Comparison,
+  options: AblateOptions,
+): Promise<AblationResult> {
+  const { directory } = setup;
   const { parallel = parallelFor(plan.runs[0]?.recipe, machine.threads) } = options;
   const together = Math.min(parallel, plan.runs.length);
   const host = { ...machine, threads: Math.max(1, Math.floor(machine.threads / together)) };
   options.onStart?.({ directory, runs: plan.runs, parallel: together });
-  const runs = await performAll({ place, loaded, directory, host }, plan.runs, together, options);
+  const runs = await performAll({ ...setup, host }, plan.runs, together, options);
 
   const { variants } = plan;
   const { baseline } = plan.record;
