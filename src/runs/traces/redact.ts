@@ -1,6 +1,8 @@
 /** Masks secrets and personal data in texts and numbers of traces. It finds fixed forms; names of people have none. */
 
+import { isIP } from 'node:net';
 import { jsonValue } from '../../base/errors.js';
+import { gitleaksRules } from './gitleaks-rules.js';
 
 /** Changes a text before it is stored. Undefined leaves the whole call out. */
 export type Redact = (text: string) => string | undefined;
@@ -14,7 +16,7 @@ interface SecretForm {
 }
 
 /** The end of a name whose value is a secret: `DB_PASSWORD`, `clientSecret`, `x-api-key`, `accessToken`. */
-const secretName = String.raw`(?:(?:passw(?:or)?d|passphrase|(?<![a-z])pwd(?!=[/~])|secret|api key|(?:api|access|secret|private|account)[-_]?key)(?:[-_][\w-]{1,30}|\d{1,3})?|(?<=[a-z][-_]?)token\d{0,3})`;
+const secretName = String.raw`(?:(?:passw(?:or)?[dt]|kennwort|mot de passe|contraseña|parola|пароль|密码|passphrase|(?<![a-z])pwd(?!=[/~])|secret|api key|(?:api|access|secret|private|account)[-_]?key)(?:[-_][\w-]{1,30}|\d{1,3})?|(?<=[a-z][-_]?)token\d{0,3})`;
 
 /** Between a name and its value: quotes of the name, which may be escaped, and a sign. */
 const assigned = String.raw`(?:\\{0,7}["'])?\s{0,9}(?:=>|[:=])\s{0,9}`;
@@ -39,6 +41,24 @@ const kinds: readonly SecretForm[] = [
     name: 'API key',
     form: /\b(?:xox[abeprs]-[\w-]{16,}|(?:gh[oprsu]|hf|npm)_[A-Za-z0-9]{16,}|(?:github_pat_|glpat-|AIza)[\w-]{16,}|AKIA[A-Z0-9]{16}\b)/g,
   },
+  // Keys of fixed form that gitleaks has no rules for.
+  {
+    name: 'API key',
+    form: /(?<![\w-])(?:(?:gsk|xai|r8|whsec|secret|dckr_pat)[-_]|ya29\.)[A-Za-z0-9][\w-]{18,}/g,
+    holds: hasDigit,
+  },
+  { name: 'API key', form: /\b\d{8,10}:A[\w-]{34}(?![\w-])/g },
+  { name: 'API key', form: /([?&]sig=)[\w%+/-]{20,}={0,2}/g },
+  {
+    name: 'password',
+    form: /(\b(?:set-)?cookie(?:\\{0,7}["'])?\s{0,3}[:=]\s{0,3}(?:\\{0,7}["'])?)[\w.-]{1,64}=[^"'\\\n]{3,}/gi,
+  },
+  { name: 'password', form: /(\bcurl\s(?:[^\n]{0,200}\s)?(?:-u|--user)[ =]{0,3}["']?[^\s:"']{1,99}:)[^\s"']{2,}/g },
+  { name: 'password', form: /(\bmysql\w{0,9}\s(?:[^\n]{0,200}\s)?-p)[^\s"'-][^\s"']*/g },
+  {
+    name: 'password',
+    form: new RegExp(`(${secretName}:\\s?[|>][-+]?\\d?[ \\t]*(?:\\n|\\\\n)[ \\t]{1,20})[^\\s\\\\]+`, 'gi'),
+  },
   { name: 'bearer', form: /\bBearer\s+[\w.~+/-]{16,}=*/g },
   { name: 'password', form: /(authorization\W{1,9}(?:basic|bearer|token)\s{1,9})[^\s"'\\,;]{6,}/gi },
   { name: 'password', form: /(\bbasic\s{1,9})[A-Za-z0-9+/]{6,}={0,2}/gi, holds: isNameAndPassword },
@@ -49,26 +69,87 @@ const kinds: readonly SecretForm[] = [
     form: new RegExp(String.raw`((?<![a-z])token${assigned}(?:\\{0,7}["'])?)[^\s"'\\,;]{8,}`, 'gi'),
     holds: isMixed,
   },
-  { name: 'e-mail address', form: /(?<![\w.%+-])[\w.%+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b/g },
+  // Letters of all alphabets, an @ of full width, and signs without width that hide an address from a search.
+  {
+    name: 'e-mail address',
+    form: /(?<![\p{L}\p{N}\p{M}_.%+-])(?:"[^"\s@]{1,64}"|[\p{L}\p{N}\p{M}_.%+-]+)[\u200B-\u200D\u2060\uFEFF]{0,3}[@＠][\u200B-\u200D\u2060\uFEFF]{0,3}[\p{L}\p{N}\p{M}-]+(?:\.[\p{L}\p{N}\p{M}-]+)*\.[\p{L}\p{M}]{2,}/gu,
+  },
   { name: 'card number', form: /\b\d(?:[ -]?\d){12,18}\b/g, holds: isCardNumber },
-  { name: 'IBAN', form: /\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b/g },
+  {
+    name: 'card number',
+    form: /(?<![\w.])\d{4}(?:(?:\.\d{4}){2}\.|(?:[\u00A0\u202F]\d{4}){2}[\u00A0\u202F])\d{1,7}\b/g,
+    holds: isCardNumber,
+  },
+  {
+    name: 'IBAN',
+    form: /\b[A-Z]{2}\d{2}(?:[ \u00A0\u202F-]?[A-Z0-9]{4}){3,7}(?:[ \u00A0\u202F-]?[A-Z0-9]{1,3})?\b/gi,
+    holds: isIban,
+  },
   { name: 'phone number', form: /(?<![\w.])\+\d{1,3}(?:[ ().-]{0,2}\d){7,12}(?!\d)/g },
+  { name: 'social security number', form: /(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])/g },
   {
     name: 'address of a computer',
     form: /\b(?:\d{1,3}\.){3}\d{1,3}\b/g,
     holds: (text) => text.split('.').every((part) => Number(part) < 256),
   },
+  { name: 'address of a computer', form: /(?<![\w:-])(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}(?![\w:-])/g },
+  { name: 'address of a computer', form: /(?<![\w:.])[0-9A-Fa-f:]{6,39}(?![\w:])/g, holds: isIPv6 },
 ];
+
+/** The rules of gitleaks come before the values of names such as `password`, which would hide what a key is. */
+const AFTER_KEYS = kinds.findIndex(({ name }) => name === 'bearer');
 
 /** Counts, by kind, of the masked passages. */
 export type Masked = Record<string, number>;
+
+/** The rules of gitleaks. Each is looked for only in texts that have one of its words. */
+const rules = gitleaksRules.map(([, entropy, words, pattern]) => ({
+  words: words.split(' ').filter((word) => word !== ''),
+  form: new RegExp(pattern, 'g'),
+  entropy,
+}));
+
+/** A word so short that most texts have it. */
+const isShort = (word: string) => word.length < 3;
+const [common, rare] = [
+  rules.filter(({ words }) => words.some(isShort)),
+  rules.filter(({ words }) => !words.some(isShort)),
+];
+/** Most texts have none of these words, so one search answers for all rules. */
+const rareWords = new RegExp(
+  [...new Set(rare.flatMap(({ words }) => words))].map((word) => word.replaceAll(/[^\w-]/g, String.raw`\$&`)).join('|'),
+);
+
+/** Shannon's entropy of the characters of a text, in bits a character. */
+function entropyOf(text: string): number {
+  const counts = new Map<string, number>();
+  for (const letter of text) counts.set(letter, (counts.get(letter) ?? 0) + 1);
+  return [...counts.values()].reduce((sum, count) => sum - (count / text.length) * Math.log2(count / text.length), 0);
+}
+
+/** Masks the group of a rule that has the secret, or the whole passage. */
+function withoutKeys(text: string, masked: Masked): string {
+  const small = text.toLowerCase();
+  const candidates = rareWords.test(small) ? rules : common;
+  return candidates.reduce((rest, { words, form, entropy }) => {
+    if (!words.some((word) => small.includes(word))) return rest;
+    return rest.replace(form, (passage: string, ...groups: unknown[]) => {
+      const group = groups.slice(0, -2).find((each): each is string => typeof each === 'string' && each !== '');
+      const secret = group ?? passage;
+      if (entropyOf(secret) < entropy || /^\[[\w -]+\]$/.test(secret)) return passage;
+      masked['API key'] = (masked['API key'] ?? 0) + 1;
+      const at = passage.lastIndexOf(secret);
+      return `${passage.slice(0, at)}[API key]${passage.slice(at + secret.length)}`;
+    });
+  }, text);
+}
 
 /** A redaction that puts `[e-mail address]` and the like in the place of each passage, and counts it. */
 function masking(masked: Masked): (text: string) => string {
   return (text) =>
     kinds.reduce(
-      (rest, { name, form, holds }) =>
-        rest.replace(form, (passage: string, ...groups: unknown[]) => {
+      (rest, { name, form, holds }, i) =>
+        (i === AFTER_KEYS ? withoutKeys(rest, masked) : rest).replace(form, (passage: string, ...groups: unknown[]) => {
           const kept = groups
             .slice(0, -2)
             .filter((group) => group !== undefined)
@@ -142,6 +223,7 @@ const secretKey = new RegExp(`${secretName}$`, 'i');
 /** Whether a field holds a secret: a password, or one word under the name of a key. A game may have a secret word. */
 function isSecret(key: string, text: string): boolean {
   if (/^(?:secret|token)(?!.*key)/i.test(key)) return /^\S{8,}$/.test(text) && isMixed(text);
+  if (/^(?:set-)?cookie$/i.test(key)) return text.includes('=');
   return secretKey.test(key) && (/pass|pwd/i.test(key) ? text !== '' : /^\S{6,}$/.test(text));
 }
 
@@ -156,6 +238,19 @@ function isMixed(text: string): boolean {
 /** Whether a text in base 64 is a name and a password, as in the scheme Basic; a word after "basic" hardly is. */
 function isNameAndPassword(text: string): boolean {
   return /^[ -~]*:[ -~]*$/.test(Buffer.from(text, 'base64').toString('latin1'));
+}
+
+/** The check of ISO 7064, MOD 97-10, on an account number. */
+function isIban(text: string): boolean {
+  if (/[a-z]/.test(text) && /[A-Z]/.test(text)) return false; // a text in base 64
+  const letters = text.replaceAll(/[^A-Za-z0-9]/g, '').toUpperCase();
+  const moved = letters.slice(4) + letters.slice(0, 4);
+  return [...moved].reduce((rest, letter) => Number(`${rest}${Number.parseInt(letter, 36)}`) % 97, 0) === 1;
+}
+
+/** Node's own check; a time such as 12:30:45 is none. */
+function isIPv6(text: string): boolean {
+  return isIP(text) === 6 && /[1-9A-Fa-f]/.test(text);
 }
 
 /** Luhn's check digit, ISO/IEC 7812-1. */
