@@ -1,12 +1,22 @@
 /** Runs go on whatever fails, under every estimator, and count the episodes that are left. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Episode, type FailureReason, isLesson, trainedTurns } from '../../src/base/core/episode.js';
+import {
+  type Episode,
+  type FailureReason,
+  isLesson,
+  isUnscored,
+  successOf,
+  trainedTurns,
+} from '../../src/base/core/episode.js';
 import { mean } from '../../src/base/core/statistics.js';
+import { tinyDecoder } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { frozen } from '../../src/method/recipe/frozen.js';
 import { baselineWarnings, failureRewards } from '../../src/method/training/stability/step-warnings.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { weakSettings } from '../../src/runs/run/checks/recipe-checks.js';
+import { tinySizes } from '../../src/runs/testing/train-tiny.js';
 import { EpisodeFailure } from '../../src/teams/rollout/episode-failure.js';
 import type { Reward, Team } from '../../src/teams/team/team.js';
 import { choiceRecipe, game, learnSteps, type PlayedAndLearnt, richReward } from '../support/choice-run.js';
@@ -15,12 +25,14 @@ type Advantage = NonNullable<RecipeInput['advantage']>;
 
 /** The choices that an estimator requires. */
 const required: Readonly<Record<string, object>> = { partition: { score: 'turn', mean: 'agent', spread: 'task' } };
-/** A table of choices has no critic. `src/method/training` has tests of critics. */
-const withoutTable = ['gae'];
-const estimators = standard.estimators
-  .map(({ type }) => type)
-  .filter((type) => !withoutTable.includes(type))
-  .map((type) => ({ type, advantage: { type, ...required[type] } as Advantage }));
+const estimators = standard.estimators.map(({ type, traits }) => ({
+  type,
+  advantage: { type, ...required[type] } as Advantage,
+  /** A table of choices has no critic, and a signal that plays single episodes has no group to reward. */
+  needs: traits.needs,
+}));
+/** The model of an estimator with a critic. */
+const decoder = tinyDecoder({ ...tinySizes, context: 64, tokenizer: { type: 'bytes' } });
 
 const reasons = Object.keys({
   error: true,
@@ -50,6 +62,44 @@ const failing = (reason: FailureReason): Team =>
         },
       });
 
+/** Where an episode fails, other than in `play`. */
+const places: Readonly<Record<string, () => Team>> = {
+  parse: () => {
+    const { agents, ...rest } = game();
+    // An error in the parser, for half of the texts.
+    const parse = (text: string) => {
+      if ((text.charCodeAt(0) || 0) % 2 === 1) throw new TypeError('no JSON');
+      return text;
+    };
+    return { ...rest, agents: { ...agents, first: { ...agents.first, parse } } } as unknown as Team;
+  },
+  judge: () =>
+    judged(async ({ agents, outcome }) => {
+      const { text } = await (agents.judge as (prompt: string) => Promise<{ text: string }>)('how was it?');
+      if (fails((outcome as { chance: number }).chance)) throw new Error(`the judge said ${text}`);
+      return 0.5;
+    }),
+  rewardGroup: () => {
+    const { reward: _, ...rest } = game();
+    const rewardGroup: Team['rewardGroup'] = ({ task, episodes }) => {
+      if ((task as { level: string }).level === 'hard') throw new Error('no ranking');
+      return episodes.map((_, i) => i / 4);
+    };
+    return { ...rest, rewardGroup } as unknown as Team;
+  },
+  'a rewardGroup that skips one': () => {
+    const { reward: _, ...rest } = game();
+    const rewardGroup: Team['rewardGroup'] = ({ episodes }) => episodes.slice(1).map((_, i) => i / 4);
+    return { ...rest, rewardGroup } as unknown as Team;
+  },
+};
+
+/** The game with a frozen judge. */
+function judged(reward: NonNullable<Team['reward']>): Team {
+  const { agents, ...rest } = game();
+  return { ...rest, agents: { ...agents, judge: agents.first }, reward } as unknown as Team;
+}
+
 const quick = { steps: 2, tasksPerStep: 3, groupSize: 3, rewardRetries: 0 };
 const filters = [
   undefined,
@@ -63,13 +113,23 @@ const rules = ['exclude', 'zero'] as const;
 /** Counts a step by hand: which episodes count, what they earn, and whether each learnt turn has finite advantages. */
 function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof rules)[number]): void {
   const all = played.all.flatMap(({ episodes }) => episodes);
-  const counts = (episode: Episode) =>
-    episode.failure === undefined || episode.failure.reason === 'invalid-output' || rule === 'zero';
-  const counted = all.filter(counts);
+  const counted = all.filter((episode) => isLesson(episode) || rule === 'zero');
   expect(event.episodes).toMatchObject({ played: all.length, failed: all.filter(({ failure }) => failure).length });
   expect(played.scored.flatMap(({ episodes }) => episodes)).toEqual(counted);
   for (const { failure, score } of all) if (failure !== undefined) expect(score.team).toBe(0);
-  expect(event.reward.mean).toBeCloseTo(mean(counted.map(({ score }) => score.team)), 12);
+  // The means of the step are over all that was played, without those whose reward alone is missing.
+  const judged = all.filter((episode) => !isUnscored(episode));
+  const meanOf = (of: (episode: Episode) => number) => mean(judged.map(of));
+  expect(event.reward.mean).toBeCloseTo(
+    meanOf(({ score }) => score.team),
+    12,
+  );
+  for (const [name, value] of Object.entries(event.parts ?? {}))
+    expect(value).toBeCloseTo(
+      meanOf(({ score }) => score.parts[name] ?? 0),
+      12,
+    );
+  if (judged.length > 0) expect(event.success).toBeCloseTo(meanOf(successOf), 12);
   const kept = new Set(played.kept.flatMap(({ episodes }) => episodes));
   const turns = [...kept].flatMap(trainedTurns);
   expect(new Set(learnt.advantages.turns.map(({ turn }) => turn))).toEqual(new Set(turns));
@@ -77,8 +137,13 @@ function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof
   expect(advantages.every(Number.isFinite)).toBe(true);
 }
 
-const runWith = (team: Team, advantage: Advantage, training: object = {}) =>
-  learnSteps(choiceRecipe({ team, advantage, training: { ...quick, ...training } } as Partial<RecipeInput>));
+const runWith = (team: Team, advantage: Advantage, training: object = {}) => {
+  const trained = { first: 'first', second: 'second' };
+  const judge = 'judge' in team.agents ? { judge: frozen(decoder) } : {};
+  const model = advantage.type === 'gae' ? { policies: { first: { model: decoder }, second: { model: decoder } } } : {};
+  const changes = { team, advantage, assign: { ...trained, ...judge }, ...model };
+  return learnSteps(choiceRecipe({ ...changes, training: { ...quick, ...training } } as Partial<RecipeInput>));
+};
 
 describe('a run goes on after failures, and counts the episodes that are left', () => {
   it.each(estimators)('under $type', async ({ advantage }) => {
@@ -86,6 +151,23 @@ describe('a run goes on after failures, and counts the episodes that are left', 
     expect(steps.some(({ event }) => (event.episodes?.failed ?? 0) > 0)).toBe(true);
     for (const step of steps) expectCounted(step, 'exclude');
   });
+
+  const daily = ['drmas', 'grpo-passk', 'remax', 'gae'];
+  const whereverTheyFail = async ({ advantage, needs }: (typeof estimators)[number]) => {
+    for (const [place, teamOf] of Object.entries(places)) {
+      const team = teamOf();
+      if (team.rewardGroup !== undefined && (needs === 'greedy' || needs === 'branches')) continue;
+      const steps = await runWith(team, advantage, { steps: 1 });
+      expect(steps[0]?.event.episodes?.failed, place).toBeGreaterThan(0);
+      for (const step of steps) expectCounted(step, 'exclude');
+    }
+  };
+  it.each(estimators.filter(({ type }) => daily.includes(type)))('wherever they fail: $type', whereverTheyFail);
+  it.each(estimators.filter(({ type }) => !daily.includes(type)))(
+    'wherever they fail: $type',
+    { tags: 'verify' },
+    whereverTheyFail,
+  );
 
   it.each(estimators)('of each kind, with each filter: $type', { tags: 'verify' }, async ({ advantage }) => {
     for (const reason of reasons)
@@ -97,7 +179,8 @@ describe('a run goes on after failures, and counts the episodes that are left', 
 });
 
 describe('an agent that is called in one episode of a group', () => {
-  it.each(estimators)('leaves $type going on', async ({ advantage }) => {
+  const withoutCritic = estimators.filter(({ type }) => type !== 'gae'); // the texts of a decoder are no letters
+  it.each(withoutCritic)('leaves $type going on', async ({ advantage }) => {
     // The second player is called only where the first has shown c, and the first is frozen.
     const { play, ...rest } = game();
     const rare = {
@@ -248,9 +331,9 @@ describe('groups whose rewards differ by the cost of calls alone', () => {
     } as unknown as Team;
   };
   const prices = ['agents.second.tokenCost=1e-5'];
-  const played = async (reward: number, score: string) => {
+  const played = async (reward: number, score: string, partWeights?: object) => {
     const filter = { type: 'equal-outcomes', score };
-    const training = { ...quick, groupSize: 8, steps: 1, filter };
+    const training = { ...quick, groupSize: 8, steps: 1, filter, partWeights };
     const [step] = await learnSteps(choiceRecipe({ team: rules(reward), training } as Partial<RecipeInput>, prices));
     return { groups: step?.event.groups, kept: step?.played.kept.length };
   };
@@ -265,6 +348,10 @@ describe('groups whose rewards differ by the cost of calls alone', () => {
       kept: 0,
     });
     expect((await played(0, 'outcome')).kept).toBe(3);
+  });
+
+  it.each([0.5, 2, 1000])('whatever the weight of the calls, here %d', async (calls) => {
+    expect((await played(1, 'success', { calls })).groups).toEqual((await played(1, 'success')).groups);
   });
 
   it('cause a warning about a filter that compares rewards', () => {

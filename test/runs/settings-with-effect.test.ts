@@ -185,3 +185,17 @@ describe('numbers beside the loss change what is learnt under each loss', () => 
     expect(lever && (await effectOfLever(lever, chosen))).toMatch(/^refused: .*some negative/);
   });
 });
+
+describe('a choice without effect beside the others', () => {
+  it.each([
+    ['epsilon', 'advantage.type=drmas', 'advantage.spread=none', 'advantage.epsilon=0.5'],
+    ['minimumSpread', 'advantage.type=shrinkage', 'advantage.spread=none', 'advantage.minimumSpread=0.5'],
+    ['gamma', 'advantage.type=gigpo', 'advantage.stepWeight=0', 'advantage.gamma=0.5'],
+    ['episodeScore', 'advantage.type=rloo', 'advantage.byAgent=true', 'advantage.episodeScore=outcome'],
+    ['shareStatistics', 'advantage.type=gdpo', 'advantage.shareStatistics=[["first","second"]]'],
+  ])('is refused by name: %s', async (name, ...overrides) => {
+    const refused = await learntBy(overrides).catch((error) => error);
+    expect(String(refused.message)).toMatch(new RegExp(`^advantage\\.${name}: has no effect with the other`));
+    expect(refused).toBeInstanceOf(RecipeError);
+  });
+});

@@ -171,9 +171,9 @@ export interface PolicyStep {
 }
 
 /**
- * One step of reinforcement. Success, levels and tokens are measured over all played episodes; rewards, groups and
- * agents over those that `training.failedEpisodes` leaves; norms, losses and advantages over the episodes that the
- * update used.
+ * One step of reinforcement. The reward, its parts, success, levels and tokens are measured over all played episodes;
+ * groups and agents over those that `training.failedEpisodes` leaves; norms, losses and advantages over the episodes
+ * that the update used.
  */
 export interface Step {
   readonly type: 'step';
@@ -184,6 +184,7 @@ export interface Step {
   readonly tokens: { readonly sampled: number; readonly trained: number };
   /** The cost of the step. Absent if no policy has a price. */
   readonly cost?: number;
+  /** Of all played episodes as in evaluations: a failed one earns 0 minus the cost of its calls; see `success`. */
   readonly reward: { readonly mean: number; readonly std: number };
   /** The played episodes, including those that the update did not use. */
   readonly episodes?: {

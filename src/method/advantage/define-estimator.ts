@@ -104,6 +104,11 @@ type EstimatorDefinition<Type extends string, Shape extends z.ZodRawShape> = {
    * Default: a rule tells, and other estimators have them `counted`. Recipes with penalties without effect are refused.
    */
   readonly penalties?: (choices: ChoicesOf<Type, Shape>) => PenaltyUse;
+  /**
+   * The choices that have no effect beside these, for an estimator without a rule; a rule tells its own. Recipes that
+   * set one of them are refused.
+   */
+  readonly unused?: (choices: ChoicesOf<Type, Shape>) => readonly string[];
   /** The critic's targets, one a token, for an estimator that needs values. */
   readonly returns?: (batch: TurnBatch, choices: ChoicesOf<Type, Shape>) => number[][];
 } & Computation<ChoicesOf<Type, Shape>>;
@@ -119,6 +124,8 @@ export interface OpenEstimator {
   readonly rule: Rule | undefined;
   readonly laws: Laws;
   readonly penalties: PenaltyUse;
+  /** The choices that differ from their defaults and have no effect beside the others. */
+  readonly unused: readonly string[];
   /**
    * Computes the advantages of a step that begins with `state`. Does not change `state`.
    * @throws ArgumentError with the turn that lacks an input of the estimator
@@ -185,6 +192,12 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
       // Of the choices that the type has: choices of other types do not count.
       const settings = parseSpec(settingsSchema, choices, 'advantage');
       const rule = 'rule' in declaration ? declaration.rule(choices) : undefined;
+      const unused = [...unusedOf(rule), ...(declaration.unused?.(choices) ?? [])];
+      const isSet = (name: string) => {
+        const choice: z.ZodType | undefined = declaration.schema[name] as z.ZodType | undefined;
+        const given = JSON.stringify(choices[name as keyof typeof choices]);
+        return choice !== undefined && given !== JSON.stringify(choice.safeParse(undefined).data);
+      };
       return {
         type,
         traits,
@@ -193,6 +206,7 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
         rule,
         laws: declaration.laws?.(choices) ?? lawsOf(rule),
         penalties: declaration.penalties?.(choices) ?? penaltiesOf(rule, settings),
+        unused: unused.filter(isSet),
         compute(turns, state = {}) {
           const batch = turns.sharing(settings.shareStatistics);
           if ('compute' in declaration) return declaration.compute(batch, choices, settings, state);
@@ -214,6 +228,23 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
 function lawsOf(rule: Rule | undefined): Laws {
   return rule === undefined ? { shift: [] } : { shift: ['reward'], takesScaleOut: rule.spread !== 'none' };
 }
+
+/** The shared choices that a rule does not read. */
+function unusedOf(rule: Rule | undefined): string[] {
+  if (rule === undefined) return [];
+  const { score, mean, spread } = rule;
+  const pools = [mean, spread];
+  const byEpisode = score === 'episode' || pools.includes('episodes');
+  const ofTask = (score === 'episode' || score === 'turn') && pools.every((pool) => TASK_POOLS.has(pool));
+  return [
+    ...(spread === 'none' ? ['epsilon', 'minimumSpread'] : []),
+    ...(byEpisode ? [] : ['episodeScore']),
+    ...(ofTask ? ['shareStatistics'] : []),
+  ];
+}
+
+/** Pools that take no notice of agents. */
+const TASK_POOLS: ReadonlySet<string> = new Set<Rule['spread']>(['episodes', 'turns', 'none']);
 
 /** The statistics that a rule computes from turns or agents contain their penalties, whatever an episode's score is. */
 function penaltiesOf(rule: Rule | undefined, { episodeScore }: Settings): PenaltyUse {

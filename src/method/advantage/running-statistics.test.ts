@@ -26,13 +26,34 @@ describe("a group of one, with singleton 'ema'", () => {
     expect(list(begun.advantages)[0]).toBeCloseTo((1 - 1 / 3) / spread, 12);
     expect(begun.state).toEqual({
       'agent fixer mean': expect.closeTo(1 / 3, 12),
-      'agent fixer square': expect.closeTo(1 / 3, 12),
+      'agent fixer variance': expect.closeTo(2 / 9, 12),
     });
     const next = estimateStep([turnOf('e0', 'fixer', 1), turnOf('e0', 'coder', 1)], single, begun.state);
     expect(list(next.advantages)[0]).toBeCloseTo((1 - 1 / 3) / spread, 12);
     expect(list(next.advantages)[1]).toBe(0); // of an agent that is new nothing is known but this turn
     expect(next.state['agent fixer mean']).toBeCloseTo(0.9 / 3 + 0.1, 12);
     expect(begun.state['agent fixer mean']).toBeCloseTo(1 / 3, 12);
+  });
+
+  it('has the variance of rewards of any size, and goes on from the squares of earlier checkpoints', () => {
+    const rewards = [1, 0, 0, 1, 1, 0];
+    const stateAfter = (offset: number) =>
+      rewards.reduce(
+        (state, reward, i) =>
+          estimateStep([turnOf('e0', 'fixer', offset + reward), turnOf('e1', 'fixer', offset, `t${i}`)], single, state)
+            .state,
+        {},
+      );
+    const [near, far] = [stateAfter(0), stateAfter(1e9)] as Record<string, number>[];
+    expect(near?.['agent fixer variance']).toBeGreaterThan(0.1);
+    expect(far?.['agent fixer variance']).toBeCloseTo(near?.['agent fixer variance'] ?? Number.NaN, 6);
+    const [mean, variance] = [near?.['agent fixer mean'] ?? 0, near?.['agent fixer variance'] ?? 0];
+    const earlier = { 'agent fixer mean': mean, 'agent fixer square': variance + mean ** 2 };
+    const next = [turnOf('e0', 'fixer', 1)];
+    const [now, before] = [estimateStep(next, single, near), estimateStep(next, single, earlier)];
+    expect(list(before.advantages)[0]).toBeCloseTo(list(now.advantages)[0] as number, 10);
+    expect(Object.keys(before.state)).toEqual(['agent fixer mean', 'agent fixer variance']);
+    expect(before.state['agent fixer variance']).toBeCloseTo(now.state['agent fixer variance'] ?? Number.NaN, 10);
   });
 
   it('and an agent that does not act keeps its statistics', () => {
@@ -50,7 +71,7 @@ describe("a group of one, with singleton 'ema'", () => {
     [{ type: 'at-grpo', singleton: 'ema' }, ['agent-step fixer']],
   ])('%o keeps statistics of its pools', (estimator, pools) => {
     const { state } = estimateStep(first, estimator);
-    expect(Object.keys(state)).toEqual(pools.flatMap((pool) => [`${pool} mean`, `${pool} square`]));
+    expect(Object.keys(state)).toEqual(pools.flatMap((pool) => [`${pool} mean`, `${pool} variance`]));
   });
 });
 

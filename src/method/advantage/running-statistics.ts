@@ -4,7 +4,7 @@ import { type Groups, statisticsOf } from './groups.js';
 /** The share of the old running mean in the new one, unless an estimator sets another. */
 export const DEFAULT_DECAY = 0.9;
 
-/** By name: the running mean of the values, and of their squares. Empty before the first step. */
+/** By name: the running mean and variance of the values. Empty before the first step. */
 export type RunningStatistics = Readonly<Record<string, number>>;
 
 interface Members {
@@ -19,28 +19,37 @@ interface Members {
  */
 export function runningStatistics({ values, wider, names = [] }: Members, state: RunningStatistics) {
   const step = momentsOf({ values, wider });
-  const running = (name: string, ofStep: Float64Array) =>
-    ofStep.map((value, g) => state[`${names[g]} ${name}`] ?? value);
-  const mean = running('mean', step.mean);
-  const square = running('square', step.square);
-  const spread = mean.map((m, g) => Math.sqrt(Math.max(0, (square[g] as number) - m ** 2)));
+  const mean = step.mean.map((value, g) => runningOf(state, names[g]).mean ?? value);
+  const spread = step.variance.map((value, g) => Math.sqrt(runningOf(state, names[g]).variance ?? value));
   return { size: new Float64Array(wider.count), mean, spread };
 }
 
-/** The running statistics after a step. */
+/** Of one group. Checkpoints of earlier versions have the mean of the squares, which loses the variance of large values. */
+function runningOf(state: RunningStatistics, name: string | undefined) {
+  const [mean, square] = [state[`${name} mean`], state[`${name} square`]];
+  const before = mean === undefined || square === undefined ? undefined : Math.max(0, square - mean ** 2);
+  return { mean, variance: state[`${name} variance`] ?? before };
+}
+
+/** The running statistics after a step. A mean that moves adds to the variance. */
 export function advanceStatistics({ values, wider, names = [] }: Members, state: RunningStatistics): RunningStatistics {
   const moments = momentsOf({ values, wider });
-  const moved = names.flatMap((name, g) =>
-    (['mean', 'square'] as const).map((moment) => {
-      const key = `${name} ${moment}`;
-      const value = moments[moment][g] as number;
-      return [key, DEFAULT_DECAY * (state[key] ?? value) + (1 - DEFAULT_DECAY) * value] as const;
-    }),
-  );
-  return { ...state, ...Object.fromEntries(moved) };
+  const moved = names.flatMap((name, g) => {
+    const [mean, variance] = [moments.mean[g] as number, moments.variance[g] as number];
+    const { mean: old = mean, variance: spread = variance } = runningOf(state, name);
+    const [kept, fresh] = [DEFAULT_DECAY, 1 - DEFAULT_DECAY];
+    return [
+      [`${name} mean`, kept * old + fresh * mean],
+      [`${name} variance`, kept * spread + fresh * variance + kept * fresh * (mean - old) ** 2],
+    ] as const;
+  });
+  const squares = new Set(names.map((name) => `${name} square`));
+  const rest = Object.entries(state).filter(([key]) => !squares.has(key));
+  return { ...Object.fromEntries(rest), ...Object.fromEntries(moved) };
 }
 
 function momentsOf({ values, wider }: Pick<Members, 'values' | 'wider'>) {
-  const meanOf = (numbers: Float64Array) => statisticsOf(wider, numbers).mean;
-  return { mean: meanOf(values), square: meanOf(values.map((value) => value ** 2)) };
+  const { mean } = statisticsOf(wider, values);
+  const squares = values.map((value, i) => (value - (mean[wider.of[i] as number] as number)) ** 2);
+  return { mean, variance: statisticsOf(wider, squares).mean };
 }

@@ -109,8 +109,9 @@ export function failedScore(
 /** The turns of `play`, without the turns of judges that the reward called. */
 export const playedTurns = (turns: readonly Turn[]): Turn[] => turns.filter(({ judging }) => judging !== true);
 
-/** The cost of calls and tokens that was taken off the team's reward, without its weight in the recipe. */
-export const costOfCalls = ({ score: { parts } }: Pick<Episode, 'score'>): number => 0 - (parts[CALLS] ?? 0);
+/** The cost of calls and tokens that was taken off the team's reward, times its weight in the recipe. */
+export const costOfCalls = ({ score: { parts } }: Pick<Episode, 'score'>, weights: PartWeights = {}): number =>
+  0 - (parts[CALLS] ?? 0) * (ownValue(weights, CALLS) ?? 1);
 
 /** Whether a reward gives the team's reward apart from agents and turns. */
 function hasTeam(reward: Reward): reward is Extract<Reward, { readonly team: unknown }> {

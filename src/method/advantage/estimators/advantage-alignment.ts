@@ -44,6 +44,10 @@ export const advantageAlignment = defineEstimator({
     // The product of two undivided advantages grows with the square of the rewards.
     ...(spread === 'none' && weight * gamma > 0 ? {} : { takesScaleOut: spread === 'group' }),
   }),
+  unused: ({ gamma, spread }) => [
+    ...(gamma === 0 ? ['weight'] : []), // no step before counts
+    ...(spread === 'none' ? ['epsilon', 'minimumSpread'] : []),
+  ],
   compute(batch, { weight, gamma, spread }, settings) {
     batch.numbers('envStep', (turn) => turn.envStep);
     const { agentSteps, agents, taskAgentSteps } = batch;

@@ -39,6 +39,7 @@ export const gdpo = defineEstimator({
   traits: { weighsParts: true },
   laws: () => ({ shift: ['reward'], takesScaleOut: true }),
   penalties: ({ restWeight }) => (restWeight === 0 ? 'left out' : 'normalised'),
+  unused: ({ byAgent }) => (byAgent ? [] : ['shareStatistics']),
   compute(batch, { byAgent, weights, restWeight }, settings) {
     const { episodes, taskAgents, taskOfEpisode, agents, rewards } = batch;
     // The members are turns, or episodes with the mean of their turns.

@@ -58,6 +58,11 @@ export const gigpo = defineEstimator({
   }),
   penalties: ({ byAgent, stepWeight, episodeScore }) =>
     !byAgent && stepWeight === 0 && episodeScore === 'outcome' ? 'left out' : 'counted',
+  unused: ({ byAgent, spread, stepWeight }) => [
+    ...(stepWeight === 0 ? ['gamma', 'similarity'] : []),
+    ...(spread === 'none' ? ['epsilon', 'minimumSpread'] : []),
+    byAgent ? 'episodeScore' : 'shareStatistics',
+  ],
   compute(batch, { byAgent, spread, stepWeight, gamma, similarity: threshold }, settings) {
     const unit = byAgent
       ? ({ score: 'turn', mean: 'agent', spread: 'agent' } as const)

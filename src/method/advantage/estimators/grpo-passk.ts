@@ -31,6 +31,7 @@ export const grpoPassK = defineEstimator({
   },
   laws: ({ spread }) => ({ shift: ['reward'], takesScaleOut: spread !== 'none' }),
   penalties: ({ episodeScore }) => (episodeScore === 'outcome' ? 'left out' : 'counted'),
+  unused: ({ spread }) => (spread === 'none' ? ['epsilon', 'minimumSpread'] : []),
   compute(batch, { spread }, settings) {
     const { episodes, tasks } = batch;
     const scores = batch.episodeScores(settings.episodeScore);

@@ -23,6 +23,7 @@ export const maxRl = defineEstimator({
   traits: { compared: 'on request' },
   laws: () => ({ shift: [], takesScaleOut: true }),
   penalties: ({ byAgent, episodeScore }) => (!byAgent && episodeScore === 'outcome' ? 'left out' : 'counted'),
+  unused: ({ byAgent }) => [byAgent ? 'episodeScore' : 'shareStatistics'],
   compute(batch, { byAgent }, settings) {
     const scores = scoresOf(batch, byAgent ? 'turn' : 'episode', settings);
     const { turns, members, values } = poolOf(batch, byAgent ? 'agent' : 'episodes', scores, settings);

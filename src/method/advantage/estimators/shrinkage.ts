@@ -30,6 +30,7 @@ export const shrinkage = defineEstimator({
   use: 'small groups, and agents that are called rarely: a group of one needs no rule of its own',
   traits: { compared: 'on request', rival: 'drmas' },
   laws: ({ spread }) => ({ shift: ['reward'], takesScaleOut: spread !== 'none' }),
+  unused: ({ spread }) => (spread === 'none' ? ['epsilon', 'minimumSpread'] : []),
   compute(batch, { spread }, settings) {
     const differences = differencesOf(batch);
     if (spread === 'none') return differences;

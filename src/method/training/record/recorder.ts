@@ -19,6 +19,8 @@ export interface RecordedStep {
   readonly episodes: readonly Episode[];
   /** The tokens of each agent, and their cost. */
   readonly spending: Readonly<Record<string, Spending>>;
+  /** The recipe's weights of the parts of rewards. */
+  readonly partWeights: Readonly<Record<string, number>> | undefined;
   /** The chains of each agent that trains. */
   readonly chains: Readonly<Record<string, NonNullable<AgentStep['chains']>>>;
   /** The measurements of the agents that were called, by name. */

@@ -36,7 +36,11 @@ import {
 } from './recorder.js';
 
 /** The event of a step, joined from the parts of all recorders. */
-export function stepEvent(run: Pick<TrainingRun, 'learners' | 'prices'>, played: Played, learnt: Learnt): Step {
+export function stepEvent(
+  run: Pick<TrainingRun, 'learners' | 'prices' | 'training'>,
+  played: Played,
+  learnt: Learnt,
+): Step {
   const { advantages, updates } = learnt;
   const episodes = played.scored.flatMap((group) => group.episodes);
   const turns = episodes.flatMap((episode) =>
@@ -51,7 +55,8 @@ export function stepEvent(run: Pick<TrainingRun, 'learners' | 'prices'>, played:
     turns.map(({ advantage }) => advantage),
   );
   const spending = stepSpending(run, played, learnt);
-  const shared = { played, learnt, episodes, spending, chains: countChains(episodes) };
+  const { partWeights } = run.training;
+  const shared = { played, learnt, episodes, spending, partWeights, chains: countChains(episodes) };
   const agents = batch.agentNames.sort().map((agent) => {
     const subject = {
       ...shared,
@@ -123,8 +128,13 @@ function countOfIgnored(turns: readonly PlayedTurn[]): Pick<AgentStep, 'ignored'
   return counts.size === 0 ? {} : { ignored: Object.fromEntries([...counts].sort()) };
 }
 
-function health({ turns, rewards: { groupSpread }, sizes: { maxAbs } }: RecordedAgent): Partial<AgentStep> {
-  return { health: { groupSpread, ...agentHealth(turns) }, maxAbsAdvantage: maxAbs };
+function health({
+  turns,
+  partWeights,
+  rewards: { groupSpread },
+  sizes: { maxAbs },
+}: RecordedAgent): Partial<AgentStep> {
+  return { health: { groupSpread, ...agentHealth(turns, partWeights) }, maxAbsAdvantage: maxAbs };
 }
 
 /** The fields of learning. Norm and loss are 0 for an agent that does not learn. */
@@ -186,7 +196,7 @@ const stepRecorders: Readonly<Record<string, StepRecorder>> = {
   rewards,
   agents: ({ agents }) => ({ agents }),
   policies,
-  groups: ({ played }) => ({ groups: groupKinds(played.scored) }),
+  groups: ({ played, partWeights }) => ({ groups: groupKinds(played.scored, partWeights) }),
   levels: ({ played: { levels } }) => (levels === undefined ? {} : { levels }),
   filter: ({ played: { filter } }) => (filter === undefined ? {} : { filter }),
   staleness: ({ played: { staleness } }) => (staleness === undefined ? {} : { staleness }),
@@ -232,13 +242,14 @@ function callsByAgent(
   return sums.size === 0 ? undefined : Object.fromEntries([...sums].sort());
 }
 
-function rewards({ played, episodes }: RecordedStep): Partial<Step> {
+/** Over all played episodes that have a score, as evaluations count them: a failed episode earns what its score says. */
+function rewards({ played }: RecordedStep): Partial<Step> {
   const judged = withoutUnscored(played.all).flatMap((group) => group.episodes);
-  const earned = episodes.map(({ score }) => score.team);
+  const earned = judged.map(({ score }) => score.team);
   return {
     reward: { mean: mean(earned), std: standardDeviation(earned) },
     ...(judged.length === 0 ? {} : { success: mean(judged.map(successOf)) }),
-    ...namedMeans(episodes),
+    ...namedMeans(judged),
   };
 }
 

@@ -20,8 +20,14 @@ export interface PlayedTurn {
   readonly advantage: number | readonly number[];
 }
 
+/** The recipe's weights of the parts of rewards, one of which is the cost of calls. */
+type PartWeights = Readonly<Record<string, number>> | undefined;
+
 /** @param turns The turns of one agent, in all groups of a step */
-export function agentHealth(turns: readonly PlayedTurn[]): Omit<AgentHealth, 'groupSpread'> {
+export function agentHealth(turns: readonly PlayedTurn[], weights?: PartWeights): Omit<AgentHealth, 'groupSpread'> {
+  // An agent with a reward of its own pays nothing for calls.
+  const costFor = (episode: Episode, agent: string) =>
+    agent in episode.score.agents ? 0 : costOfCalls(episode, weights);
   const invalid = turns.filter(({ turn }) => !turn.valid);
   const groups = grouped(turns, ({ episode }) => episode.task.id);
   return {
@@ -54,18 +60,15 @@ function duplicates(turns: readonly PlayedTurn[]): number {
   return repeated.length / Math.max(1, turns.length);
 }
 
-/** The cost of an episode's calls in the reward of an agent. An agent with a reward of its own pays nothing. */
-const costFor = (episode: Episode, agent: string) => (agent in episode.score.agents ? 0 : costOfCalls(episode));
-
 /**
  * Groups of episodes by the team's reward without the cost of calls, which counts as a penalty; right is a group whose
  * episodes succeed.
  */
-export function groupKinds(groups: readonly EpisodeGroup[]): GroupKinds {
+export function groupKinds(groups: readonly EpisodeGroup[], weights?: PartWeights): GroupKinds {
   return kindsOf(
     groups.map(({ episodes }) => episodes),
-    (episode) => episode.score.team + costOfCalls(episode),
-    (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, costOfCalls(episode)),
+    (episode) => episode.score.team + costOfCalls(episode, weights),
+    (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, costOfCalls(episode, weights)),
     successOf,
   );
 }

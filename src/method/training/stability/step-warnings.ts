@@ -56,9 +56,12 @@ export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warn
  * A warning if a failed episode, which earns 0, earns more than the mean of the other episodes: policies learn to fail.
  * It is given in the first step, before the cost of calls, which a failed episode pays too.
  */
-export function failureRewards({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
+export function failureRewards(
+  { step, all }: Pick<Played, 'step' | 'all'>,
+  weights?: Readonly<Record<string, number>>,
+): Warning[] {
   const whole = all.flatMap(({ episodes }) => episodes.filter(({ failure }) => failure === undefined));
-  const earned = mean(whole.map(({ score }) => score.team + costOfCalls({ score })));
+  const earned = mean(whole.map(({ score }) => score.team + costOfCalls({ score }, weights)));
   if (step !== 1 || whole.length === 0 || earned >= 0) return [];
   const message = `step 1: an episode earns ${significant(earned)} on average, and an episode that fails earns 0, so policies may learn to fail; give rewards of 0 or more`;
   return [{ type: 'warning', code: 'failures.pay', step, message }];

@@ -82,7 +82,7 @@ function judgeStep(
   const silence = watch.silence.judge(recorded, updates);
   const hints = [
     ...awaitWarnings(played),
-    ...failureRewards(played),
+    ...failureRewards(played, training.partWeights),
     ...baselineWarnings(played),
     ...partWarnings({ training, estimator }, played),
     ...gapWarnings(played, updates, training.logprobGap),

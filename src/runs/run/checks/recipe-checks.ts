@@ -116,7 +116,7 @@ function* contextChecks(settings: Recipe['agents'], evaluation: Recipe['evaluati
 function* groupChecks(
   agents: readonly string[],
   training: Recipe['training'],
-  { type, traits, settings, choices }: OpenEstimator,
+  { type, traits, settings, choices, unused }: OpenEstimator,
 ): Checks {
   const { groupSize } = traits;
   if (groupSize !== undefined)
@@ -135,6 +135,12 @@ function* groupChecks(
     test: training.partWeights === undefined || traits.weighsParts !== true,
     message: `'${type}' weighs parts after it has normalised them: expected advantage.weights instead`,
   };
+  for (const name of unused)
+    yield {
+      path: `advantage.${name}`,
+      test: false,
+      message: `has no effect with the other choices of '${type}': leave it out`,
+    };
   const { episodeAgents = [] } = choices as { readonly episodeAgents?: readonly string[] };
   const named = { shareStatistics: settings.shareStatistics.flat(), episodeAgents };
   for (const [choice, names] of Object.entries(named))

@@ -46,6 +46,7 @@ export const gae = defineEstimator({
     takesScaleOut: true,
     scaleError: 1e-3,
   }),
+  unused: ({ gamma }) => (gamma === 0 ? ['lambda'] : []),
   compute(batch, { gamma, lambda, whiten: over, across }) {
     const sequences = sequencesOf(batch, across);
     const residuals = tdResiduals(batch, sequences, gamma);
