@@ -1,5 +1,5 @@
 // @module-tag verify
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -93,4 +93,23 @@ it('memory that is nearly full is reported before it is full', { timeout: 240_00
     ),
   );
   expect(output).toMatch(/^warning: the JavaScript objects of this process take \d+ MB of at most \d+ MB/m);
+});
+
+/** A command that leaves a thread only the time that no other program wants. */
+const idles = process.platform === 'linux' && spawnSync('sh', ['-c', 'command -v chrt taskset']).status === 0;
+
+it.skipIf(!idles)('a thread that gets no processor is not accused', { timeout: 60_000 }, async () => {
+  // The main thread shares a processor with busy programs and has the least right to it. The watchdog has another.
+  const busy = Array.from({ length: 4 }, () => spawn('taskset', ['-c', '0', 'sh', '-c', 'while :; do :; done']));
+  onTestFinished(() => busy.forEach((each) => void each.kill('SIGKILL')));
+  const starved = `
+import { execFileSync } from 'node:child_process';
+execFileSync('taskset', ['-p', '-c', '0', String(process.pid)]);
+execFileSync('chrt', ['--idle', '-p', '0', String(process.pid)]);
+const round = () => { for (const until = performance.now() + 20; performance.now() < until; ); setTimeout(round, 1); };
+round();
+setTimeout(() => process.exit(0), 12_000);
+`;
+  const { output } = await run(program(600_000, '').replace('runInScope(scope', `${starved}\nrunInScope(scope`));
+  expect(output).not.toMatch(/does not return|lets nothing else run/);
 });

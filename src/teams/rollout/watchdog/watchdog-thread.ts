@@ -2,7 +2,7 @@
  * The thread of the watchdog. It ends the process and not what blocks: V8 can end running code, but Node's lists of
  * timers, immediates and asynchronous calls do not survive that.
  */
-import { writeSync } from 'node:fs';
+import { readFileSync, writeSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 import { totalmem } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -11,6 +11,7 @@ import {
   END_AFTER,
   HEAP_LIMIT,
   HEAP_USED,
+  heldMs,
   type Look,
   QUESTIONS,
   type Questions,
@@ -49,6 +50,9 @@ let isEnding = false;
 let isLooking = false;
 /** The memory of the process at the last beat, in bytes. */
 let memoryAtBeat = 0;
+let clockAtBeat = performance.now();
+let waitedAtBeat = waitedMs();
+let processorAtBeat = process.cpuUsage();
 let isMemoryTold = false;
 
 setInterval(() => {
@@ -57,9 +61,10 @@ setInterval(() => {
   silentMs += PERIOD_MS;
   if (!isLooking && silentMs >= lookAtMs) void look();
   if (seen === undefined || isEnding) return;
-  if (!isTold && silentMs >= at(TELL_AFTER)) tell(seen);
+  const held = heldSinceBeat();
+  if (!isTold && held >= at(TELL_AFTER)) tell(seen);
   const isOfTeam = at(WATCHING) > 0 || seen.scope !== '';
-  if (isOfTeam && at(END_AFTER) > 0 && silentMs >= at(END_AFTER)) end(seen);
+  if (isOfTeam && at(END_AFTER) > 0 && held >= at(END_AFTER)) end(seen);
 }, PERIOD_MS);
 parentPort?.postMessage('watching');
 
@@ -71,6 +76,32 @@ function calm(): void {
   seen = undefined;
   isTold = false;
   memoryAtBeat = process.memoryUsage.rss();
+  clockAtBeat = performance.now();
+  waitedAtBeat = waitedMs();
+  processorAtBeat = process.cpuUsage();
+}
+
+/** How long the watched thread's code has kept others from running, without the time that it got no processor. */
+function heldSinceBeat(): number {
+  const [clock, waited] = [performance.now() - clockAtBeat, waitedMs()];
+  const { user, system } = process.cpuUsage(processorAtBeat);
+  return heldMs({
+    ticks: silentMs,
+    clock,
+    waited: waited === undefined || waitedAtBeat === undefined ? undefined : waited - waitedAtBeat,
+    processor: (user + system) / 1e3,
+  });
+}
+
+/** The time that the watched thread, which is the main thread, has waited for a processor. Only Linux tells it. */
+function waitedMs(): number | undefined {
+  try {
+    const [, nanoseconds] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ');
+    const waited = Number(nanoseconds) / 1e6;
+    return waited > 0 ? waited : undefined; // some containers only show zeros
+  } catch {
+    return undefined;
+  }
 }
 
 /** Reads the current code of the watched thread, several times if it is between two pieces of code. */
