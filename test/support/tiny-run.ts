@@ -54,10 +54,10 @@ export function temporaryRoot(): string {
 }
 
 /** The parts of a run that its stability watch reads. */
-export function watchedRun({ training, agents, policies, assign }: Recipe): WatchedRun {
+export function watchedRun({ training, agents, policies, assign, warmStart }: Recipe): WatchedRun {
   const agentsOf = (policy: string) => Object.keys(assign).filter((agent) => assign[agent] === policy);
   const trained = Object.entries(policies).map(([name, settings]) => ({ name, settings, agents: agentsOf(name) }));
-  return { training, agents, trained };
+  return { training, agents, trained, warmStartShare: warmStart?.share };
 }
 
 /** Makes an empty cache directory the one in use. */

@@ -104,6 +104,14 @@ describe('Silence', () => {
     expect(warning?.message).toMatch(expected);
   });
 
+  it('speaks of a longer warm start only if there is one', () => {
+    const [warning] = new Silence({ ...run, warmStartShare: undefined }).judge(
+      lesson(1, [], { groups: wrong }),
+      trained,
+    );
+    expect(warning?.message).toMatch(/none of them succeeds\. A warm start/);
+  });
+
   it('has its own reason if turns have advantages but the gradient is 0', () => {
     const { agents, ...rest } = stepEvent(1);
     const still = Object.fromEntries(Object.entries(agents).map(([name, of]) => [name, { ...of, gradientNorm: 0 }]));

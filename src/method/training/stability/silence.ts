@@ -18,6 +18,8 @@ export interface SilenceSettings {
   readonly agents: OpenRun['agents'];
   readonly trained: readonly Pick<TrainedModel, 'name' | 'agents' | 'settings'>[];
   readonly training: Pick<OpenRun['training'], 'groupSize'>;
+  /** Undefined without a warm start. */
+  readonly warmStartShare?: OpenRun['warmStartShare'];
 }
 
 /** Counts the steps in a row in which an agent learnt nothing. */
@@ -78,7 +80,11 @@ function learnersOf({ agents, trained }: SilenceSettings): [agent: string, polic
 const isMilestone = (count: number, first: number) => count >= first && Number.isInteger(Math.log2(count / first));
 
 /** The reason why no agent learns, and a remedy. */
-function reasonOf({ agents, training }: SilenceSettings, { groups, filter, episodes, agents: played }: Lesson): string {
+function reasonOf(
+  { agents, training, warmStartShare }: SilenceSettings,
+  { groups, filter, episodes, agents: played }: Lesson,
+): string {
+  const warmStart = warmStartShare !== undefined;
   const count = groups.allRight + groups.allWrong + groups.mixed;
   if (episodes !== undefined && episodes.failed === episodes.played)
     return 'every episode failed; the events of the failures have the reasons';
@@ -90,18 +96,18 @@ function reasonOf({ agents, training }: SilenceSettings, { groups, filter, episo
   if (episodes !== undefined && episodes.played > 0 && Object.keys(played).length === 0)
     return `\`play\` called no agent in any of ${episodes.played} episodes; what no agent wrote cannot be learnt`;
   if (filter?.kept === 0)
-    return `training.filter left none of ${filter.played} groups. ${remedyForSameness(agents, training.groupSize)}`;
+    return `training.filter left none of ${filter.played} groups. ${remedyForSameness({ agents, warmStart }, training.groupSize)}`;
   if (Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING))
     return 'turns have advantages, but the gradient is 0: responses are empty, or clipping removes all of it';
   const { failed = 0, played: all = 0 } = episodes ?? {};
   const left = failed === 0 ? '' : `, and ${failed} of ${all} episodes failed`;
   const equal = `the episodes of each of ${count} groups earn the same`;
   if (groups.allWrong === count)
-    return `${equal}, because none of them succeeds. ${remedies.allWrong} npx drmas plan --play shows their texts.`;
+    return `${equal}, because none of them succeeds. ${remedies.allWrong({ warmStart })} npx drmas plan --play shows their texts.`;
   if (groups.allRight === count && failed > 0)
     return `${equal}: all that did not fail succeed${left}. ${remedies.failed}`;
   if (groups.allRight === count) return `${equal}, because all of them succeed. ${remedies.allRight}`;
-  return `${equal}${left}. ${remedyForSameness(agents, training.groupSize)}`;
+  return `${equal}${left}. ${remedyForSameness({ agents, warmStart }, training.groupSize)}`;
 }
 
 function reasonOfAgent(agent: AgentStep | undefined): string {
@@ -113,20 +119,24 @@ function reasonOfAgent(agent: AgentStep | undefined): string {
 
 /** Remedies if no task is solved, and if all tasks are. */
 export const remedies = {
-  allWrong:
-    'A longer warm start, or a first one (`recordDemonstrations` makes demonstrations of answers that you write, see docs/recipes.md), easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.',
+  allWrong: ({ warmStart }: { readonly warmStart: boolean }) =>
+    `${warmStart ? 'A longer warm start' : 'A warm start (`recordDemonstrations` makes demonstrations of answers that you write, see docs/recipes.md)'}, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.`,
   failed:
     "The failures are the tasks that are left to learn, but training.failedEpisodes leaves them out: mend their reasons (the events have them), or set training.failedEpisodes=zero if the agents' texts cause them.",
   allRight: 'Harder tasks, or a reward that also counts what a solution costs.',
 };
 
 /** The remedy if the episodes of a task earn the same. @param repeated The share that repeat a sibling */
-export function remedyForSameness(agents: OpenRun['agents'], groupSize: number, repeated = 0): string {
+export function remedyForSameness(
+  { agents, warmStart }: { readonly agents: OpenRun['agents']; readonly warmStart: boolean },
+  groupSize: number,
+  repeated = 0,
+): string {
   if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
   const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
   if (temperatures.every(isGreedy))
     return 'A temperature above 0: at temperature 0 the episodes of a task are all the same.';
   if (repeated > 0.5)
-    return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature, or a shorter warm start.`;
+    return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature${warmStart ? ', or a shorter warm start' : ''}.`;
   return 'Tasks of medium difficulty, or more episodes a task (training.groupSize).';
 }

@@ -41,7 +41,7 @@ export function advise(recipe: Recipe, findings: ProbeFindings): Advice[] {
   const advice = [
     ...failures(findings),
     ...invalidOutputs(recipe, findings),
-    ...outcomes(findings),
+    ...outcomes(recipe, findings),
     ...spread(recipe, findings),
     ...estimators(recipe, findings),
   ];
@@ -68,19 +68,20 @@ function invalidOutputs(recipe: Recipe, { agents }: ProbeFindings): Advice[] {
     .filter(([, { invalid }]) => invalid > FEW)
     .map(([agent, { invalid, cut }]) => {
       const { maxTokens } = recipe.agents[agent]?.sampling ?? {};
+      const warmStart = recipe.warmStart !== undefined;
       return {
         code: 'invalid-outputs',
         weight: invalid > MOST ? 'stops' : 'hinders',
         says: `${percent(invalid, 0)} of the outputs of ${agent} are invalid: reinforcement would mostly teach the format.`,
         remedy:
           cut > MOST
-            ? `${percent(cut, 0)} of its outputs are cut off at ${maxTokens} tokens: raise agents.${agent}.sampling.maxTokens, or teach shorter answers in the warm start.`
-            : `Look at its outputs below: a parser that accepts them, a clearer prompt, or a longer warm start. A reward for invalid outputs makes more of them.`,
+            ? `${percent(cut, 0)} of its outputs are cut off at ${maxTokens} tokens: raise agents.${agent}.sampling.maxTokens${warmStart ? ', or teach shorter answers in the warm start' : ''}.`
+            : `Look at its outputs below: a parser that accepts them, a clearer prompt, or a ${warmStart ? 'longer ' : ''}warm start${warmStart ? '' : ' that shows valid ones'}. A reward for invalid outputs makes more of them.`,
       } as const;
     });
 }
 
-function outcomes({ groups, success }: ProbeFindings): Advice[] {
+function outcomes(recipe: Recipe, { groups, success }: ProbeFindings): Advice[] {
   const { count, allRight, allWrong, signal } = groups;
   const [wrong, right] = [allWrong / count, allRight / count];
   const other = signal / count > FEW; // agents may learn from their own rewards instead of outcomes
@@ -90,7 +91,7 @@ function outcomes({ groups, success }: ProbeFindings): Advice[] {
         code: 'all-wrong',
         weight: other ? 'hinders' : 'stops',
         says: 'Hardly a task is ever solved: there is no success to reinforce.',
-        remedy: remedies.allWrong,
+        remedy: remedies.allWrong({ warmStart: recipe.warmStart !== undefined }),
       },
     ];
   }
@@ -118,7 +119,11 @@ function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings):
       code: none ? 'no-spread' : 'few-groups',
       weight: none ? 'stops' : 'hinders',
       says: `${percent(share, 0)} of the groups have a learning signal: in the others the ${groupSize} episodes of a task earn the same (${percent(allRight / count, 0)} all right, ${percent(allWrong / count, 0)} all wrong).`,
-      remedy: remedyForSameness(recipe.agents, groupSize, repeated),
+      remedy: remedyForSameness(
+        { agents: recipe.agents, warmStart: recipe.warmStart !== undefined },
+        groupSize,
+        repeated,
+      ),
     });
   }
   if (signal > 0 && penaltiesOnly / signal > MOST) {

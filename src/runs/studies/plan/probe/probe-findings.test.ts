@@ -4,6 +4,7 @@ import { tinyRecipe } from '../../../../../test/support/tiny-run.js';
 import type { Episode, EpisodeGroup, Turn } from '../../../../base/core/episode.js';
 import { remedyOfFailure } from '../../../../base/core/play/health-signs.js';
 import { openEstimator } from '../../../../method/advantage/estimators/index.js';
+import type { Recipe } from '../../../../method/recipe/recipe.js';
 import { stepAdvantages } from '../../../../method/training/advantages/advantages.js';
 import { advise } from './probe-advice.js';
 import { probeFindings } from './probe-findings.js';
@@ -56,8 +57,9 @@ const wrong = { reward: 0 };
 let tasks = 0;
 const groups = (count: number, ...samples: Sample[]) => Array.from({ length: count }, () => group(tasks++, samples));
 
-function probed(played: readonly EpisodeGroup[], overrides: readonly string[] = []) {
-  const recipe = tinyRecipe({}, overrides);
+function probed(played: readonly EpisodeGroup[], overrides: readonly string[] = [], warmStart = true) {
+  const { warmStart: shown, ...rest } = tinyRecipe({}, overrides);
+  const recipe: Recipe = warmStart && shown !== undefined ? { ...rest, warmStart: shown } : rest;
   const findings = probeFindings(
     recipe,
     played,
@@ -146,6 +148,25 @@ describe('advise', () => {
       remedy([...groups(4, same, same, same), ...groups(4, { ...same, reward: 0 }, { ...same, reward: 0 })]),
     ).toMatch(/repeat a sibling/);
     expect(remedy(groups(4, { reward: 0, failed: true }))).toMatch(/longer context/);
+  });
+
+  it('speaks of a longer or shorter warm start only if there is one', () => {
+    const same = { reward: 1, text: 'x' };
+    const cut = { reward: 0, invalid: true, cut: true };
+    const kinds = [
+      groups(10, wrong, wrong),
+      groups(10, invalid, invalid, right),
+      groups(4, cut, cut, right),
+      [...groups(4, same, same, same), ...groups(4, { ...same, reward: 0 }, { ...same, reward: 0 })],
+    ];
+    for (const played of kinds) {
+      const said = (warmStart: boolean) =>
+        probed(played, [], warmStart)
+          .advice.map(({ remedy }) => remedy)
+          .join(' ');
+      expect(said(true)).toMatch(/(longer|shorter|in the) warm start|shorter answers in the warm start/);
+      expect(said(false)).not.toMatch(/(longer|shorter|in the) warm start/i);
+    }
   });
 
   it('has a remedy for outputs that do not fit, whose page shows how', () => {
