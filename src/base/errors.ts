@@ -29,6 +29,7 @@ export {
   WorldError,
   type WorldErrorCode,
 } from './core/errors.js';
+export { exactJson, NumberText, parseExactly } from './core/exact-json.js';
 export type { Issue } from './core/task.js';
 export { faultsError, issuesText, parseAt, requireKnownKeys, shown, suggestion } from './core/validation/explain.js';
 export { fitsJsonSchema, fitsSchema } from './core/validation/json-schema.js';

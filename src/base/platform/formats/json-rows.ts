@@ -43,12 +43,15 @@ const LONGEST_ENTRY = 2 ** 27;
  */
 export class JsonSplitter {
   readonly #file: string;
+  readonly #parse: (text: string) => unknown;
   #inner: ArrayPieces | LinePieces | undefined;
   /** Lines that end in the blank text before the first entry. */
   #blankLines = 0;
 
-  constructor(file: string) {
+  /** @param parse Reads the text of an entry. Default: as JSON, with an error that names the line */
+  constructor(file: string, parse: (text: string) => unknown = strictValue) {
     this.#file = file;
+    this.#parse = parse;
   }
 
   push(text: string): LineRow[] {
@@ -59,22 +62,29 @@ export class JsonSplitter {
         this.#inner = new Pieces(this.#file, this.#blankLines);
       } else this.#blankLines += text.split('\n').length - 1;
     }
-    return (this.#inner?.push(text) ?? []).map((piece) => this.#parse(piece));
+    return (this.#inner?.push(text) ?? []).map((piece) => this.#row(piece));
   }
 
   /** Returns the last entries, once the text is at its end. */
   end(): LineRow[] {
-    return (this.#inner?.end() ?? []).map((piece) => this.#parse(piece));
+    return (this.#inner?.end() ?? []).map((piece) => this.#row(piece));
   }
 
-  #parse({ line, text }: TextPiece): LineRow {
-    const refuse = (problem: string) => new TaskError(problem, { file: this.#file, line });
-    if (nestsTooDeep(text)) throw refuse(`expected values nested at most ${DEEPEST} deep, got ${excerpt(text)}`);
+  #row({ line, text }: TextPiece): LineRow {
     try {
-      return { place: { line }, value: JSON.parse(text) };
+      return { place: { line }, value: this.#parse(text) };
     } catch (error) {
-      throw refuse(`expected JSON, got ${excerpt(text)} (${messageOf(error)})`);
+      throw new TaskError(messageOf(error), { file: this.#file, line });
     }
+  }
+}
+
+function strictValue(text: string): unknown {
+  if (nestsTooDeep(text)) throw new SyntaxError(`expected values nested at most ${DEEPEST} deep, got ${excerpt(text)}`);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new SyntaxError(`expected JSON, got ${excerpt(text)} (${messageOf(error)})`);
   }
 }
 

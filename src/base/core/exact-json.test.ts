@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { exactJson, NumberText, parseExactly } from './exact-json.js';
+
+const digits = fc
+  .tuple(
+    fc.constantFrom('', '-'),
+    fc.oneof(
+      fc.constant('0'),
+      fc.tuple(fc.integer({ min: 1, max: 9 }), fc.nat()).map(([a, b]) => `${a}${b}${b}`),
+    ),
+    fc.constantFrom('', '.0', '.10', '.5', '.1234567890123456789'),
+    fc.constantFrom('', 'e5', 'E-7', 'e+400'),
+  )
+  .map((parts) => parts.join(''));
+
+describe('JSON that keeps the digits of its numbers', () => {
+  it('is written as it was read, wherever its numbers stand', () => {
+    const json = fc.letrec<{ value: string; leaf: string; list: string; object: string }>((tie) => ({
+      value: fc.oneof({ depthSize: 'small' }, tie('leaf'), tie('list'), tie('object')),
+      leaf: fc.oneof(
+        digits,
+        fc.constantFrom('null', 'true'),
+        fc.string().map((text) => JSON.stringify(text)),
+      ),
+      list: fc.array(tie('value'), { maxLength: 4 }).map((items) => `[${items.join(',')}]`),
+      object: fc
+        .uniqueArray(fc.string(), { maxLength: 4 })
+        .chain((keys) => fc.tuple(...keys.map((key) => tie('value').map((value) => [key, value] as const))))
+        .map((fields) => {
+          const named = fields.map(([key, value]) => `${JSON.stringify(`k${key}`)}:${value}`);
+          return `{${named.join(',')}}`;
+        }),
+    })).value;
+    fc.assert(fc.property(json, (text) => exactJson(parseExactly(text)) === text));
+  });
+
+  it('has the values of JSON.parse', () => {
+    const plain = (value: unknown): unknown =>
+      value instanceof NumberText
+        ? Number(value)
+        : Array.isArray(value)
+          ? value.map(plain)
+          : typeof value === 'object' && value !== null
+            ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]))
+            : value;
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        expect(plain(parseExactly(text))).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+
+  it.each(['01.0', '{1.0:2}', '1.0.0', '[1.0,]', '1.0 2.0', '"1.0', ''])(
+    'refuses what JSON.parse refuses: %s',
+    (text) => {
+      expect(() => parseExactly(text)).toThrow(SyntaxError);
+    },
+  );
+});
