@@ -77,7 +77,17 @@ export const integrations: readonly Integration[] = [
   ),
   ...inFile({ ...node20, file: 'test/frameworks/node20/openai-agents.framework.ts' }, '@openai/agents'),
   ...inFile({ ...node20, file: 'test/frameworks/node20/voltagent.framework.ts' }, '@voltagent/core'),
+  ...inFile(
+    { ...node20, file: 'test/frameworks/node20/traces.framework.ts' },
+    ...[
+      '@arizeai/openinference-instrumentation-openai',
+      '@arizeai/openinference-vercel',
+      '@langfuse/otel',
+      '@traceloop/instrumentation-openai',
+    ],
+  ),
   ...inFile({ ...node24, file: 'test/frameworks/node24/ai-sdk-7.framework.ts' }, 'ai'),
+  ...inFile({ ...node24, file: 'test/frameworks/node24/traces.framework.ts' }, '@ai-sdk/otel'),
   ...inFile({ ...node24, file: 'test/frameworks/node24/mastra.framework.ts' }, '@mastra/core'),
   ...inFile({ ...node24, file: 'test/frameworks/node24/openai-agents.framework.ts' }, '@openai/agents'),
   ...inFile(

@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, Turn } from '../../base/nouns.js';
 import { demandedSchema, promptMessages } from '../../teams/rollout.js';
-import { asPlayed } from './demanded-schemas.js';
+import { PlayedPrompts } from './demanded-schemas.js';
+import type { DemonstrationRow } from './demonstration-rows.js';
+
+function asPlayed(rows: readonly DemonstrationRow[], turns: readonly Turn[], prompted?: readonly string[]) {
+  const prompts = new PlayedPrompts(turns, prompted);
+  const demonstrations = rows.map((row) => prompts.asPlayed(row));
+  return { demonstrations, warnings: prompts.warnings };
+}
 
 const city = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const count = { type: 'object', properties: { count: { type: 'integer' } }, required: ['count'] };

@@ -4,13 +4,6 @@ import type { JsonSchema, Message, Turn } from '../../base/nouns.js';
 import { demandedSchema, redemanded, undemanded } from '../../teams/rollout.js';
 import type { DemonstrationRow } from './demonstration-rows.js';
 
-/** Demonstrations as the agents of a team read them in play. */
-export interface PlayedDemonstrations {
-  readonly demonstrations: readonly DemonstrationRow[];
-  /** Sentences about demonstrations whose prompts are other than those of the team. */
-  readonly warnings: readonly string[];
-}
-
 /** A system prompt of an agent in play, and the schema that it demands. */
 interface PlayedPrompt {
   readonly system: string;
@@ -18,51 +11,60 @@ interface PlayedPrompt {
 }
 
 /**
- * Writes into each demonstration the schema that its agent must keep to when the team calls it with this system prompt.
- * Tracers record the prompt of a program; the line with the schema is added later, when a model reads the prompt.
- * @param turns Turns of the team, such as those of a rehearsal. Demonstrations of agents without turns stay as they are
- * @param prompted The agents whose system prompt the recipe or the team gives; it replaces the demonstrations' prompts
+ * The system prompts with which a team calls its agents. Tracers record the prompt of a program; the line with the
+ * schema is added later, when a model reads the prompt.
  */
-export function asPlayed(
-  rows: readonly DemonstrationRow[],
-  turns: readonly Turn[],
-  prompted: readonly string[] = [],
-): PlayedDemonstrations {
-  const played = new Map<string, PlayedPrompt[]>();
-  for (const { agent, messages } of turns) {
-    const prompt = promptOf(messages);
-    const known = played.get(agent) ?? [];
-    if (!known.some((other) => JSON.stringify(other) === JSON.stringify(prompt))) known.push(prompt);
-    played.set(agent, known);
-  }
-  const strange = new Map<string, { count: number; readonly shown: string }>();
-  const unclear = new Map<string, number>();
-  const demonstrations = rows.map((row) => {
-    const all = played.get(row.agent);
-    if (all === undefined) return row;
-    const { system } = promptOf(row.messages);
-    const equal = all.filter((prompt) => prompt.system === system);
-    if (equal.length === 0 && !prompted.includes(row.agent)) {
-      const { count = 0, shown = system } = strange.get(row.agent) ?? {};
-      strange.set(row.agent, { count: count + 1, shown });
+export class PlayedPrompts {
+  readonly #played = new Map<string, PlayedPrompt[]>();
+  readonly #prompted: readonly string[];
+  /** Demonstrations with another system prompt than the team's, by agent, and one of these prompts. */
+  readonly #strange = new Map<string, { count: number; readonly shown: string }>();
+  readonly #unclear = new Map<string, number>();
+
+  /**
+   * @param turns Turns of the team, such as those of a rehearsal. Demonstrations of agents without turns stay as they
+   *   are
+   * @param prompted The agents whose system prompt the recipe or the team gives; it replaces those of demonstrations
+   */
+  constructor(turns: readonly Turn[], prompted: readonly string[] = []) {
+    this.#prompted = prompted;
+    for (const { agent, messages } of turns) {
+      const prompt = promptOf(messages);
+      const known = this.#played.get(agent) ?? [];
+      if (!known.some((other) => JSON.stringify(other) === JSON.stringify(prompt))) known.push(prompt);
+      this.#played.set(agent, known);
     }
-    const schemas = fitting(equal.length === 0 ? all : equal, row.messages.at(-1));
-    if (schemas.length !== 1) unclear.set(row.agent, (unclear.get(row.agent) ?? 0) + 1);
-    return schemas.length === 1 ? { ...row, messages: redemanded(row.messages, schemas[0]) } : row;
-  });
-  return {
-    demonstrations,
-    warnings: [
-      ...Array.from(strange, ([agent, { count, shown }]) =>
-        strangePrompt(agent, count, shown, played.get(agent) ?? []),
+  }
+
+  /** The demonstration with the schema that its agent must keep to when the team calls it with this system prompt. */
+  asPlayed(row: DemonstrationRow): DemonstrationRow {
+    const { agent, messages } = row;
+    const all = this.#played.get(agent);
+    if (all === undefined) return row;
+    const { system } = promptOf(messages);
+    const equal = all.filter((prompt) => prompt.system === system);
+    if (equal.length === 0 && !this.#prompted.includes(agent)) {
+      const { count = 0, shown = system } = this.#strange.get(agent) ?? {};
+      this.#strange.set(agent, { count: count + 1, shown });
+    }
+    const schemas = fitting(equal.length === 0 ? all : equal, messages.at(-1));
+    if (schemas.length !== 1) this.#unclear.set(agent, (this.#unclear.get(agent) ?? 0) + 1);
+    return schemas.length === 1 ? { ...row, messages: redemanded(messages, schemas[0]) } : row;
+  }
+
+  /** Sentences about demonstrations so far whose prompts are other than those of the team. */
+  get warnings(): readonly string[] {
+    return [
+      ...Array.from(this.#strange, ([agent, { count, shown }]) =>
+        strangePrompt(agent, count, shown, this.#played.get(agent) ?? []),
       ),
       ...Array.from(
-        unclear,
+        this.#unclear,
         ([agent, count]) =>
           `${count} demonstrations of '${agent}' stay without a schema: the team calls the agent with several schemas, and it is not clear which one an answer keeps to`,
       ),
-    ],
-  };
+    ];
+  }
 }
 
 function promptOf(messages: readonly Message[]): PlayedPrompt {

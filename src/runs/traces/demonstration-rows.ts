@@ -1,6 +1,6 @@
 /** Rows of a file of demonstrations, as `withDemonstrations` reads them. */
-import { open } from 'node:fs/promises';
-import { messageOf, RunError } from '../../base/errors.js';
+import { type FileHandle, open } from 'node:fs/promises';
+import { exactJson, messageOf, RunError } from '../../base/errors.js';
 import type { Episode, Message, Tool, Turn } from '../../base/nouns.js';
 import { successOf } from '../../base/nouns.js';
 import { nodeFiles } from '../../base/platform.js';
@@ -67,7 +67,12 @@ export async function recordDemonstrations(
   );
   if (rows.length === 0)
     throw new RunError(`no valid turn is left of ${all.length} episodes, ${kept.length} of them with the score`);
-  await writeLines(file, rows);
+  const lines = await LineFile.create(file);
+  try {
+    for (const row of rows) await lines.add(row);
+  } finally {
+    await lines.close();
+  }
   return rows.length;
 }
 
@@ -87,28 +92,49 @@ function rowOfTurn({ agent, messages, tools, text, content = text, toolCalls }: 
 /** The characters of lines that are written at once. */
 const CHUNK = 1 << 20;
 
-/**
- * Writes rows as JSON lines to a new file, some at a time: together they may be longer than the longest string.
- * @throws RunError if it exists or cannot be written
- */
-export async function writeLines(path: string, rows: Iterable<object>): Promise<void> {
-  try {
-    const file = await open(path, 'wx');
+/** A new file of JSON lines, written some at a time: together they may be longer than the longest string. */
+export class LineFile {
+  readonly path: string;
+  readonly #file: FileHandle;
+  #lines: string[] = [];
+  #length = 0;
+
+  private constructor(path: string, file: FileHandle) {
+    this.path = path;
+    this.#file = file;
+  }
+
+  /** @throws RunError if the file exists or cannot be written */
+  static async create(path: string): Promise<LineFile> {
+    return new LineFile(path, await written(path, () => open(path, 'wx')));
+  }
+
+  /** @throws RunError */
+  async add(row: object): Promise<void> {
+    const line = `${exactJson(row)}\n`;
+    this.#lines.push(line);
+    this.#length += line.length;
+    if (this.#length >= CHUNK) await this.#write();
+  }
+
+  /** Writes the rest. @throws RunError */
+  async close(): Promise<void> {
     try {
-      let lines: string[] = [];
-      let length = 0;
-      for (const row of rows) {
-        const line = `${JSON.stringify(row)}\n`;
-        lines.push(line);
-        length += line.length;
-        if (length < CHUNK) continue;
-        await file.writeFile(lines.join(''));
-        [lines, length] = [[], 0];
-      }
-      await file.writeFile(lines.join(''));
+      await this.#write();
     } finally {
-      await file.close();
+      await this.#file.close();
     }
+  }
+
+  async #write(): Promise<void> {
+    await written(this.path, () => this.#file.writeFile(this.#lines.join('')));
+    [this.#lines, this.#length] = [[], 0];
+  }
+}
+
+async function written<T>(path: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
   } catch (error) {
     throw new RunError(`${path} cannot be written: ${messageOf(error)}`);
   }

@@ -1,15 +1,17 @@
 /** Production traces as demonstrations of each agent and as tasks. */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { messageOf, RunError, TaskError } from '../../base/errors.js';
-import { mean } from '../../base/math.js';
-import { nodeFiles } from '../../base/platform.js';
+import { exactJson, messageOf, RunError, TaskError } from '../../base/errors.js';
+import { nodeFiles, temporaryName } from '../../base/platform.js';
 import { isHeldOut } from '../../teams/tasks.js';
-import { type DemonstrationRow, demonstrationRow, writeLines } from './demonstration-rows.js';
-import { type ModelCall, type TracedEpisode, tracedEpisodes, type Unread, unreadOf } from './model-calls.js';
+import { type DemonstrationRow, demonstrationRow, LineFile } from './demonstration-rows.js';
+import { type ModelCall, type TracedEpisode, tracedEpisode } from './model-calls.js';
 import { type Masked, NAMES, type Redact, redaction } from './redact.js';
-import { jsonValues, spansOf, type TraceSpan } from './spans.js';
+import { spansOf } from './spans.js';
+import { traceValues } from './trace-files.js';
+import { TraceStore } from './trace-store.js';
+import { type Unread, UnreadCounts, unreadTexts } from './unread.js';
 
 export interface ImportOptions {
   /** The agent of calls that name none. */
@@ -39,10 +41,14 @@ export interface TracedAgent {
   readonly written: number;
 }
 
-/** The rows that an import would write, and counts of the rest. Nothing is written yet. */
+/** What an import writes, and counts of the rest. */
 export interface TraceImport {
-  readonly demonstrations: readonly DemonstrationRow[];
-  readonly tasks: readonly Readonly<Record<string, unknown>>[];
+  /** The number of demonstrations, and the first. */
+  readonly demonstrations: number;
+  readonly example?: DemonstrationRow;
+  /** The number of tasks, and the fields of the first. */
+  readonly tasks: number;
+  readonly fields: readonly string[];
   readonly agents: Readonly<Record<string, TracedAgent>>;
   readonly traces: { readonly all: number; readonly kept: number; readonly scored: number; readonly mean: number };
   /** The number of held-out tasks; absent if none were requested. */
@@ -59,84 +65,216 @@ export interface TraceImport {
 const DEMONSTRATIONS = 'demonstrations.jsonl';
 const TASKS = 'tasks.jsonl';
 
+/** The files of an import in a folder. */
+export const importFiles = (folder: string): string[] => [DEMONSTRATIONS, TASKS].map((name) => join(folder, name));
+
 /**
- * Reads a file of traces, or all `.json`, `.jsonl` and `.ndjson` files of a folder. Writes nothing.
- * @throws TaskError naming file and line for text that is not JSON, and for traces without a call that can be read;
- *   RunError for a call without an agent, or a score that cannot be chosen
+ * Reads a file of traces, or all `.json`, `.jsonl` and `.ndjson` files of a folder, and counts what becomes of them.
+ * Memory holds some traces at a time, also of larger files.
+ * @param folder Where to write the demonstrations and the tasks, as new files. Default: nothing is written
+ * @throws TaskError if no call can be read; RunError for a call without an agent, a score that cannot be chosen, or a
+ *   file that exists. Then no file is left
  */
-export async function readTraces(path: string, options: ImportOptions = {}): Promise<TraceImport> {
-  const spans: TraceSpan[] = [];
-  for await (const value of jsonValues(path)) spans.push(...spansOf(value));
-  const episodes = tracedEpisodes(spans);
-  const readable = episodes.filter(({ calls }) => calls.length > 0);
-  if (readable.length === 0) throw new TaskError(noCalls(spans.length), { file: path });
-  return { ...importOf(readable, options), unread: unreadOf(episodes) };
+export async function importTraces(path: string, options: ImportOptions = {}, folder?: string): Promise<TraceImport> {
+  const files = folder === undefined ? [] : importFiles(folder);
+  for (const file of files)
+    if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; choose another folder with --out`);
+  const unread = new UnreadCounts();
+  const store = new TraceStore();
+  try {
+    let spans = 0;
+    for await (const value of traceValues(path, unread)) {
+      const read = spansOf(value.value, value, unread);
+      spans += read.length;
+      for (const span of read) await store.add(span, value.length / read.length);
+    }
+    const survey = await surveyOf(store, options, unread);
+    if (survey.readable === 0) throw new TaskError(noCalls(spans, unread.all), { file: path });
+    const score = scoreName(survey.scores, options);
+    const rows = new ImportedRows(options, score, survey.isHeldOut);
+    if (folder !== undefined) await mkdir(folder, { recursive: true });
+    const written: LineFile[] = [];
+    try {
+      for (const file of files) written.push(await LineFile.create(file));
+      const [demonstrations, tasks] = written;
+      for await (const [trace, ofTrace] of store.traces()) {
+        const made = rows.of(tracedEpisode(trace, ofTrace));
+        for (const row of made.demonstrations) await demonstrations?.add(row);
+        if (made.task !== undefined) await tasks?.add(made.task);
+      }
+      for (const file of written) await file.close();
+    } catch (error) {
+      for (const file of written) {
+        await file.close().catch(() => {}); // the first error is the one to report
+        await nodeFiles.remove(file.path);
+      }
+      throw error;
+    }
+    return { ...rows.summary, unread: unread.all };
+  } finally {
+    await store.dispose();
+  }
 }
 
-const noCalls = (spans: number) =>
-  spans === 0
-    ? 'found no spans: expected OTLP JSON, JSON lines of spans, or an export of Langfuse or Braintrust'
-    : `found ${spans} spans and no call of a model with its messages; tracing must record them (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)`;
+function noCalls(spans: number, unread: Unread): string {
+  const parts = unreadTexts(unread);
+  const seen = parts.length === 0 ? '' : `; not read: ${parts.join('; ')}`;
+  return spans === 0
+    ? `found no spans: expected OTLP JSON, JSON lines of spans, or an export of Langfuse, Braintrust or Phoenix${seen}`
+    : `found ${spans} spans and no call of a model with its messages${seen}`;
+}
 
-function importOf(all: readonly TracedEpisode[], options: ImportOptions): Omit<TraceImport, 'unread'> {
-  const score = scoreName(all, options);
-  const scoreOf = ({ scores }: TracedEpisode) => (score === undefined ? undefined : scores[score]);
-  const { minScore } = options;
-  const heldOut = heldOutOf(all, options.holdOut);
-  const isGood = (episode: TracedEpisode) =>
-    minScore === undefined || (scoreOf(episode) ?? Number.NEGATIVE_INFINITY) >= minScore;
-  const kept = all.filter((episode) => isGood(episode) && heldOut?.has(episode) !== true);
-  const masked: Masked = {};
-  const redacted = redaction(masked, options.redact);
-  let dropped = 0;
-  const demonstrations = kept.flatMap(({ calls }) =>
-    calls.flatMap((call) => {
-      const row = redacted(demonstrationRow({ ...call, agent: nameOf(call, options) }), NAMES);
-      if (row === undefined) dropped++;
-      return row ?? [];
-    }),
-  );
-  const tasks = all.flatMap((episode) => {
-    const { id, ...row } = taskRow(episode, scoreOf(episode), isGood(episode));
-    const split = heldOut && { split: heldOut.has(episode) ? 'test' : 'train' };
-    const fields = redacted(row, new Set());
-    return fields === undefined ? [] : [{ id, ...fields, ...split }];
-  });
-  const scores = all.flatMap((episode) => scoreOf(episode) ?? []);
+/** What all traces say before one becomes a row. */
+interface Survey {
+  readonly readable: number;
+  /** The names of the scores. */
+  readonly scores: ReadonlySet<string>;
+  /** Whether a trace's task is held out; absent if none were requested. */
+  readonly isHeldOut?: (episode: TracedEpisode) => boolean;
+}
+
+/** @throws RunError if a call has no agent, or if tasks are to be held out and all traces have the same */
+async function surveyOf(store: TraceStore, options: ImportOptions, unread: UnreadCounts): Promise<Survey> {
+  const { holdOut } = options;
+  const scores = new Set<string>();
+  let readable = 0;
+  let first: string | undefined;
+  let [isOther, isSomeIn, isSomeOut] = [false, false, false];
+  for await (const [trace, spans] of store.traces()) {
+    const episode = tracedEpisode(trace, spans);
+    for (const { reason, place } of episode.unread) unread.add(reason, place);
+    if (episode.calls.length === 0) continue;
+    readable++;
+    for (const name of Object.keys(episode.scores)) scores.add(name);
+    for (const call of episode.calls) nameOf(call, options);
+    if (holdOut === undefined) continue;
+    const task = taskText(episode);
+    first ??= task;
+    isOther ||= task !== first;
+    const isOut = isHeldOut(task, holdOut);
+    isSomeOut ||= isOut;
+    isSomeIn ||= !isOut;
+  }
+  if (holdOut === undefined || readable === 0) return { readable, scores };
+  if (!isOther) throw new RunError('all traces have the same task, so none can be held out; expected more traces');
+  // If all tasks are on one side, the first changes sides.
+  const isExchanged = !isSomeIn || !isSomeOut;
   return {
-    demonstrations,
-    tasks,
-    masked,
-    dropped,
-    agents: agentsIn(all, demonstrations, options),
-    traces: { all: all.length, kept: kept.length, scored: scores.length, mean: scores.length === 0 ? 0 : mean(scores) },
-    ...(heldOut === undefined
-      ? {}
-      : { heldOut: tasks.filter((task) => 'split' in task && task.split === 'test').length }),
-    ...(score === undefined ? {} : { score }),
+    readable,
+    scores,
+    isHeldOut: (episode) => {
+      const task = taskText(episode);
+      return isHeldOut(task, holdOut) !== (isExchanged && task === first);
+    },
   };
 }
 
-/**
- * The traces of held-out tasks: equal tasks stay together, and if there are two tasks, one is held out and one is not.
- * @throws RunError if all traces have the same task
- */
-function heldOutOf(all: readonly TracedEpisode[], share: number | undefined): ReadonlySet<TracedEpisode> | undefined {
-  if (share === undefined) return undefined;
-  const textOf = (episode: TracedEpisode) => JSON.stringify(episode.task ?? questionOf(episode));
-  const texts = [...new Set(all.map(textOf))];
-  if (texts.length < 2)
-    throw new RunError('all traces have the same task, so none can be held out; expected more traces');
-  const chosen = texts.filter((text) => isHeldOut(text, share));
-  const test = new Set(
-    chosen.length === 0 ? texts.slice(-1) : chosen.length === texts.length ? chosen.slice(1) : chosen,
-  );
-  return new Set(all.filter((episode) => test.has(textOf(episode))));
+/** Equal tasks are held out together. */
+const taskText = (episode: TracedEpisode) => exactJson(episode.task ?? questionOf(episode));
+
+/** Makes the rows of one trace after another, and keeps the counts. */
+class ImportedRows {
+  readonly #options: ImportOptions;
+  readonly #score: string | undefined;
+  readonly #isHeldOut: Survey['isHeldOut'];
+  readonly #masked: Masked = {};
+  readonly #redacted: ReturnType<typeof redaction>;
+  readonly #agents = new Map<string, AgentCounts>();
+  #counts = { all: 0, kept: 0, scored: 0, scores: 0, demonstrations: 0, tasks: 0, heldOut: 0, dropped: 0 };
+  #example: DemonstrationRow | undefined;
+  #fields: readonly string[] = [];
+
+  constructor(options: ImportOptions, score: string | undefined, isHeldOut: Survey['isHeldOut']) {
+    this.#options = options;
+    this.#score = score;
+    this.#isHeldOut = isHeldOut;
+    this.#redacted = redaction(this.#masked, options.redact);
+  }
+
+  /** The rows of a trace; none if no call can be read. */
+  of(episode: TracedEpisode): { readonly demonstrations: readonly DemonstrationRow[]; readonly task?: object } {
+    if (episode.calls.length === 0) return { demonstrations: [] };
+    const { minScore } = this.#options;
+    const score = this.#score === undefined ? undefined : episode.scores[this.#score];
+    const isGood = minScore === undefined || (score ?? Number.NEGATIVE_INFINITY) >= minScore;
+    const isOut = this.#isHeldOut?.(episode);
+    const counts = this.#counts;
+    counts.all++;
+    if (score !== undefined) {
+      counts.scored++;
+      counts.scores += score;
+    }
+    const isKept = isGood && isOut !== true;
+    if (isKept) counts.kept++;
+    const demonstrations = episode.calls.flatMap((call) => this.#demonstration(call, isKept));
+    const { id, ...row } = taskRow(episode, score, isGood);
+    const fields = this.#redacted(row, new Set());
+    if (fields === undefined) return { demonstrations };
+    const task = { id, ...fields, ...(isOut === undefined ? {} : { split: isOut ? 'test' : 'train' }) };
+    if (counts.tasks++ === 0) this.#fields = Object.keys(task);
+    if (isOut === true) counts.heldOut++;
+    return { demonstrations, task };
+  }
+
+  /** The demonstration of a call, if it is kept. */
+  #demonstration(call: ModelCall, isKept: boolean): DemonstrationRow[] {
+    const agent = nameOf(call, this.#options);
+    const counted = this.#agents.get(agent) ?? { calls: 0, demonstrations: 0, read: 0, written: 0, ...newSets() };
+    this.#agents.set(agent, counted);
+    counted.calls++;
+    counted.read += call.tokens.read;
+    counted.written += call.tokens.written;
+    for (const { name } of call.tools ?? []) counted.tools.add(name);
+    if (call.model !== undefined) counted.models.add(call.model);
+    if (!isKept) return [];
+    const row = this.#redacted(demonstrationRow({ ...call, agent }), NAMES);
+    if (row === undefined) {
+      this.#counts.dropped++;
+      return [];
+    }
+    this.#example ??= row;
+    counted.demonstrations++;
+    this.#counts.demonstrations++;
+    return [row];
+  }
+
+  get summary(): Omit<TraceImport, 'unread'> {
+    const { all, kept, scored, scores, demonstrations, tasks, heldOut, dropped } = this.#counts;
+    const agents = [...this.#agents].sort(([a], [b]) => (a < b ? -1 : 1));
+    return {
+      demonstrations,
+      ...(this.#example === undefined ? {} : { example: this.#example }),
+      tasks,
+      fields: this.#fields,
+      masked: this.#masked,
+      dropped,
+      agents: Object.fromEntries(
+        agents.map(([name, { tools, models, ...counts }]) => [
+          name,
+          { ...counts, tools: [...tools].sort(), models: [...models].sort() },
+        ]),
+      ),
+      traces: { all, kept, scored, mean: scored === 0 ? 0 : scores / scored },
+      ...(this.#isHeldOut === undefined ? {} : { heldOut }),
+      ...(this.#score === undefined ? {} : { score: this.#score }),
+    };
+  }
 }
 
+interface AgentCounts {
+  calls: number;
+  demonstrations: number;
+  read: number;
+  written: number;
+  readonly tools: Set<string>;
+  readonly models: Set<string>;
+}
+
+const newSets = () => ({ tools: new Set<string>(), models: new Set<string>() });
+
 /** @throws RunError for a score that no trace has, or when one has to be chosen */
-function scoreName(all: readonly TracedEpisode[], { score, minScore }: ImportOptions): string | undefined {
-  const names = [...new Set(all.flatMap(({ scores }) => Object.keys(scores)))].sort();
+function scoreName(scores: ReadonlySet<string>, { score, minScore }: ImportOptions): string | undefined {
+  const names = [...scores].sort();
   const listed = names.length === 0 ? 'no scores' : `the scores ${names.join(', ')}`;
   if (score !== undefined && !names.includes(score))
     throw new RunError(`no trace has the score '${score}'; they have ${listed}`);
@@ -154,7 +292,7 @@ function scoreName(all: readonly TracedEpisode[], { score, minScore }: ImportOpt
 function nameOf({ agent }: ModelCall, { agent: ofAll, rename = {} }: ImportOptions): string {
   const name = agent === undefined ? ofAll : (rename[agent] ?? agent);
   if (name === undefined)
-    throw new RunError('a call names no agent: --agent gives its name (AI SDK: `id` of the agent, or `functionId`)');
+    throw new RunError('a call names no agent: --agent gives its name (AI SDK: `functionId` of its telemetry)');
   if (!/^[A-Za-z][A-Za-z0-9_-]*$/.test(name))
     throw new RunError(`no team can have an agent '${name}': --rename '${name}=NAME' gives it another name`);
   return name;
@@ -174,53 +312,26 @@ function taskRow({ trace, calls, task }: TracedEpisode, score: number | undefine
   };
 }
 
-function agentsIn(
-  all: readonly TracedEpisode[],
-  rows: readonly DemonstrationRow[],
-  options: ImportOptions,
-): Record<string, TracedAgent> {
-  const calls = all.flatMap((episode) => episode.calls.map((call) => ({ ...call, agent: nameOf(call, options) })));
-  const names = [...new Set(calls.map(({ agent }) => agent))].sort();
-  return Object.fromEntries(
-    names.map((name) => {
-      const ofAgent = calls.filter(({ agent }) => agent === name);
-      const tokens = (side: 'read' | 'written') => ofAgent.reduce((sum, call) => sum + call.tokens[side], 0);
-      return [
-        name,
-        {
-          calls: ofAgent.length,
-          demonstrations: rows.filter(({ agent }) => agent === name).length,
-          tools: [...new Set(ofAgent.flatMap(({ tools = [] }) => tools.map((tool) => tool.name)))].sort(),
-          models: [...new Set(ofAgent.flatMap(({ model }) => model ?? []))].sort(),
-          read: tokens('read'),
-          written: tokens('written'),
-        },
-      ];
-    }),
-  );
-}
-
 /**
- * Writes the rows as new files of a folder. @returns The paths
- * @throws RunError if one of the files exists
+ * Changes the demonstrations of an import, one after another. The new file takes the place of the old one at the end.
+ * @throws RunError if it cannot be written
  */
-export async function writeImport({ demonstrations, tasks }: TraceImport, folder: string): Promise<readonly string[]> {
-  await mkdir(folder, { recursive: true });
-  const files = [
-    [join(folder, DEMONSTRATIONS), demonstrations],
-    [join(folder, TASKS), tasks],
-  ] as const;
-  for (const [path] of files)
-    if (await nodeFiles.exists(path)) throw new RunError(`${path} exists; choose another folder with --out`);
-  for (const [path, rows] of files) await writeLines(path, rows);
-  return files.map(([path]) => path);
-}
-
-/** Writes demonstrations over those of an import. @throws RunError if they cannot be written */
-export async function rewriteDemonstrations(rows: readonly DemonstrationRow[], folder: string): Promise<void> {
+export async function rewriteDemonstrations(
+  folder: string,
+  change: (row: DemonstrationRow) => DemonstrationRow,
+): Promise<void> {
   const path = join(folder, DEMONSTRATIONS);
-  await nodeFiles.remove(path);
-  await writeLines(path, rows);
+  const rows = await LineFile.create(join(folder, temporaryName(DEMONSTRATIONS)));
+  try {
+    for await (const { value } of traceValues(path, new UnreadCounts()))
+      await rows.add(change(value as DemonstrationRow));
+  } catch (error) {
+    await rows.close();
+    await nodeFiles.remove(rows.path);
+    throw error;
+  }
+  await rows.close();
+  await rename(rows.path, path);
 }
 
 /** The traced team as `drmas learn` compares it: scored traces with their mean score, and tokens an episode. */

@@ -1,87 +1,279 @@
-/** Messages and tools of traces in the form of drmas, whichever of the usual forms they have. */
-import { isObject } from '../../base/errors.js';
+/** Messages, answers and tools of traces in the form of drmas, whichever of the usual forms they have. */
+import { exactJson, isObject, NumberText } from '../../base/errors.js';
 import type { Message, Tool, ToolCall } from '../../base/nouns.js';
 import { jsonOf } from './spans.js';
+import type { UnreadReason } from './unread.js';
 
-/** The messages of an attribute: OpenTelemetry's parts, AI SDK's content, or OpenAI's chat. Empty if there are none. */
-export function messagesOf(attribute: unknown): Message[] {
+type JsonFields = Readonly<Record<string, unknown>>;
+/** Receives the reason if something cannot be read. */
+export type Report = (reason: UnreadReason) => void;
+
+/** A text that begins as messages do and is no JSON, such as one that a limit of the tracer cut off. */
+const isBroken = (value: unknown) =>
+  typeof value === 'string' && /^\s*(?:\[\s*)?\{/.test(value) && typeof jsonOf(value) === 'string';
+
+/** What an attribute says that a model read; empty if it has no messages. */
+export function conversationOf(attribute: unknown, report: Report): Message[] {
   const value = jsonOf(attribute);
-  if (typeof value === 'string') return [{ role: 'user', content: value }];
-  if (isObject(value) && Array.isArray(value.messages)) return messagesOf(value.messages);
-  if (isObject(value) && Array.isArray(value.choices))
-    return value.choices
-      .filter(isObject)
-      .slice(0, 1)
-      .flatMap(({ message }) => messagesOf([message]));
-  const list = Array.isArray(value) ? value : [value];
-  return list.filter(isObject).flatMap(({ message, ...each }) => messageOf(isObject(message) ? message : each));
-}
-
-function messageOf(value: Readonly<Record<string, unknown>>): Message[] {
-  const role = roleOf(value.role);
-  if (role === undefined) return [];
-  const parts = partsOf(value.parts ?? value.content);
-  const results = parts.flatMap(resultOf);
-  if (results.length > 0) return results;
-  const content = parts.map(textOf).join('');
-  if (role === 'tool') {
-    const id = value.tool_call_id ?? value.toolCallId ?? value.id;
-    const name = typeof value.name === 'string' ? { name: value.name } : {};
-    return [{ role, content, ...(typeof id === 'string' ? { toolCallId: id } : {}), ...name }];
+  if (isBroken(attribute)) report('cut');
+  else if (typeof value === 'string') return value === '' ? [] : [{ role: 'user', content: value }];
+  else if (Array.isArray(value)) return messagesOf(value, report);
+  else if (isObject(value)) {
+    const { messages, input, prompt, contents, system, instructions, systemInstruction } = value;
+    const list = [messages, input, prompt, contents].find((each) => each !== undefined && each !== null);
+    if (list === undefined) return messagesOf([value], report);
+    const first = [system, instructions, systemInstruction].map((each) => instructionsOf(each)).find(Boolean);
+    const read = conversationOf(list, report);
+    return first === undefined ? read : [{ role: 'system', content: first }, ...read];
   }
-  const listed = [value.tool_calls, value.toolCalls].find(Array.isArray) ?? [];
-  const toolCalls = [...parts, ...listed].flatMap((part, i) => callOf(part, i));
-  return [{ role, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) }];
+  return [];
 }
 
-const roleOf = (role: unknown): Message['role'] | undefined =>
-  role === 'developer' ? 'system' : (['system', 'user', 'assistant', 'tool'] as const).find((each) => each === role);
-
-const partsOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
-
-/** The text of a part; empty for reasoning, calls and media. */
-function textOf(part: unknown): string {
-  if (typeof part === 'string') return part;
-  if (!isObject(part) || (part.type !== undefined && part.type !== 'text' && part.type !== 'output_text')) return '';
-  return String(part.text ?? part.content ?? '');
+/** The answer of a model, the first if there are several. Undefined if there is none. */
+export function answerOf(attribute: unknown, report: Report): Message | undefined {
+  const value = jsonOf(attribute);
+  if (isBroken(attribute)) report('cut');
+  if (isBroken(attribute) || value === undefined || value === null || value === 'null') return undefined;
+  const answers = answersIn(attribute, value);
+  const isOfChoices = answers.some(isChoice);
+  const [answer, ...more] = joined(messagesOf(isOfChoices ? answers.slice(0, 1) : answers, report));
+  if (more.length > 0 || (isOfChoices && answers.length > 1)) report('choice');
+  return answer?.role === 'assistant' && (answer.content !== '' || answer.toolCalls !== undefined) ? answer : undefined;
 }
 
-function callOf(part: unknown, index: number): ToolCall[] {
-  if (!isObject(part)) return [];
-  const called = isObject(part.function) ? part.function : part;
+/** The messages in an output: a text, a message, a list of choices, or the reply of an interface with one of these. */
+function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
+  const plain = (content: unknown) => [{ role: 'assistant', content }];
+  if (Array.isArray(value)) return value.map((each) => (typeof each === 'string' ? plain(each)[0] : each));
+  if (!isObject(value) || value instanceof NumberText) return plain(typeof value === 'string' ? value : attribute);
+  for (const list of [value.choices, value.output, value.messages]) if (Array.isArray(list)) return list;
+  if (Array.isArray(value.candidates)) return value.candidates.map((each) => (isObject(each) ? each.content : each));
+  if (isObject(value.message) || value.role !== undefined || isItem(value)) return [value];
+  const isMessage = ['content', 'parts', 'tool_calls', 'toolCalls', 'text'].some((name) => value[name] !== undefined);
+  // Another object is structured output.
+  return isMessage
+    ? [{ role: 'assistant', ...value }]
+    : plain(typeof attribute === 'string' ? attribute : exactJson(value));
+}
+
+const isChoice = (value: unknown) =>
+  isObject(value) && ['index', 'finish_reason', 'finishReason'].some((name) => value[name] !== undefined);
+
+/** Answers of which one is in several messages, as OpenAI's Responses have them: a text, then calls. */
+function joined(messages: readonly Message[]): Message[] {
+  const answers: Message[] = [];
+  for (const message of messages) {
+    const last = answers.at(-1);
+    const isEmpty = last !== undefined && last.content === '' && last.toolCalls === undefined;
+    if (last !== undefined && last.role === message.role && (isEmpty || message.content === '')) {
+      const toolCalls = [...(last.toolCalls ?? []), ...(message.toolCalls ?? [])];
+      const content = `${last.content}${message.content}`;
+      answers[answers.length - 1] = { ...last, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) };
+    } else answers.push(message);
+  }
+  return answers;
+}
+
+/** A system prompt: a text, or its parts. */
+export function instructionsOf(attribute: unknown): string {
+  const value = jsonOf(attribute);
+  if (typeof value === 'string') return value;
+  const parts = isObject(value) && Array.isArray(value.parts) ? value.parts : value;
+  return (Array.isArray(parts) ? parts : [])
+    .map((part) => (isObject(part) ? String(part.content ?? part.text ?? '') : String(part)))
+    .join('\n');
+}
+
+function messagesOf(list: readonly unknown[], report: Report): Message[] {
+  const messages: Message[] = [];
+  for (const each of list) {
+    const value = isObject(each) && isObject(each.message) ? each.message : each;
+    if (!isObject(value)) {
+      report('part');
+      continue;
+    }
+    const last = messages.at(-1);
+    const read = isItem(value) ? itemOf(value, report) : messageOf(value, report);
+    const [{ toolCalls = [] } = {}] = read;
+    // Items of OpenAI's Responses: the calls of one answer follow each other.
+    if (value.type === 'function_call' && last?.role === 'assistant')
+      messages[messages.length - 1] = { ...last, toolCalls: [...(last.toolCalls ?? []), ...toolCalls] };
+    else messages.push(...read);
+  }
+  return messages;
+}
+
+const ITEMS = ['function_call', 'function_call_output', 'reasoning'];
+
+/** Whether an entry of a conversation is an item of OpenAI's Responses that has no role. */
+const isItem = ({ type, role }: JsonFields) => role === undefined && ITEMS.includes(String(type));
+
+function itemOf(value: JsonFields, report: Report): Message[] {
+  const part = partOf(value, report);
+  if ('call' in part) return [{ role: 'assistant', content: '', toolCalls: [part.call] }];
+  return 'result' in part ? [part.result] : [];
+}
+
+const ROLES: Readonly<Record<string, Message['role']>> = {
+  ...{ system: 'system', developer: 'system', user: 'user', human: 'user' },
+  ...{ assistant: 'assistant', model: 'assistant', ai: 'assistant', tool: 'tool', function: 'tool' },
+};
+
+function messageOf(value: JsonFields, report: Report): Message[] {
+  const name = String(value.role ?? value.type ?? '').toLowerCase();
+  const role = Object.hasOwn(ROLES, name) ? ROLES[name] : undefined;
+  if (role === undefined) {
+    report(value.role !== undefined ? 'role' : value.type !== undefined ? 'part' : 'input');
+    return [];
+  }
+  const given = value.parts ?? value.content ?? value.contents ?? value.text;
+  const isData = isObject(given) && given.type === undefined && typeof given.text !== 'string';
+  const parts = isData ? [{ text: exactJson(given) }] : listOf(given).map((part) => partOf(part, report));
+  const content = parts.map((part) => ('text' in part ? part.text : '')).join('');
+  const results = parts.flatMap((part) => ('result' in part ? [part.result] : []));
+  if (role === 'tool' && results.length === 0) {
+    const id = value.tool_call_id ?? value.toolCallId ?? value.id;
+    const named = typeof value.name === 'string' ? { name: value.name } : {};
+    return [{ role, content, ...(typeof id === 'string' ? { toolCallId: id } : {}), ...named }];
+  }
+  const listed = [value.tool_calls, value.toolCalls, value.function_call].flatMap((calls) =>
+    calls === undefined || calls === null ? [] : listOf(jsonOf(calls)),
+  );
+  const calls = [...parts, ...listed.map((call) => calledBy(call, report))].flatMap((part) =>
+    'call' in part ? [part.call] : [],
+  );
+  const toolCalls = calls.map((call, i) => (call.id === '' ? { ...call, id: `call_${i}` } : call));
+  const isAlone = content === '' && toolCalls.length === 0 && results.length > 0;
+  const message = { role, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) };
+  // Results stand before what a user says to them, and after the calls of an assistant.
+  if (isAlone) return results;
+  return role === 'assistant' ? [message, ...results] : [...results, message];
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
+
+/** A part of a message. */
+type Part = { readonly text: string } | { readonly call: ToolCall } | { readonly result: Message };
+
+const TEXTS = ['text', 'output_text', 'input_text', 'refusal'];
+const CALLS = ['tool_call', 'tool-call', 'tool_use', 'function_call', 'function'];
+const RESULTS = ['tool_call_response', 'tool-result', 'tool_result', 'function_call_output'];
+const THOUGHTS = ['reasoning', 'thinking', 'redacted_thinking'];
+/** Parts that say nothing to a model. */
+const SILENT = ['tool-approval-request', 'tool-approval-response', 'step-start', 'source', 'cache_point'];
+const MEDIA = /^(?:input_|output_)?(?:image|audio|video|file|document|media|blob|uri)(?:[-_](?:url|data|id))?$/;
+/** Fields of parts without a type, of Gemini and of Bedrock. */
+const MEDIA_FIELDS = ['inlineData', 'inline_data', 'fileData', 'file_data', 'image', 'document', 'video'];
+
+function partOf(part: unknown, report: Report): Part {
+  if (part === null || part === undefined) return { text: '' };
+  if (typeof part === 'string') return { text: part };
+  if (!isObject(part) || part instanceof NumberText) return { text: exactJson(part) };
+  if (isObject(part.message_content)) return partOf(part.message_content, report);
+  const { type } = part;
+  if (MEDIA.test(String(type)) || (type === undefined && MEDIA_FIELDS.some((name) => part[name] !== undefined))) {
+    report('media');
+    return { text: '' };
+  }
+  if (THOUGHTS.includes(String(type)) || part.thought === true || part.reasoningContent !== undefined) {
+    report('reasoning');
+    return { text: '' };
+  }
+  const result = resultOf(part, report);
+  if (result !== undefined) return { result };
+  if (CALLS.includes(String(type)) || isObject(part.functionCall ?? part.toolUse ?? part.function))
+    return calledBy(part, report);
+  const content = part.text ?? part.content ?? part.refusal;
+  if ((type === undefined || TEXTS.includes(String(type))) && typeof content === 'string') return { text: content };
+  if (!SILENT.includes(String(type))) report('part');
+  return { text: '' };
+}
+
+/** The call of a tool, if the part names one. */
+function calledBy(part: unknown, report: Report): Part {
+  const call = callOf(part);
+  if (call === undefined) report('part');
+  return call === undefined ? { text: '' } : { call };
+}
+
+/** A call; its id is empty if it has none. */
+function callOf(part: unknown): ToolCall | undefined {
+  const whole = isObject(part) && isObject(part.tool_call) ? part.tool_call : part;
+  if (!isObject(whole)) return undefined;
+  const called = [whole.function, whole.functionCall, whole.toolUse].find(isObject) ?? whole;
   const name = called.toolName ?? called.name;
-  const isCall =
-    called !== part || part.type === 'tool_call' || part.type === 'tool-call' || part.toolName !== undefined;
-  if (!isCall || typeof name !== 'string') return [];
+  if (typeof name !== 'string' || name === '') return undefined;
   const values = called.arguments ?? called.input ?? called.args ?? {};
-  const id = part.id ?? part.toolCallId ?? `call_${index}`;
-  return [{ id: String(id), name, arguments: typeof values === 'string' ? values : JSON.stringify(values) }];
+  const ids = [whole.call_id, whole.id, whole.toolCallId, whole.tool_call_id, called.toolUseId, called.id];
+  const id = ids.find((each) => each !== undefined && each !== null && each !== '') ?? '';
+  return { id: String(id), name, arguments: argumentsText(values) };
+}
+
+/** The JSON of arguments, which some exporters have written as JSON of a text. */
+function argumentsText(values: unknown): string {
+  if (typeof values !== 'string') return exactJson(values);
+  const inner = /^\s*"/.test(values) ? jsonOf(values) : values;
+  return typeof inner === 'string' && inner.trim() !== '' ? inner : '{}';
 }
 
 /** The result of a tool as a message. */
-function resultOf(part: unknown): Message[] {
-  if (!isObject(part) || (part.type !== 'tool_call_response' && part.type !== 'tool-result')) return [];
-  const output = part.response ?? part.output ?? part.result;
-  const content = isObject(output) && output.value !== undefined ? output.value : output;
-  const [id, name] = [part.id ?? part.toolCallId, part.toolName ?? part.name];
-  return [
-    {
-      role: 'tool',
-      content: typeof content === 'string' ? content : JSON.stringify(content ?? ''),
-      ...(typeof id === 'string' ? { toolCallId: id } : {}),
-      ...(typeof name === 'string' ? { name } : {}),
-    },
-  ];
+function resultOf(part: JsonFields, report: Report): Message | undefined {
+  const wrapped = [part.functionResponse, part.toolResult].find(isObject);
+  if (wrapped === undefined && !RESULTS.includes(String(part.type))) return undefined;
+  const whole = wrapped ?? part;
+  const output = whole.response ?? whole.output ?? whole.result ?? whole.content;
+  const ids = [whole.call_id, whole.id, whole.toolCallId, whole.tool_use_id, whole.toolUseId, whole.tool_call_id];
+  const id = ids.find((each) => typeof each === 'string' && each !== '');
+  const name = whole.toolName ?? whole.name;
+  return {
+    role: 'tool',
+    content: resultText(output, report),
+    ...(typeof id === 'string' ? { toolCallId: id } : {}),
+    ...(typeof name === 'string' ? { name } : {}),
+  };
 }
 
-/** The tools of an attribute, as OpenTelemetry, AI SDK and OpenAI write them; undefined if there are none. */
-export function toolsOf(attribute: unknown): Tool[] | undefined {
+/** A tool's result as text, as an agent reads it in play. */
+function resultText(output: unknown, report: Report): string {
+  if (typeof output === 'string') return output;
+  if (Array.isArray(output) && output.length > 0 && output.every((part) => isObject(part) && isTyped(part)))
+    return output.map((part) => textIn(part, report)).join('');
+  if (!isObject(output)) return exactJson(output ?? '');
+  const { type, value, reason } = output;
+  if (type === 'execution-denied') return typeof reason === 'string' ? reason : 'The call was denied.';
+  if (type === 'content' && Array.isArray(value)) return value.map((part) => textIn(part, report)).join('');
+  if (value !== undefined) return typeof value === 'string' ? value : exactJson(value);
+  return exactJson(output);
+}
+
+const isTyped = ({ type }: JsonFields) => TEXTS.includes(String(type)) || MEDIA.test(String(type));
+
+function textIn(part: unknown, report: Report): string {
+  const read = partOf(part, report);
+  if (!('text' in read)) report('part');
+  return 'text' in read ? read.text : '';
+}
+
+/** The tools of an attribute, as OpenTelemetry, AI SDK, OpenAI, OpenLLMetry and OpenInference write them. */
+export function toolsOf(attribute: unknown, report: Report): Tool[] | undefined {
   const value = jsonOf(attribute);
-  const tools = (Array.isArray(value) ? value : []).map(jsonOf).flatMap((each): Tool[] => {
-    const tool = isObject(each) && isObject(each.function) ? each.function : each;
-    if (!isObject(tool) || typeof tool.name !== 'string') return [];
-    const schema = tool.parameters ?? tool.inputSchema ?? tool.input_schema ?? { type: 'object', properties: {} };
-    if (!isObject(schema)) return [];
+  const tools = (Array.isArray(value) ? value : []).flatMap((written): Tool[] => {
+    const each = jsonOf(written);
+    const schemaText = isObject(each) && isObject(each.tool) ? each.tool.json_schema : undefined;
+    const whole = jsonOf(schemaText ?? each);
+    const tool = isObject(whole) && isObject(whole.function) ? whole.function : whole;
+    const schema = isObject(tool)
+      ? jsonOf(
+          tool.parameters ??
+            tool.inputSchema ??
+            tool.input_schema ??
+            tool.arguments ?? { type: 'object', properties: {} },
+        )
+      : undefined;
+    if (!isObject(tool) || typeof tool.name !== 'string' || !isObject(schema)) {
+      report('tool');
+      return [];
+    }
     const { $schema: _, ...parameters } = schema;
     const described = typeof tool.description === 'string' ? { description: tool.description } : {};
     return [{ name: tool.name, ...described, parameters }];

@@ -1,8 +1,10 @@
 /** The calls of models in traces: the caller, the messages, and the tokens. */
 import { isObject } from '../../base/errors.js';
 import type { Message, Tool } from '../../base/nouns.js';
-import { messagesOf, toolsOf } from './messages.js';
-import { jsonOf, type TraceSpan } from './spans.js';
+import { agentName, isCall, isOfSdk, tokensOf, told } from './conventions.js';
+import { answerOf, conversationOf, instructionsOf, type Report, toolsOf } from './messages.js';
+import { jsonOf, messagesInEvents, type TraceSpan } from './spans.js';
+import type { TracePlace, UnreadReason } from './unread.js';
 
 export interface ModelCall {
   /** Undefined if neither the span nor one around it names an agent. */
@@ -18,69 +20,86 @@ export interface ModelCall {
 /** A trace: one execution of a team in production. */
 export interface TracedEpisode {
   readonly trace: string;
+  /** Empty if no call can be read. */
   readonly calls: readonly ModelCall[];
   readonly scores: Readonly<Record<string, number>>;
-  /** The input and the output of the whole, if the trace records them as an object. */
+  /** The input of the whole, if the trace records it as an object. */
   readonly task?: Readonly<Record<string, unknown>>;
-  /** What the trace has and nobody can read: calls, the task's data if it is no object, scores that are no numbers. */
-  readonly unread: { readonly calls: number; readonly tasks: number; readonly scores: number };
+  readonly unread: readonly UnreadPart[];
 }
 
-/** Spans by their traces, in the order of the file; a trace without readable calls has none. */
-export function tracedEpisodes(spans: readonly TraceSpan[]): TracedEpisode[] {
-  const traces = new Map<string, TraceSpan[]>();
-  for (const span of spans) {
-    const others = traces.get(span.trace);
-    if (others === undefined) traces.set(span.trace, [span]);
-    else others.push(span);
-  }
-  return [...traces].map(([trace, all]) => {
-    const byId = new Map(all.map((span) => [span.id, span]));
-    // An exporter that tries again writes a span twice.
-    const callSpans = [...byId.values()].filter(isCall).map((span) => ({ span, call: callOf(span, byId) }));
-    const calls = callSpans.flatMap(({ span, call }) => (call === undefined ? [] : [{ span, call }]));
-    // A call around other calls is their sum: an agent's run, or a framework's loop.
-    const around = new Set(calls.flatMap(({ span }) => ancestors(span, byId).map(({ id }) => id)));
-    const inner = calls.filter(({ span }) => !around.has(span.id));
-    const ordered = inner.sort((a, b) => (a.span.start < b.span.start ? -1 : Number(a.span.start > b.span.start)));
-    const task = taskOf(all);
-    const scores: [string, number][] = Object.entries(Object.assign({}, ...all.map(({ scores }) => scores)));
-    const numbers = scores.filter(([, value]) => Number.isFinite(value));
-    return {
-      trace,
-      calls: ordered.map(({ call }) => call),
-      scores: Object.fromEntries(numbers),
-      unread: {
-        calls: callSpans.filter(({ span, call }) => call === undefined && !around.has(span.id)).length,
-        tasks: Number(all.some(({ attributes }) => !isObject(jsonOf(attributes['drmas.task.data'] ?? {})))),
-        scores: scores.length - numbers.length,
-      },
-      ...(task === undefined ? {} : { task }),
-    };
-  });
+interface UnreadPart {
+  readonly reason: UnreadReason;
+  readonly place: TracePlace;
 }
 
-/** Numbers of calls, of traces without another call, of tasks' data and of scores that cannot be read. */
-export interface Unread {
-  readonly calls: number;
-  readonly traces: number;
-  readonly tasks: number;
-  readonly scores: number;
-  /** One of the traces that have them. */
-  readonly example?: string;
-}
-
-/** The sum of what cannot be read. */
-export function unreadOf(episodes: readonly TracedEpisode[]): Unread {
-  const sum = (kind: keyof TracedEpisode['unread']) => episodes.reduce((all, { unread }) => all + unread[kind], 0);
-  const example = episodes.find(({ unread }) => Object.values(unread).some((count) => count > 0));
+/** The episode that the spans of a trace tell. */
+export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): TracedEpisode {
+  const all = spansWithEvents(spans);
+  const byId = new Map(all.map((span) => [span.id, span])); // an exporter that tries again writes a span twice
+  const callSpans = [...byId.values()].filter(isCall).map((span) => ({ span, ...callOf(span, byId) }));
+  const calls = callSpans.flatMap(({ span, call }) => (call === undefined ? [] : [{ span, call }]));
+  // A call around other calls is their sum: an agent's run, or a framework's loop.
+  const around = new Set(calls.flatMap(({ span }) => ancestors(span, byId).map(({ id }) => id)));
+  const inner = calls.filter(({ span }) => !around.has(span.id));
+  const ordered = inner.sort((a, b) => (a.span.start < b.span.start ? -1 : Number(a.span.start > b.span.start)));
+  const task = taskOf(all);
+  const scores: [string, number][] = Object.entries(Object.assign({}, ...spans.map((span) => span.scores)));
+  const numbers = scores.filter(([, value]) => Number.isFinite(value));
+  const read = new Set(inner.map(({ span }) => span.id));
+  /** A call that two instrumentations recorded is read once, from the one that has its messages. */
+  const isTold = (span: TraceSpan) => around.has(span.id) || ancestors(span, byId).some(({ id }) => read.has(id));
+  const unreadCalls = callSpans.flatMap(({ span, unread, call }) =>
+    call === undefined && isTold(span) ? [] : around.has(span.id) ? [] : unread.map((reason) => part(reason, span)),
+  );
   return {
-    calls: sum('calls'),
-    traces: episodes.filter(({ calls, unread }) => calls.length === 0 && unread.calls > 0).length,
-    tasks: sum('tasks'),
-    scores: sum('scores'),
-    ...(example === undefined ? {} : { example: example.trace }),
+    trace,
+    calls: ordered.map(({ call }) => call),
+    scores: Object.fromEntries(numbers),
+    unread: [
+      ...unreadCalls,
+      ...unreadTrace(spans, all, callSpans.length > 0),
+      ...scoresUnread(spans, numbers),
+      ...all.filter(({ attributes }) => !isObject(jsonOf(attributes[TASK] ?? {}))).map((span) => part('task', span)),
+    ],
+    ...(task === undefined ? {} : { task }),
   };
+}
+
+const part = (reason: UnreadReason, { place }: Pick<TraceSpan, 'place'>): UnreadPart => ({ reason, place });
+
+/** Why a whole trace tells nothing. */
+function unreadTrace(spans: readonly TraceSpan[], all: readonly TraceSpan[], hasCalls: boolean): UnreadPart[] {
+  const [first] = spans;
+  if (hasCalls || first === undefined) return [];
+  return all.length > 0 ? [part('trace', all[0] ?? first)] : first.kind === 'score' ? [part('lone', first)] : [];
+}
+
+function scoresUnread(spans: readonly TraceSpan[], numbers: readonly (readonly [string, number])[]): UnreadPart[] {
+  const known = new Set(numbers.map(([name]) => name));
+  const broken = spans.flatMap((span) =>
+    Object.entries(span.scores).flatMap(([name, value]) =>
+      Number.isFinite(value) || known.has(name) ? [] : [[name, span] as const],
+    ),
+  );
+  return [...new Map(broken).values()].map((span) => part('score', span));
+}
+
+/** The spans with the messages that stand in their events, in logs too. Rows that are no spans are left out. */
+function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
+  const logged = new Map<string, TraceSpan[]>();
+  for (const span of spans) if (span.kind === 'event') logged.set(span.id, [...(logged.get(span.id) ?? []), span]);
+  return spans.flatMap((span) => {
+    if (span.kind !== undefined) return [];
+    const logs = (logged.get(span.id) ?? []).sort((a, b) => (a.start < b.start ? -1 : Number(a.start > b.start)));
+    const events = [...(span.events ?? []), ...logs.flatMap((log) => log.events ?? [])];
+    const attributes = Object.assign(
+      messagesInEvents(events),
+      ...logs.map((log) => log.attributes),
+      span.attributes,
+    ) as TraceSpan['attributes'];
+    return [{ ...span, attributes }];
+  });
 }
 
 function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): TraceSpan[] {
@@ -93,80 +112,69 @@ function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): Trace
   return above;
 }
 
-const CALLS = ['chat', 'generate_content', 'text_completion'];
+/** Reasons for which a call is read without a part of it. */
+const WITHOUT_A_PART: readonly UnreadReason[] = ['tool', 'choice', 'reasoning'];
 
-const isOfSdk = ({ attributes }: TraceSpan) =>
-  /\.do(Generate|Stream)$/.test(String(attributes['ai.operationId'] ?? ''));
-
-const isCall = (span: TraceSpan) =>
-  isOfSdk(span) || CALLS.includes(String(span.attributes['gen_ai.operation.name'] ?? ''));
-
-/** A text that begins as messages do and is no JSON, such as one that a limit of the tracer cut off. */
-const isBroken = (attribute: unknown) =>
-  typeof attribute === 'string' && /^\s*(\[\s*)?\{/.test(attribute) && typeof jsonOf(attribute) === 'string';
-
-/** The call of a span. Undefined if its messages or its answer cannot be read. */
-function callOf(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): ModelCall | undefined {
+/** A call, and what of it cannot be read. Undefined if that is the messages, the answer, or a part of these. */
+function callOf(
+  span: TraceSpan,
+  byId: ReadonlyMap<string, TraceSpan>,
+): { readonly call?: ModelCall; readonly unread: readonly UnreadReason[] } {
   const { attributes } = span;
-  const answer = isOfSdk(span) ? sdkAnswer(attributes) : answerOf(attributes['gen_ai.output.messages']);
-  const input = attributes['gen_ai.input.messages'] ?? attributes['ai.prompt.messages'];
-  const read = messagesOf(input);
-  if (answer === undefined || read.length === 0 || isBroken(input)) return undefined;
-  const tools = toolsOf(attributes['gen_ai.tool.definitions'] ?? attributes['ai.prompt.tools']);
-  const instructions = instructionsOf(attributes['gen_ai.system_instructions']);
-  const system =
-    instructions === '' || read[0]?.role === 'system' ? [] : [{ role: 'system' as const, content: instructions }];
-  return {
+  const unread = new Set<UnreadReason>();
+  const report: Report = (reason) => void unread.add(reason);
+  const input = told(attributes, 'input');
+  // Models do not read the reasoning of earlier answers again.
+  const read = conversationOf(input, (reason) => reason === 'reasoning' || report(reason));
+  const answer = isOfSdk(attributes) ? sdkAnswer(attributes, report) : answerOf(told(attributes, 'output'), report);
+  const offered = jsonOf(input);
+  const tools = toolsOf(told(attributes, 'tools') ?? (isObject(offered) ? offered.tools : undefined), report);
+  const instructions = instructionsOf(told(attributes, 'instructions'));
+  const isGiven = instructions === '' || (read[0]?.role === 'system' && read[0].content === instructions);
+  const messages: Message[] = isGiven ? read : [{ role: 'system', content: instructions }, ...read];
+  const conversation = messages[0]?.role === 'system' ? messages.slice(1) : messages;
+  if (conversation.length === 0) report('input');
+  if (conversation.some(({ role }) => role === 'system')) report('system');
+  if (conversation.some(({ role }, i) => role === 'tool' && !conversation.slice(0, i).some(hasCalls))) report('gap');
+  const called = answer?.toolCalls?.find(({ name }) => tools?.every((tool) => tool.name !== name) ?? true);
+  if (called !== undefined) report('unlisted');
+  if (answer === undefined) report('answer');
+  const [worst] = [...unread].filter((reason) => !WITHOUT_A_PART.includes(reason));
+  if (answer === undefined || worst !== undefined) return { unread: [span.failed ? 'failed' : (worst ?? 'answer')] };
+  const model = told(attributes, 'model');
+  const call: ModelCall = {
     agent: [span, ...ancestors(span, byId)].map(agentName).find((name) => name !== undefined),
-    model: textOf(attributes['gen_ai.request.model'] ?? attributes['ai.model.id']),
-    messages: [...system, ...read],
+    model: typeof model === 'string' ? model : undefined,
+    messages,
     ...(tools === undefined ? {} : { tools }),
     answer,
-    tokens: {
-      read: Number(attributes['gen_ai.usage.input_tokens'] ?? 0),
-      written: Number(attributes['gen_ai.usage.output_tokens'] ?? 0),
-    },
+    tokens: tokensOf(attributes),
   };
+  return { call, unread: [...unread] };
 }
 
-const agentName = ({ attributes }: TraceSpan) =>
-  textOf(attributes['gen_ai.agent.name'] ?? attributes['ai.telemetry.functionId'] ?? attributes['gen_ai.agent.id']);
-
-const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
-
-/** The last message of the output; a plain text is an answer too. */
-function answerOf(attribute: unknown): Message | undefined {
-  const value = jsonOf(attribute);
-  if (isBroken(attribute) || value === 'null') return undefined;
-  if (typeof value === 'string') return { role: 'assistant', content: value };
-  const [answer] = messagesOf(
-    isObject(value) && value.role === undefined ? { role: 'assistant', ...value } : value,
-  ).slice(-1);
-  return answer?.role === 'assistant' && (answer.content !== '' || answer.toolCalls !== undefined) ? answer : undefined;
-}
+const hasCalls = ({ toolCalls }: Message) => toolCalls !== undefined;
 
 /** The answer in a span of AI SDK 5 and 6. `generateObject` and `streamObject` write it as an object. */
-function sdkAnswer(attributes: Readonly<Record<string, unknown>>): Message | undefined {
-  const content = attributes['ai.response.text'] ?? attributes['ai.response.object'] ?? '';
+function sdkAnswer(attributes: TraceSpan['attributes'], report: Report): Message | undefined {
+  const { 'ai.response.text': text, 'ai.response.object': object, 'ai.response.reasoning': reasoning } = attributes;
+  if (typeof reasoning === 'string' && reasoning !== '') report('reasoning');
   const toolCalls = jsonOf(attributes['ai.response.toolCalls']);
-  return answerOf({ role: 'assistant', content, ...(Array.isArray(toolCalls) ? { toolCalls } : {}) });
+  const calls = Array.isArray(toolCalls) ? { toolCalls } : {};
+  return answerOf({ role: 'assistant', content: text ?? object ?? '', ...calls }, report);
 }
 
-function instructionsOf(attribute: unknown): string {
-  const value = jsonOf(attribute);
-  if (typeof value === 'string') return value;
-  return (Array.isArray(value) ? value : [])
-    .map((part) => (isObject(part) ? String(part.content ?? part.text ?? '') : String(part)))
-    .join('\n');
-}
+/** The attribute with the task's data that drmas, or a program for drmas, writes. */
+const TASK = 'drmas.task.data';
 
-/** The task's data that drmas wrote, or the input of the outermost span if it is an object and no conversation. */
+/** The data of the task, or the input of the outermost span if it is an object and no conversation. */
 function taskOf(spans: readonly TraceSpan[]): Readonly<Record<string, unknown>> | undefined {
   const ids = new Set(spans.map(({ id }) => id));
-  for (const { parent, attributes } of spans) {
-    if (parent !== undefined && ids.has(parent)) continue;
-    const [written, input] = [jsonOf(attributes['drmas.task.data']), attributes['gen_ai.input.messages']];
+  for (const span of spans) {
+    if (span.parent !== undefined && ids.has(span.parent)) continue;
+    const written = jsonOf(span.attributes[TASK]);
     if (isObject(written)) return written;
+    const input = isCall(span) ? undefined : jsonOf(told(span.attributes, 'task'));
     if (isObject(input) && input.role === undefined && input.messages === undefined) return input;
   }
   return undefined;

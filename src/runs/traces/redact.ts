@@ -1,8 +1,9 @@
 /** Masks secrets and personal data in texts and numbers of traces. It finds fixed forms; names of people have none. */
 
 import { isIP } from 'node:net';
-import { jsonValue } from '../../base/errors.js';
+import { exactJson, isObject, NumberText, nestsTooDeep } from '../../base/errors.js';
 import { gitleaksRules } from './gitleaks-rules.js';
+import { jsonOf } from './spans.js';
 
 /** Changes a text before it is stored. Undefined leaves the whole call out. */
 export type Redact = (text: string) => string | undefined;
@@ -177,21 +178,24 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
   };
   const maskedText = (text: string, under: string): string => {
     if (isSecret(under, text)) return secret();
-    const json = /^\s*[[{]/.test(text) ? jsonValue(text) : undefined;
-    if (json === undefined) return mask(text);
-    const whole = JSON.stringify(json);
-    const changed = JSON.stringify(walk(json, under, new Set(), maskedText));
+    const json = nestsTooDeep(text) ? text : jsonOf(text, /^\s*[[{]/);
+    if (json === text) return mask(text);
+    const whole = exactJson(json);
+    const changed = exactJson(walk(json, under, new Set(), maskedText));
     return changed === whole ? text : changed;
   };
-  const maskedNumber = (number: number, under: string): number | string => {
-    if (isSecret(under, `${number}`)) return secret();
-    return Number.isInteger(number) && Math.abs(number) >= LEAST_CARD ? mask(`${number}`) : number;
+  const maskedNumber = (number: number | NumberText, under: string): unknown => {
+    const digits = number instanceof NumberText ? number.text : `${number}`;
+    if (isSecret(under, digits)) return secret();
+    if (!/^-?\d+$/.test(digits) || Math.abs(Number(number)) < LEAST_CARD) return number;
+    const masked = mask(digits);
+    return masked === digits ? number : masked;
   };
   const walk = (value: unknown, under: string, names: ReadonlySet<string>, onText: OnText): unknown => {
     if (typeof value === 'string') return onText(value, under);
-    if (typeof value === 'number') return maskedNumber(value, under);
+    if (typeof value === 'number' || value instanceof NumberText) return maskedNumber(value, under);
     if (Array.isArray(value)) return value.map((each) => walk(each, under, names, onText));
-    if (typeof value !== 'object' || value === null) return value;
+    if (!isObject(value)) return value;
     const fields = new Map<string, unknown>();
     for (const [key, inner] of Object.entries(value)) {
       const name = mask(key);

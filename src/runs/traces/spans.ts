@@ -1,10 +1,9 @@
-/** Spans of production traces in one form, from OTLP JSON, exporters of OpenTelemetry, Langfuse and Braintrust. */
-import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
-import { isObject, messageOf, TaskError } from '../../base/errors.js';
-import { textChunks } from '../../teams/task-files.js';
+/** Spans of production traces in one form: of OTLP JSON, exporters of OpenTelemetry, Phoenix, Langfuse, Braintrust. */
+import { isObject, NumberText, parseExactly } from '../../base/errors.js';
+import type { TraceValue } from './trace-files.js';
+import type { TracePlace, UnreadCounts } from './unread.js';
 
-/** A span of a trace, with the attribute names of OpenTelemetry's GenAI conventions. */
+/** A span of a trace, with the attribute names of whichever convention it was written in. */
 export interface TraceSpan {
   readonly trace: string;
   readonly id: string;
@@ -12,165 +11,245 @@ export interface TraceSpan {
   readonly name: string;
   /** Only compared with other spans of the trace: nanoseconds, milliseconds or ISO text, as the file has it. */
   readonly start: string;
-  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly attributes: JsonFields;
+  /** Events with messages. */
+  readonly events?: readonly JsonFields[] | undefined;
   /** NaN is a score that is no number. */
   readonly scores: Readonly<Record<string, number>>;
+  readonly failed: boolean;
+  readonly place: TracePlace;
+  /** A row that belongs to a span or a trace and is none: an event in a log, or a score. */
+  readonly kind?: 'event' | 'score';
 }
 
 type JsonFields = Readonly<Record<string, unknown>>;
 
+/** Fields of batches that list spans, logs, or batches. */
+const LISTS = [
+  'resourceSpans',
+  'scopeSpans',
+  'instrumentationLibrarySpans',
+  'spans',
+  'resourceLogs',
+  'scopeLogs',
+  'logRecords',
+  'observations',
+  'events',
+  'data',
+  'rows',
+];
+
 /**
- * The spans of one JSON value of a file: a span, a batch, or a trace with its observations; empty for other values. A
- * span may have lists of its own, `events` for example, so it is looked for before the lists of a batch.
+ * The spans of one JSON value of a file: a span, a batch, or a trace with its observations. Counts rows that are none.
+ * A span may have lists of its own, `events` for example, so it is looked for before the lists of a batch.
  */
-export function spansOf(value: unknown): readonly TraceSpan[] {
-  if (Array.isArray(value)) return value.flatMap(spansOf);
-  if (!isObject(value)) return [];
-  const single = [openTelemetrySpan(value), langfuseSpan(value), braintrustSpan(value)].find(isSpan);
-  if (single !== undefined) return single;
-  for (const list of ['resourceSpans', 'scopeSpans', 'spans', 'observations', 'events', 'data'])
-    if (Array.isArray(value[list])) return [...(value[list] as unknown[]).flatMap(spansOf), ...traceOf(value)];
-  return scoreRow(value) ?? [];
+export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread: UnreadCounts): readonly TraceSpan[] {
+  if (Array.isArray(value)) return value.flatMap((each) => spansOf(each, at, unread));
+  if (isObject(value)) {
+    for (const read of [braintrustSpan, logEvent, phoenixSpan, openTelemetrySpan, langfuseSpan]) {
+      const span = read(value);
+      if (span !== undefined) return [placed(span, at)];
+    }
+    const lists = LISTS.map((name) => fieldOf(value, name)).filter(Array.isArray);
+    if (lists.length > 0) {
+      const trace = traceOf(value);
+      const whole = trace === undefined ? [] : [placed(trace, at)];
+      return [...whole, ...lists.flatMap((list) => spansOf(list, at, unread))];
+    }
+    const score = scoreRow(value);
+    if (score !== undefined) return [placed(score, at)];
+  }
+  unread.add('row', at.placeOf());
+  return [];
 }
 
-const isSpan = (spans: readonly TraceSpan[] | undefined) => spans !== undefined;
+type UnplacedSpan = Omit<TraceSpan, 'place'>;
 
-/** A span as OTLP JSON has it, or as exporters of OpenTelemetry's JavaScript packages write it. */
-function openTelemetrySpan(value: JsonFields): readonly TraceSpan[] | undefined {
-  const context = isObject(value.spanContext)
-    ? value.spanContext
-    : isObject(value._spanContext)
-      ? value._spanContext
-      : {};
-  const id =
-    text(value.spanId) ?? text(context.spanId) ?? (value.attributes === undefined ? undefined : text(value.id));
-  const trace = text(value.traceId) ?? text(context.traceId);
+const placed = (span: UnplacedSpan, at: Pick<TraceValue, 'placeOf'>): TraceSpan => ({
+  ...span,
+  place: at.placeOf(span.id),
+});
+
+/** A field by its name in JSON or in Python: `spanId`, `span_id`. */
+function fieldOf(value: JsonFields, name: string): unknown {
+  return value[name] ?? value[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
+}
+
+const textField = (value: JsonFields, name: string) => text(fieldOf(value, name));
+
+/** The ids of a span: its own fields, or those of its context. */
+function idsOf(value: JsonFields): { readonly trace: string | undefined; readonly id: string | undefined } {
+  const context = [value.spanContext, value._spanContext, value.context].find(isObject) ?? {};
+  const own = value.attributes === undefined ? undefined : text(value.id);
+  return {
+    trace: textField(value, 'traceId') ?? textField(context, 'traceId'),
+    id: textField(value, 'spanId') ?? textField(context, 'spanId') ?? own,
+  };
+}
+
+/** A span as OTLP JSON has it, or as exporters of OpenTelemetry's JavaScript and Python packages write it. */
+function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
+  const { trace, id } = idsOf(value);
   if (id === undefined || trace === undefined || value.type === 'GENERATION') return undefined;
   const parents = isObject(value.parentSpanContext) ? value.parentSpanContext : {};
-  const events = Array.isArray(value.events) ? value.events.filter(isObject) : [];
-  const attributes = Object.assign(
-    {},
-    messagesInEvents(events),
-    ...events.map((event) => attributesOf(event.attributes)),
-    attributesOf(value.attributes),
-  );
-  const evaluated = events.map(({ attributes: ofEvent }) => attributesOf(ofEvent));
-  return [
-    {
-      trace,
-      id,
-      name: text(value.name) ?? '',
-      attributes,
-      parent: text(value.parentSpanId) ?? text(value.parentId) ?? text(parents.spanId),
-      start: startText(value.startTimeUnixNano ?? value.startTime ?? value.timestamp),
-      scores: numbers([...evaluated.map(evaluation), ...Object.entries(attributes).map(rewardOfRun)]),
-    },
-  ];
+  const events = listOf(value.events).filter(isObject);
+  const contents = events.map((event) => attributesOf(event.attributes));
+  const attributes: JsonFields = Object.assign({}, ...contents, attributesOf(value.attributes));
+  return {
+    trace,
+    id,
+    name: text(value.name) ?? '',
+    attributes,
+    events: events.filter(isMessageEvent),
+    parent: textField(value, 'parentSpanId') ?? text(fieldOf(value, 'parentId')) ?? text(parents.spanId),
+    start: startText(fieldOf(value, 'startTimeUnixNano') ?? fieldOf(value, 'startTime') ?? value.timestamp),
+    scores: numbers([...contents.map(evaluation), ...Object.entries(attributes).map(rewardOfRun)]),
+    failed: isFailure(value.status) || isFailure(fieldOf(value, 'statusCode')),
+  };
 }
+
+/** Whether a status of OTLP, or its code, says that the span failed. */
+function isFailure(status: unknown): boolean {
+  const code = isObject(status) ? (status.code ?? fieldOf(status, 'statusCode')) : status;
+  return Number(code) === 2 || /^(?:STATUS_CODE_)?ERROR$/.test(String(code));
+}
+
+/** A record of OpenTelemetry's logs: newer instrumentations write messages as events there. */
+function logEvent(value: JsonFields): UnplacedSpan | undefined {
+  const { trace, id } = idsOf(value);
+  const attributes = attributesOf(value.attributes);
+  const name = text(fieldOf(value, 'eventName')) ?? text(attributes['event.name']);
+  const isLog = name !== undefined || 'severityNumber' in value || 'severity_number' in value;
+  if (!isLog || value.name !== undefined || trace === undefined || id === undefined) return undefined;
+  const event = { name, attributes: value.attributes, body: value.body };
+  return {
+    ...{ kind: 'event' as const, trace, id, name: '', failed: false },
+    start: startText(fieldOf(value, 'timeUnixNano') ?? value.hrTime ?? value.timestamp),
+    attributes: isMessageEvent(event) ? {} : { ...attributesOf(typedValue(value.body)), ...attributes },
+    events: [event].filter(isMessageEvent),
+    scores: numbers([evaluation(attributes)]),
+  };
+}
+
+const MESSAGE_EVENT = /^gen_ai\.(?:(system|user|assistant|tool)\.message|(choice))$/;
+const isMessageEvent = ({ name }: JsonFields) => MESSAGE_EVENT.test(text(name) ?? '');
 
 /**
  * The messages that older conventions of OpenTelemetry write as one event each: `gen_ai.user.message` and its like for
  * what a model reads, `gen_ai.choice` for its answers.
  */
-function messagesInEvents(events: readonly JsonFields[]): JsonFields {
-  const of = (pattern: RegExp) =>
-    events.flatMap(({ name, attributes, body }) => {
-      const role = pattern.exec(text(name) ?? '')?.[1];
-      if (role === undefined) return [];
-      const { 'gen_ai.event.content': content, ...rest } = { ...attributesOf(attributes), ...attributesOf(body) };
-      const written = jsonOf(content);
-      const fields = isObject(written) ? { ...rest, ...written } : rest;
-      const parsed = Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, jsonOf(field)]));
-      return [role === 'choice' ? { role: 'assistant', ...parsed } : { role, ...parsed }];
-    });
-  const [read, answers] = [of(/^gen_ai\.(system|user|assistant|tool)\.message$/), of(/^gen_ai\.(choice)$/)];
+export function messagesInEvents(events: readonly JsonFields[]): JsonFields {
+  const [read, answers]: [unknown[], unknown[]] = [[], []];
+  for (const { name, attributes, body } of events) {
+    const [, role, choice] = MESSAGE_EVENT.exec(text(name) ?? '') ?? [];
+    const { 'gen_ai.event.content': content, ...rest } = {
+      ...attributesOf(attributes),
+      ...attributesOf(typedValue(body)),
+    };
+    const written = jsonOf(content);
+    const fields = isObject(written) ? { ...rest, ...written } : rest;
+    const parsed = Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, jsonOf(field)]));
+    if (choice === undefined) read.push({ role, ...parsed });
+    else answers.push({ role: 'assistant', ...parsed });
+  }
   return {
     ...(read.length === 0 ? {} : { 'gen_ai.input.messages': read }),
     ...(answers.length === 0 ? {} : { 'gen_ai.output.messages': answers }),
   };
 }
 
-/** An observation of Langfuse's API and exports. */
-function langfuseSpan(value: JsonFields): readonly TraceSpan[] | undefined {
-  const [trace, id, type] = [text(value.traceId), text(value.id), text(value.type)];
-  if (trace === undefined || id === undefined || type === undefined) return undefined;
-  const { metadata, usageDetails } = value;
-  const usage = isObject(usageDetails) ? usageDetails : {};
-  const more = isObject(metadata) && isObject(metadata.attributes) ? attributesOf(metadata.attributes) : {};
-  const calls = type === 'GENERATION';
-  return [
-    {
-      trace,
-      id,
-      name: text(value.name) ?? '',
-      parent: text(value.parentObservationId),
-      start: startText(value.startTime),
-      attributes: {
-        ...more,
-        ...(calls
-          ? { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': value.model ?? value.providedModelName }
-          : {}),
-        ...(type === 'AGENT' ? { 'gen_ai.agent.name': value.name } : {}),
-        'gen_ai.input.messages': jsonOf(value.input),
-        'gen_ai.output.messages': jsonOf(value.output),
-        'gen_ai.usage.input_tokens': usage.input,
-        'gen_ai.usage.output_tokens': usage.output,
-      },
-      scores: scoresOf(value.scores),
-    },
-  ];
+/** A span of Phoenix: of its REST interface, or a row of its table of spans, whose columns have dots in their names. */
+function phoenixSpan(value: JsonFields): UnplacedSpan | undefined {
+  const columns = Object.entries(value).filter(([name]) => name.startsWith('attributes.'));
+  const { trace, id } = idsOf(value);
+  const [ofTrace, ofId] = [text(value['context.trace_id']) ?? trace, text(value['context.span_id']) ?? id];
+  const isTable = columns.length > 0 && text(value['context.span_id']) !== undefined;
+  if ((!isTable && value.span_kind === undefined) || ofTrace === undefined || ofId === undefined) return undefined;
+  const attributes = isTable
+    ? Object.fromEntries(columns.map(([name, field]) => [name.slice('attributes.'.length), field]))
+    : attributesOf(value.attributes);
+  return {
+    ...{ trace: ofTrace, id: ofId, name: text(value.name) ?? '', parent: textField(value, 'parentId') },
+    attributes: { 'openinference.span.kind': value.span_kind, ...attributes },
+    start: startText(value.start_time),
+    scores: numbers(Object.entries(attributes).map(rewardOfRun)),
+    failed: isFailure(value.status_code),
+  };
 }
 
+/** An observation of Langfuse's API and exports. */
+function langfuseSpan(value: JsonFields): UnplacedSpan | undefined {
+  const [trace, id, type] = [textField(value, 'traceId'), text(value.id), text(value.type)];
+  if (trace === undefined || id === undefined || type === undefined) return undefined;
+  const { metadata, model } = value;
+  const usage = [jsonOf(fieldOf(value, 'usageDetails')), value.usage].find(isObject) ?? {};
+  const more = isObject(metadata) && isObject(metadata.attributes) ? attributesOf(metadata.attributes) : {};
+  const contents = { input: jsonOf(value.input), output: value.output };
+  return {
+    ...{ trace, id, name: text(value.name) ?? '', parent: textField(value, 'parentObservationId') },
+    start: startText(fieldOf(value, 'startTime')),
+    attributes: {
+      ...more,
+      ...(type === 'GENERATION' ? { 'gen_ai.operation.name': 'chat' } : {}),
+      ...(type === 'AGENT' ? { 'gen_ai.agent.name': value.name } : {}),
+      ...contentNames(type === 'GENERATION', contents),
+      'gen_ai.request.model': model ?? fieldOf(value, 'providedModelName'),
+      'gen_ai.usage.input_tokens': usage.input,
+      'gen_ai.usage.output_tokens': usage.output,
+    },
+    scores: scoresOf(value.scores),
+    failed: value.level === 'ERROR',
+  };
+}
+
+/** The attributes of what went into a call of a model, or into another span, and of what came out. */
+const contentNames = (isCall: boolean, { input, output }: { readonly input: unknown; readonly output: unknown }) =>
+  isCall
+    ? { 'gen_ai.input.messages': input, 'gen_ai.output.messages': output }
+    : { 'input.value': input, 'output.value': output };
+
 /** A row of Braintrust's logs. */
-function braintrustSpan(value: JsonFields): readonly TraceSpan[] | undefined {
+function braintrustSpan(value: JsonFields): UnplacedSpan | undefined {
   const [trace, id] = [text(value.root_span_id), text(value.span_id)];
   if (trace === undefined || id === undefined) return undefined;
   const kind = isObject(value.span_attributes) ? value.span_attributes : {};
-  const [metrics, metadata] = [value.metrics, value.metadata].map((part) => (isObject(part) ? part : {}));
-  const [parent] = Array.isArray(value.span_parents) ? value.span_parents : [];
-  const calls = kind.type === 'llm';
-  return [
-    {
-      ...{
-        trace,
-        id,
-        name: text(kind.name) ?? '',
-        parent: text(parent),
-        start: startText(metrics?.start ?? value.created),
-      },
-      attributes: {
-        ...(calls ? { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': metadata?.model } : {}),
-        ...(calls
-          ? {}
-          : { 'gen_ai.agent.name': metadata?.agent ?? (text(parent) === undefined ? undefined : kind.name) }),
-        'gen_ai.tool.definitions': metadata?.tools,
-        'gen_ai.input.messages': jsonOf(value.input),
-        'gen_ai.output.messages': jsonOf(value.output),
-        'gen_ai.usage.input_tokens': metrics?.prompt_tokens,
-        'gen_ai.usage.output_tokens': metrics?.completion_tokens,
-      },
-      scores: scoresOf(value.scores),
+  const [metrics = {}, metadata = {}] = [value.metrics, value.metadata].map((part) => (isObject(part) ? part : {}));
+  const [parent] = listOf(value.span_parents);
+  const isCall = kind.type === 'llm';
+  const agent = metadata.agent ?? (isCall || text(parent) === undefined ? undefined : kind.name);
+  return {
+    ...{ trace, id, name: text(kind.name) ?? '', parent: text(parent) },
+    start: startText(metrics.start ?? value.created),
+    attributes: {
+      ...(isCall ? { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': metadata.model } : {}),
+      'gen_ai.agent.name': agent,
+      'gen_ai.system_instructions': isCall ? metadata.instructions : undefined,
+      'gen_ai.tool.definitions': metadata.tools,
+      ...contentNames(isCall, { input: jsonOf(value.input), output: value.output }),
+      'gen_ai.usage.input_tokens': metrics.prompt_tokens,
+      'gen_ai.usage.output_tokens': metrics.completion_tokens,
     },
-  ];
+    scores: scoresOf(value.scores),
+    failed: value.error !== undefined && value.error !== null,
+  };
 }
 
 /** A trace of Langfuse around its observations: the scores and the input of the whole. */
-function traceOf(value: JsonFields): readonly TraceSpan[] {
+function traceOf(value: JsonFields): UnplacedSpan | undefined {
   const trace = text(value.id);
-  if (trace === undefined || !Array.isArray(value.observations)) return [];
-  const attributes = { 'gen_ai.input.messages': jsonOf(value.input), 'gen_ai.output.messages': jsonOf(value.output) };
-  const name = text(value.name) ?? '';
-  return [{ trace, id: `trace ${trace}`, name, start: '', attributes, scores: scoresOf(value.scores) }];
+  if (trace === undefined || !Array.isArray(value.observations)) return undefined;
+  const attributes = { 'input.value': jsonOf(value.input), 'output.value': value.output };
+  const scores = scoresOf(value.scores);
+  return { trace, id: `trace ${trace}`, name: text(value.name) ?? '', start: '', attributes, scores, failed: false };
 }
 
 /** A score in a file of its own, such as an export of Langfuse's scores. */
-function scoreRow(value: JsonFields): readonly TraceSpan[] | undefined {
-  const trace = text(value.traceId) ?? text(value.trace_id);
+function scoreRow(value: JsonFields): UnplacedSpan | undefined {
+  const trace = textField(value, 'traceId');
   const scores = scoresOf([value]);
   if (trace === undefined || Object.keys(scores).length === 0) return undefined;
-  return [
-    { trace, id: `score ${text(value.id) ?? Object.keys(scores)[0]}`, name: '', start: '', attributes: {}, scores },
-  ];
+  const id = `score ${text(value.id) ?? Object.keys(scores)[0]}`;
+  return { kind: 'score', trace, id, name: '', start: '', attributes: {}, scores, failed: false };
 }
 
 /** Scores as a list of `{ name, value }`, or as an object of numbers. */
@@ -184,7 +263,8 @@ const numbers = (pairs: readonly (readonly [string, unknown])[]): Readonly<Recor
   Object.fromEntries(
     pairs.flatMap(([name, value]) => {
       if (name === '' || value === undefined || value === null) return [];
-      return [[name, typeof value === 'boolean' || typeof value === 'number' ? Number(value) : Number.NaN]];
+      const isNumber = typeof value === 'boolean' || typeof value === 'number' || value instanceof NumberText;
+      return [[name, isNumber ? Number(value) : Number.NaN]];
     }),
   );
 
@@ -204,16 +284,24 @@ const rewardOfRun = ([name, value]: readonly [string, unknown]): readonly [strin
 function attributesOf(value: unknown): Record<string, unknown> {
   if (Array.isArray(value))
     return Object.fromEntries(value.filter(isObject).map((each) => [String(each.key), typedValue(each.value)]));
-  return isObject(value) ? { ...value } : {};
+  return isObject(value) && !(value instanceof NumberText) ? { ...value } : {};
 }
 
-/** A typed value of OTLP JSON as plain data. */
+/** The names of typed values in OTLP's JSON. */
+const TYPED = /^(?:string|int|double|bool|bytes)_?[vV]alue$/;
+
+/** A typed value of OTLP JSON as plain data; other values as they are. */
 function typedValue(value: unknown): unknown {
   if (!isObject(value)) return value;
-  if (value.intValue !== undefined) return Number(value.intValue);
-  if (isObject(value.arrayValue)) return listOf(value.arrayValue.values).map(typedValue);
-  if (isObject(value.kvlistValue)) return attributesOf(value.kvlistValue.values);
-  return value.stringValue ?? value.doubleValue ?? value.boolValue;
+  const names = Object.keys(value);
+  const [array, list] = [fieldOf(value, 'arrayValue'), fieldOf(value, 'kvlistValue')];
+  if (isObject(array)) return listOf(array.values).map(typedValue);
+  if (isObject(list)) return attributesOf(list.values);
+  if (names.length === 0) return undefined;
+  const typed = names.length === 1 ? names.find((name) => TYPED.test(name)) : undefined;
+  if (typed === undefined) return value;
+  const plain = value[typed];
+  return /^int/.test(typed) && typeof plain === 'string' ? (jsonOf(plain, /^-?\d+$/) ?? plain) : plain;
 }
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
@@ -224,73 +312,16 @@ const text = (value: unknown): string | undefined => (typeof value === 'string' 
 function startText(value: unknown): string {
   const [seconds, nanos] = Array.isArray(value) ? (value as unknown[]) : [];
   if (typeof seconds === 'number') return `${String(seconds).padStart(20, '0')}.${String(nanos).padStart(9, '0')}`;
-  if (typeof value === 'number') return value.toFixed(9).padStart(30, '0');
+  if (typeof value === 'number' || value instanceof NumberText) return Number(value).toFixed(9).padStart(30, '0');
   return typeof value === 'string' && /^\d+$/.test(value) ? value.padStart(20, '0') : String(value ?? '');
 }
 
-/** The value of a JSON text; other values as they are. */
-export function jsonOf(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^\s*[[{"]/.test(value)) return value;
+/** The value of a JSON text; other values, and texts of another form, as they are. */
+export function jsonOf(value: unknown, form = /^\s*[[{"]/): unknown {
+  if (typeof value !== 'string' || !form.test(value)) return value;
   try {
-    return JSON.parse(value);
+    return parseExactly(value);
   } catch {
     return value;
-  }
-}
-
-/**
- * The JSON values of a file, or of all `.json`, `.jsonl` and `.ndjson` files of a folder.
- * @throws TaskError naming the file, and the line of a text that is not JSON
- */
-export async function* jsonValues(path: string): AsyncGenerator<unknown> {
-  for (const file of await filesOf(path)) yield* valuesOf(file);
-}
-
-async function filesOf(path: string): Promise<string[]> {
-  const facts = await stat(path).catch((error: unknown) => {
-    throw new TaskError(`cannot be read: ${messageOf(error)}`, { file: path });
-  });
-  if (!facts.isDirectory()) return [path];
-  const names = (await readdir(path)).filter((name) => /\.(jsonl?|ndjson)$/.test(name)).sort();
-  if (names.length === 0) throw new TaskError('the folder has no .json, .jsonl or .ndjson file', { file: path });
-  return names.map((name) => join(path, name));
-}
-
-/** The JSON values of a file: one a line, or the whole file as one. @throws TaskError naming file and line */
-async function* valuesOf(file: string): AsyncGenerator<unknown> {
-  let number = 0;
-  for await (const line of linesOf(file)) {
-    number++;
-    if (line.trim() === '') continue;
-    try {
-      yield JSON.parse(line);
-    } catch (error) {
-      if (number > 1) throw new TaskError(`expected JSON: ${messageOf(error)}`, { file, line: number });
-      yield await wholeFile(file);
-      return;
-    }
-  }
-}
-
-async function* linesOf(file: string): AsyncGenerator<string> {
-  let pieces: string[] = [];
-  for await (const text of textChunks(file)) {
-    const [end = '', ...lines] = text.split('\n');
-    pieces.push(end);
-    for (const line of lines) {
-      yield pieces.join('');
-      pieces = [line];
-    }
-  }
-  yield pieces.join('');
-}
-
-async function wholeFile(file: string): Promise<unknown> {
-  const pieces: string[] = [];
-  for await (const text of textChunks(file)) pieces.push(text);
-  try {
-    return JSON.parse(pieces.join(''));
-  } catch (error) {
-    throw new TaskError(`expected JSON: ${messageOf(error)}`, { file, line: 1 });
   }
 }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunError } from '../../../base/errors.js';
 import { importUserModule, nodeFiles } from '../../../base/platform.js';
-import { type Redact, readTraces, writeImport } from '../../../runs/traces.js';
+import { importFiles, importTraces, type Redact } from '../../../runs/traces.js';
 import { jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { decimal, repeated, text, toggle } from '../../flags.js';
@@ -26,7 +26,7 @@ export const importCommand = defineCommand({
   name: 'import',
   description: 'turn traces of a production team into demonstrations and tasks',
   details:
-    "reads spans with OpenTelemetry's GenAI conventions (OTLP JSON or JSON lines: AI SDK, Mastra, `--track otel`) and exports of Langfuse and Braintrust. It writes `demonstrations.jsonl`, for `withDemonstrations`, and `tasks.jsonl`. Keys, e-mail addresses and other data of a fixed form are masked; names of people are not, so look at the summary, which comes first. Nothing is written without `--yes`. Existing files stay",
+    'reads spans of OpenTelemetry (OTLP JSON or JSON lines: AI SDK, Mastra, OpenInference, OpenLLMetry, `--track otel`) and exports of Langfuse, Braintrust and Phoenix. The summary counts what it does not read, by reason and with the first place. It writes `demonstrations.jsonl`, for `withDemonstrations`, and `tasks.jsonl`. Keys, e-mail addresses and other data of a fixed form are masked; names of people are not, so look at the summary, which comes first. Nothing is written without `--yes`. Existing files stay',
   arguments: [argument('traces', 'file of traces, or a folder of such files')],
   flags: {
     ...traceFlags,
@@ -45,19 +45,17 @@ export const importCommand = defineCommand({
     [path],
     { out = 'traces', yes = false, dryRun = false, json = false, ...options },
   ) {
-    const traces = await readTraces(path, await importOptions(options));
-    const { demonstrations, tasks, ...summary } = traces;
+    const isWritten = yes && !dryRun;
+    const traces = await importTraces(path, await importOptions(options), isWritten ? out : undefined);
+    const { example: _, fields: __, ...summary } = traces;
     const { width } = screenOf(stdout, environment);
     const print = (line: string) => void stdout.write(`${line}\n`);
-    if (json)
-      print(jsonText({ type: 'import', ...summary, demonstrations: demonstrations.length, tasks: tasks.length }));
-    else for (const line of importLines(traces, width)) print(line);
-    if (dryRun || !yes) {
-      if (!json) print('nothing was written; add --yes to write');
-      return 0;
+    if (json) print(jsonText({ type: 'import', ...summary }));
+    else {
+      for (const line of importLines(traces, width)) print(line);
+      if (isWritten) for (const file of importFiles(out)) print(`wrote ${file}`);
+      else print('nothing was written; add --yes to write');
     }
-    const written = await writeImport(traces, out);
-    if (!json) for (const file of written) print(`wrote ${file}`);
     return 0;
   },
 });

@@ -8,12 +8,12 @@ import { defaultRunPath, RECIPE, requireFree } from '../../../method/store.js';
 import { requestStudy } from '../../../runs/index.js';
 import { rehearsedTurns } from '../../../runs/studies.js';
 import {
-  asPlayed,
-  readTraces,
+  importFiles,
+  importTraces,
+  PlayedPrompts,
   rewriteDemonstrations,
   type TracedTeam,
   type TraceImport,
-  writeImport,
   writeTracedTeam,
 } from '../../../runs/traces.js';
 import { argument, defineCommand } from '../../define-command.js';
@@ -64,30 +64,35 @@ export const learn = defineCommand({
       );
     const prices = pricesOf(price);
     for (const file of [recipe, scorers]) if (file !== undefined) await requireFile(file);
-    const traces = await readTraces(path, { ...(await importOptions(options)), holdOut: HELD_OUT });
-    const print = (line: string) => void stdout.write(`${line}\n`);
-    const { width } = screenOf(stdout, environment);
-    for (const line of importLines(traces, width)) print(line);
-    await checkAgents(traces, recipe);
-    if (dryRun || !yes) {
-      print('nothing was started; add --yes to start');
-      return 0;
-    }
+    const isStarted = yes && !dryRun;
     const directory = run ?? (await defaultRunPath(join(out, 'recipe')));
-    await requireFree(nodeFiles, directory);
-    const chosen = { ...(seed === undefined ? {} : { seed }), ...(threads === undefined ? {} : { threads }) };
-    const written: string[] = [];
+    if (isStarted) await requireFree(nodeFiles, directory);
+    const isNew = !(await nodeFiles.exists(out));
+    const importing = { ...(await importOptions(options)), holdOut: HELD_OUT };
+    const traces = await importTraces(path, importing, isStarted ? out : undefined);
+    const written = isStarted ? importFiles(out) : [];
     try {
-      written.push(...(await writeImport(traces, out)));
+      const print = (line: string) => void stdout.write(`${line}\n`);
+      const { width } = screenOf(stdout, environment);
+      for (const line of importLines(traces, width)) print(line);
+      await checkAgents(traces, recipe);
+      if (!isStarted) {
+        print('nothing was started; add --yes to start');
+        return 0;
+      }
+      const chosen = { ...(seed === undefined ? {} : { seed }), ...(threads === undefined ? {} : { threads }) };
       written.push(await writeRecipe(out, recipe, scorers));
       written.push(await writeTracedTeam(traces, prices, out));
       const request = { set, ...(seed === undefined ? {} : { seed }) };
-      for (const warning of await writeSchemas(traces, out, request))
+      for (const warning of await writeSchemas(out, request))
         for (const line of wrap(`warning: ${warning}`, width)) print(line);
       return await train.run(context, [join(out, RECIPE_FILE)], { set, run: directory, track: [], ...chosen });
     } finally {
       // A request that was refused can be typed again.
-      if (!(await nodeFiles.exists(join(directory, RECIPE)))) for (const file of written) await nodeFiles.remove(file);
+      if (!(await nodeFiles.exists(join(directory, RECIPE)))) {
+        for (const file of written) await nodeFiles.remove(file);
+        if (isNew && (await nodeFiles.list(out)).length === 0) await nodeFiles.remove(out);
+      }
     }
   },
 });
@@ -97,14 +102,13 @@ export const learn = defineCommand({
  * written recipe. Returns warnings about prompts that differ.
  */
 async function writeSchemas(
-  { demonstrations }: TraceImport,
   out: string,
   request: { readonly set: readonly string[]; readonly seed?: number },
 ): Promise<readonly string[]> {
   const recipe = await requestStudy(join(out, RECIPE_FILE), request);
   const prompted = Object.keys(recipe.agents).filter((agent) => systemPromptOf(recipe, agent) !== undefined);
-  const played = asPlayed(demonstrations, await rehearsedTurns(recipe), prompted);
-  await rewriteDemonstrations(played.demonstrations, out);
+  const played = new PlayedPrompts(await rehearsedTurns(recipe), prompted);
+  await rewriteDemonstrations(out, (row) => played.asPlayed(row));
   return played.warnings;
 }
 

@@ -2,7 +2,7 @@
 import type { EvaluationEvent } from '../../../base/events.js';
 import { messageText } from '../../../base/nouns.js';
 import { commandText } from '../../../base/platform.js';
-import type { TracedTeam, TraceImport } from '../../../runs/traces.js';
+import { type TracedTeam, type TraceImport, unreadTexts } from '../../../runs/traces.js';
 import { labelled } from '../start-printer.js';
 import { grouped, percent, significant, table, wrap } from '../text-layout.js';
 
@@ -11,7 +11,7 @@ const LONGEST = 200;
 
 /** The summary of `drmas import`: what would be kept of the traces. */
 export function importLines(traces: TraceImport, width: number): string[] {
-  const { agents, demonstrations, tasks, masked, dropped, score, heldOut, unread } = traces;
+  const { agents, example, tasks, fields, masked, dropped, score, heldOut, unread } = traces;
   const { all, kept, scored, mean } = traces.traces;
   const passages = Object.entries(masked).map(([kind, count]) => `${count} x ${kind}`);
   const head = [
@@ -19,11 +19,11 @@ export function importLines(traces: TraceImport, width: number): string[] {
     ['score', score === undefined ? 'none that counts' : `'${score}', mean ${significant(mean)} of ${scored} traces`],
     [
       'tasks',
-      `${grouped(tasks.length)}: ${Object.keys(tasks[0] ?? {}).join(', ')}${heldOut === undefined ? '' : `; ${grouped(heldOut)} are held out`}`,
+      `${grouped(tasks)}: ${fields.join(', ')}${heldOut === undefined ? '' : `; ${grouped(heldOut)} are held out`}`,
     ],
     ['masked', passages.length === 0 ? 'nothing' : passages.join(', ')],
     ...(dropped === 0 ? [] : [['left out', `${grouped(dropped)} calls, by the redaction`]]),
-    ...unreadLine(unread),
+    ...unreadTexts(unread).map((text) => ['not read', text]),
   ];
   const rows = Object.entries(agents).map(([name, agent]) => [
     name,
@@ -34,7 +34,6 @@ export function importLines(traces: TraceImport, width: number): string[] {
     agent.models.join(' '),
     agent.tools.join(' '),
   ]);
-  const [example] = demonstrations;
   return [
     ...labelled(head, width),
     '',
@@ -45,19 +44,7 @@ export function importLines(traces: TraceImport, width: number): string[] {
   ];
 }
 
-function unreadLine({ calls, traces, tasks, scores, example }: TraceImport['unread']): string[][] {
-  if (example === undefined) return [];
-  const parts = [
-    [calls, 'calls without readable messages'],
-    [traces, 'traces without another call'],
-    [tasks, 'tasks whose data is no object'],
-    [scores, 'scores that are no numbers'],
-  ] as const;
-  const listed = parts.flatMap(([count, what]) => (count === 0 ? [] : [`${what}: ${grouped(count)}`]));
-  return [['not read', `${listed.join('; ')}; see the trace ${example}`]];
-}
-
-function exampleLines({ agent, messages }: TraceImport['demonstrations'][number], width: number): string[] {
+function exampleLines({ agent, messages }: NonNullable<TraceImport['example']>, width: number): string[] {
   return messages.flatMap((message, i) => {
     const text = messageText(message);
     const who = i === messages.length - 1 ? `${agent} ->` : `${agent} <- ${message.role}:`;

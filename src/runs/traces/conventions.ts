@@ -1,0 +1,169 @@
+/**
+ * The attributes of spans, by the conventions that name them: OpenTelemetry's GenAI conventions, AI SDK 5 and 6,
+ * OpenLLMetry, OpenInference, Langfuse and Braintrust. A span may follow several.
+ */
+import { isObject, NumberText } from '../../base/errors.js';
+import { jsonOf, type TraceSpan } from './spans.js';
+
+type JsonFields = Readonly<Record<string, unknown>>;
+type Attributed = Pick<TraceSpan, 'attributes' | 'name'>;
+
+/** What a span tells of a call, and the attributes for it; of several the first that is not empty counts. */
+const NAMES = {
+  input: [
+    'ai.prompt.messages',
+    'gen_ai.input.messages',
+    'gen_ai.prompt',
+    'llm.input_messages',
+    'langfuse.observation.input',
+    'braintrust.input_json',
+    'input.value',
+  ],
+  output: [
+    'gen_ai.output.messages',
+    'gen_ai.completion',
+    'llm.output_messages',
+    'langfuse.observation.output',
+    'braintrust.output_json',
+    'output.value',
+  ],
+  tools: ['gen_ai.tool.definitions', 'ai.prompt.tools', 'llm.request.functions', 'llm.tools'],
+  instructions: ['gen_ai.system_instructions'],
+  model: [
+    'gen_ai.request.model',
+    'ai.model.id',
+    'llm.model_name',
+    'langfuse.observation.model.name',
+    'gen_ai.response.model',
+  ],
+  read: ['gen_ai.usage.input_tokens', 'gen_ai.usage.prompt_tokens', 'llm.token_count.prompt', 'ai.usage.inputTokens'],
+  written: [
+    'gen_ai.usage.output_tokens',
+    'gen_ai.usage.completion_tokens',
+    'llm.token_count.completion',
+    'ai.usage.outputTokens',
+  ],
+  agent: ['gen_ai.agent.name', 'ai.telemetry.functionId', 'agent.name', 'gen_ai.agent.id'],
+  /** The input of a program, if the span is no call. */
+  task: ['input.value', 'gen_ai.input.messages', 'langfuse.observation.input', 'braintrust.input_json'],
+} as const satisfies Record<string, readonly string[]>;
+
+/** The value of the first of these attributes that is not empty. */
+export function told(attributes: JsonFields, what: keyof typeof NAMES): unknown {
+  for (const name of NAMES[what]) {
+    const value = valueAt(attributes, name);
+    if (!isEmpty(value)) return value;
+  }
+  return undefined;
+}
+
+const isEmpty = (value: unknown) =>
+  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
+
+/** Names that may go on, as in `gen_ai.prompt.0.role`, or be nested. */
+const PARTED = /^(?:llm|openinference|input|output|agent)\.|^gen_ai\.(?:prompt|completion)$/;
+
+/** An attribute, or what the attributes make up whose names go on. */
+function valueAt(attributes: JsonFields, name: string): unknown {
+  if (!isEmpty(attributes[name])) return PARTED.test(name) ? undotted(attributes[name]) : attributes[name];
+  if (!PARTED.test(name)) return undefined;
+  const fields = Object.entries(attributes).flatMap(([key, value]): [string, unknown][] => {
+    if (key.startsWith(`${name}.`)) return [[key.slice(name.length + 1), value]];
+    // Some exports nest the parts of a name.
+    return name.startsWith(`${key}.`) && isObject(value) ? [['', valueAt(value, name.slice(key.length + 1))]] : [];
+  });
+  const [nested] = fields.filter(([key]) => key === '');
+  if (nested !== undefined) return undotted(nested[1]);
+  return fields.length === 0 ? undefined : withParts(undotted(Object.fromEntries(fields)));
+}
+
+/** Messages of OpenLLMetry: a content of several parts is their JSON. */
+function withParts(messages: unknown): unknown {
+  const isPart = (part: unknown) => isObject(part) && typeof part.type === 'string';
+  return Array.isArray(messages)
+    ? messages.map((message: unknown) => {
+        const content = isObject(message) ? jsonOf(message.content) : undefined;
+        return isObject(message) && Array.isArray(content) && content.every(isPart) ? { ...message, content } : message;
+      })
+    : messages;
+}
+
+/** A value whose keys with dots have become objects, and lists if the parts are numbers. */
+function undotted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(undotted);
+  if (!isObject(value) || value instanceof NumberText) return value;
+  const parts = new Map<string, [string, unknown][]>();
+  for (const [key, inner] of Object.entries(value)) {
+    const [head = '', ...rest] = key.split('.');
+    parts.set(head, [...(parts.get(head) ?? []), [rest.join('.'), inner]]);
+  }
+  const entries = [...parts].map(([head, inner]) => {
+    const whole = inner.find(([rest]) => rest === '');
+    return [head, undotted(whole === undefined ? Object.fromEntries(inner) : whole[1])] as const;
+  });
+  if (entries.length === 0 || entries.some(([head]) => !/^\d+$/.test(head))) return Object.fromEntries(entries);
+  return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, inner]) => inner);
+}
+
+const CALLS = ['chat', 'generate_content', 'text_completion'];
+
+/** Operations around calls of models, or beside them. An unknown one with messages is a call. */
+const NO_CALLS = [
+  'invoke_agent',
+  'create_agent',
+  'agent_step',
+  'invoke_workflow',
+  'execute_tool',
+  'embeddings',
+  'retrieval',
+  'rerank',
+];
+
+/** Whether AI SDK 5 or 6 wrote the span of a call. */
+export const isOfSdk = (attributes: JsonFields) =>
+  /\.do(Generate|Stream)$/.test(String(attributes['ai.operationId'] ?? ''));
+
+/** Whether the span is one call of a model. */
+export function isCall({ attributes }: Attributed): boolean {
+  const operation = attributes['gen_ai.operation.name'];
+  if (isOfSdk(attributes) || CALLS.includes(String(operation ?? ''))) return true;
+  if (CALLS.concat('completion').includes(String(attributes['llm.request.type'] ?? ''))) return true;
+  const kind = kindOf(attributes);
+  if (kind !== undefined) return kind === 'LLM' || kind === 'GENERATION';
+  if (attributes['ai.operationId'] !== undefined || NO_CALLS.includes(String(operation ?? ''))) return false;
+  return [NAMES.input, NAMES.output].every((names) =>
+    names.some((name) => /^(?:gen_ai|llm)\./.test(name) && !isEmpty(valueAt(attributes, name))),
+  );
+}
+
+/** The kind of a span by OpenInference, Langfuse, OpenLLMetry or Braintrust, in capitals. */
+function kindOf(attributes: JsonFields): string | undefined {
+  const braintrust = jsonOf(attributes['braintrust.span_attributes']);
+  const kind = [
+    valueAt(attributes, 'openinference.span.kind'),
+    attributes['langfuse.observation.type'],
+    attributes['traceloop.span.kind'],
+    isObject(braintrust) ? braintrust.type : undefined,
+  ].find((each) => typeof each === 'string');
+  return typeof kind === 'string' ? kind.toUpperCase() : undefined;
+}
+
+/** The name of the agent whose span this is. */
+export function agentName({ attributes, name }: Attributed): string | undefined {
+  const named = told(attributes, 'agent');
+  if (typeof named === 'string') return named;
+  if (kindOf(attributes) !== 'AGENT') return undefined;
+  const entity = attributes['traceloop.entity.name'];
+  return typeof entity === 'string' ? entity : name;
+}
+
+/** The numbers of tokens of a call. Langfuse writes them as JSON. */
+export function tokensOf(attributes: JsonFields): { readonly read: number; readonly written: number } {
+  const details = jsonOf(attributes['langfuse.observation.usage_details']);
+  const { input, output } = isObject(details) ? details : {};
+  const count = (value: unknown) => {
+    const number = Number(value ?? 0);
+    return Number.isFinite(number) ? number : 0;
+  };
+  return { read: count(told(attributes, 'read') ?? input), written: count(told(attributes, 'written') ?? output) };
+}

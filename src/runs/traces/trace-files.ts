@@ -1,0 +1,161 @@
+/** The JSON values of files of traces: JSON lines, an array, or one value. Memory holds one value at a time. */
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf, nestsTooDeep, parseExactly, TaskError } from '../../base/errors.js';
+import { JsonSplitter } from '../../base/platform.js';
+import { textChunks } from '../../teams/task-files.js';
+import type { TracePlace, UnreadCounts } from './unread.js';
+
+/** A value of a file. */
+export interface TraceValue {
+  readonly value: unknown;
+  /** The characters of its JSON. */
+  readonly length: number;
+  /** The place of a part of the value, found by its id. Parts must be asked for in their order. */
+  readonly placeOf: (id?: string) => TracePlace;
+}
+
+/** The longest value in characters: four times as many would be longer than a string can be. */
+const LONGEST = 2 ** 27;
+/** The part of a file that shows its form. */
+const SHOWN = 2 ** 24;
+
+/**
+ * The values of a file, or of all `.json`, `.jsonl` and `.ndjson` files of a folder. Counts what is no JSON.
+ * @throws TaskError naming a file that cannot be read or is not UTF-8
+ */
+export async function* traceValues(path: string, unread: UnreadCounts): AsyncGenerator<TraceValue> {
+  for (const file of await filesOf(path, unread)) yield* valuesOf(file, unread);
+}
+
+async function filesOf(path: string, unread: UnreadCounts): Promise<string[]> {
+  const facts = await stat(path).catch((error: unknown) => {
+    throw new TaskError(`cannot be read: ${messageOf(error)}`, { file: path });
+  });
+  if (!facts.isDirectory()) return [path];
+  const names = (await readdir(path)).filter((name) => !name.startsWith('.')).sort();
+  const isRead = (name: string) => /\.(jsonl?|ndjson)$/.test(name);
+  for (const name of names.filter((each) => !isRead(each))) unread.add('file', { file: join(path, name) });
+  const files = names.filter(isRead);
+  if (files.length === 0) throw new TaskError('the folder has no .json, .jsonl or .ndjson file', { file: path });
+  return files.map((name) => join(path, name));
+}
+
+async function* valuesOf(file: string, unread: UnreadCounts): AsyncGenerator<TraceValue> {
+  const start = await startOf(file);
+  const [first = ''] = start.split('\n', 1);
+  const isOfLines = first.length < start.length && parsed(first) !== undefined;
+  if (!isOfLines && start.startsWith('[')) return yield* entriesOf(file, unread);
+  if (!isOfLines && start.startsWith('{')) {
+    const whole = await wholeValue(file);
+    if (whole !== undefined) return yield whole;
+  }
+  let line = 0;
+  for await (const text of linesOf(file)) {
+    line++;
+    if (text?.trim() === '') continue;
+    const value = text === undefined ? undefined : parsed(text);
+    const place = { file, line };
+    if (value === undefined) unread.add('line', place);
+    else yield { value, length: text?.length ?? 0, placeOf: () => place };
+  }
+}
+
+/** The first line that is not blank, with what follows it in memory. */
+async function startOf(file: string): Promise<string> {
+  let start = '';
+  for await (const text of textChunks(file)) {
+    start = `${start}${text}`.trimStart();
+    if (start.includes('\n') || start.length > SHOWN) return start;
+  }
+  return start;
+}
+
+/** The value of a text; undefined if it is no JSON. */
+function parsed(text: string): unknown {
+  if (nestsTooDeep(text)) return undefined;
+  try {
+    return parseExactly(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The entries of an array, one after another. */
+async function* entriesOf(file: string, unread: UnreadCounts): AsyncGenerator<TraceValue> {
+  const splitter = new JsonSplitter(file, (text) => text);
+  const read = function* (rows: ReturnType<typeof splitter.push>): Generator<TraceValue> {
+    for (const { place, value: text } of rows) {
+      const value = parsed(String(text));
+      const at = { file, ...place };
+      if (value === undefined) unread.add('line', at);
+      else yield { value, length: String(text).length, placeOf: () => at };
+    }
+  };
+  for await (const text of textChunks(file)) yield* read(splitter.push(text));
+  let last: ReturnType<typeof splitter.end> = [];
+  try {
+    last = splitter.end();
+  } catch (error) {
+    if (!(error instanceof TaskError)) throw error;
+    unread.add('line', { file, ...(error.line === undefined ? {} : { line: error.line }) }); // the array has no end
+  }
+  yield* read(last);
+}
+
+/** The value of a file that holds one on several lines; undefined if it does not. */
+async function wholeValue(file: string): Promise<TraceValue | undefined> {
+  const pieces: string[] = [];
+  let length = 0;
+  for await (const text of textChunks(file)) {
+    length += text.length;
+    if (length > LONGEST) return undefined;
+    pieces.push(text);
+  }
+  const text = pieces.join('');
+  const value = parsed(text);
+  if (value === undefined) return undefined;
+  let [at, line] = [0, 1];
+  const placeOf = (id?: string) => {
+    const found = id === undefined ? undefined : idAfter(text, id, at);
+    if (found !== undefined) {
+      line += text.slice(at, found).split('\n').length - 1;
+      at = found;
+    }
+    return { file, line };
+  };
+  return { value, length, placeOf };
+}
+
+/** The place of a field with this id. Other fields name it too, such as the parents of other spans. */
+function idAfter(text: string, id: string, from: number): number | undefined {
+  const value = JSON.stringify(id).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+  const field = new RegExp(`"(?:context\\.)?(?:spanId|span_id|id)"\\s*:\\s*${value}`, 'g');
+  field.lastIndex = from;
+  return field.exec(text)?.index;
+}
+
+/** The lines of a file; undefined for one that is too long. */
+export async function* linesOf(file: string): AsyncGenerator<string | undefined> {
+  let pieces: string[] = [];
+  let length = 0;
+  const add = (piece: string) => {
+    length += piece.length;
+    if (length > LONGEST) pieces = [];
+    else pieces.push(piece);
+  };
+  const take = () => {
+    const line = length > LONGEST ? undefined : pieces.join('');
+    [pieces, length] = [[], 0];
+    return line;
+  };
+  for await (const text of textChunks(file)) {
+    const [end = '', ...lines] = text.split('\n');
+    add(end);
+    for (const line of lines) {
+      yield take();
+      add(line);
+    }
+  }
+  yield take();
+}

@@ -1,0 +1,161 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { drmas } from '../../../test/support/command-line.js';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { importTraces } from './import-traces.js';
+import { UNREAD, type UnreadReason } from './unread.js';
+
+const root = temporaryRoot();
+let folder: string;
+let count = 0;
+beforeEach(async () => {
+  folder = join(root, String(count++));
+  await mkdir(folder);
+});
+
+type Fields = Readonly<Record<string, unknown>>;
+const messages = (content: unknown) => JSON.stringify([{ role: 'user', parts: content }]);
+const text = [{ type: 'text', content: 'Hi' }];
+const answer = JSON.stringify([{ role: 'assistant', parts: [{ type: 'text', content: 'Hello' }] }]);
+
+/** A call in a trace of its own. */
+const callIn = (trace: string, attributes: Fields, span: Fields = {}) => ({
+  ...{ traceId: trace, spanId: `${trace} 1`, name: 'chat' },
+  attributes: {
+    ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.agent.name': 'greeter' },
+    ...{ 'gen_ai.input.messages': messages(text), 'gen_ai.output.messages': answer },
+    ...attributes,
+  },
+  ...span,
+});
+const odd = (attributes: Fields, span?: Fields) => callIn('odd', attributes, span);
+const input = (list: unknown) => ({ 'gen_ai.input.messages': typeof list === 'string' ? list : JSON.stringify(list) });
+const output = (parts: unknown) => ({ 'gen_ai.output.messages': JSON.stringify([{ role: 'assistant', parts }]) });
+const toolCall = { type: 'tool_call', id: 'c', name: 'price', arguments: {} };
+const reply = (content: string) => ({ role: 'assistant', parts: [{ type: 'text', content }] });
+
+/** Rows that each reason must count: one of them is in a file after a call that can be read. */
+const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknown[]>> = {
+  line: ['{"traceId":', 'plain text', `[${'['.repeat(600)}${']'.repeat(600)}]`],
+  row: [{ a: 1 }, 5, { traceId: 't', spanId: 1 }, { resourceMetrics: [] }, [{ name: 'a span without ids' }]],
+  trace: [callIn('odd', { 'gen_ai.operation.name': 'execute_tool' }), { traceId: 'odd', spanId: 'a', name: 'GET /' }],
+  failed: [
+    odd({ 'gen_ai.output.messages': undefined }, { status: { code: 2 } }),
+    odd(input([]), { status: { code: 'STATUS_CODE_ERROR' } }),
+    { traceId: 'odd', id: 'g', type: 'GENERATION', level: 'ERROR', input: 'Hi' },
+    { root_span_id: 'odd', span_id: 's', span_attributes: { type: 'llm' }, input: 'Hi', error: 'timeout' },
+  ],
+  input: [odd(input([])), odd({ 'gen_ai.input.messages': undefined }), odd(input({ order: 1 })), odd(input([{}]))],
+  answer: [
+    ...['[]', 'null', '', undefined].map((written) => odd({ 'gen_ai.output.messages': written })),
+    odd(output([])),
+    odd(output([{ type: 'reasoning', content: 'Hm' }])),
+  ],
+  cut: [odd(input('[{"role":"us')), odd({ 'gen_ai.output.messages': '[{"role":"assis' })],
+  media: [
+    ...[
+      { type: 'blob', modality: 'image', mime_type: 'image/png', content: 'AQI=' },
+      { type: 'uri', uri: 'https://a/b.png' },
+      { type: 'image_url', image_url: { url: 'data:' } },
+      { type: 'input_audio', input_audio: {} },
+      { type: 'file', mediaType: 'image/png', data: 'AQI=' },
+      { type: 'image', source: {} },
+      { inlineData: { mimeType: 'image/png', data: 'AQI=' } },
+      { type: 'tool-result', toolCallId: 'c', output: { type: 'content', value: [{ type: 'image-data', data: '' }] } },
+      { type: 'tool_result', tool_use_id: 'c', content: [{ type: 'image', source: {} }] },
+    ].map((part) =>
+      odd(
+        input([
+          { role: 'user', parts: text },
+          { role: 'assistant', parts: [toolCall, part] },
+        ]),
+      ),
+    ),
+    odd(output([...text, { type: 'image', data: '' }])),
+  ],
+  part: [
+    odd(input(JSON.parse(messages([...text, { type: 'video_clip_v2', clip: 1 }])))),
+    odd(input(['Hi', { role: 'user', content: 'Hi' }])),
+    odd(input([{ type: 'web_search_call' }])),
+    odd(output([{ type: 'tool_call', arguments: {} }])),
+  ],
+  role: [odd(input([{ role: 'ipython', content: 'Hi' }]))],
+  system: [
+    odd(input([...JSON.parse(messages(text)), { role: 'system', content: 'Stop.' }])),
+    odd({ ...input([{ role: 'system', content: 'A' }]), 'gen_ai.system_instructions': 'B' }),
+  ],
+  gap: [odd(input([...JSON.parse(messages(text)), { role: 'tool', tool_call_id: 'c', content: '5' }]))],
+  unlisted: [odd(output([toolCall]))],
+  tool: [odd({ 'gen_ai.tool.definitions': '[{"type":"function"}]' })],
+  choice: [
+    odd({ 'gen_ai.output.messages': JSON.stringify([reply('Hello'), reply('Hi')]) }),
+    odd({
+      'gen_ai.output.messages': JSON.stringify({ choices: [0, 1].map((index) => ({ index, message: reply('Hi') })) }),
+    }),
+  ],
+  reasoning: [odd(output([{ type: 'reasoning', content: 'Hm' }, ...text]))],
+  score: [odd({ 'drmas.success': 'yes' }), { traceId: 'good', name: 'helpful', value: 'very' }],
+  lone: [{ traceId: 'odd', name: 'helpful', value: 1 }],
+  task: [odd({ 'drmas.task.data': '[1]' })],
+};
+
+/** Reasons for which something else is still read. */
+const READ: readonly UnreadReason[] = ['tool', 'choice', 'reasoning', 'score', 'task'];
+
+describe('what an import does not read', () => {
+  const cases = Object.entries(unreadable).flatMap(([reason, rows]) =>
+    rows.map((row) => [reason as UnreadReason, typeof row === 'string' ? row : JSON.stringify(row)] as const),
+  );
+  it.each(cases)('is counted as %s: %s', async (reason, row) => {
+    const file = join(folder, 'traces.jsonl');
+    await writeFile(file, `${JSON.stringify(callIn('good', {}))}\n\n${row}\n`);
+    const { unread, demonstrations } = await importTraces(file);
+    expect(unread).toEqual({ [reason]: { count: 1, file, line: 3 } });
+    const isRead = READ.includes(reason) && row.includes('"odd"');
+    expect(demonstrations).toBe(isRead ? 2 : 1);
+    const json = JSON.parse((await drmas(['import', file, '--json'])).out);
+    expect(json.unread).toEqual(unread);
+    const { out } = await drmas(['import', file], { screen: true });
+    const printed = out.replaceAll(/\s+/g, ' ');
+    expect(printed).toContain(`not read 1 ${UNREAD[reason]}`);
+    expect(out.replaceAll(/\s+/g, '')).toContain(`(${file}:3)`);
+  });
+
+  it('is counted as file: other files of a folder', async () => {
+    await writeFile(join(folder, 'a.jsonl'), JSON.stringify(callIn('good', {})));
+    await writeFile(join(folder, 'b.jsonl.gz'), '');
+    const { unread } = await importTraces(folder);
+    expect(unread).toEqual({ file: { count: 1, file: join(folder, 'b.jsonl.gz') } });
+  });
+
+  it('has the line of a span in a file with one value on several lines, and in an array', async () => {
+    const spans = [callIn('a', {}), callIn('b', input([])), callIn('c', {}), callIn('d', output([]))];
+    const file = join(folder, 'traces.json');
+    for (const value of [{ resourceSpans: [{ scopeSpans: [{ spans }] }] }, { data: spans }, spans]) {
+      const written = JSON.stringify(value, null, 2);
+      await writeFile(file, written);
+      const lineOf = (id: string) => written.slice(0, written.indexOf(`"spanId": "${id}"`)).split('\n').length;
+      const { unread } = await importTraces(file);
+      const places = Object.values(unread).map(({ line = 0 }) => line);
+      const shift = Array.isArray(value) ? 2 : 0; // of an entry of an array: its first line
+      expect(places).toEqual([lineOf('b 1') - shift, lineOf('d 1') - shift]);
+    }
+  });
+
+  it('keeps what stands before the end of an array that was cut off', async () => {
+    const file = join(folder, 'traces.json');
+    await writeFile(file, JSON.stringify([callIn('good', {}), callIn('b', {})], null, 1).slice(0, -40));
+    expect(await importTraces(file)).toMatchObject({ demonstrations: 1, unread: { line: { count: 1, file } } });
+  });
+
+  it('counts a call once that two instrumentations recorded, one of them without messages', async () => {
+    const file = join(folder, 'traces.jsonl');
+    const bare = { 'gen_ai.input.messages': undefined, 'gen_ai.output.messages': undefined };
+    const inside = callIn('a', bare, { spanId: 'inside', parentSpanId: 'a 1' });
+    const around = callIn('b', bare);
+    const within = callIn('b', {}, { spanId: 'within', parentSpanId: 'b 1' });
+    await writeFile(file, [callIn('a', {}), inside, around, within].map((span) => JSON.stringify(span)).join('\n'));
+    expect(await importTraces(file)).toMatchObject({ demonstrations: 2, unread: {} });
+  });
+});

@@ -1,0 +1,67 @@
+/** What an import cannot read, by reason. Nothing of a trace is left out without one of these. */
+
+import { filePlace } from '../../base/errors.js';
+import { grouped } from '../../base/host.js';
+
+/** The reasons, as the summary of an import prints them. */
+export const UNREAD = {
+  file: 'files that end neither in .json nor in .jsonl nor in .ndjson',
+  line: 'lines that are no JSON',
+  row: 'rows that are no span, no score, and no batch of them',
+  trace: 'traces without a call of a model',
+  failed: 'calls that failed',
+  input: 'calls without messages: tracing must record them (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)',
+  answer: 'calls without an answer',
+  cut: 'calls whose messages are no JSON, such as texts that a limit of the tracer cut off',
+  media: 'calls with images, audio or files, which agents cannot read',
+  part: 'calls with parts of a message that drmas does not know',
+  role: 'calls with a role that drmas does not know',
+  system: 'calls with a system message after the first message',
+  gap: 'calls with a result of a tool and without the call before it',
+  unlisted: 'calls whose answer calls a tool that the trace does not list',
+  tool: 'tools without a name or a schema, in calls that are read without them',
+  choice: 'further answers of a call, whose first one is read',
+  reasoning: 'answers that are read without their reasoning',
+  score: 'scores that are no numbers',
+  lone: 'scores of traces that are not in the files',
+  task: 'tasks whose data is no object',
+} as const;
+
+export type UnreadReason = keyof typeof UNREAD;
+
+/** A place in a file of traces. A file that is not read at all has no line. */
+export interface TracePlace {
+  readonly file: string;
+  readonly line?: number;
+}
+
+/** How often something was not read, and the first place. */
+export interface UnreadCount extends TracePlace {
+  readonly count: number;
+}
+
+export type Unread = Readonly<Partial<Record<UnreadReason, UnreadCount>>>;
+
+/** Counts what cannot be read. */
+export class UnreadCounts {
+  readonly #counts = new Map<UnreadReason, UnreadCount>();
+
+  add(reason: UnreadReason, place: TracePlace): void {
+    const { count, ...first } = this.#counts.get(reason) ?? { ...place, count: 0 };
+    this.#counts.set(reason, { count: count + 1, ...first });
+  }
+
+  /** The counts in the order of the reasons. */
+  get all(): Unread {
+    const reasons = (Object.keys(UNREAD) as UnreadReason[]).filter((reason) => this.#counts.has(reason));
+    return Object.fromEntries(reasons.map((reason) => [reason, this.#counts.get(reason)]));
+  }
+}
+
+/** A text for each reason: the count, and the first place. */
+export function unreadTexts(unread: Unread): string[] {
+  return (Object.keys(UNREAD) as UnreadReason[]).flatMap((reason) => {
+    const { count, ...place } = unread[reason] ?? { count: 0 };
+    return count === 0 ? [] : [`${grouped(count)} ${UNREAD[reason]} (${filePlace(place)})`];
+  });
+}
