@@ -1,10 +1,10 @@
-import { Tokenizer as Library } from '@huggingface/tokenizers';
 import { isObject, messageOf, TokenizerError } from '../../../base/errors.js';
 import { excerpt } from '../../../base/host.js';
 import type { Message, Tokenizer, Tool } from '../../../base/nouns.js';
 import { formatOfTemplate } from '../tool-formats/index.js';
 import { plainMessages } from '../tool-formats/plain-messages.js';
 import { chatTemplate } from './chat-template.js';
+import { type Pipeline, pipelineOf } from './pipeline/pipeline.js';
 import { splice } from './splice.js';
 import { templateMessage, templateTool } from './template-messages.js';
 import type { HuggingFaceSpec } from './tokenizer-spec.js';
@@ -17,78 +17,52 @@ import { requireWellFormed } from './well-formed.js';
  */
 export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
   requireSmallIds(spec.tokenizer);
-  const library = attempt('tokenizer.json cannot be used', () => {
-    requireShortPatterns(spec.tokenizer);
-    return new Library(withAllDigits(spec.tokenizer), spec.config);
-  });
+  const pipeline = attempt('tokenizer.json cannot be used', () => pipelineOf(spec.tokenizer));
   const render = renderer(spec);
-  const vocabulary = library.get_vocab(true);
-  let vocabSize = 0;
-  for (const id of vocabulary.values()) vocabSize = Math.max(vocabSize, id + 1);
-  const { rows = vocabSize } = spec;
+  const { size, textOf } = pipeline;
+  const { rows = size } = spec;
 
   const encode = (text: string): number[] => {
-    if (text === '') return [];
     const wellFormed = requireWellFormed(text);
-    const { ids } = attempt('the text cannot be encoded', () =>
-      library.encode(wellFormed, { add_special_tokens: false }),
-    );
-    if (!ids.every(Number.isInteger)) {
+    const ids = attempt('tokenizer.json cannot encode the text', () => pipeline.encode(wellFormed));
+    const known = ids.filter((id) => id !== undefined);
+    if (known.length < ids.length) {
       throw new TokenizerError(`the vocabulary cannot represent ${JSON.stringify(text.slice(0, 60))}`);
     }
-    const beyond = ids.find((id: number) => id >= rows);
+    const beyond = known.find((id) => id >= rows);
     if (beyond !== undefined) {
-      const token = JSON.stringify(library.id_to_token(beyond));
+      const token = JSON.stringify(textOf(beyond));
       throw new TokenizerError(`the text has the token ${token}, id ${beyond}, and the model has only ${rows} rows`);
     }
-    return ids;
+    return known;
   };
 
-  const stopTokens = spec.stopTokens ?? endToken(spec, library);
-  const textOf = (id: number): string => library.id_to_token(id) ?? '';
+  const stopTokens = spec.stopTokens ?? endToken(spec, pipeline);
 
   return {
-    vocabSize: Math.min(vocabSize, rows),
+    vocabSize: Math.min(size, rows),
     stopTokens,
     toolFormat: formatOfTemplate(templatesOf(spec).withTools ?? ''),
     encode,
-    decode(tokens) {
-      // Ids beyond the tokenizer's vocabulary, which padded models can sample, have no text. The library refuses an
-      // empty list.
-      const decodable = tokens.filter((id) => library.id_to_token(id) !== undefined);
-      if (decodable.length === 0) return '';
-      return attempt('the tokens cannot be decoded', () =>
-        library.decode(decodable, { skip_special_tokens: false, clean_up_tokenization_spaces: false }),
-      );
-    },
+    // Ids beyond the tokenizer's vocabulary, which padded models can sample, have no text.
+    decode: (tokens) => attempt('tokenizer.json cannot decode the tokens', () => pipeline.decode(tokens)),
     chat(messages, exact, tools) {
-      const pieces = splice((conversation) => render(conversation, tools), messages, exact, stopTokens.map(textOf));
+      const pieces = splice(
+        (conversation) => render(conversation, tools),
+        messages,
+        exact,
+        stopTokens.map((id) => textOf(id) ?? ''),
+      );
       return pieces.flatMap((piece) => (typeof piece === 'string' ? encode(piece) : [...piece]));
     },
     toJSON: () => spec,
   };
 }
 
-/**
- * The tokenizer with `Digits` as a pattern. The library's `Digits` cuts at 0 to 9 alone, the original at all numeric
- * characters: Rust's `char::is_numeric` is Unicode's general category N.
- */
-function withAllDigits(tokenizer: HuggingFaceSpec['tokenizer']): HuggingFaceSpec['tokenizer'] {
-  const rewritten = (part: unknown): unknown => {
-    if (!isObject(part)) return part;
-    if (part.type === 'Digits') {
-      const Regex = part.individual_digits === true ? '\\p{N}' : '\\p{N}+';
-      return { type: 'Split', pattern: { Regex }, behavior: 'Isolated', invert: false };
-    }
-    return Array.isArray(part.pretokenizers) ? { ...part, pretokenizers: part.pretokenizers.map(rewritten) } : part;
-  };
-  return { ...tokenizer, pre_tokenizer: rewritten(tokenizer.pre_tokenizer) };
-}
-
 /** Tokens of the largest vocabulary that is read. Real ones have some 100,000. */
 const LARGEST_VOCABULARY = 2 ** 22;
 
-/** The library keeps a list as long as the largest id. @throws TokenizerError naming the token whose id is too large */
+/** Vocabularies keep a list as long as the largest id. @throws TokenizerError naming the token whose id is too large */
 function requireSmallIds({ model, added_tokens: added }: Readonly<Record<string, unknown>>): void {
   const vocabulary = isObject(model) && isObject(model.vocab) ? Object.entries(model.vocab) : [];
   const listed = Array.isArray(added) ? added.map((each) => [each?.content, each?.id]) : [];
@@ -99,32 +73,9 @@ function requireSmallIds({ model, added_tokens: added }: Readonly<Record<string,
       );
 }
 
-/** Characters of the longest pattern that is read. Real ones have some 500. */
-const LONGEST_PATTERN = 2000;
-
-/**
- * At each character of a text a pattern may try all of its alternatives.
- * @throws Error for a pattern that is longer than any of a model
- */
-function requireShortPatterns({
-  normalizer,
-  pre_tokenizer,
-  post_processor,
-  decoder,
-}: HuggingFaceSpec['tokenizer']): void {
-  const look = (part: unknown): void => {
-    if (typeof part !== 'object' || part === null) return;
-    for (const [key, value] of Object.entries(part))
-      if (key === 'Regex' && typeof value === 'string' && value.length > LONGEST_PATTERN)
-        throw new Error(`a pattern has ${value.length} characters, at most ${LONGEST_PATTERN} are read`);
-      else look(value);
-  };
-  look([normalizer, pre_tokenizer, post_processor, decoder]);
-}
-
-function endToken(spec: HuggingFaceSpec, library: Library): number[] {
+function endToken(spec: HuggingFaceSpec, { idOf }: Pipeline): number[] {
   const text = specialToken(spec.config.eos_token);
-  const id = text === undefined ? undefined : library.token_to_id(text);
+  const id = text === undefined ? undefined : idOf(text);
   return id === undefined ? [] : [id];
 }
 

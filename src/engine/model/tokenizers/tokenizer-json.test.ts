@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { TokenizerError } from '../../../base/core/errors.js';
 import { assistant, system, user } from '../../../base/core/message.js';
 import { createTokenizer } from './create-tokenizer.js';
-import { BYTE_CHARACTERS, huggingFaceForm } from './tokenizer-json.js';
+import { BYTE_CHARACTERS } from './pipeline/part.js';
+import { huggingFaceForm } from './tokenizer-json.js';
 import type { SymbolsSpec } from './tokenizer-spec.js';
 
 const symbols = [

@@ -1,6 +1,7 @@
 /** The tokenizers of drmas in the form of Hugging Face's files, for programs that read no other. */
 import { TokenizerError } from '../../../base/errors.js';
 import { BYTES, MARKERS } from './bytes.js';
+import { BYTE_CHARACTERS } from './pipeline/part.js';
 import type { BytesSpec, HuggingFaceSpec, SymbolsSpec } from './tokenizer-spec.js';
 import { requireWellFormed } from './well-formed.js';
 
@@ -12,18 +13,6 @@ import { requireWellFormed } from './well-formed.js';
  */
 export function huggingFaceForm(spec: SymbolsSpec | BytesSpec): HuggingFaceSpec {
   return spec.type === 'bytes' ? bytesForm() : symbolsForm(spec);
-}
-
-/** The characters by which byte-level vocabularies write the 256 bytes (GPT-2, Radford et al. 2019), by byte. */
-export const BYTE_CHARACTERS: readonly string[] = byteCharacters();
-
-/** Printable characters of Latin-1 stand for themselves, the other bytes for those from U+0100 on. */
-function byteCharacters(): string[] {
-  let others = 0;
-  return Array.from({ length: BYTES }, (_, byte) => {
-    const isPrintable = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad);
-    return String.fromCharCode(isPrintable ? byte : BYTES + others++);
-  });
 }
 
 function bytesForm(): HuggingFaceSpec {

@@ -1,6 +1,7 @@
 /** A tokenizer for llama.cpp: byte-level BPE, after special tokens were cut out of the text. */
 import { isObject, TokenizerError } from '../../../../base/errors.js';
-import { BYTE_CHARACTERS, huggingFaceForm } from '../../tokenizers/tokenizer-json.js';
+import { BYTE_CHARACTERS } from '../../tokenizers/pipeline/part.js';
+import { huggingFaceForm } from '../../tokenizers/tokenizer-json.js';
 import type { HuggingFaceSpec, SymbolsSpec, TextTokenizerSpec } from '../../tokenizers/tokenizer-spec.js';
 import type { GgufMetadata, GgufValue } from './gguf-file.js';
 import { splitOf } from './gguf-splits.js';

@@ -1,0 +1,25 @@
+/** The parts of `@huggingface/tokenizers` that drmas uses, with their types: its own are out of reach of `nodenext`. */
+import * as library from '@huggingface/tokenizers';
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** A vocabulary that splits pieces of a text into the texts of tokens. */
+export interface LibraryModel {
+  readonly tokens_to_ids: Map<string, number>;
+  readonly unk_token_id?: number;
+  _call(pieces: string[]): string[];
+}
+
+interface LibraryNormalizer {
+  normalize(text: string): string;
+}
+
+interface Parts {
+  readonly BPE: new (settings: Settings) => LibraryModel;
+  readonly WordPiece: new (settings: Settings) => LibraryModel;
+  readonly Unigram: new (settings: Settings, endToken: string) => LibraryModel;
+  readonly BertNormalizer: new (settings: Settings) => LibraryNormalizer;
+  readonly PrecompiledNormalizer: new (settings: Settings) => LibraryNormalizer;
+}
+
+export const { BPE, WordPiece, Unigram, BertNormalizer, PrecompiledNormalizer } = library as unknown as Parts;

@@ -1,0 +1,78 @@
+/** The normalizers of a tokenizer.json, which change a text before it is cut. */
+import { space } from '../pattern/character-set.js';
+import type { Work } from '../work.js';
+import { BertNormalizer, PrecompiledNormalizer } from './library.js';
+import { bytesAsText, finderOf, flagOf, type Part, partsOf, replaced, textOf, unknownPart } from './part.js';
+
+export type Normalize = (text: string, work: Work) => string;
+
+/** @throws Error naming what cannot be used */
+export function normalizerOf(part: Part): Normalize {
+  const plain = plainNormalizer(part);
+  if (plain !== undefined)
+    return (text, work) => {
+      work.spend(text.length + 1);
+      const changed = plain(text);
+      work.text(changed.length);
+      return changed;
+    };
+  switch (part.type) {
+    case 'Sequence': {
+      const all = partsOf(part, 'normalizers').map(normalizerOf);
+      return (text, work) => all.reduce((changed, normalize) => normalize(changed, work), text);
+    }
+    case 'Replace': {
+      const find = finderOf(part);
+      const content = textOf(part, 'content');
+      return (text, work) => replaced(text, find, content, work);
+    }
+    case 'ByteLevel':
+      return bytesAsText;
+    default:
+      throw unknownPart('normalizer', part);
+  }
+}
+
+/** The normalizers that change characters by themselves. */
+function plainNormalizer(part: Part): ((text: string) => string) | undefined {
+  const { type } = part;
+  switch (type) {
+    case 'NFC':
+    case 'NFD':
+    case 'NFKC':
+    case 'NFKD':
+      return (text) => text.normalize(type);
+    case 'Lowercase':
+      // One by one: at the end of a word the method gives another small sigma.
+      return (text) => Array.from(text, (character) => character.toLowerCase()).join('');
+    case 'StripAccents':
+      return (text) => text.replace(/\p{M}/gu, '');
+    case 'Prepend': {
+      const prefix = textOf(part, 'prepend');
+      return (text) => (text === '' ? '' : prefix + text);
+    }
+    case 'Strip': {
+      const left = flagOf(part, 'strip_left', false);
+      const right = flagOf(part, 'strip_right', false);
+      return (text) => stripped(text, left, right);
+    }
+    case 'BertNormalizer':
+      return libraryNormalizer(new BertNormalizer(part));
+    case 'Precompiled':
+      return libraryNormalizer(new PrecompiledNormalizer(part));
+    default:
+      return undefined;
+  }
+}
+
+const libraryNormalizer = (normalizer: { normalize(text: string): string }) => (text: string) =>
+  normalizer.normalize(text);
+
+/** The text without white space at its ends. JavaScript's `trim` takes other characters. */
+function stripped(text: string, left: boolean, right: boolean): string {
+  let start = 0;
+  let end = text.length;
+  if (left) while (start < end && space(text.charCodeAt(start))) start++;
+  if (right) while (end > start && space(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
