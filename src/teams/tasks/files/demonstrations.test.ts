@@ -29,6 +29,18 @@ const drawn = (source: TaskSource, split: Split, count = 300): Trace[] =>
   Array.from({ length: count }, (_, i) => source.trace?.(new RandomStream('draw', i), split) as Trace);
 
 describe('demonstrations from a file', () => {
+  it('are those of the file as it is when the tasks are loaded', async () => {
+    const source = await loaded([{ agent: 'solver', prompt: '1+1', response: '2' }]);
+    const key = source.traceKey?.();
+    await source.load('test');
+    expect(source.traceKey?.()).toBe(key);
+    await rm(path);
+    await writeFile(path, lines([{ agent: 'solver', prompt: '1+2', response: '3' }]));
+    await source.load('train');
+    expect(new Set(drawn(source, 'train').map(({ response }) => response))).toEqual(new Set(['3']));
+    expect(source.traceKey?.()).not.toBe(key);
+  });
+
   it('have a prompt or messages, and a response or a final message of the assistant', async () => {
     const source = await loaded(
       [

@@ -1,5 +1,7 @@
 /** Demonstrations for the warm start from a file of JSON lines, beside tasks of any source. */
-import { basename } from 'node:path';
+import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
 import { z } from 'zod';
 import { issuesText, RecipeError, TaskError } from '../../../base/errors.js';
 import type { RandomStream } from '../../../base/math.js';
@@ -54,7 +56,12 @@ const row = z
   });
 
 /** The rows of a file, those that are learnt from and those that are not. */
-type Demonstrations = Readonly<Record<Split, readonly [Trace, ...Trace[]]>>;
+interface Demonstrations extends Readonly<Record<Split, readonly [Trace, ...Trace[]]>> {
+  /** A hash of the rows. */
+  readonly key: string;
+  /** The state of the file when it was read. */
+  readonly version: string;
+}
 
 /**
  * The tasks with demonstrations from a file, for the warm start. Each line is an object with these fields. `agent`:
@@ -90,7 +97,10 @@ export function withDemonstrations<Data>(
       return withDemonstrations(configured, demonstrationFile as string, named);
     },
     async load(split, schema, options) {
-      read ??= await readDemonstrations(path, agent ?? undefined);
+      // A file may change between two uses in one process: `drmas learn` writes it, rehearses, and writes it anew.
+      const version = await versionOf(path);
+      if (read === undefined || read.version !== version)
+        read = { ...(await readDemonstrations(path, agent ?? undefined)), version };
       return tasks.load(split, schema, options);
     },
     trace(random: RandomStream, split: Split): Trace {
@@ -98,21 +108,31 @@ export function withDemonstrations<Data>(
         throw new TaskError('the demonstrations are drawn before the tasks were loaded', { file: path });
       return random.pick(read[split]);
     },
-    traceKey: () => JSON.stringify(read),
+    traceKey: () => read?.key ?? '',
   };
 }
 
-async function readDemonstrations(file: string, agent: string | undefined): Promise<Demonstrations> {
+/** What changes when a file is written anew. Empty if there is no such file, which the reader reports. */
+async function versionOf(file: string): Promise<string> {
+  const facts = await stat(resolve(file)).catch(() => undefined);
+  return facts === undefined ? '' : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
+}
+
+async function readDemonstrations(file: string, agent: string | undefined): Promise<Omit<Demonstrations, 'version'>> {
   const traces: Trace[] = [];
-  for await (const { place, value } of fileRows(file, { format: 'json' }))
-    traces.push(traceOf(value, agent, { file, ...place }));
+  const hash = createHash('sha256');
+  for await (const { place, value } of fileRows(file, { format: 'json' })) {
+    const trace = traceOf(value, agent, { file, ...place });
+    hash.update(`${JSON.stringify(trace)}\n`);
+    traces.push(trace);
+  }
   const [first] = traces;
   if (first === undefined) throw new TaskError('expected at least one demonstration, the file holds none', { file });
-  const heldOut = traces.filter((trace) => isHeldOut(JSON.stringify(trace), HELD_OUT));
-  const learnt = traces.filter((trace) => !heldOut.includes(trace));
+  const [learnt, heldOut]: [Trace[], Trace[]] = [[], []];
+  for (const trace of traces) (isHeldOut(JSON.stringify(trace), HELD_OUT) ? heldOut : learnt).push(trace);
   // With few rows in all or for one agent, one side could be empty: then both sides hold all of these rows.
   const filled = (some: readonly Trace[]) => (isComplete(some, traces) ? some : traces) as [Trace, ...Trace[]];
-  return { train: filled(learnt), test: filled(heldOut) };
+  return { train: filled(learnt), test: filled(heldOut), key: hash.digest('hex') };
 }
 
 /** Whether all agents of the rows are among these. */
