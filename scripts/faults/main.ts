@@ -5,7 +5,16 @@
  * faults with these words in their names.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -111,6 +120,57 @@ async function smallDisk(run: string, number: number): Promise<string | undefine
   }
 }
 
+/** A command that makes new files, and where it makes them. */
+type Making = (run: string) => { readonly words: readonly string[]; readonly made: string };
+
+const traces = join(root, 'traces.jsonl');
+const span = (id: number) => ({
+  ...{ id: `${id}`, traceId: `${id}`, type: 'GENERATION', startTime: '2026-01-01T00:00:00Z', model: 'large' },
+  input: [{ role: 'user', content: `${id}+1?` }],
+  output: { role: 'assistant', content: `${id + 1}` },
+  metadata: { attributes: { 'gen_ai.agent.name': 'solver' } },
+});
+const importing: Making = (run) => ({ words: ['import', traces, '--out', run, '--yes'], made: run });
+const exporting: Making = (run) => ({
+  words: ['export', join(root, 'whole'), '--agent', 'solver', '--to', join(run, 'model')],
+  made: join(run, 'model'),
+});
+
+/** The files of a directory by name; files that drmas has not finished begin with `.tmp-`. */
+function filesIn(directory: string): Record<string, string> {
+  if (!existsSync(directory)) return {};
+  const names = readdirSync(directory, { encoding: 'utf8' }).filter((name) => !name.startsWith('.tmp-'));
+  return Object.fromEntries(names.map((name) => [name, readFileSync(join(directory, name), 'base64')]));
+}
+
+/**
+ * A fault at one call of a command that makes files: each file is whole or missing, a full disk leaves none, and the
+ * command works afterwards.
+ */
+const making = (kind: 'kill' | 'full', command: Making) => async (run: string, number: number) => {
+  const right = `${run}-right`;
+  for (const directory of [run, right]) mkdirSync(directory);
+  const undisturbed = await ended(drmas(command(right).words, environment));
+  if (undisturbed.code !== 0) throw new Error(`ends with ${undisturbed.code}: ${undisturbed.err}`);
+  const whole = filesIn(command(right).made);
+  const { words, made } = command(run);
+  const fault = { DRMAS_FAULT_BELOW: run, DRMAS_FAULT_AT: String(number + 1), DRMAS_FAULT_KIND: kind };
+  const end = await ended(drmas(words, { ...environment, ...fault }, true));
+  for (const [name, content] of Object.entries(filesIn(made)))
+    if (content !== whole[name]) throw new Error(`${name} is not whole`);
+  if (kind === 'full' && end.code !== 0) {
+    requireMessage(end, /ENOSPC/);
+    const left = readdirSync(run);
+    if (left.length > 0) throw new Error(`a full disk leaves ${left.join(', ')}`);
+  }
+  rmSync(made, { recursive: true, force: true });
+  if (made === run) mkdirSync(run);
+  const again = await ended(drmas(words, environment));
+  if (again.code !== 0) throw new Error(`does not work afterwards: ${again.err}`);
+  if (JSON.stringify(filesIn(made)) !== JSON.stringify(whole)) throw new Error('differs from an undisturbed one');
+  return end.code === 0 ? 'no such call' : `call ${number + 1}`;
+};
+
 const tests: readonly Test[] = [
   { name: 'SIGKILL at random moments, up to three times', trials: [40, 2], trial: signalled('SIGKILL') },
   { name: 'SIGTERM at random moments, up to three times', trials: [30, 1], trial: signalled('SIGTERM') },
@@ -118,6 +178,10 @@ const tests: readonly Test[] = [
   { name: 'SIGKILL in a call that changes the disk', trials: [60, 2], trial: injected('kill') },
   { name: 'half a write, then no space, at one call', trials: [60, 2], trial: injected('full') },
   { name: 'a small disk that is enlarged later', trials: [8, 1], trial: smallDisk },
+  { name: 'SIGKILL in a call of import', trials: [12, 2], trial: making('kill', importing) },
+  { name: 'no space in a call of import', trials: [12, 2], trial: making('full', importing) },
+  { name: 'SIGKILL in a call of export', trials: [20, 2], trial: making('kill', exporting) },
+  { name: 'no space in a call of export', trials: [20, 2], trial: making('full', exporting) },
   {
     name: 'a directory that is moved while it is written',
     trials: [4, 1],
@@ -164,6 +228,7 @@ const tests: readonly Test[] = [
 async function main(): Promise<number> {
   const chosen = tests.filter(({ name }) => name.includes(values.only));
   if (chosen.length === 0) throw new Error(`no fault has ${JSON.stringify(values.only)} in its name`);
+  writeFileSync(traces, Array.from({ length: 40 }, (_, i) => `${JSON.stringify(span(i))}\n`).join(''));
   const whole = join(root, 'whole');
   const count = join(root, 'calls');
   for (const run of [join(root, 'cached'), whole]) {

@@ -14,8 +14,8 @@ export async function writeDirectory(
 ): Promise<string> {
   const temporary = join(parent, temporaryName(name));
   const target = join(parent, name);
-  await files.makeDirectory(temporary);
   try {
+    await files.makeDirectory(temporary);
     await fill(temporary);
     await files.rename(temporary, target);
   } catch (error) {

@@ -2,7 +2,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isNoOptimizer, writeDirectory } from '../../base/disk.js';
 import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '../../base/errors.js';
 import { type Message, type Tool, user } from '../../base/nouns.js';
-import { commandText, nodeFiles } from '../../base/platform.js';
+import { commandText, nodeFiles, removeStale, TEMPORARY } from '../../base/platform.js';
 import { EXPORT_FORMATS, type ExportFormat } from '../../engine/backends.js';
 import { type AgentProfile, kindOfType, writeAgentProfile } from '../../engine/model.js';
 import { agentModelPath, EPISODES, RunDirectory, readEpisodes, type StoredTurn } from '../../method/store.js';
@@ -148,6 +148,7 @@ async function create(to: string, fill: (directory: string) => Promise<void>): P
   if (await nodeFiles.exists(target)) throw new RunError(`${to} exists; drmas overwrites nothing`);
   try {
     await nodeFiles.makeDirectory(dirname(target));
+    await removeStale(nodeFiles, dirname(target), `${TEMPORARY}${basename(target)}-`);
     await writeDirectory(nodeFiles, dirname(target), basename(target), fill);
   } catch (error) {
     if (error instanceof DrmasError) throw error;

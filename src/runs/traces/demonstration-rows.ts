@@ -1,9 +1,10 @@
 /** Rows of a file of demonstrations, as `withDemonstrations` reads them. */
 import { type FileHandle, open } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { exactJson, messageOf, RunError } from '../../base/errors.js';
 import type { Episode, Message, Tool, Turn } from '../../base/nouns.js';
 import { successOf } from '../../base/nouns.js';
-import { nodeFiles } from '../../base/platform.js';
+import { moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '../../base/platform.js';
 import { readEpisodes } from '../../method/store.js';
 
 /** A demonstration of one call: the conversation that the agent read, and its answer as the last message. */
@@ -70,9 +71,11 @@ export async function recordDemonstrations(
   const lines = await LineFile.create(file);
   try {
     for (const row of rows) await lines.add(row);
-  } finally {
-    await lines.close();
+  } catch (error) {
+    await LineFile.discard(lines);
+    throw error;
   }
+  await LineFile.keep(lines);
   return rows.length;
 }
 
@@ -92,21 +95,62 @@ function rowOfTurn({ agent, messages, tools, text, content = text, toolCalls }: 
 /** The characters of lines that are written at once. */
 const CHUNK = 1 << 20;
 
-/** A new file of JSON lines, written some at a time: together they may be longer than the longest string. */
+/**
+ * A file of JSON lines, written some at a time: together they may be longer than the longest string. It gets its name
+ * when it is whole, so a killed process leaves no half of a file.
+ */
 export class LineFile {
   readonly path: string;
+  readonly #temporary: string;
+  readonly #replaces: boolean;
   readonly #file: FileHandle;
   #lines: string[] = [];
   #length = 0;
+  #isNamed = false;
 
-  private constructor(path: string, file: FileHandle) {
+  private constructor(path: string, temporary: string, replaces: boolean, file: FileHandle) {
     this.path = path;
+    this.#temporary = temporary;
+    this.#replaces = replaces;
     this.#file = file;
   }
 
-  /** @throws RunError if the file exists or cannot be written */
-  static async create(path: string): Promise<LineFile> {
-    return new LineFile(path, await written(path, () => open(path, 'wx')));
+  /**
+   * @param options.replaces Whether the file takes the place of an older one
+   * @throws RunError if the file exists or cannot be written
+   */
+  static async create(path: string, { replaces = false } = {}): Promise<LineFile> {
+    const [folder, name] = [dirname(path), basename(path)];
+    const temporary = join(folder, temporaryName(name));
+    const file = await written(path, async () => {
+      if (!replaces && (await nodeFiles.exists(path))) throw new Error('it exists');
+      await removeStale(nodeFiles, folder, `${TEMPORARY}${name}-`);
+      return open(temporary, 'wx');
+    });
+    return new LineFile(path, temporary, replaces, file);
+  }
+
+  /**
+   * Writes the rest of files, and gives them their names when all are whole.
+   * @throws RunError. Then none is left
+   */
+  static async keep(...files: readonly LineFile[]): Promise<void> {
+    try {
+      for (const file of files) await written(file.path, () => file.#finish());
+      for (const file of files) await written(file.path, () => file.#name());
+    } catch (error) {
+      await LineFile.discard(...files);
+      throw error;
+    }
+  }
+
+  /** Removes files, whole or not. */
+  static async discard(...files: readonly LineFile[]): Promise<void> {
+    for (const file of files) {
+      await file.#file.close().catch(() => {}); // it may be closed
+      await nodeFiles.remove(file.#temporary);
+      if (file.#isNamed && !file.#replaces) await nodeFiles.remove(file.path);
+    }
   }
 
   /** @throws RunError */
@@ -114,20 +158,24 @@ export class LineFile {
     const line = `${exactJson(row)}\n`;
     this.#lines.push(line);
     this.#length += line.length;
-    if (this.#length >= CHUNK) await this.#write();
+    if (this.#length >= CHUNK) await written(this.path, () => this.#write());
   }
 
-  /** Writes the rest. @throws RunError */
-  async close(): Promise<void> {
-    try {
-      await this.#write();
-    } finally {
-      await this.#file.close();
-    }
+  async #finish(): Promise<void> {
+    await this.#write();
+    await this.#file.sync();
+    await this.#file.close();
+  }
+
+  async #name(): Promise<void> {
+    if (!this.#replaces && (await nodeFiles.exists(this.path))) throw new Error('it exists');
+    this.#isNamed = true; // the rename may succeed, and the disk be full afterwards
+    if (this.#replaces) await moveFile(this.#temporary, this.path);
+    else await nodeFiles.rename(this.#temporary, this.path);
   }
 
   async #write(): Promise<void> {
-    await written(this.path, () => this.#file.writeFile(this.#lines.join('')));
+    await this.#file.writeFile(this.#lines.join(''));
     [this.#lines, this.#length] = [[], 0];
   }
 }

@@ -17,7 +17,7 @@ import { agent } from '../../teams/team/agent.js';
 import { defineTeam } from '../../teams/team/team.js';
 import { train } from '../run/api.js';
 import { playScripted } from '../testing/play-scripted.js';
-import { recordDemonstrations } from './demonstration-rows.js';
+import { LineFile, recordDemonstrations } from './demonstration-rows.js';
 import { type ImportOptions, importTraces } from './import-traces.js';
 import { NAMES, redaction } from './redact.js';
 
@@ -585,5 +585,32 @@ describe('recordDemonstrations', () => {
     await expect(recordDemonstrations(join(folder, 'none.jsonl'), [bad], { minScore: 1 })).rejects.toThrow(
       /no valid turn is left of 1 episodes/,
     );
+  });
+});
+
+describe('files of rows', () => {
+  const path = (name: string) => join(folder, name);
+  const fileOf = async (name: string, rows: readonly object[]) => {
+    const file = await LineFile.create(path(name));
+    for (const row of rows) await file.add(row);
+    return file;
+  };
+
+  it('are all there or none, whatever fails, and nothing is half-written', async () => {
+    const cyclic: Record<string, unknown> = {};
+    cyclic.self = cyclic;
+    const first = await fileOf('a', [{ row: 1 }]);
+    await expect(first.add(cyclic)).rejects.toThrow();
+    expect((await readdir(folder)).map((name) => name.slice(0, 5))).toEqual(['.tmp-']); // as a kill would leave it
+    await LineFile.discard(first);
+    const both = [await fileOf('a', [{ row: 1 }]), await fileOf('b', [{ row: 2 }])];
+    await writeFile(path('b'), 'mine');
+    await expect(LineFile.keep(...both)).rejects.toThrow(/b cannot be written: it exists/);
+    expect(await readdir(folder)).toEqual(['b']);
+    await expect(LineFile.create(path('b'))).rejects.toThrow(/it exists/);
+    expect(await readFile(path('b'), 'utf8')).toBe('mine');
+    await LineFile.keep(await fileOf('a', [{ row: 1 }, { row: 2 }]), await fileOf('c', []));
+    expect(await readFile(path('a'), 'utf8')).toBe('{"row":1}\n{"row":2}\n');
+    expect(await readdir(folder)).toEqual(['a', 'b', 'c']);
   });
 });

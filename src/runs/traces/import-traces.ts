@@ -1,9 +1,9 @@
 /** Production traces as demonstrations of each agent and as tasks. */
-import { mkdir, rename } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { exactJson, messageOf, RunError, TaskError } from '../../base/errors.js';
-import { nodeFiles, temporaryName } from '../../base/platform.js';
+import { nodeFiles } from '../../base/platform.js';
 import { isHeldOut } from '../../teams/tasks.js';
 import { type DemonstrationRow, demonstrationRow, LineFile } from './demonstration-rows.js';
 import { type ModelCall, type TracedEpisode, tracedEpisode } from './model-calls.js';
@@ -102,14 +102,11 @@ export async function importTraces(path: string, options: ImportOptions = {}, fo
         for (const row of made.demonstrations) await demonstrations?.add(row);
         if (made.task !== undefined) await tasks?.add(made.task);
       }
-      for (const file of written) await file.close();
     } catch (error) {
-      for (const file of written) {
-        await file.close().catch(() => {}); // the first error is the one to report
-        await nodeFiles.remove(file.path);
-      }
+      await LineFile.discard(...written);
       throw error;
     }
+    await LineFile.keep(...written);
     return { ...rows.summary, unread: unread.all };
   } finally {
     await store.dispose();
@@ -321,17 +318,15 @@ export async function rewriteDemonstrations(
   change: (row: DemonstrationRow) => DemonstrationRow,
 ): Promise<void> {
   const path = join(folder, DEMONSTRATIONS);
-  const rows = await LineFile.create(join(folder, temporaryName(DEMONSTRATIONS)));
+  const rows = await LineFile.create(path, { replaces: true });
   try {
     for await (const { value } of traceValues(path, new UnreadCounts()))
       await rows.add(change(value as DemonstrationRow));
   } catch (error) {
-    await rows.close();
-    await nodeFiles.remove(rows.path);
+    await LineFile.discard(rows);
     throw error;
   }
-  await rows.close();
-  await rename(rows.path, path);
+  await LineFile.keep(rows);
 }
 
 /** The traced team as `drmas learn` compares it: scored traces with their mean score, and tokens an episode. */
@@ -362,7 +357,7 @@ export async function writeTracedTeam(
   const { scored, mean: score } = traces;
   const team: TracedTeam = { scored, score, read: perEpisode('read'), written: perEpisode('written'), price };
   const path = join(folder, TEAM);
-  await nodeFiles.write(path, `${JSON.stringify(team)}\n`);
+  await nodeFiles.replace(path, `${JSON.stringify(team)}\n`);
   return path;
 }
 

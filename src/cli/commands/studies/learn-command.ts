@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { RecipeError, RunError, suggestion } from '../../../base/errors.js';
 import { nodeFiles } from '../../../base/platform.js';
@@ -171,6 +171,6 @@ async function writeRecipe(out: string, recipe: string, scorers: string | undefi
     '',
   ];
   await mkdir(out, { recursive: true });
-  await writeFile(file, lines.join('\n'), { flag: 'wx' });
+  await nodeFiles.replace(file, lines.join('\n'));
   return file;
 }
