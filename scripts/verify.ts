@@ -64,6 +64,8 @@ export const checks: Readonly<Record<string, Check>> = {
     environment: { DRMAS_TEST_SITE: '1' },
   },
   schemas: { does: "JSON schemas beside Python's jsonschema", words: suite('schemas') },
+  tokenizers: { does: "real tokenizer.json beside Python's tokenizers", words: suite('tokenizers') },
+  templates: { does: "real chat templates beside Python's jinja2", words: suite('templates') },
   servers: {
     does: 'a server whose clients disappear (DRMAS_TEST_MINUTES=10: 3,000 of them)',
     words: suite('servers'),

@@ -136,11 +136,21 @@ const suites: Readonly<Record<string, Suite>> = {
     files: '*.servers.ts',
     test: { globalSetup: [SETUP], ...limits(1200, 300) },
   },
+  templates: {
+    files: '*.templates.ts',
+    // Packages may have to be installed first.
+    test: limits(300, 900),
+  },
   'tinker-sdk': {
     files: '*.sdk.ts',
     alias: [thePackage],
     // Packages may have to be installed first.
     test: { globalSetup: [SETUP], ...limits(900, 120) },
+  },
+  tokenizers: {
+    files: '*.tokenizers.ts',
+    // 20,000 texts of a large vocabulary, while other work may have the cores.
+    test: limits(300, 900),
   },
   trackers: {
     files: '*.trackers.ts',

@@ -68,6 +68,7 @@ describe('a pattern', () => {
     ['\\p{Nonsense}', '\\p{Nonsense}, which is not supported'],
     ['[[:nonsense:]]', '[:nonsense:], which is not supported'],
     ['(?<=a+)b', 'looks behind for a text without a greatest length'],
+    ['(?<=a?+)b', 'looks behind for a part that gives nothing back'],
     ['(?:(?:ab){1000}){1000}', 'too long with its repetitions written out'],
   ])('%s is refused', (source, message) => {
     expect(() => new Pattern(source)).toThrow(message);

@@ -113,6 +113,8 @@ export class Pattern {
         const lengths = lengthsOf(node.body);
         if (isBehind && lengths[1] > LONGEST_LOOK_BEHIND)
           throw new Error('a pattern looks behind for a text without a greatest length, which is not supported');
+        if (isBehind && givesNothingBack(node.body))
+          throw new Error('a pattern looks behind for a part that gives nothing back, which is not supported');
         this.#compileApart(this.#add({ type: 'look', isBehind, isNegative, lengths, after: start }), node.body);
         return;
       }
@@ -302,6 +304,13 @@ function isWordEdge(text: string, at: number): boolean {
   const isWord = (position: number) =>
     position >= 0 && position < text.length && words.has(text.codePointAt(position) ?? 0);
   return isWord(at > 0 ? before(text, at) : -1) !== isWord(at);
+}
+
+/** Whether a node has a possessive repetition or an atomic group, which Oniguruma tries otherwise behind a place. */
+function givesNothingBack(node: PatternNode): boolean {
+  if (node.type === 'atomic' || (node.type === 'repeat' && node.mode === 'possessive')) return true;
+  if ('parts' in node) return node.parts.some(givesNothingBack);
+  return 'body' in node && givesNothingBack(node.body);
 }
 
 function lengthsOf(node: PatternNode): Lengths {
