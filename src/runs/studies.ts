@@ -11,7 +11,7 @@ export type { PlannedRun } from './studies/ablation/ablation-plan.js';
 export { weightVectors } from './studies/ablation/weight-vectors.js';
 export { type Improvement, type ImprovementResult, improvePrompts } from './studies/improve/improve-prompts.js';
 export { poolScore } from './studies/improve/prompt-pool.js';
-export { episodesOf, requestImprovement } from './studies/improve/request-improvement.js';
+export { episodesOf, type ImprovementRequest, requestImprovement } from './studies/improve/request-improvement.js';
 export { collectLog } from './studies/inspect/collect-turns.js';
 export { comparableEstimator, type GroupFindings, type Inspection, inspect } from './studies/inspect/inspect-log.js';
 export { rehearsedTurns } from './studies/plan/dry-run.js';

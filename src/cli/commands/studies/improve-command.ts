@@ -91,7 +91,7 @@ export const improve = defineCommand({
         host,
       );
       if (asJson) print({ type: 'improvement', ...result });
-      lines(() => ['', ...improvementLines(result, record, width)]);
+      lines(() => ['', ...improvementLines(result, request, width)]);
       return 0;
     } catch (error) {
       lines(() => ['', `${signal.aborted ? 'interrupted' : 'stopped'}; resume with: ${resume}`]);

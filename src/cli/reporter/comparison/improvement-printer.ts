@@ -2,14 +2,16 @@
 
 import type { ImprovementRound } from '../../../method/store.js';
 import type { PairedInterval } from '../../../runs/analysis.js';
-import type { Improvement, ImprovementResult } from '../../../runs/studies.js';
+import type { Improvement, ImprovementRequest, ImprovementResult } from '../../../runs/studies.js';
 import { episodesOf, poolScore } from '../../../runs/studies.js';
 import { points } from '../ablation-printer.js';
 import { scoredText, type Unscored } from '../score-printer.js';
 import { grouped, nearPath, nextCommands, percent, visible, wrap } from '../text-layout.js';
 
 /** The plan: agents, proposals and episodes, before anything is played. */
-export function improvementPlanLines(improvement: Pick<Improvement, 'recipe' | 'record' | 'checkpoint'>): string[] {
+export function improvementPlanLines(
+  improvement: Pick<ImprovementRequest, 'recipe' | 'record' | 'checkpoint' | 'heldOutTasks'>,
+): string[] {
   const { recipe, record, checkpoint } = improvement;
   const { agents, proposals, tasks, samples, endpoint, pool } = record;
   const episodes = episodesOf(improvement);
@@ -46,17 +48,26 @@ function differenceText({ mean, interval, ...counts }: Difference): string {
 
 /** The accepted prompts with their gain, and the commands that play and train with them. */
 export function improvementLines(
-  { directory, prompts, rounds, heldOut }: ImprovementResult,
-  { source, checkpoint }: Improvement['record'],
+  { directory, prompts, rounds, heldOut, isStored }: ImprovementResult,
+  { record: { source, checkpoint, proposals, pool }, recipe }: Pick<Improvement, 'record' | 'recipe'>,
   width: number,
 ): string[] {
+  const stored = 'the improvement had ended, so nothing was played; --proposals N allows more proposals';
+  const before = isStored ? wrap(stored, width) : [];
   if (heldOut === undefined) {
     const none = rounds.at(-1)?.failures.length === 0 ? 'no episode failed' : 'no proposal has won';
-    return wrap(`${none}: the prompts stay the same; the proposals are in ${nearPath(directory)}`, width);
+    const stay = `${none}: the prompts stay the same; the proposals are in ${nearPath(directory)}`;
+    return [...before, ...wrap(stay, width)];
   }
+  const made = rounds.length - 1;
+  const solved = pool === undefined ? 'no episode failed any more' : 'a candidate solves all tasks of the pool';
+  const ended = made < proposals ? [`ended after ${made} of at most ${proposals} proposals: ${solved}`] : [];
   const { first, last } = heldOut;
+  const isTrained = checkpoint === undefined && Object.keys(recipe.policies).length > 0;
   const file = `${nearPath(directory)}/prompts.json`;
   return [
+    ...before,
+    ...ended.flatMap((line) => wrap(line, width)),
     ...Object.entries(prompts).flatMap(([agent, prompt]) => [
       `the new prompt of ${agent}:`,
       ...visible(prompt)
@@ -67,6 +78,6 @@ export function improvementLines(
       `on held-out tasks: ${percent(first.averageAtK)} -> ${percent(last.averageAtK)}, ${differenceText(heldOut)}`,
       width,
     ),
-    ...nextCommands([checkpoint === undefined ? 'train' : 'evaluate', nearPath(source), '--set', `@${file}`]),
+    ...nextCommands([isTrained ? 'train' : 'evaluate', nearPath(source), '--set', `@${file}`]),
   ];
 }

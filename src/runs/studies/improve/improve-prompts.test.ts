@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { chatServer, refuse, say } from '../../../../test/support/chat-server.js';
-import { drmas } from '../../../../test/support/command-line.js';
+import { drmas, plainRecipe } from '../../../../test/support/command-line.js';
 import { temporaryRoot, tinyDefinition, trainTiny } from '../../../../test/support/tiny-run.js';
 import { EndpointError } from '../../../base/core/errors.js';
+import { system, user } from '../../../base/core/message.js';
 import type { TaskSource } from '../../../base/core/task.js';
 import { nodeFiles } from '../../../base/platform/node-files.js';
 import { nodeHost } from '../../../base/platform/node-host.js';
-import { roundLines } from '../../../cli/reporter/comparison/improvement-printer.js';
+import { improvementLines, roundLines } from '../../../cli/reporter/comparison/improvement-printer.js';
 import { defineRecipe } from '../../../method/recipe/define.js';
 import { frozen } from '../../../method/recipe/frozen.js';
 import { type Recipe, systemPromptOf } from '../../../method/recipe/recipe.js';
@@ -63,8 +64,10 @@ async function servers(
 ) {
   let count = 0;
   const read: string[] = [];
+  const systems: string[] = [];
   const server = await chatServer(({ body: { model, messages } }, response) => {
     const [system, input] = [messages[0]?.content ?? '', messages.at(-1)?.content ?? ''];
+    systems.push(system);
     if (model === 'writer') {
       read.push(input);
       const proposal = proposals[count++] ?? '';
@@ -73,7 +76,7 @@ async function servers(
     if (system.startsWith('Copy')) return say(response, input);
     say(response, isSolved(system, input) ? `${Number(input) + 1}` : 'What?');
   });
-  return { url: server.url, read, answered: () => count };
+  return { url: server.url, read, systems, answered: () => count, requests: () => systems.length };
 }
 
 const recipeAt = (url: string, overrides: readonly string[] = []): Recipe =>
@@ -112,7 +115,7 @@ const better = 'Add one to any number.';
 
 describe('improving prompts', () => {
   it('keeps a prompt that wins on the same tasks, and reports its score on held-out tasks', async () => {
-    const { url, read } = await servers([proposal('Add one to no number.'), proposal(better)]);
+    const { url, read, requests } = await servers([proposal('Add one to no number.'), proposal(better)]);
     const request = await improvement(url);
     const { prompts, rounds, heldOut } = await improvePrompts(request, host);
     expect(prompts).toEqual({ adder: better });
@@ -142,6 +145,54 @@ describe('improving prompts', () => {
     expect(overrides).toEqual([`agents.adder.system="${better}"`]);
     const improved = recipeAt(url, overrides);
     expect([systemPromptOf(improved, 'adder'), systemPromptOf(improved, 'checker')]).toEqual([better, 'Copy.']);
+
+    // Started again, it plays nothing, asks nothing, and keeps its result.
+    const [stored, calls] = [await readFile(join(request.directory, 'improvement.json'), 'utf8'), requests()];
+    const seen: ImprovementRound[] = [];
+    const again = await improvePrompts({ ...request, onRound: (round) => void seen.push(round) }, host);
+    expect(again).toMatchObject({ prompts, rounds, isStored: true, heldOut: { mean: 0.5 } });
+    expect([seen, requests()]).toEqual([rounds, calls]);
+    expect(await readFile(join(request.directory, 'improvement.json'), 'utf8')).toBe(stored);
+    const printed = improvementLines(again, request, 200).join('\n');
+    expect(printed).toMatch(/^the improvement had ended, so nothing was played; --proposals N allows more/);
+    expect(printed).toMatch(/drmas evaluate \S*adders --set @\S+prompts\.json$/); // no agent of it trains
+    // With more proposals it ends at once, since nothing fails any more, and says so.
+    const more = { ...request, record: { ...request.record, proposals: 5 } };
+    expect(improvementLines(await improvePrompts(more, host), more, 200).join('\n')).toContain(
+      'ended after 2 of at most 5 proposals: no episode failed any more',
+    );
+    expect(requests()).toBe(calls);
+  });
+
+  it('shows the language model the schema that play adds to a prompt, once and apart', async () => {
+    const responseSchema = { type: 'object', properties: { sum: { type: 'integer' } }, required: ['sum'] };
+    const { url, read, systems } = await servers([
+      proposal('Add one to any number.\nAnswer with JSON of this schema alone: {"type":"object"}'),
+    ]);
+    const request = await improvement(url, { proposals: 1, tasks: 16, samples: 1 });
+    const play: typeof team.play = async ({ task, agents }) =>
+      (await agents.adder([system('Add one.'), user(`${task.question}`)], { responseSchema })).text;
+    const { system: _, ...bare } = team.agents.adder;
+    const asking = { ...team, agents: { ...team.agents, adder: bare }, play } as never;
+    const recipe = resolveRecipe(
+      defineRecipe({
+        team: asking,
+        tasks: numbers,
+        assign: { adder: frozen({ url, model: 'actor' }), checker: frozen({ url, model: 'actor' }) },
+        evaluation: { tasks: 4, samples: 1 },
+      }),
+      { allFrozen: true },
+    );
+    const { rounds } = await improvePrompts({ ...request, recipe }, host);
+    const shown = read[0] ?? '';
+    expect(shown).toContain('<agent name="adder">\nAdd one.\n</agent>');
+    expect(shown.split(JSON.stringify(responseSchema))).toHaveLength(2);
+    expect(shown).toContain("adds the demand for JSON of this schema to the prompt of 'adder'; do not repeat it");
+    expect(rounds[1]?.prompt).toBe('Add one to any number.');
+    const played = systems.filter((each) => each.startsWith('Add one to any'));
+    expect(new Set(played)).toEqual(
+      new Set([`Add one to any number.\nAnswer with JSON of this schema alone: ${JSON.stringify(responseSchema)}`]),
+    );
   });
 
   it('plays both prompts on the same tasks with the same numbers of samples, new tasks in each round', {
@@ -360,6 +411,11 @@ describe('drmas improve', () => {
     expect(out).toContain('prompts   of solver, verifier in math, at the start of reinforcement');
     expect(out).toContain('at most 3 times');
     expect(out).toContain('at most 140 in rounds of 10 tasks x 2');
+    // The recipe has one held-out task.
+    const file = join(root, 'plain.ts');
+    await writeFile(file, plainRecipe);
+    const plain = ['improve', file, ...words.slice(2), '--set', 'evaluation.samples=3', '--dry-run'];
+    expect((await drmas(plain)).out).toContain('and 6 on held-out tasks');
   });
 
   it('takes the former --prompts, which is unnecessary now', async () => {

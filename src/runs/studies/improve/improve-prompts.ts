@@ -26,7 +26,7 @@ import {
   writePrompts,
   writeRound,
 } from '../../../method/store.js';
-import type { SystemPrompts } from '../../../teams/rollout.js';
+import { demandedSchema, type SystemPrompts, undemanded } from '../../../teams/rollout.js';
 import { openRun, prepareTasks, publishAll } from '../../run/open-run.js';
 import { startingWeights } from '../../run/starting-weights.js';
 import {
@@ -64,18 +64,23 @@ export interface ImprovementResult {
   readonly rounds: readonly ImprovementRound[];
   /** The first and the accepted prompts on held-out tasks; absent if none was accepted. */
   readonly heldOut?: HeldOutComparison;
+  /** Whether the improvement had been finished before, so that nothing was played. */
+  readonly isStored?: true;
 }
 
 /**
- * Improves prompts in a new directory, or resumes an interrupted improvement after its last whole round. An unusable
- * answer of the language model counts as a proposal, so that the improvement ends.
+ * Improves prompts in a new directory, or resumes an interrupted improvement after its last whole round. A finished one
+ * gives its stored result. An unusable answer of the language model counts as a proposal, so that the improvement ends.
  * @throws RecipeError, TaskError, RunError if the request is wrong, before anything is played; EndpointError or Error
  *   if the request to the language model fails; the signal's reason if interrupted. The directory can be resumed
  */
 export async function improvePrompts(improvement: Improvement, host: Host): Promise<ImprovementResult> {
   const { recipe, checkpoint, directory, endpoint } = improvement;
+  const before = await begunIn(improvement, host);
+  const finished = before === undefined ? undefined : await storedResult(improvement, before, host);
+  if (finished !== undefined) return finished;
   const tasks = await prepareTasks(recipe, 'evaluation', host);
-  await beginIn(improvement, host);
+  await host.files.makeDirectory(directory);
   const lock = await lockRun(host.files, directory);
   try {
     if (lock.unguarded !== undefined) host.notify(lock.unguarded);
@@ -95,13 +100,30 @@ export async function improvePrompts(improvement: Improvement, host: Host): Prom
   }
 }
 
-/** @throws RunError for a directory with other content */
-async function beginIn({ directory, record }: Improvement, { files }: Host): Promise<void> {
+/** The record of an improvement that has begun in the directory. @throws RunError for a directory with other content */
+async function begunIn({ directory, record }: Improvement, { files }: Host): Promise<ImprovementRecord | undefined> {
   const before = await readImprovement(files, directory);
-  if (before !== undefined) return requireSameImprovement(directory, before, record);
-  if ((await files.exists(directory)) && (await files.list(directory)).length > 0)
+  if (before !== undefined) requireSameImprovement(directory, before, record);
+  else if ((await files.exists(directory)) && (await files.list(directory)).length > 0)
     throw new RunError(`${directory} exists and is not an improvement; choose another directory with --run`);
-  await files.makeDirectory(directory);
+  return before;
+}
+
+/** The result of an improvement whose rounds and last comparison are over; undefined if something is left to play. */
+async function storedResult(
+  { directory, record, onRound }: Improvement,
+  { result }: ImprovementRecord,
+  { files }: Host,
+): Promise<ImprovementResult | undefined> {
+  const rounds = new Rounds();
+  for (const round of await readRounds(files, directory)) rounds.add(round);
+  const { all, prompts } = rounds;
+  const isDone = all.length > record.proposals || (all.length > 0 && rounds.isPerfect);
+  const isCompared = Object.keys(prompts).length === 0 || result !== undefined;
+  if (!isDone || !isCompared) return undefined;
+  for (const round of all) onRound?.(round);
+  const heldOut = result === undefined ? {} : { heldOut: result as HeldOutComparison };
+  return { directory, prompts, rounds: all, ...heldOut, isStored: true };
 }
 
 /** The rounds of an improvement, and their result. With a pool, each round changes one of its candidates. */
@@ -270,13 +292,20 @@ async function proposed(
 ): Promise<Proposal & { readonly answer: string }> {
   const { team, agents, host } = run;
   const { all, tried } = rounds;
+  const brought = all[0]?.brought ?? {};
   const now = Object.fromEntries(
-    Object.keys(team.agents).map((name) => [
-      name,
-      prompts[name] ?? systemPromptOf({ team, agents }, name) ?? all[0]?.brought?.[name],
-    ]),
+    Object.keys(team.agents).map((name) => {
+      const prompt = prompts[name] ?? systemPromptOf({ team, agents }, name) ?? brought[name];
+      return [name, prompt === undefined ? undefined : undemanded(prompt)];
+    }),
   );
-  const messages = proposalMessages({ team: team.name, agent, prompts: now, score, failures, tried });
+  const demands = Object.fromEntries(
+    Object.entries(brought).flatMap(([name, prompt]) => {
+      const schema = demandedSchema(prompt);
+      return schema === undefined ? [] : [[name, schema]];
+    }),
+  );
+  const messages = proposalMessages({ team: team.name, agent, prompts: now, demands, score, failures, tried });
   const [seed = 0] = randomKey('proposal', run.seed, all.length);
   const utterance = await model.complete({ ...ASKED, messages, seed: seed >>> 1 }, host.signal);
   const proposal = readProposal(utterance);

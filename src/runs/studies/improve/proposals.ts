@@ -1,8 +1,9 @@
 /** The messages that request a system prompt from a language model, and the reading of its answer. */
 
 import { excerpt } from '../../../base/host.js';
-import { type Episode, jsonText, type Message, successOf, system, user } from '../../../base/nouns.js';
+import { type Episode, type JsonSchema, jsonText, type Message, successOf, system, user } from '../../../base/nouns.js';
 import type { Utterance } from '../../../engine/contract.js';
+import { undemanded } from '../../../teams/rollout.js';
 
 /** The number of failed episodes in a request. */
 const FAILURES = 4;
@@ -28,15 +29,29 @@ export interface ProposalRequest {
   readonly agent: string;
   /** The prompt of each agent; undefined for an agent without a prompt. */
   readonly prompts: Readonly<Record<string, string | undefined>>;
+  /** The schemas that answers of agents must fit; drmas adds a line with the schema to the prompt. */
+  readonly demands: Readonly<Record<string, JsonSchema>>;
   readonly score: number;
   readonly failures: readonly string[];
   readonly tried: readonly TriedPrompt[];
 }
 
 /** The messages that request a new prompt for one agent. */
-export function proposalMessages({ team, agent, prompts, score, failures, tried }: ProposalRequest): Message[] {
+export function proposalMessages({
+  team,
+  agent,
+  prompts,
+  demands,
+  score,
+  failures,
+  tried,
+}: ProposalRequest): Message[] {
   const others = Object.entries(prompts).map(
-    ([name, prompt]) => `<agent name="${name}">\n${prompt ?? '(no system prompt)'}\n</agent>`,
+    ([name, prompt]) => `<agent name="${name}">\n${prompt || '(no system prompt)'}\n</agent>`,
+  );
+  const added = Object.entries(demands).map(
+    ([name, schema]) =>
+      `A program adds the demand for JSON of this schema to the prompt of '${name}'; do not repeat it: ${JSON.stringify(schema)}`,
   );
   const before = tried
     .filter((one) => one.agent === agent)
@@ -57,6 +72,7 @@ export function proposalMessages({ team, agent, prompts, score, failures, tried 
       [
         `The team '${team}' solves ${(100 * score).toFixed(1)} % of its tasks. Its system prompts:`,
         ...others,
+        ...added,
         'Episodes in which it failed:',
         ...failures,
         ...(before.length === 0 ? [] : [`Prompts of '${agent}' that were tried:`, ...before]),
@@ -68,7 +84,9 @@ export function proposalMessages({ team, agent, prompts, score, failures, tried 
 
 /** Parses the prompt in an answer of any form. */
 export function readProposal({ text, finishReason }: Utterance): Proposal {
-  const prompt = /<prompt>([\s\S]*)<\/prompt>/.exec(text)?.[1]?.trim();
+  const written = /<prompt>([\s\S]*)<\/prompt>/.exec(text)?.[1];
+  // drmas adds the line with the schema itself.
+  const prompt = written === undefined ? undefined : undemanded(written.trim()).trim();
   if (prompt === undefined)
     return finishReason === 'length'
       ? { problem: 'the answer was cut off before its prompt ended' }

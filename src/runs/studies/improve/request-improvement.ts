@@ -3,7 +3,10 @@ import { join, resolve } from 'node:path';
 import { parseAt, RecipeError, suggestion } from '../../../base/errors.js';
 import { nodeFiles } from '../../../base/platform.js';
 import { type EndpointSpec, endpointSchema } from '../../../engine/backends.js';
+import { evaluationTasks } from '../../../method/index.js';
+import type { Recipe } from '../../../method/recipe.js';
 import { defaultRunPath, type ImprovementRecord, RECIPE, readImprovement } from '../../../method/store.js';
+import { prepareTasks } from '../../run/open-run.js';
 import { requestEvaluation, requestRecipe } from '../../run/request.js';
 import { rememberTyped, requireOwnAddress, requireOwnRecipe, requireOwnSettings } from '../../run/stored-data.js';
 import type { Improvement } from './improve-prompts.js';
@@ -32,14 +35,17 @@ export interface ImprovementOptions {
   readonly acceptChanges?: boolean | undefined;
 }
 
-type Request = Omit<Improvement, 'onRound'>;
+export interface ImprovementRequest extends Omit<Improvement, 'onRound'> {
+  /** The number of tasks on which the first and the last prompts are compared. */
+  readonly heldOutTasks: number;
+}
 
 /**
- * Resolves the request and creates no file.
+ * Resolves the request, reads the tasks, and creates no file.
  * @param source A recipe, a run's directory, or the directory of an improvement to resume
- * @throws RecipeError, RunError with the wrong value
+ * @throws RecipeError, TaskError, RunError with the wrong value
  */
-export async function requestImprovement(source: string, options: ImprovementOptions): Promise<Request> {
+export async function requestImprovement(source: string, options: ImprovementOptions): Promise<ImprovementRequest> {
   const begun = await readImprovement(nodeFiles, source);
   if (begun !== undefined) return continuation(source, begun, options);
   const { set = [], seed, pool, proposals = PROPOSALS, tasks = TASKS, samples = SAMPLES } = options;
@@ -56,6 +62,7 @@ export async function requestImprovement(source: string, options: ImprovementOpt
   await rememberTyped(overrides, [url]);
   return {
     recipe,
+    heldOutTasks: await heldOutOf(recipe),
     checkpoint: place.checkpoint,
     endpoint,
     directory: options.run ?? (await defaultRunPath(`${recipe.name}-prompts`)),
@@ -80,7 +87,7 @@ async function continuation(
   directory: string,
   before: ImprovementRecord,
   { endpoint, model, proposals, acceptChanges, ...others }: ImprovementOptions,
-): Promise<Request> {
+): Promise<ImprovementRequest> {
   const given = Object.entries(others).find(([, value]) => (Array.isArray(value) ? value.length > 0 : value));
   if (given !== undefined)
     throw new RecipeError(
@@ -95,6 +102,7 @@ async function continuation(
   const { result: _, ...record } = before;
   return {
     recipe,
+    heldOutTasks: await heldOutOf(recipe),
     checkpoint,
     directory,
     endpoint: spec,
@@ -105,6 +113,12 @@ async function continuation(
       proposals: proposals ?? before.proposals,
     },
   };
+}
+
+/** The number of tasks of the recipe's evaluation. @throws TaskError, RecipeError */
+async function heldOutOf(recipe: Recipe): Promise<number> {
+  const { test } = await prepareTasks(recipe, 'evaluation');
+  return evaluationTasks(test, recipe.evaluation.tasks).length;
 }
 
 type PlayedSource = Pick<Improvement, 'recipe' | 'checkpoint'> & Pick<ImprovementRecord, 'source' | 'codeHash'>;
@@ -134,12 +148,16 @@ function endpointOf(url: string | undefined, model: string | undefined): Endpoin
 }
 
 /** The most episodes that an improvement plays: in rounds, on the tasks of a pool, and on held-out tasks. */
-export function episodesOf({ recipe, record }: Pick<Improvement, 'recipe' | 'record'>) {
+export function episodesOf({
+  recipe,
+  record,
+  heldOutTasks,
+}: Pick<ImprovementRequest, 'recipe' | 'record' | 'heldOutTasks'>) {
   const { tasks, samples, proposals, pool } = record;
   const { evaluation } = recipe;
   return {
     rounds: tasks * samples * (2 * proposals + (pool === undefined ? 1 : 0)),
     pool: (pool ?? 0) * samples * (1 + proposals),
-    heldOut: 2 * evaluation.tasks * evaluation.samples,
+    heldOut: 2 * heldOutTasks * evaluation.samples,
   };
 }
