@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { endProcess, guardExit, interruption, reserveStdout, whenOrphaned } from './process-guard.js';
+import { endProcess, guardExit, interruption, reserveStdout } from './process-guard.js';
 
 describe('the end of a process', () => {
   const exitWith = (code: number, { ended = false } = {}) => {
@@ -61,10 +61,11 @@ describe('an interruption', () => {
   afterEach(() => void vi.useRealTimers());
 
   /** A process that counts how often it was ended. */
-  function fakeProcess() {
+  function fakeProcess(env: NodeJS.ProcessEnv = {}) {
     const exit = vi.fn();
     const written: string[] = [];
-    const process = Object.assign(new EventEmitter(), { stdout: new EventEmitter(), stderr: new EventEmitter(), exit });
+    const streams = { stdout: new EventEmitter(), stderr: new EventEmitter() };
+    const process = Object.assign(new EventEmitter(), { ...streams, exit, env, ppid: 7 });
     const interrupted = interruption(process as unknown as NodeJS.Process, (text) => void written.push(text));
     return { process, exit, written, ...interrupted };
   }
@@ -138,18 +139,17 @@ describe('an interruption', () => {
       expect([signal.aborted, exit.mock.calls]).toEqual([true, []]);
       expect(() => process.stdout.emit('error', new Error('other'))).toThrow('other');
     });
-  });
-});
 
-it('a server of a script of npm ends with the shell that started it', () => {
-  vi.useFakeTimers();
-  const process = { ppid: 7 };
-  const ended = vi.fn();
-  whenOrphaned(process, ended);
-  vi.advanceTimersByTime(5000);
-  expect(ended).not.toHaveBeenCalled();
-  process.ppid = 1;
-  vi.advanceTimersByTime(5000);
-  expect(ended).toHaveBeenCalledTimes(1);
-  vi.useRealTimers();
+    it.each([
+      ['npx', true],
+      [undefined, false],
+    ])('is the end of the shell in which npm started the process: %s', (npm_lifecycle_event, isNpm) => {
+      const { process, signal } = fakeProcess({ npm_lifecycle_event });
+      vi.advanceTimersByTime(5000);
+      expect(signal.aborted).toBe(false);
+      process.ppid = 1;
+      vi.advanceTimersByTime(1000);
+      expect(signal.aborted).toBe(isNpm);
+    });
+  });
 });

@@ -68,10 +68,10 @@ const IMPATIENT =
 export type Interruption = Pick<Host, 'signal' | 'protect'>;
 
 /**
- * Handles Ctrl-C, termination and a closed terminal. The first one fires the signal, so that the run stops and writes a
- * checkpoint. A second one ends the process. After a timeout the process ends too, with a message; the timeout restarts
- * after protected work, such as writing a checkpoint. A closed pipe (`drmas train math | head`) counts as the first
- * one.
+ * Handles Ctrl-C, termination, a closed terminal, and the end of the npm that started the process. The first one fires
+ * the signal, so that the run stops and writes a checkpoint. A second one ends the process. After a timeout the process
+ * ends too, with a message; the timeout restarts after protected work, such as writing a checkpoint. A closed pipe
+ * (`drmas train math | head`) counts as the first one.
  */
 export function interruption(process: NodeJS.Process, write: (text: string) => void = writeError): Interruption {
   const controller = new AbortController();
@@ -94,6 +94,7 @@ export function interruption(process: NodeJS.Process, write: (text: string) => v
   process.on('SIGINT', interrupt);
   process.on('SIGTERM', interrupt);
   process.on('SIGHUP', interrupt);
+  if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(process, interrupt);
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') throw error;
@@ -121,9 +122,9 @@ const ORPHAN_CHECK_MS = 500;
 
 /**
  * Calls a function once the parent process has ended. npm passes a signal to the shell of a script and not to the
- * programs that the shell started, so `kill` of `npm run watch` would leave the server behind.
+ * programs that the shell started, so `kill` of `npm run watch` or `npx drmas serve` would leave the server behind.
  */
-export function whenOrphaned(process: Pick<NodeJS.Process, 'ppid'>, then: () => void): void {
+function whenOrphaned(process: Pick<NodeJS.Process, 'ppid'>, then: () => void): void {
   const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;

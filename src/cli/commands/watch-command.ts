@@ -4,7 +4,6 @@ import { startWatching } from '../../dashboard/watch.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { allowHost, integer, text } from '../flags.js';
 import { AWAITED, awaitRun } from '../open-dashboard.js';
-import { whenOrphaned } from '../process-guard.js';
 
 export const watch = defineCommand({
   name: 'watch',
@@ -36,7 +35,6 @@ export const watch = defineCommand({
       if (signal.aborted) ended();
       signal.addEventListener('abort', () => ended(), { once: true });
       process.once('disconnect', ended); // the training process that started it has ended
-      if (environment.npm_lifecycle_event !== undefined) whenOrphaned(process, ended);
     });
     await close();
     return 0;
