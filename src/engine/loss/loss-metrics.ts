@@ -2,9 +2,9 @@
 import type { LossTerms } from '../../base/events.js';
 
 /**
- * Means and maxima over the response tokens that were measured: the tokens of each row (a turn) that has an advantage or
- * that another term of the loss needs. Identical samples count as often as they occur, so that the metrics of a step do
- * not depend on its mini-batches. Without a measured token, all but the counts are absent.
+ * Means and maxima over the response tokens that were measured: the tokens of each row (a turn) that has an advantage
+ * or that another term of the loss needs. Identical samples count as often as they occur, so that the metrics of a step
+ * do not depend on its mini-batches. Without a measured token, all but the counts are absent.
  */
 export interface LossMetrics extends LossTerms {
   /** The number of tokens that the means are over. */

@@ -170,8 +170,8 @@ function meanNorm(norms: readonly (number | undefined)[]): number | undefined {
 }
 
 /**
- * An agent's part in the updates. Its metrics are over all tokens that the mini-batches measured, and its loss is divided
- * as if all mini-batches were one, so that they do not depend on the number of mini-batches.
+ * An agent's part in the updates. Its metrics are over all tokens that the mini-batches measured, and its loss is
+ * divided as if all mini-batches were one, so that they do not depend on the number of mini-batches.
  */
 function agentUpdate(parts: MiniBatchUpdate['gradients'], normalizerOfStep: number): Omit<AgentUpdate, 'logprobGap'> {
   const metrics = parts.map(({ result }) => result.metrics);
