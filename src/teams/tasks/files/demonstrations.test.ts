@@ -8,6 +8,7 @@ import { bytesTokenizer } from '../../../engine/model/tokenizers/bytes.js';
 import { traceBatch } from '../../../method/training/warm-start/supervised.js';
 import { arithmetic } from '../generated/arithmetic.js';
 import { withDemonstrations } from './demonstrations.js';
+import { jsonl } from './file-source.js';
 
 let root: string;
 let path: string;
@@ -27,6 +28,43 @@ async function loaded(rows: readonly unknown[], options = {}): Promise<TaskSourc
 }
 const drawn = (source: TaskSource, split: Split, count = 300): Trace[] =>
   Array.from({ length: count }, (_, i) => source.trace?.(new RandomStream('draw', i), split) as Trace);
+
+describe('demonstrations of held-out tasks', () => {
+  const questions = Array.from({ length: 20 }, (_, i) => `What does item ${i} cost?`);
+  const source = async (rows: readonly object[], options: { test?: number; split?: string } = { split: 'part' }) => {
+    const file = join(root, 'tasks.jsonl');
+    const all = questions.map((question, i) => ({ question, answer: `${i}`, part: i % 4 === 0 ? 'test' : 'train' }));
+    await writeFile(file, lines(all));
+    await writeFile(path, lines(rows));
+    return withDemonstrations(jsonl(file, options), path);
+  };
+  const row = (prompt: string) => ({ agent: 'solver', prompt, response: 'one' });
+
+  it('are counted in a warning and left out, whatever stands around the question', async () => {
+    const held = [questions[0], `Task: ${questions[4]} Answer briefly.`, `"${questions[8]}"`];
+    const kept = [questions[1], questions[5], 'What does item 1', `xWhat does item 12 cost?`];
+    const tasks = await source([...held, ...kept].map((text) => row(text as string)));
+    await tasks.load('train');
+    const key = tasks.traceKey?.();
+    const { warnings } = await tasks.load('test');
+    expect(warnings).toEqual([
+      `3 of 7 demonstrations in ${path} are of held-out tasks, such as "${questions[0]}", and are left out`,
+    ]);
+    const prompts = new Set(drawn(tasks, 'train').map(({ messages }) => messages[0]?.content));
+    expect([...prompts].filter((prompt) => !kept.includes(prompt))).toEqual([]);
+    expect(tasks.traceKey?.()).not.toBe(key); // of the cached warm start
+  });
+
+  it('are refused if no other is left', async () => {
+    const tasks = await source([row(questions[0] as string)]);
+    await expect(tasks.load('test')).rejects.toThrow(/all demonstrations are of held-out tasks/);
+  });
+
+  it('do not exist if a file without a split gives both the training tasks and the test tasks', async () => {
+    const tasks = await source(questions.map(row), {});
+    expect((await tasks.load('test')).warnings ?? []).toEqual([]);
+  });
+});
 
 describe('demonstrations from a file', () => {
   it('are those of the file as it is when the tasks are loaded', async () => {

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { z } from 'zod';
-import { issuesText, RecipeError, TaskError } from '../../../base/errors.js';
+import { issuesText, RecipeError, shown, TaskError } from '../../../base/errors.js';
 import type { RandomStream } from '../../../base/math.js';
-import type { Message, Split, TaskSource, Tool, Trace } from '../../../base/nouns.js';
+import type { Message, Split, TaskSet, TaskSource, Tool, Trace } from '../../../base/nouns.js';
 import type { EntryPlace } from '../../../base/platform.js';
 import { isHeldOut } from '../split.js';
 import { fileRows } from './file-rows.js';
@@ -57,6 +57,7 @@ const row = z
 
 /** The rows of a file, those that are learnt from and those that are not. */
 interface Demonstrations extends Readonly<Record<Split, readonly [Trace, ...Trace[]]>> {
+  readonly all: readonly [Trace, ...Trace[]];
   /** A hash of the rows. */
   readonly key: string;
   /** The state of the file when it was read. */
@@ -69,7 +70,8 @@ interface Demonstrations extends Readonly<Record<Split, readonly [Trace, ...Trac
  * message is the response, and it must be an assistant's text or tool calls. `tools`: the tools that the agent is
  * offered. The agent's system prompt takes the place of a system message, but a line in it that demands a schema stays;
  * an agent without one reads the system message, as agents of frameworks do. A tenth of the lines, chosen by their
- * text, only measures the held-out loss. A relative path starts at the working directory.
+ * text, only measures the held-out loss. Lines whose user asks for a held-out task are left out, with a warning. A
+ * relative path starts at the working directory.
  * @throws RecipeError without a path. The file is read with the tasks: TaskError naming file and line
  *
  * @example
@@ -101,7 +103,14 @@ export function withDemonstrations<Data>(
       const version = await versionOf(path);
       if (read === undefined || read.version !== version)
         read = { ...(await readDemonstrations(path, agent ?? undefined)), version };
-      return tasks.load(split, schema, options);
+      const set = await tasks.load(split, schema, options);
+      if (split !== 'test' || !Number.isFinite(set.size)) return set;
+      const train = await tasks.load('train', schema, options);
+      const { version: _, ...rows } = read;
+      const { left, warnings } = withoutHeldOut(rows.all, questionsOf(set, train), path);
+      if (warnings.length === 0) return set;
+      read = { ...divided(left), version };
+      return withWarnings(set, warnings);
     },
     trace(random: RandomStream, split: Split): Trace {
       if (read === undefined)
@@ -120,19 +129,100 @@ async function versionOf(file: string): Promise<string> {
 
 async function readDemonstrations(file: string, agent: string | undefined): Promise<Omit<Demonstrations, 'version'>> {
   const traces: Trace[] = [];
-  const hash = createHash('sha256');
   for await (const { place, value } of fileRows(file, { format: 'json' })) {
-    const trace = traceOf(value, agent, { file, ...place });
-    hash.update(`${JSON.stringify(trace)}\n`);
-    traces.push(trace);
+    traces.push(traceOf(value, agent, { file, ...place }));
   }
-  const [first] = traces;
+  const [first, ...others] = traces;
   if (first === undefined) throw new TaskError('expected at least one demonstration, the file holds none', { file });
+  return divided([first, ...others]);
+}
+
+function divided(traces: readonly [Trace, ...Trace[]]): Omit<Demonstrations, 'version'> {
+  const hash = createHash('sha256');
+  for (const trace of traces) hash.update(`${JSON.stringify(trace)}\n`);
   const [learnt, heldOut]: [Trace[], Trace[]] = [[], []];
   for (const trace of traces) (isHeldOut(JSON.stringify(trace), HELD_OUT) ? heldOut : learnt).push(trace);
   // With few rows in all or for one agent, one side could be empty: then both sides hold all of these rows.
   const filled = (some: readonly Trace[]) => (isComplete(some, traces) ? some : traces) as [Trace, ...Trace[]];
-  return { train: filled(learnt), test: filled(heldOut), key: hash.digest('hex') };
+  return { all: traces, train: filled(learnt), test: filled(heldOut), key: hash.digest('hex') };
+}
+
+/** A set with more warnings, also when the tasks that are too long are left out. */
+function withWarnings<Data>(set: TaskSet<Data>, more: readonly string[]): TaskSet<Data> {
+  const { fitted } = set;
+  return {
+    ...set,
+    name: set.name,
+    size: set.size,
+    at: (index) => set.at(index),
+    warnings: [...(set.warnings ?? []), ...more],
+    ...(fitted && { fitted: (tokensOf) => withWarnings(fitted.call(set, tokensOf), more) }),
+  };
+}
+
+/** A shorter text may be in a message by chance. */
+const SHORTEST_QUESTION = 3;
+/** The most tasks that are searched for in each message. */
+const MOST_QUESTIONS = 5000;
+
+/** The texts by which held-out tasks are known, without those that are training tasks too. */
+function questionsOf(test: TaskSet<unknown>, train: TaskSet<unknown>): ReadonlySet<string> {
+  const textsOf = (set: TaskSet<unknown>, most: number) =>
+    Number.isFinite(set.size)
+      ? Array.from({ length: Math.min(set.size, most) }, (_, i) => longestText(set.at(i).data))
+      : [];
+  const known = new Set(textsOf(train, Number.POSITIVE_INFINITY));
+  return new Set(textsOf(test, MOST_QUESTIONS).filter((text) => text.length >= SHORTEST_QUESTION && !known.has(text)));
+}
+
+/** The longest text in the data of a task: its question more often than its answer. */
+function longestText(data: unknown, deepest = 6): string {
+  if (typeof data === 'string') return data.trim();
+  if (typeof data !== 'object' || data === null || deepest === 0) return '';
+  return Object.values(data)
+    .map((each) => longestText(each, deepest - 1))
+    .reduce((longest, text) => (text.length > longest.length ? text : longest), '');
+}
+
+/**
+ * The demonstrations of tasks that are not held out, with a warning that counts the others.
+ * @throws TaskError if none is left
+ */
+function withoutHeldOut(
+  all: readonly Trace[],
+  questions: ReadonlySet<string>,
+  file: string,
+): { readonly left: readonly [Trace, ...Trace[]]; readonly warnings: readonly string[] } {
+  const asked = ({ messages }: Trace) =>
+    messages.flatMap(({ role, content }) => (role === 'user' ? [content.trim()] : []));
+  const questionIn = (text: string) =>
+    questions.has(text) ? text : [...questions].find((question) => isWithin(text, question));
+  const leaks = new Map<Trace, string>();
+  for (const trace of all) {
+    const question = asked(trace)
+      .map(questionIn)
+      .find((each) => each !== undefined);
+    if (question !== undefined) leaks.set(trace, question);
+  }
+  const [first, ...others] = all.filter((trace) => !leaks.has(trace));
+  const example = [...leaks.values()][0] ?? '';
+  if (first === undefined)
+    throw new TaskError(`all demonstrations are of held-out tasks, such as ${shown(example)}; expected others`, {
+      file,
+    });
+  if (leaks.size === 0) return { left: [first, ...others], warnings: [] };
+  const message = `${leaks.size} of ${all.length} demonstrations in ${file} are of held-out tasks, such as ${shown(example)}, and are left out`;
+  return { left: [first, ...others], warnings: [message] };
+}
+
+/** Whether a text contains a question as whole words. */
+function isWithin(text: string, question: string): boolean {
+  const isPart = (letter: string | undefined) => letter !== undefined && /[\p{L}\p{N}]/u.test(letter);
+  for (let at = text.indexOf(question); at >= 0; at = text.indexOf(question, at + 1)) {
+    const isCut = isPart(text[at - 1]) && isPart(question[0]);
+    if (!isCut && !(isPart(text[at + question.length]) && isPart(question.at(-1)))) return true;
+  }
+  return false;
 }
 
 /** Whether all agents of the rows are among these. */
