@@ -18,6 +18,7 @@ import { worker } from './serving/worker-command.js';
 import { importCommand } from './studies/import-command.js';
 import { improve } from './studies/improve-command.js';
 import { learn } from './studies/learn-command.js';
+import { tasks } from './tasks-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
 import { server } from './upkeep/server-command.js';
@@ -26,7 +27,7 @@ import { watch } from './watch-command.js';
 
 /** The commands by the headings of the help, in its order. A new command is a file and a row here. */
 export const commandGroups: Readonly<Record<string, readonly Command[]>> = {
-  'Start:': [init, recipes, plan, doctor],
+  'Start:': [init, recipes, tasks, plan, doctor],
   'Train:': [train, resume, evaluate, ablate, improve],
   'Watch:': [watch, report, runs, inspectLog, mcp],
   'Use the trained agents:': [exportPolicy, serve, chat],
