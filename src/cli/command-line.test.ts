@@ -143,7 +143,7 @@ describe('the commands', () => {
       expect(names.filter((name) => name !== 'help')).toEqual(group.map(({ name }) => name));
     }
     expect(listed).not.toMatch(/^Commands:/m);
-    expect(commands.length).toBeLessThan(20);
+    expect(commands.length).toBeLessThan(21);
     expect(short.trim()).toBe('compare  drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1');
   });
 
@@ -376,6 +376,28 @@ describe('evaluate', () => {
     expect(await readdir(join(root, 'baseline'))).toEqual(['episodes.jsonl']);
   });
 
+  it('says how to go on when the disk is full', async () => {
+    const replace = vi.spyOn(nodeFiles, 'replace').mockRejectedValue(new Error('ENOSPC: no space left on device'));
+    try {
+      const { code, err } = await drmas(['train', file, '--run', join(root, 'full')]);
+      expect(code).not.toBe(0);
+      expect(err).toMatch(/ENOSPC.*\nThe disk is full\. Make room, then type the command again; .*drmas resume RUN\n$/);
+    } finally {
+      replace.mockRestore();
+    }
+  });
+
+  it('takes a path with backslashes, as on Windows, for one with slashes', async () => {
+    await drmas(['train', file, '--run', run]);
+    const typed = (path: string) => path.replaceAll('/', '\\');
+    for (const words of [
+      ['runs', typed(root)],
+      ['recipes', 'show', typed(file)],
+    ])
+      expect(await drmas(words)).toMatchObject({ code: 0, err: '' });
+    expect(await drmas(['recipes', 'show', typed(`${file}x.ts`)])).toMatchObject({ code: 2 });
+  });
+
   it('refuses --episodes for a run, and for what is neither a run nor a recipe', async () => {
     await drmas(['train', file, '--run', run]);
     const refusal = async (subject: string) => (await drmas(['evaluate', subject, '--episodes', file])).err;
@@ -491,7 +513,7 @@ describe('the declared commands', () => {
     });
 
     it('are written with what they cannot do without', () => {
-      expect(usageOf(named('export'))).toBe('drmas export <run> --agent <name> --to <directory>');
+      expect(usageOf(named('export'))).toBe('drmas export <run> --to <directory>');
       expect(usageOf(named('report'))).toBe('drmas report [run...]');
       expect(usageOf(named('doctor'))).toBe('drmas doctor');
       expect(argumentText(optionalArgument('folder', 'where'))).toBe('[folder]');

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { CommanderError, Option, Command as Program } from 'commander';
 import { DrmasError, messageOf } from '../base/errors.js';
 import { Secret } from '../base/host.js';
@@ -14,6 +15,16 @@ import { guardedStream } from './reporter/screen.js';
 /** Environment variables that hold keys. */
 const KEY_VARIABLES = [...keyVariablesOf(standard), 'OPENAI_API_KEY', 'HF_TOKEN'];
 
+/** A path with backslashes, as on Windows, is one with slashes if only that exists. */
+const withSlashes = (word: string): string => {
+  const slashed = word.replaceAll('\\', '/');
+  return slashed !== word && !existsSync(word) && existsSync(slashed) ? slashed : word;
+};
+
+/** The way on from a full disk. */
+const FULL_DISK =
+  'The disk is full. Make room, then type the command again; a run that has begun goes on with: npx drmas resume RUN\n';
+
 /** Runs one command. Returns the exit code; an error is one message on stderr. */
 export async function runCommandLine(surroundings: CommandContext, words: readonly string[]): Promise<number> {
   const context = guarded(surroundings);
@@ -23,12 +34,13 @@ export async function runCommandLine(surroundings: CommandContext, words: readon
   });
   try {
     if (words.length === 0) program.outputHelp();
-    else await program.parseAsync([...words], { from: 'user' });
+    else await program.parseAsync(words.map(withSlashes), { from: 'user' });
     return exitCode;
   } catch (error) {
     // Commander has already printed the message. Help and version are no errors.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    context.stderr.write(`error: ${context.environment.DRMAS_DEBUG === '1' ? stackOf(error) : messageOf(error)}\n`);
+    const text = context.environment.DRMAS_DEBUG === '1' ? stackOf(error) : messageOf(error);
+    context.stderr.write(`error: ${text}\n${text.includes('ENOSPC') ? FULL_DISK : ''}`);
     return error instanceof DrmasError ? error.exitCode : 1;
   }
 }

@@ -285,7 +285,7 @@ describe('export', () => {
     [['--agent', 'solver', '--checkpoint', '3'], /has no checkpoint '3'; it has step-000002, step-000004/],
     [['--agent', 'solver', '--format', 'onnx'], /Allowed choices are hf, peft, gguf/],
     [['--agent', 'solver', '--format', 'peft'], /policy 'solver' is a whole model, no adapter: --format hf/],
-    [[], /required option '--agent <name>' not specified/],
+    [[], /run has several agents; choose one with --agent: solver, verifier\n$/],
   ])('refuses %j', async (words, message) => {
     const to = target();
     const { code, out, err } = await drmas(['export', run.path, ...words, '--to', to]);

@@ -8,7 +8,7 @@ import { type AgentProfile, kindOfType, writeAgentProfile } from '../../engine/m
 import { agentModelPath, EPISODES, RunDirectory, readEpisodes, type StoredTurn } from '../../method/store.js';
 import { agentsOfRun, backendOfRun, checkpointOf, requireServerOfRun, serverKeyOfRun } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
-import { allowEndpoint, checkpoint, choice, formerly, requiredText } from '../flags.js';
+import { allowEndpoint, checkpoint, choice, formerly, requiredText, text } from '../flags.js';
 
 export const exportPolicy = defineCommand({
   name: 'export',
@@ -17,7 +17,7 @@ export const exportPolicy = defineCommand({
     "writes an agent's model as a Hugging Face directory, as a PEFT adapter (`--format peft`), or as a file for llama.cpp, Ollama and LM Studio (`--format gguf`), without optimiser state. Prints how to load and serve it",
   arguments: [argument('run', 'directory of the run')],
   flags: {
-    agent: requiredText('name', 'agent of the team'),
+    agent: text('name', 'agent of the team; required if it has several that train'),
     to: requiredText('directory', 'directory to create; it must not exist'),
     allowEndpoint,
     checkpoint: formerly('step', checkpoint),
@@ -32,9 +32,10 @@ export const exportPolicy = defineCommand({
     'drmas export runs/first --agent solver --to models/solver',
     'drmas export runs/first --agent solver --checkpoint 40 --to models/solver-40',
   ],
-  async run(context, [path], { agent, to, checkpoint: name, format }) {
+  async run(context, [path], { agent: wanted, to, checkpoint: name, format }) {
     const run = await RunDirectory.open(path);
     const { record } = run;
+    const agent = wanted ?? onlyAgent(path, record.resolved.assign);
     const policy = policyOf(record.resolved.assign, agent);
     const stored = await checkpointOf(run, name, 'export');
     const tell = (why: string) => context.stderr.write(`${why}\n`);
@@ -131,6 +132,16 @@ async function backendOfPolicy(run: RunDirectory, policy: string) {
 
 function entryOf(section: unknown, key: string): unknown {
   return isObject(section) ? section[key] : undefined;
+}
+
+/** The agent of a run that trains only one. @throws RunError with the names if there are several */
+function onlyAgent(path: string, assign: unknown): string {
+  const trained = Object.entries(isObject(assign) ? assign : {}).filter(([, policy]) => typeof policy === 'string');
+  const [first, ...others] = trained.map(([name]) => name);
+  if (first !== undefined && others.length === 0) return first;
+  throw new RunError(
+    `${path} has several agents; choose one with --agent: ${trained.map(([name]) => name).join(', ')}`,
+  );
 }
 
 /** The policy of an agent. @throws RunError with the agents of the run */

@@ -82,8 +82,10 @@ export function stepLines(
     { text: duration(event.seconds), rank: 5 },
     { text: event.step < steps ? `${duration(left)} left` : '', rank: 3 },
   ];
-  const nonEmpty = (parts: readonly Part[]) => parts.filter(({ text }) => text !== '');
-  const brief = [...nonEmpty(head).map(({ text }) => text), ...ofAgents.map((agent) => agent.brief)].join('  ');
+  const nonEmpty = (parts: readonly Part[]): readonly Part[] => parts.filter(({ text }) => text !== '');
+  // What is left when all else is shortened: no agent is left out for the sake of a count of failures.
+  const counted = nonEmpty(rest).filter(({ rank }) => rank < 2);
+  const brief = [...nonEmpty(head), ...ofAgents, ...counted].map(({ brief, text }) => brief ?? text).join('  ');
   if (brief.length <= width) return [shortened(nonEmpty([...head, ...ofAgents, ...rest]), width)];
   return [
     shortened(nonEmpty([...head, ...rest]), width),
@@ -212,7 +214,7 @@ export function failureLines(
   const which = `first failed episode: step ${step}, ${task}/${episode} (${reason})`;
   const what = isKnown
     ? [`${which}, as above`]
-    : [...wrap(`${which}: ${message}`, width), ...(stack?.split('\n') ?? [])];
+    : [...wrap(`${which}: ${message}`, width), ...(reason === 'error' ? (stack?.split('\n') ?? []) : [])];
   return [...what, ...wrap(`  ${remedyOfFailure(reason)}`, width)];
 }
 

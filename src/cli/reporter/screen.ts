@@ -72,7 +72,7 @@ const SECONDS_BETWEEN_LINES = 10;
 /** The shortest time between a passing line and any other line. */
 const SECONDS_BETWEEN_PASSING = 0.3;
 /** The longest silence if lines cannot be replaced: after it, a passing line is written for good. */
-const SECONDS_OF_SILENCE = 30;
+const SECONDS_OF_SILENCE = 15;
 
 const seconds = () => performance.now() / 1000;
 

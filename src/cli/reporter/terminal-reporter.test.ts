@@ -1,10 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { evaluation, run as events, spike, stamped, started, step, warmup } from '../../../test/fixtures/run-events.js';
-import type { EventBody } from '../../base/core/events.js';
+import type { EventBody, Step } from '../../base/core/events.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { tinyDecoder } from '../../engine/model/model-spec.js';
 import type { StoredEpisode } from '../../method/store/episode-files.js';
@@ -13,7 +14,7 @@ import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
 import { agent } from '../../teams/team/agent.js';
 import { defineTeam } from '../../teams/team/team.js';
 import { choosePair, pairLines } from './conversation-printer.js';
-import { stepLegend } from './progress-printer.js';
+import { stepLegend, stepLines } from './progress-printer.js';
 import { type Screen, screenOf } from './screen.js';
 import { TerminalReporter } from './terminal-reporter.js';
 
@@ -227,17 +228,17 @@ describe('during a step', () => {
     expect(shown).toMatch(/^\rstep 1\/3 {2}1 of 128 episodes\r +\r$/);
   });
 
-  it('shows it where there is no terminal only after half a minute of silence', () => {
+  it('shows it where there is no terminal after 15 seconds of silence', () => {
     let shown = '';
     const reporter = opened({ live: false, write: (text) => (shown += text) });
-    vi.advanceTimersByTime(29_000);
+    vi.advanceTimersByTime(14_000);
     reporter.progress({ ...played, done: 1 });
     expect(shown).toBe('');
     vi.advanceTimersByTime(2_000);
     reporter.progress({ ...played, done: 2 });
     reporter.progress({ ...played, done: 3 });
     expect(shown).toBe('step 1/3  2 of 128 episodes\n');
-    vi.advanceTimersByTime(31_000);
+    vi.advanceTimersByTime(15_000);
     reporter.progress({ ...played, done: 4 });
     expect(shown).toBe('step 1/3  2 of 128 episodes\nstep 1/3  4 of 128 episodes\n');
   });
@@ -346,5 +347,26 @@ describe('screenOf', () => {
     expect(screenOf(terminal, { NO_COLOR: '1' })).toMatchObject({ live: true, colour: false });
     expect(screenOf(terminal, { TERM: 'dumb' })).toMatchObject({ live: false, colour: false });
     expect(screenOf({ write: () => {} }, {})).toMatchObject({ width: 80, live: false, colour: false });
+  });
+});
+
+describe('the lines of a step', () => {
+  it('name every agent that trains, whatever else there is to say, at any width', () => {
+    const names = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,12}$/), { minLength: 1, maxLength: 8 });
+    const share = fc.option(fc.record({ played: fc.integer({ min: 8, max: 4096 }), failed: fc.nat(8) }), {
+      nil: undefined,
+    });
+    fc.assert(
+      fc.property(names, share, fc.boolean(), fc.integer({ min: 40, max: 100 }), (agents, episodes, spikes, width) => {
+        const { solver } = step(2).agents;
+        const event = step(2, {
+          agents: Object.fromEntries(agents.map((name) => [name, solver as never])),
+          ...(episodes && { episodes }),
+        }) as Step;
+        const lines = stepLines(event, 20, new Set(spikes ? agents : []), 3600, width);
+        for (const name of agents) expect(lines.join(' ')).toMatch(new RegExp(`\\b${name} \\d`));
+        expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
+      }),
+    );
   });
 });

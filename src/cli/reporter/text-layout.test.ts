@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   duration,
   grouped,
+  nextCommands,
   percent,
   short,
   shortened,
@@ -12,6 +14,23 @@ import {
   visible,
   wrap,
 } from './text-layout.js';
+
+describe('a command to paste', () => {
+  it('is folded at flags if it is long, and stays the same command', () => {
+    const words = [
+      'train',
+      'my team.ts',
+      ...Array.from({ length: 6 }, (_, i) => ['--set', `training.steps=${i}`]).flat(),
+    ];
+    const [next, ...lines] = nextCommands(words, ['resume', 'runs/first']);
+    expect(next).toBe('next');
+    expect(lines.length).toBeGreaterThan(2);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(lines.at(-1)).toBe('  npx drmas resume runs/first');
+    const pasted = execFileSync('sh', ['-c', lines.slice(0, -1).join('\n').replace('npx drmas', 'printf "%s\\n"')]);
+    expect(pasted.toString().trimEnd().split('\n')).toEqual(words);
+  });
+});
 
 describe('numbers', () => {
   it.each([

@@ -115,5 +115,28 @@ export function nearPath(path: string): string {
 /** Commands of drmas to try next, each with its words after `drmas`, as lines to paste into a shell. */
 export const nextCommands = (...commands: readonly (readonly string[])[]): string[] => [
   'next',
-  ...commands.map((words) => `  ${commandText(['npx', 'drmas', ...words])}`),
+  ...commands.flatMap((words) => foldedCommand(['npx', 'drmas', ...words])),
 ];
+
+/** The widest line of a command that is to be pasted. */
+const COMMAND_WIDTH = 80;
+
+/** A command on lines that end with a backslash, each indented; a flag and its value stay together. */
+function foldedCommand(words: readonly string[]): string[] {
+  const whole = `  ${commandText(words)}`;
+  if (whole.length <= COMMAND_WIDTH || process.platform === 'win32') return [whole];
+  const pieces = words.reduce<string[][]>((groups, word, i) => {
+    const before = words[i - 1] ?? '';
+    if (before.startsWith('--') && !word.startsWith('-')) groups.at(-1)?.push(word);
+    else groups.push([word]);
+    return groups;
+  }, []);
+  const lines: string[] = [];
+  for (const piece of pieces.map((group) => commandText(group))) {
+    const line = lines.at(-1);
+    if (line === undefined) lines.push(`  ${piece}`);
+    else if (line.length + piece.length + 3 <= COMMAND_WIDTH) lines[lines.length - 1] = `${line} ${piece}`;
+    else lines.push(`    ${piece}`);
+  }
+  return lines.map((line, i) => (i < lines.length - 1 ? `${line} \\` : line));
+}

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { tinyDefinition } from '../../../test/support/tiny-run.js';
 import { createTokenizer } from '../../engine/model/tokenizers/create-tokenizer.js';
 import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
+import { arithmetic } from '../../teams/tasks/generated/arithmetic.js';
 import { demonstrationsOf } from '../training/run/run-settings.js';
 import { traceBatch } from '../training/warm-start/supervised.js';
 import { agentProfiles } from './recipe.js';
@@ -55,5 +56,24 @@ describe('overrides from a file', () => {
     const first = (recipe: typeof of) => traceBatch(demonstrationsOf(recipe), source, 1, 'train', 1, 1)[0]?.tokens[0];
     expect(first(of)).toBe(source.tokenizer.encode('<verifier>')[0]);
     expect(first(before)).toBe(source.tokenizer.encode('<solver>')[0]);
+  });
+});
+
+describe('a section that is left out', () => {
+  it.each(['warmStart=none', 'warmStart=false', 'warmStart=off', 'warmStart=null', 'warmStart.steps=0'])(
+    'may be written as %s, with or without one in the recipe',
+    (override) => {
+      const changes = [tinyDefinition(), tinyDefinition({ tasks: arithmetic() })];
+      for (const definition of changes)
+        expect(resolveRecipe(definition, { overrides: [override] }).warmStart).toBeUndefined();
+    },
+  );
+
+  it.each(['gateway', 'rollout', 'sampler'])('is %s too', (section) => {
+    expect(resolveRecipe(tinyDefinition(), { overrides: [`${section}=none`] })).not.toHaveProperty(section);
+  });
+
+  it('is a warm start of no steps in the recipe itself', () => {
+    expect(resolveRecipe(tinyDefinition({ warmStart: { steps: 0 } })).warmStart).toBeUndefined();
   });
 });

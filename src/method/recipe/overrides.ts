@@ -32,8 +32,15 @@ export function parseOverride(text: string, keys: readonly string[] = []): Overr
       `overrides are kept in recipe.json; set ${keyVariables(path, keys)} in the environment instead`,
       path.join('.'),
     );
-  return { path: [first, ...rest], value };
+  return { path: [first, ...rest], value: rest.length === 0 && isNone(first, value) ? null : value };
 }
+
+/** Sections that a recipe may leave out. */
+const OPTIONAL = new Set(['warmStart', 'gateway', 'rollout', 'sampler']);
+
+/** Whether a value says that a section is left out: `warmStart=none`, also `false` and `off`. */
+const isNone = (section: string, value: unknown): boolean =>
+  OPTIONAL.has(section) && (value === false || value === 'none' || value === 'off');
 
 /** The environment variables that may hold the key which a path names. */
 const keyVariables = (path: readonly string[], keys: readonly string[]): string =>

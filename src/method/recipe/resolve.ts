@@ -64,7 +64,7 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   const base = { ...defaults, ...plainPart(written, options.absolutePath) };
   const applied = applyOverrides(base, first);
   const reassigned = first.some(({ path, value }) => path.join() === 'assign' && typeof value === 'string');
-  const tree = reassigned ? withMovedPolicies(applied, agents) : applied;
+  const tree = withoutIdleWarmStart(reassigned ? withMovedPolicies(applied, agents) : applied);
   checkTrainable(tree.model);
   if (tree.model !== undefined) parseAt(modelSchema, tree.model, ['model']);
   const { model, ...complete } = withInherited(tree, team, agents, lists);
@@ -90,6 +90,12 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
     lists,
     ...(sinks === undefined ? {} : { sinks }),
   };
+}
+
+/** A warm start of no steps is none. */
+function withoutIdleWarmStart({ warmStart, ...tree }: Plain): Plain {
+  const isIdle = warmStart === undefined || (isObject(warmStart) && warmStart.steps === 0);
+  return isIdle ? tree : { ...tree, warmStart };
 }
 
 /** @throws RecipeError if the model of the recipe is one that is never trained */

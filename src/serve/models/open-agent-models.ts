@@ -254,11 +254,13 @@ const precisionOf = (settings: unknown): Precision | undefined =>
  */
 async function refuseMissingRun(files: Host['files'], from: string): Promise<void> {
   const folder = dirname(from);
-  if (folder === '.' || (await files.exists(from)) || !(await files.exists(folder))) return;
+  const isRunPath = from.split('/')[0] === 'runs'; // the folder of new runs
+  if (folder === '.' || (await files.exists(from)) || !(isRunPath || (await files.exists(folder)))) return;
   const names = await files.list(folder).catch(() => []);
   const isRun = await Promise.all(names.map((name) => files.exists(join(folder, name, RECIPE))));
   const runs = names.filter((_, i) => isRun[i]).sort();
-  if (runs.length === 0) return;
+  if (runs.length === 0 && !isRunPath) return;
+  if (runs.length === 0) throw new RunError(`there is no run ${from}; \`drmas runs\` lists the runs of a folder`);
   throw new RunError(`there is no run ${from}${suggestion(basename(from), runs)}; ${folder} has ${runs.join(', ')}`);
 }
 

@@ -40,13 +40,17 @@ describe('chat', () => {
     expect(rest).toEqual(['']);
   });
 
-  it('says of a run that is not there that there is no such directory, before it says what a hub answers', async () => {
+  it('takes a name below runs for a missing run and never for a model of a hub', async () => {
     const { HF_HUB_OFFLINE: before } = process.env;
     process.env.HF_HUB_OFFLINE = '1';
     try {
-      const { code, err } = await drmas(['chat', 'runs/frist']);
-      expect(code).toBe(2);
-      expect(err).toMatch(/^error: there is no directory runs\/frist, and as a model of a hub: /);
+      for (const name of ['runs/frist', 'runs/a/b']) {
+        const { code, err } = await drmas(['chat', name]);
+        expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^error: there is no run runs\//) });
+        expect(err).not.toMatch(/hub/);
+      }
+      const other = await drmas(['chat', 'rans/first']);
+      expect(other.err).toMatch(/^error: there is no directory rans\/first, and as a model of a hub: /);
     } finally {
       if (before === undefined) delete process.env.HF_HUB_OFFLINE;
       else process.env.HF_HUB_OFFLINE = before;

@@ -18,7 +18,8 @@ const commonOf = ([most]: readonly FailureKind[]) => (most?.share === 1 ? most.f
 
 /** The message for a person, with the place in the team's code if it is known. */
 export function failureText({ reason, message, stack }: Failure): string {
-  return `(${reason}) ${message}${stack === undefined ? '' : `\n${stack}`}`;
+  // A line of the team's code helps only if that code is at fault.
+  return `(${reason}) ${message}${stack === undefined || reason !== 'error' ? '' : `\n${stack}`}`;
 }
 
 /** The message of an error for `commonFailure`. */
