@@ -209,6 +209,34 @@ describe('a model directory of Hugging Face', () => {
     expect(tokenizer.chat([user('2+2')])).toEqual(tokenizer.encode('<|im_start|>2+2<|im_end|>'));
   });
 
+  it('may list further tokens in added_tokens.json, unless tokenizer_config.json does', async () => {
+    const { files, content } = load('qwen3-mini-bf16');
+    const before = (await readTokenizer(files, 'm')).vocabSize;
+    content.set('m/tokenizer_config.json', Buffer.from('{}'));
+    content.set('m/added_tokens.json', Buffer.from(JSON.stringify({ '<NEW>': before })));
+    const tokenizer = await readTokenizer(files, 'm');
+    expect(tokenizer.encode('<NEW>')).toEqual([before]);
+    expect(createTokenizer(JSON.parse(JSON.stringify(tokenizer))).encode('<NEW>')).toEqual([before]);
+    const config = { added_tokens_decoder: { 0: { content: '<OTHER>' } } };
+    content.set('m/tokenizer_config.json', Buffer.from(JSON.stringify(config)));
+    const other = await readTokenizer(files, 'm');
+    expect(other.encode('<OTHER>')).toEqual([before]);
+    expect(other.encode('<NEW>').length).toBeGreaterThan(1);
+  });
+
+  it('may have numbers in its tokenizer_config.json that only Python writes', async () => {
+    const { files, content } = load('qwen3-mini-bf16');
+    const text = '{"model_max_length": Infinity, "a": [-Infinity, NaN], "chat_template": "NaN, Infinity: \\"NaN"}';
+    content.set('m/tokenizer_config.json', Buffer.from(text));
+    const tokenizer = await readTokenizer(files, 'm');
+    expect(tokenizer.decode(tokenizer.chat([user('2')]))).toBe('NaN, Infinity: "NaN');
+    content.set('m/tokenizer_config.json', Buffer.from('{"a": +Infinity}'));
+    await expect(readTokenizer(files, 'm')).rejects.toThrow('m/tokenizer_config.json: not valid JSON');
+    const config = String(content.get('m/config.json')).replace(/"rms_norm_eps": [^,]+/, '"rms_norm_eps": NaN');
+    content.set('m/config.json', Buffer.from(config));
+    await expect(openModelDirectory(files, 'm')).rejects.toThrow(/m\/config.json: rms_norm_eps: .*expected number/);
+  });
+
   it('may have a template for tools beside its own', async () => {
     const { files, content } = load('qwen3-mini-bf16');
     content.set('m/chat_template.jinja', Buffer.from('PLAIN{{ messages[0].content }}'));

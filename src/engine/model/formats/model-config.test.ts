@@ -11,6 +11,7 @@ const llama = {
   hidden_size: 32,
   num_hidden_layers: 2,
   num_attention_heads: 4,
+  num_key_value_heads: 4,
   intermediate_size: 64,
   max_position_embeddings: 512,
   rms_norm_eps: 1e-5,
@@ -135,11 +136,29 @@ describe('readConfig', () => {
   });
 
   it('fills in what older files leave out, as their family does', () => {
-    const { config, stopTokens } = readConfig(llama);
+    const { config, stopTokens } = readConfig({ ...llama, num_key_value_heads: undefined });
     expect(config).toMatchObject({ heads: 4, kvHeads: 4, headDim: 8, ropeBase: 10_000, untiedOutput: true });
     expect(stopTokens).toEqual([]);
     expect(readConfig({ ...llama, architectures: ['Qwen3ForCausalLM'] }).config.headDim).toBe(128);
     expect(readConfig({ ...llama, architectures: undefined, model_type: 'qwen2' }).architecture).toBe('qwen2');
+  });
+
+  // As transformers 5.24 describes models of empty files.
+  it.each([
+    ['llama', { vocabSize: 32_000, width: 4096, layers: 32, kvHeads: 32, headDim: 128, context: 2048 }],
+    ['mistral', { vocabSize: 32_000, feedForward: 14_336, kvHeads: 8, context: 131_072, ropeBase: 10_000 }],
+    ['qwen2', { vocabSize: 151_936, feedForward: 22_016, kvHeads: 32, headDim: 128, untiedOutput: true }],
+    ['qwen3', { vocabSize: 151_936, width: 4096, headDim: 128, context: 32_768, normEpsilon: 1e-6 }],
+    ['smollm3', { vocabSize: 128_256, width: 2048, layers: 36, heads: 16, kvHeads: 4, ropeBase: 2_000_000 }],
+    ['gemma3_text', { vocabSize: 262_208, width: 2304, layers: 26, heads: 8, kvHeads: 4, headDim: 256 }],
+    ['lfm2', { vocabSize: 65_536, width: 2560, feedForward: 8192, kvHeads: 8, normEpsilon: 1e-5, context: 128_000 }],
+  ])('fills in what a file of %s may leave out', (model_type, expected) => {
+    const layers = model_type === 'lfm2' ? { full_attn_idxs: [2] } : {};
+    expect(readConfig({ model_type, ...layers }).config).toMatchObject(expected);
+  });
+
+  it('reads swish as the other name of silu', () => {
+    expect(readConfig({ ...llama, hidden_act: 'swish' })).toEqual(readConfig({ ...llama, hidden_act: 'silu' }));
   });
 
   const mistral = { ...llama, architectures: ['MistralForCausalLM'], model_type: 'mistral' };

@@ -47,18 +47,50 @@ interface ModelClass {
   readonly architecture: Architecture;
   readonly ropeBase: number;
   readonly tiedOutput: boolean;
+  readonly defaults: Readonly<Record<string, number>>;
 }
 
 const base = { ropeBase: 10_000, tiedOutput: false } as const;
 const MISTRAL = 'mistral';
+
+/** Values of keys that a config.json may lack, as transformers 5.24 has them. */
+const common = { num_hidden_layers: 32, num_attention_heads: 32, hidden_size: 4096, rms_norm_eps: 1e-6 } as const;
+const llama = { ...common, vocab_size: 32_000, intermediate_size: 11_008, max_position_embeddings: 2048 };
+const mistral = { ...llama, intermediate_size: 14_336, max_position_embeddings: 131_072, num_key_value_heads: 8 };
+const qwen = {
+  ...{ ...common, vocab_size: 151_936, intermediate_size: 22_016 },
+  ...{ max_position_embeddings: 32_768, num_key_value_heads: 32 },
+};
+const smollm3 = {
+  ...{ ...common, vocab_size: 128_256, hidden_size: 2048, intermediate_size: 11_008, max_position_embeddings: 32_768 },
+  ...{ num_hidden_layers: 36, num_attention_heads: 16, num_key_value_heads: 4 },
+};
+const gemma3 = {
+  ...{ ...common, vocab_size: 262_208, hidden_size: 2304, intermediate_size: 9216, max_position_embeddings: 131_072 },
+  ...{ num_hidden_layers: 26, num_attention_heads: 8, num_key_value_heads: 4 },
+};
+const lfm2 = {
+  ...{ ...common, vocab_size: 65_536, hidden_size: 2560, intermediate_size: 12_288, max_position_embeddings: 128_000 },
+  num_key_value_heads: 8,
+};
+
 const classes: readonly ModelClass[] = [
-  { name: 'LlamaForCausalLM', type: 'llama', architecture: 'llama', ...base },
-  { name: 'MistralForCausalLM', type: MISTRAL, architecture: 'llama', ...base },
-  { name: 'Qwen2ForCausalLM', type: 'qwen2', architecture: 'qwen2', ...base },
-  { name: 'Qwen3ForCausalLM', type: 'qwen3', architecture: 'qwen3', ...base },
-  { name: 'SmolLM3ForCausalLM', type: 'smollm3', architecture: 'smollm3', ropeBase: 2_000_000, tiedOutput: true },
-  { name: 'Gemma3ForCausalLM', type: 'gemma3_text', architecture: 'gemma3', ropeBase: 1_000_000, tiedOutput: true },
-  { name: 'Lfm2ForCausalLM', type: 'lfm2', architecture: 'lfm2', ropeBase: 1_000_000, tiedOutput: true },
+  { name: 'LlamaForCausalLM', type: 'llama', architecture: 'llama', ...base, defaults: llama },
+  { name: 'MistralForCausalLM', type: MISTRAL, architecture: 'llama', ...base, defaults: mistral },
+  { name: 'Qwen2ForCausalLM', type: 'qwen2', architecture: 'qwen2', ...base, defaults: qwen },
+  { name: 'Qwen3ForCausalLM', type: 'qwen3', architecture: 'qwen3', ...base, defaults: qwen },
+  {
+    ...{ name: 'SmolLM3ForCausalLM', type: 'smollm3', architecture: 'smollm3', defaults: smollm3 },
+    ...{ ropeBase: 2_000_000, tiedOutput: true },
+  },
+  {
+    ...{ name: 'Gemma3ForCausalLM', type: 'gemma3_text', architecture: 'gemma3', defaults: gemma3 },
+    ...{ ropeBase: 1_000_000, tiedOutput: true },
+  },
+  {
+    ...{ name: 'Lfm2ForCausalLM', type: 'lfm2', architecture: 'lfm2', defaults: lfm2 },
+    ...{ ropeBase: 1_000_000, tiedOutput: true },
+  },
 ];
 
 /** The reasons why the engine cannot compute some known families, by the beginnings of their names. */
@@ -116,8 +148,9 @@ const stopTokensFile = z.looseObject({ eos_token_id: z.union([id, z.array(id)]).
  * @throws CheckpointError naming the key and the expected value, or the feature of the model that is not supported
  */
 export function readConfig(json: unknown, file = 'config.json'): DescribedModel {
-  const described = parseWith(classFile, json, file);
-  const { architecture, ropeBase, tiedOutput, type } = readClass(described, file);
+  const given = parseWith(classFile, json, file);
+  const { architecture, ropeBase, tiedOutput, type, defaults } = readClass(given, file);
+  const described = { ...defaults, ...given };
   const lfm2 = architecture === 'lfm2' ? readLfm2(described, file) : undefined;
   const raw = parseWith(configFile, { ...described, ...lfm2?.common }, file);
   refuseVariants(raw, architecture, file);
@@ -250,7 +283,7 @@ function refuseVariants(raw: ConfigFile, architecture: Architecture, file: strin
     lfm2: { conv_bias: (value) => value === false },
   };
   const ofFamily = ofFamilies[architecture] ?? {
-    hidden_act: (value) => value === 'silu',
+    hidden_act: (value) => value === 'silu' || value === 'swish',
     layer_types: (value) => Array.isArray(value) && value.every((type) => type === 'full_attention'),
   };
   const normal: Record<string, (value: unknown) => boolean> = {

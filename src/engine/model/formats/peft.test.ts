@@ -155,9 +155,28 @@ describe('adapter_config.json', () => {
   });
 
   it.each([
+    ['all-linear', PROJECTIONS],
+    ['.*\\.(q|v)_proj', ['q', 'v']],
+    ['model\\.layers\\.\\d+\\.mlp\\.(gate_proj|up_proj)', ['gate', 'up']],
+    [
+      ['self_attn.v_proj', 'mlp.down_proj'],
+      ['v', 'down'],
+    ],
+    [['model.layers.0.self_attn.o_proj', 'layers.1.self_attn.o_proj'], ['o']],
+  ])('may name its modules by %j', (target_modules, targets) => {
+    expect(readAdapterConfig({ ...written, target_modules }).settings.targets).toEqual(targets);
+  });
+
+  it.each([
     [{ peft_type: 'IA3' }, /peft_type/],
     [{ r: 0 }, /r: /],
-    [{ target_modules: 'all-linear' }, /target_modules/],
+    [{ target_modules: [] }, /target_modules/],
+    [{ target_modules: '(' }, /target_modules: "\(" is not supported, it has a bracket that is not closed/],
+    [{ target_modules: '.*nothing' }, /"\.\*nothing" is not supported, expected a pattern that fits projections/],
+    [{ target_modules: '.*(q_proj|lm_head)' }, /expected a pattern that fits projections of layers alone/],
+    [{ target_modules: '(.*)*q_proj' }, /take too much work/],
+    [{ target_modules: ['proj'] }, /"proj" is not supported, expected some of q_proj/],
+    [{ exclude_modules: ['q_proj'] }, /exclude_modules/],
     [{ target_modules: ['q_proj', 'lm_head'] }, /"lm_head" is not supported, expected some of q_proj/],
     [{ target_modules: ['in_proj', 'out_proj'] }, /in_proj is adapted only with q_proj, k_proj or v_proj/],
     [{ use_dora: true }, /use_dora = true is not supported/],

@@ -3,14 +3,17 @@
  * with lora_A [rank, inputs] and lora_B [outputs, rank] of every target in every layer.
  */
 import { z } from 'zod';
-import { CheckpointError } from '../../../base/errors.js';
+import { CheckpointError, messageOf } from '../../../base/errors.js';
 import type { Files } from '../../../base/host.js';
 import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
 import { type AdapterTensors, adapts } from '../decoder/weights/adapter-tensors.js';
+import type { LayerProjection } from '../decoder/weights/decoder-tensors.js';
+import { Pattern } from '../tokenizers/pattern/pattern.js';
+import { Work } from '../tokenizers/work.js';
 import { adapterPlaces, expectedAdapterTensors } from './adapter-layout.js';
 import { finiteWeights } from './finite-weights.js';
 import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
-import { namedProjections, projectionsOf } from './tensor-names.js';
+import { blockNames, namedProjections, projectionsOf } from './tensor-names.js';
 import { formatJson, readJson } from './tokenizer-files.js';
 import { parseWith } from './validated-json.js';
 
@@ -28,7 +31,7 @@ const configFile = z.looseObject({
   peft_type: z.literal('LORA'),
   r: z.int().positive(),
   lora_alpha: z.number().positive(),
-  target_modules: z.array(z.string()).min(1),
+  target_modules: z.union([z.string().min(1), z.array(z.string()).min(1)]),
   base_model_name_or_path: z.string().nullish(),
   use_rslora: z.boolean().nullish(),
 });
@@ -40,13 +43,7 @@ const configFile = z.looseObject({
 export function readAdapterConfig(json: unknown, file = ADAPTER_CONFIG): AdapterDescription {
   const raw = parseWith(configFile, json, file);
   refuseVariants(raw, file);
-  const targets = raw.target_modules.map((name) => {
-    const projection = namedProjections.get(name);
-    if (projection !== undefined) return projection;
-    throw new CheckpointError(
-      `${file}: target_modules: "${name}" is not supported, expected some of ${[...namedProjections.keys()].join(', ')}`,
-    );
-  });
+  const targets = readTargets(raw.target_modules, file);
   const known = PROJECTIONS.filter((projection) => targets.includes(projection));
   if (targets.includes('in') && !adapts(known, 'in'))
     throw new CheckpointError(`${file}: target_modules: in_proj is adapted only with q_proj, k_proj or v_proj`);
@@ -61,9 +58,43 @@ export function readAdapterConfig(json: unknown, file = ADAPTER_CONFIG): Adapter
   };
 }
 
+/** Layers of the names that patterns are compared with. The tensors show which layers an adapter has. */
+const COMPARED_LAYERS = 256;
+
+/** The projections that `target_modules` names: all, those that a regular expression fits, or the ends of their names. */
+function readTargets(value: string | readonly string[], file: string): LayerProjection[] {
+  const refuse = (name: string, why = `expected some of ${[...namedProjections.keys()].join(', ')}`) =>
+    new CheckpointError(`${file}: target_modules: "${name}" is not supported, ${why}`);
+  if (typeof value !== 'string')
+    return value.flatMap((name) => {
+      const found = projectionsThat((full) => `.${full}`.endsWith(`.${name}`));
+      if (found.length === 0) throw refuse(name);
+      return found;
+    });
+  if (value.toLowerCase() === 'all-linear') return [...PROJECTIONS];
+  try {
+    const pattern = new Pattern(`\\A(?:${value})\\z`);
+    const fits = (name: string) => !pattern.matches(name, new Work(name.length)).next().done;
+    const found = projectionsThat(fits);
+    if (found.length > 0 && !OTHER_LAYERS.some(fits)) return found;
+  } catch (error) {
+    throw refuse(value, messageOf(error));
+  }
+  throw refuse(value, 'expected a pattern that fits projections of layers alone');
+}
+
+/** Linear layers and embeddings that no adapter of drmas has. */
+const OTHER_LAYERS = ['lm_head', 'model.embed_tokens'];
+
+const projectionsThat = (fits: (fullName: string) => boolean): LayerProjection[] =>
+  blockNames.flatMap(([name, projection]) =>
+    Array.from({ length: COMPARED_LAYERS }, (_, layer) => `model.layers.${layer}.${name}`).some(fits) ? projection : [],
+  );
+
 /** Keys that must be absent, null, false or empty. */
 const UNSUPPORTED = [
   'use_dora',
+  'exclude_modules',
   'lora_bias',
   'fan_in_fan_out',
   'modules_to_save',

@@ -52,6 +52,14 @@ const namesIn = (modules: Modules) =>
 /** The projections of all families by their names inside their blocks and in lists of modules, such as `q_proj`. */
 export const namedProjections: ReadonlyMap<string, LayerProjection> = new Map([...namesIn(llama), ...namesIn(lfm2)]);
 
+/** The projections of all families by their names behind the layer, such as `self_attn.q_proj`. */
+export const blockNames: readonly (readonly [name: string, projection: LayerProjection])[] = [
+  ...[...Object.entries(llama), ...Object.entries(lfm2)].map(
+    ([projection, name]) => [name, projection as LayerProjection] as const,
+  ),
+  ['conv.out_proj', 'o'],
+];
+
 /** The projections of a decoder's family. */
 export const projectionsOf = ({ convolution }: DecoderConfig) => namesIn(convolution === undefined ? llama : lfm2);
 

@@ -67,16 +67,32 @@ export function tokenizerForRows(tokenizer: Tokenizer, rows: number, complaint: 
   return createTokenizer({ ...spec, rows });
 }
 
-/** tokenizer_config.json, with the special tokens that only special_tokens_map.json names. */
+/** The tokens of an added_tokens.json, which gives ids, as tokenizer_config.json lists them. */
+function listedById(tokens: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(tokens).map(([content, id]) => [String(id), { content }]));
+}
+
+/**
+ * tokenizer_config.json, with the special tokens that only special_tokens_map.json names, and the tokens of
+ * added_tokens.json if it lists none.
+ */
 async function readConfig(files: Files, directory: string): Promise<unknown> {
   const config = await readJson(files, `${directory}/tokenizer_config.json`);
-  const path = `${directory}/special_tokens_map.json`;
-  const text = await readOptional(files, path);
-  const tokens = text === undefined ? undefined : parseJson(text, path);
-  if (!isObject(config) || !isObject(tokens)) return config;
+  if (!isObject(config)) return config;
+  const optional = async (name: string) => {
+    const path = `${directory}/${name}`;
+    const text = await readOptional(files, path);
+    const value = text === undefined ? undefined : parseJson(text, path);
+    return isObject(value) ? value : {};
+  };
+  const tokens = await optional('special_tokens_map.json');
   const missing = Object.entries(tokens).filter(([name]) => name.endsWith('_token') && (config[name] ?? null) === null);
-  return { ...config, ...Object.fromEntries(missing) };
+  const added = await optional('added_tokens.json');
+  const listed = config.added_tokens_decoder ?? listedById(added);
+  return { ...config, ...Object.fromEntries(missing), ...(isEmpty(listed) ? {} : { added_tokens_decoder: listed }) };
 }
+
+const isEmpty = (value: unknown) => isObject(value) && Object.keys(value).length === 0;
 
 /** The configuration with a chat template for conversations without tools, and one for those with tools. */
 function withToolTemplate(config: unknown, file: string | undefined, toolTemplate: string): unknown {

@@ -16,11 +16,24 @@ export function parseWith<T>(schema: z.ZodType<T>, value: unknown, file: string,
   throw new CheckpointError(`${file}: ${issuesText(issues)}`);
 }
 
-/** Parses a file's text. @throws CheckpointError naming the file when the text is not JSON, or nested too deep */
+/** Texts, which stay as they are, and the numbers of Python that JSON has not. */
+const PYTHON_NUMBERS = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
+
+/**
+ * The text with Python's infinities as numbers that are read as infinite, and its NaN as a text, which no reader of a
+ * number takes.
+ */
+const withoutPythonNumbers = (text: string): string =>
+  text.replace(PYTHON_NUMBERS, (part) => (part === 'NaN' ? '"NaN"' : part.replace(/^(-?)Infinity$/, '$11e999')));
+
+/**
+ * Parses a file's text, in which Python may have written `Infinity` and `NaN`.
+ * @throws CheckpointError naming the file when the text is not JSON, or nested too deep
+ */
 export function parseJson(text: string, file: string): unknown {
   if (nestsTooDeep(text)) throw new CheckpointError(`${file}: expected values nested at most ${DEEPEST} deep`);
   try {
-    return JSON.parse(text);
+    return JSON.parse(withoutPythonNumbers(text));
   } catch (error) {
     throw new CheckpointError(`${file}: not valid JSON: ${messageOf(error)}`);
   }

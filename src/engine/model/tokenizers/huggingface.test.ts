@@ -136,6 +136,18 @@ describe('the huggingface tokenizer', () => {
     expect(tokenizer.encode('')).toEqual([]);
   });
 
+  // As transformers 5.24 numbers them: by the vocabulary, else the next free id.
+  it.each([
+    [{ 6: { content: '<NEW>' } }, [0, 5, 1]],
+    [{ 99: { content: '<NEW>', special: true } }, [0, 5, 1]],
+    [{ 9: { content: 'x' }, 7: { content: '<NEW>' } }, [0, 5, 1]],
+    [{ 4: { content: '[END]', lstrip: true }, 2: { content: 'ab' }, 7: { content: '<NEW>' } }, [0, 5, 1]],
+  ])('adds the tokens that only tokenizer_config.json lists: %j', (added_tokens_decoder, ids) => {
+    const tokenizer = createTokenizer({ ...small, config: { ...small.config, added_tokens_decoder } });
+    expect(tokenizer.encode('a<NEW>b')).toEqual(ids);
+    expect(tokenizer.decode(ids)).toBe('a<NEW>b');
+  });
+
   it('is rebuilt from its description', () => {
     const copy = createTokenizer(JSON.parse(JSON.stringify(createTokenizer(small))));
     expect(copy.chat([user('aab')])).toEqual([0, 2, 4, 2]);

@@ -17,7 +17,7 @@ import { requireWellFormed } from './well-formed.js';
  */
 export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
   requireSmallIds(spec.tokenizer);
-  const pipeline = attempt('tokenizer.json cannot be used', () => pipelineOf(spec.tokenizer));
+  const pipeline = attempt('tokenizer.json cannot be used', () => pipelineOf(spec.tokenizer, spec.config));
   const render = renderer(spec);
   const { size, textOf } = pipeline;
   const { rows = size } = spec;

@@ -19,9 +19,31 @@ export interface AddedToken {
 /** Characters of all added tokens together. Gemma 3 has 80,000. */
 const MOST_CHARACTERS = 1_000_000;
 
-/** The list `added_tokens` of a tokenizer.json. @throws Error when it cannot be read */
-export function addedTokensOf(value: unknown): AddedToken[] {
-  const list = value ?? [];
+/**
+ * The list `added_tokens` of a tokenizer.json, and the tokens that only tokenizer_config.json adds. These get their id
+ * from the vocabulary, else the next free one, as transformers gives it, and not the one of the file.
+ * @param decoder `added_tokens_decoder` of tokenizer_config.json: tokens by ids
+ * @throws Error when they cannot be read
+ */
+export function addedTokensOf(value: unknown, decoder: unknown, ids: ReadonlyMap<string, number>): AddedToken[] {
+  const tokens = listedTokens(value ?? []);
+  const known = new Set(tokens.map(({ content }) => content));
+  const further = Object.entries(isObject(decoder) ? decoder : {}).filter(
+    ([, each]) => isObject(each) && typeof each.content === 'string' && each.content !== '' && !known.has(each.content),
+  );
+  let free = 0;
+  for (const id of ids.values()) free = Math.max(free, id + 1);
+  for (const { id } of tokens) free = Math.max(free, id + 1);
+  const placed = further
+    .toSorted(([a], [b]) => Number(a) - Number(b))
+    .map(([, each]) => {
+      const { content } = each as { readonly content: string };
+      return { ...(each as object), id: ids.get(content) ?? free++ };
+    });
+  return [...tokens, ...listedTokens(placed)];
+}
+
+function listedTokens(list: unknown): AddedToken[] {
   if (!Array.isArray(list)) throw new Error('added_tokens must be a list');
   let characters = 0;
   const tokens = list.map((each): AddedToken => {

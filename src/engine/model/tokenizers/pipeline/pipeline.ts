@@ -20,15 +20,20 @@ export interface Pipeline {
   textOf(id: number): string | undefined;
 }
 
-/** @throws Error naming what cannot be used */
-export function pipelineOf(tokenizer: Readonly<Record<string, unknown>>): Pipeline {
+type Settings = Readonly<Record<string, unknown>>;
+
+/**
+ * @param config The contents of tokenizer_config.json, which may add tokens
+ * @throws Error naming what cannot be used
+ */
+export function pipelineOf(tokenizer: Settings, config: Settings): Pipeline {
   const optional = <T>(value: unknown, read: (part: Part) => T): T | undefined =>
     value === null || value === undefined ? undefined : read(partOf(value));
   const normalize = optional(tokenizer.normalizer, normalizerOf);
   const cut = optional(tokenizer.pre_tokenizer, preTokenizerOf);
   const decode = optional(tokenizer.decoder, decoderOf);
   const vocabulary = vocabularyOf(tokenizer.model);
-  const added = addedTokensOf(tokenizer.added_tokens);
+  const added = addedTokensOf(tokenizer.added_tokens, config.added_tokens_decoder, vocabulary.ids);
 
   const addedIds = new Map(added.map(({ content, id }) => [content, id]));
   const texts = new Map<number, string>();
