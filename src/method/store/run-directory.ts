@@ -171,7 +171,7 @@ export class RunDirectory {
    * @returns The path
    */
   async writeOtherEpisodes(episodes: readonly Episode[], now: Date): Promise<string> {
-    await requireOwnFiles(this.path);
+    requireOwnFiles(this.path);
     return writeNewEpisodes(this.#files, join(this.path, EPISODES), episodes, now);
   }
 

@@ -1,4 +1,4 @@
-import { readdir, realpath } from 'node:fs/promises';
+import { readdirSync, realpathSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, join, relative, sep } from 'node:path';
 import { z } from 'zod';
@@ -24,7 +24,7 @@ export interface RunLock {
  * @throws RunError with the process that holds the lock, or if the directory is read-only or has a link out of it
  */
 export async function lockRun(files: Files, path: string): Promise<RunLock> {
-  await requireOwnFiles(path);
+  requireOwnFiles(path);
   const holder = { pid: process.pid, host: hostname(), since: systemClock.now().toISOString() };
   const lock = await files.lock(join(path, LOCK), `${JSON.stringify(holder)}\n`).catch((error: unknown) => {
     throw new RunError(`the run directory ${path} cannot be written: ${messageOf(error)}`);
@@ -51,18 +51,27 @@ export async function lockHolder(files: Files, path: string): Promise<LockHolder
  * file of this user. The directory itself may be a link.
  * @throws RunError with the link
  */
-export async function requireOwnFiles(directory: string): Promise<void> {
-  const root = await realpath(directory).catch(() => undefined);
+export function requireOwnFiles(directory: string): void {
+  const root = realPath(directory);
   if (root === undefined) return; // it does not exist yet, or is in memory
-  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
     if (!entry.isSymbolicLink()) continue;
     const link = join(entry.parentPath, entry.name);
-    const target = await realpath(link).catch(() => undefined);
+    const target = realPath(link);
     if (target === undefined || !target.startsWith(root + sep))
       throw new RunError(
         `${join(directory, relative(root, link))} is a link that leads out of ${directory}, and drmas would write ` +
           'there; replace it by the file or folder itself',
       );
+  }
+}
+
+/** Asked at once: a run in memory, on a virtual clock, must not wait for the disk of this machine. */
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
   }
 }
 
