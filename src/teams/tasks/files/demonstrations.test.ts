@@ -67,6 +67,34 @@ describe('demonstrations of held-out tasks', () => {
 });
 
 describe('demonstrations from a file', () => {
+  it('may be more than fits in memory: rows of a large file are read when they are drawn', {
+    tags: 'verify',
+  }, async () => {
+    const long = 'and so on, ü '.repeat(2 ** 16);
+    const rowOf = (i: number) => ({
+      agent: i % 3 === 0 ? 'solver' : 'verifier',
+      prompt: `${i} ${long}`,
+      response: `${i}`,
+    });
+    const rows = Array.from({ length: 60 }, (_, i) => rowOf(i));
+    const answers = (source: TaskSource) =>
+      (['train', 'test'] as const).map((split) => new Set(drawn(source, split).map(({ response }) => response)));
+    await writeFile(path, `\ufeff${lines(rows.slice(0, 30))}\r\n\n${lines(rows.slice(30))}\n`);
+    const large = withDemonstrations(tasks, path);
+    await large.load('train');
+    const [train = new Set(), test = new Set()] = answers(large);
+    expect(new Set([...train, ...test])).toEqual(new Set(rows.map(({ response }) => response)));
+    expect([...train].filter((answer) => test.has(answer))).toEqual([]);
+    for (const { agent, messages, response } of drawn(large, 'train', 20))
+      expect([agent, messages]).toEqual([
+        rowOf(Number(response)).agent,
+        [{ role: 'user', content: rowOf(Number(response)).prompt }],
+      ]);
+    await writeFile(path, `${lines(rows)}\n{`);
+    expect(() => drawn(large, 'train', 1)).toThrow(/have changed since they were read/);
+    await expect(large.load('train')).rejects.toThrow(`${path}:61: expected JSON, got {`);
+  });
+
   it('are those of the file as it is when the tasks are loaded', async () => {
     const source = await loaded([{ agent: 'solver', prompt: '1+1', response: '2' }]);
     const key = source.traceKey?.();

@@ -1,14 +1,16 @@
 /** Demonstrations for the warm start from a file of JSON lines, beside tasks of any source. */
 import { createHash } from 'node:crypto';
+import { closeSync, createReadStream, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { z } from 'zod';
-import { issuesText, RecipeError, shown, TaskError } from '../../../base/errors.js';
+import { type FilePlace, issuesText, jsonValue, RecipeError, shown, TaskError } from '../../../base/errors.js';
+import { excerpt } from '../../../base/host.js';
 import type { RandomStream } from '../../../base/math.js';
 import type { Message, Split, TaskSet, TaskSource, Tool, Trace } from '../../../base/nouns.js';
-import type { EntryPlace } from '../../../base/platform.js';
+import type { EntryPlace, FileEntry } from '../../../base/platform.js';
 import { isHeldOut } from '../split.js';
-import { fileRows } from './file-rows.js';
+import { fileRows, textChunks } from './file-rows.js';
 
 /** The options of `withDemonstrations`. */
 export interface DemonstrationOptions {
@@ -55,14 +57,23 @@ const row = z
     error: 'expected either prompt or messages',
   });
 
+/** Rows of a file, by their numbers. Rows of a large file are read when they are asked for. */
+interface Rows {
+  readonly numbers: readonly number[];
+  readonly at: (number: number) => Trace;
+}
+
 /** The rows of a file, those that are learnt from and those that are not. */
-interface Demonstrations extends Readonly<Record<Split, readonly [Trace, ...Trace[]]>> {
-  readonly all: readonly [Trace, ...Trace[]];
+interface Demonstrations extends Readonly<Record<Split, readonly number[]>> {
+  readonly rows: Rows;
   /** A hash of the rows. */
   readonly key: string;
   /** The state of the file when it was read. */
   readonly version: string;
 }
+
+/** Rows of larger files stay on disk, and a row is read when it is drawn. */
+const HELD_BYTES = 2 ** 25;
 
 /**
  * The tasks with demonstrations from a file, for the warm start. Each line is an object with these fields. `agent`:
@@ -70,8 +81,8 @@ interface Demonstrations extends Readonly<Record<Split, readonly [Trace, ...Trac
  * message is the response, and it must be an assistant's text or tool calls. `tools`: the tools that the agent is
  * offered. The agent's system prompt takes the place of a system message, but a line in it that demands a schema stays;
  * an agent without one reads the system message, as agents of frameworks do. A tenth of the lines, chosen by their
- * text, only measures the held-out loss. Lines whose user asks for a held-out task are left out, with a warning. A
- * relative path starts at the working directory.
+ * text, only measures the held-out loss. Lines whose user asks for a held-out task are left out, with a warning. Of a
+ * file of more than 32 MB, lines are read when they are drawn. A relative path starts at the working directory.
  * @throws RecipeError without a path. The file is read with the tasks: TaskError naming file and line
  *
  * @example
@@ -102,12 +113,11 @@ export function withDemonstrations<Data>(
       // A file may change between two uses in one process: `drmas learn` writes it, rehearses, and writes it anew.
       const version = await versionOf(path);
       if (read === undefined || read.version !== version)
-        read = { ...(await readDemonstrations(path, agent ?? undefined)), version };
+        read = { ...divided(await readRows(path, version, agent ?? undefined)), version };
       const set = await tasks.load(split, schema, options);
       if (split !== 'test' || !Number.isFinite(set.size)) return set;
       const train = await tasks.load('train', schema, options);
-      const { version: _, ...rows } = read;
-      const { left, warnings } = withoutHeldOut(rows.all, questionsOf(set, train), path);
+      const { left, warnings } = withoutHeldOut(read.rows, questionsOf(set, train), path);
       if (warnings.length === 0) return set;
       read = { ...divided(left), version };
       return withWarnings(set, warnings);
@@ -115,36 +125,126 @@ export function withDemonstrations<Data>(
     trace(random: RandomStream, split: Split): Trace {
       if (read === undefined)
         throw new TaskError('the demonstrations are drawn before the tasks were loaded', { file: path });
-      return random.pick(read[split]);
+      return read.rows.at(random.pick(read[split] as readonly [number, ...number[]]));
     },
     traceKey: () => read?.key ?? '',
   };
 }
 
 /** What changes when a file is written anew. Empty if there is no such file, which the reader reports. */
-async function versionOf(file: string): Promise<string> {
-  const facts = await stat(resolve(file)).catch(() => undefined);
-  return facts === undefined ? '' : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
-}
+const versionOf = async (file: string) => versionText(await stat(resolve(file)).catch(() => undefined));
+const versionText = (facts: Stats | undefined) =>
+  facts === undefined ? '' : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
 
-async function readDemonstrations(file: string, agent: string | undefined): Promise<Omit<Demonstrations, 'version'>> {
-  const traces: Trace[] = [];
-  for await (const { place, value } of fileRows(file, { format: 'json' })) {
-    traces.push(traceOf(value, agent, { file, ...place }));
+/** Reads and checks all rows. @throws TaskError naming file and line */
+async function readRows(file: string, version: string, agent: string | undefined): Promise<Rows> {
+  const isHeld = Number(version.split(' ')[1] ?? 0) <= HELD_BYTES || (await beginsWith(file, '['));
+  const held: Trace[] = [];
+  const places: BytePlace[] = [];
+  const numbers: number[] = [];
+  const rows: AsyncGenerator<Row> = isHeld ? fileRows(file, { format: 'json' }) : linesOf(file);
+  for await (const { place, value, bytes } of rows) {
+    const trace = traceOf(value, agent, { file, ...place });
+    numbers.push(numbers.length);
+    if (bytes === undefined) held.push(trace);
+    else places.push(bytes);
   }
-  const [first, ...others] = traces;
-  if (first === undefined) throw new TaskError('expected at least one demonstration, the file holds none', { file });
-  return divided([first, ...others]);
+  if (numbers.length === 0) throw new TaskError('expected at least one demonstration, the file holds none', { file });
+  return { numbers, at: (number) => held[number] ?? storedRow(file, version, places[number], agent) };
 }
 
-function divided(traces: readonly [Trace, ...Trace[]]): Omit<Demonstrations, 'version'> {
+function divided(rows: Rows): Omit<Demonstrations, 'version'> {
   const hash = createHash('sha256');
-  for (const trace of traces) hash.update(`${JSON.stringify(trace)}\n`);
-  const [learnt, heldOut]: [Trace[], Trace[]] = [[], []];
-  for (const trace of traces) (isHeldOut(JSON.stringify(trace), HELD_OUT) ? heldOut : learnt).push(trace);
+  const sides = {
+    learnt: { numbers: [] as number[], agents: new Set() },
+    heldOut: { numbers: [] as number[], agents: new Set() },
+  };
+  for (const number of rows.numbers) {
+    const trace = rows.at(number);
+    const text = JSON.stringify(trace);
+    hash.update(`${text}\n`);
+    const side = isHeldOut(text, HELD_OUT) ? sides.heldOut : sides.learnt;
+    side.numbers.push(number);
+    side.agents.add(trace.agent);
+  }
+  const { learnt, heldOut } = sides;
+  const { size } = new Set([...learnt.agents, ...heldOut.agents]);
   // With few rows in all or for one agent, one side could be empty: then both sides hold all of these rows.
-  const filled = (some: readonly Trace[]) => (isComplete(some, traces) ? some : traces) as [Trace, ...Trace[]];
-  return { all: traces, train: filled(learnt), test: filled(heldOut), key: hash.digest('hex') };
+  const filled = ({ numbers, agents }: typeof learnt) => (agents.size === size ? numbers : rows.numbers);
+  return { rows, train: filled(learnt), test: filled(heldOut), key: hash.digest('hex') };
+}
+
+/** The place of a row's line in the bytes of its file. */
+interface BytePlace {
+  readonly offset: number;
+  readonly length: number;
+  readonly line: number;
+}
+
+type Row = FileEntry & { readonly bytes?: BytePlace };
+
+/** The rows of a file of JSON lines, with their places. @throws TaskError naming file and line */
+async function* linesOf(file: string): AsyncGenerator<Row> {
+  let [line, offset] = [0, 0];
+  let pieces: Buffer[] = [];
+  const row = function* (): Generator<Row> {
+    const whole = Buffer.concat(pieces);
+    const bytes = { offset, length: whole.length, line: ++line };
+    offset += whole.length + 1;
+    pieces = [];
+    const text = textOf(whole, { file, line });
+    if (text.trim() === '') return;
+    const value = jsonValue(text);
+    if (value === undefined) throw new TaskError(`expected JSON, got ${excerpt(text)}`, { file, line });
+    yield { place: { line }, value, bytes };
+  };
+  for await (const chunk of createReadStream(resolve(file)) as AsyncIterable<Buffer>) {
+    let begin = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, begin)) {
+      pieces.push(chunk.subarray(begin, end));
+      begin = end + 1;
+      yield* row();
+    }
+    pieces.push(chunk.subarray(begin));
+  }
+  yield* row();
+}
+
+/** The text of a line without a byte order mark. @throws TaskError if it is not UTF-8 */
+function textOf(bytes: Buffer, where: FilePlace): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new TaskError('expected UTF-8 text', where);
+  }
+}
+
+/** A row of a large file. Drawing is synchronous, and so is this. @throws TaskError if the file has changed */
+function storedRow(
+  file: string,
+  version: string,
+  { offset, length, line }: BytePlace = { offset: 0, length: 0, line: 0 },
+  agent: string | undefined,
+): Trace {
+  const handle = openSync(resolve(file), 'r');
+  try {
+    if (versionText(fstatSync(handle)) !== version)
+      throw new TaskError('the demonstrations have changed since they were read', { file });
+    const bytes = Buffer.alloc(length);
+    readSync(handle, bytes, 0, length, offset);
+    return traceOf(JSON.parse(textOf(bytes, { file, line })), agent, { file, line });
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Whether the first character of a file that is not blank is this one. */
+async function beginsWith(file: string, character: string): Promise<boolean> {
+  for await (const text of textChunks(file)) {
+    const first = text.trimStart()[0];
+    if (first !== undefined) return first === character;
+  }
+  return false;
 }
 
 /** A set with more warnings, also when the tasks that are too long are left out. */
@@ -189,30 +289,30 @@ function longestText(data: unknown, deepest = 6): string {
  * @throws TaskError if none is left
  */
 function withoutHeldOut(
-  all: readonly Trace[],
+  { numbers, at }: Rows,
   questions: ReadonlySet<string>,
   file: string,
-): { readonly left: readonly [Trace, ...Trace[]]; readonly warnings: readonly string[] } {
+): { readonly left: Rows; readonly warnings: readonly string[] } {
   const asked = ({ messages }: Trace) =>
     messages.flatMap(({ role, content }) => (role === 'user' ? [content.trim()] : []));
   const questionIn = (text: string) =>
     questions.has(text) ? text : [...questions].find((question) => isWithin(text, question));
-  const leaks = new Map<Trace, string>();
-  for (const trace of all) {
-    const question = asked(trace)
+  let example: string | undefined;
+  const left = numbers.filter((number) => {
+    const question = asked(at(number))
       .map(questionIn)
       .find((each) => each !== undefined);
-    if (question !== undefined) leaks.set(trace, question);
-  }
-  const [first, ...others] = all.filter((trace) => !leaks.has(trace));
-  const example = [...leaks.values()][0] ?? '';
-  if (first === undefined)
+    example ??= question;
+    return question === undefined;
+  });
+  if (example === undefined) return { left: { numbers, at }, warnings: [] };
+  if (left.length === 0)
     throw new TaskError(`all demonstrations are of held-out tasks, such as ${shown(example)}; expected others`, {
       file,
     });
-  if (leaks.size === 0) return { left: [first, ...others], warnings: [] };
-  const message = `${leaks.size} of ${all.length} demonstrations in ${file} are of held-out tasks, such as ${shown(example)}, and are left out`;
-  return { left: [first, ...others], warnings: [message] };
+  const count = numbers.length - left.length;
+  const message = `${count} of ${numbers.length} demonstrations in ${file} are of held-out tasks, such as ${shown(example)}, and are left out`;
+  return { left: { numbers: left, at }, warnings: [message] };
 }
 
 /** Whether a text contains a question as whole words. */
@@ -223,12 +323,6 @@ function isWithin(text: string, question: string): boolean {
     if (!isCut && !(isPart(text[at + question.length]) && isPart(question.at(-1)))) return true;
   }
   return false;
-}
-
-/** Whether all agents of the rows are among these. */
-function isComplete(some: readonly Trace[], all: readonly Trace[]): boolean {
-  const there = new Set(some.map(({ agent }) => agent));
-  return some.length > 0 && all.every(({ agent }) => there.has(agent));
 }
 
 function traceOf(value: unknown, ofAll: string | undefined, where: EntryPlace & { readonly file: string }): Trace {
