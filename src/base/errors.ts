@@ -29,7 +29,14 @@ export {
   WorldError,
   type WorldErrorCode,
 } from './core/errors.js';
-export { exactJson, NumberText, parseExactly } from './core/exact-json.js';
+export {
+  copyWithSources,
+  exactJson,
+  jsonOf,
+  NumberText,
+  parseExactly,
+  parseWithSources,
+} from './core/exact-json.js';
 export type { Issue } from './core/task.js';
 export { faultsError, issuesText, parseAt, requireKnownKeys, shown, suggestion } from './core/validation/explain.js';
 export { fitsJsonSchema, fitsSchema } from './core/validation/json-schema.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { exactJson, NumberText, parseExactly } from './exact-json.js';
+import { copyWithSources, exactJson, jsonOf, NumberText, parseExactly, parseWithSources } from './exact-json.js';
 
 const digits = fc
   .tuple(
@@ -57,4 +57,36 @@ describe('JSON that keeps the digits of its numbers', () => {
       expect(() => parseExactly(text)).toThrow(SyntaxError);
     },
   );
+});
+
+describe('JSON whose objects remember how they were written', () => {
+  const keys = new Set(['input']);
+  const inputOf = (text: string) => (parseWithSources(text, keys) as { readonly input: object }).input;
+
+  it.each([
+    '{"id":2512292042121000001,"price":5.0,"10":1,"2":[1e-7,{"é":"a \\" b"}]}',
+    '{"2":2,"1":{"input":{"b":1}}}',
+    '{"a":-0}',
+  ])('%s', (written) => {
+    const text = `{"x": [1.0], "input": ${written.replaceAll(':', ' :\n ')}, "input2": {"y": 2.0}}`;
+    expect(parseWithSources(text, keys)).toEqual(JSON.parse(text));
+    expect(jsonOf(inputOf(text))).toBe(written);
+    const copy = copyWithSources({ input: inputOf(text) }, 'input');
+    expect([copy.input, jsonOf(copy.input)]).toEqual([inputOf(text), written]);
+  });
+
+  it('and others are written as ever', () => {
+    expect(jsonOf(inputOf('{"input": {"b": 1, "a": "\\u00e9"}}'))).toBe('{"b":1,"a":"é"}');
+    expect(jsonOf({ a: 1 })).toBe('{"a":1}');
+    expect(() => parseWithSources('{"input": 1.0', keys)).toThrow(SyntaxError);
+  });
+
+  it('has the values of JSON.parse', () => {
+    fc.assert(
+      fc.property(fc.json(), (json) => {
+        const text = `{"1": 1.0, "input": ${json}}`;
+        expect(parseWithSources(text, keys)).toEqual(JSON.parse(text));
+      }),
+    );
+  });
 });

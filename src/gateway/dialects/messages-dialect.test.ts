@@ -1,8 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { dialectContract } from '../../../test/contracts/dialect.js';
+import { jsonOf } from '../../base/core/exact-json.js';
 import { messagesDialect } from './messages-dialect.js';
 import { modelApp } from './model-app.js';
+import { parsedBody } from './request-body.js';
 
 const plain = { model: 'solver', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] };
 const withBlock = (block: unknown, role = 'user') => ({ ...plain, messages: [{ role, content: [block] }] });
@@ -192,5 +194,20 @@ describe('messages', () => {
   it('may carry results alone', () => {
     const result = { type: 'tool_result', tool_use_id: 'a' };
     expect(messagesDialect.read(withBlock(result)).messages).toEqual([{ role: 'tool', content: '', toolCallId: 'a' }]);
+  });
+});
+
+describe('numbers of calls and schemas', () => {
+  it('keep their digits, and keys their order', () => {
+    const input = '{"id":2512292042121000001,"price":5.0,"10":1,"2":2}';
+    const schema = '{"type":"object","properties":{"id":{"maximum":9007199254740993},"2":{},"1":{}}}';
+    const body = `{"model": "m", "max_tokens": 9, "messages": [
+      {"role": "user", "content": "?"},
+      {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": ${input}}]},
+      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "7"}]}
+    ], "tools": [{"name": "f", "input_schema": ${schema}}]}`;
+    const { messages, tools = [] } = messagesDialect.read(parsedBody(body), () => undefined);
+    expect(messages.flatMap(({ toolCalls = [] }) => toolCalls)[0]?.arguments).toBe(input);
+    expect(tools.map(({ parameters }) => jsonOf(parameters))).toEqual([schema]);
   });
 });

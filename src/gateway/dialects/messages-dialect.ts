@@ -1,7 +1,7 @@
 /** Anthropic's messages. */
 import { z } from 'zod';
 import type { DialectError } from '../../base/errors.js';
-import { isObject } from '../../base/errors.js';
+import { isObject, jsonOf } from '../../base/errors.js';
 import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import { wholeDeltas } from './answer-parts.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
@@ -159,7 +159,7 @@ const isError = (each: Block) => each.type === 'tool_result' && each.is_error ==
 const callOf = ({ id, name, input }: Extract<Block, { type: 'tool_use' }>): ToolCall => ({
   id,
   name,
-  arguments: JSON.stringify(input),
+  arguments: jsonOf(input),
 });
 
 const STOP_REASONS = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' } as const;

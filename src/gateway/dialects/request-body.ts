@@ -1,4 +1,4 @@
-import { DialectError, nestsTooDeep } from '../../base/errors.js';
+import { DialectError, nestsTooDeep, parseWithSources } from '../../base/errors.js';
 
 /** Far more than any model's context; a conversation of a million tokens has about 5 MB. */
 export const MOST_BYTES = 16e6;
@@ -37,11 +37,14 @@ export async function bodyBytes({ headers, body }: Request, most: number): Promi
   return bytes;
 }
 
+/** Keys of objects that models read as they were written: arguments of calls, and schemas of tools. */
+const EXACT = new Set(['input', 'input_schema', 'parameters']);
+
 /** @throws DialectError if the body is not JSON, or is nested too deep for recursion */
 export function parsedBody(text: string): unknown {
   if (nestsTooDeep(text)) throw new DialectError(400, 'invalid_json', 'the body is nested too deep');
   try {
-    return JSON.parse(text);
+    return parseWithSources(text, EXACT);
   } catch {
     throw new DialectError(400, 'invalid_json', 'the body is not JSON');
   }

@@ -1,4 +1,4 @@
-import { isObject } from '../../base/errors.js';
+import { copyWithSources, isObject } from '../../base/errors.js';
 import type { JsonSchema, ToolChoice, Turn } from '../../base/nouns.js';
 import { toolFormat } from '../../engine/tokens.js';
 import type { Agent } from '../team/agent.js';
@@ -73,7 +73,7 @@ export function checkedOptions({ name, agent, policy }: AgentSpeaker, options: F
     kept: {
       ...(observation === undefined ? {} : { observation }),
       ...(envStep === undefined ? {} : { envStep }),
-      ...(names.length === 0 ? {} : { tools: structuredClone(tools) }),
+      ...(names.length === 0 ? {} : { tools: tools.map((tool) => copyWithSources(tool, 'parameters')) }),
       ...(ignored.length === 0 ? {} : { ignored }),
     },
     toolChoice: names.length === 0 ? undefined : toolChoice,

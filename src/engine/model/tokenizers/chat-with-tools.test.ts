@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chatTemplateOf, miniTokenizer } from '../../../../test/support/qwen3-mini.js';
-import { type Message, system, user } from '../../../base/core/message.js';
+import { parseWithSources } from '../../../base/core/exact-json.js';
+import { type JsonSchema, type Message, system, user } from '../../../base/core/message.js';
 import { bytesTokenizer } from './bytes.js';
 import { createTokenizer as rebuilt } from './create-tokenizer.js';
 import { symbolsTokenizer } from './symbols.js';
@@ -19,6 +20,21 @@ const conversation: readonly Message[] = [
 ];
 
 describe('a conversation with tools', () => {
+  it('lists schemas with the digits that a client wrote', () => {
+    const text =
+      '{"parameters": {"type": "object", "properties": {"a": {"maximum": 9007199254740993, "minimum": 1.0}}}}';
+    const { parameters } = parseWithSources(text, new Set(['parameters'])) as { parameters: object };
+    const tokenizer = miniTokenizer(chatTemplateOf('qwen3'));
+    const prompt = tokenizer.decode(
+      tokenizer.chat([user('?')], undefined, [{ name: 'f', parameters: { ...parameters } }]),
+    );
+    expect(prompt).toContain('"maximum": 9007199254740992');
+    const exact = tokenizer.decode(
+      tokenizer.chat([user('?')], undefined, [{ name: 'f', parameters: parameters as JsonSchema }]),
+    );
+    expect(exact).toContain('{"maximum": 9007199254740993, "minimum": 1.0}');
+  });
+
   it.each(['qwen3', 'qwen2_5'] as const)("is written as %s's template says, arguments as objects", (family) => {
     const tokenizer = miniTokenizer(chatTemplateOf(family));
     expect(tokenizer.toolFormat).toBe('hermes');
