@@ -23,7 +23,7 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
   const plan = [
     warmStart && `warm start of at most ${grouped(warmStart.steps)} steps`,
     `${training.steps} steps of ${training.tasksPerStep} tasks x ${training.groupSize} episodes`,
-    `evaluation on at most ${evaluation.tasks} held-out tasks x ${evaluation.samples}`,
+    `evaluation on ${started.evaluated ?? `at most ${evaluation.tasks}`} held-out tasks x ${evaluation.samples}`,
     stopsText(training),
   ];
   const rows = [

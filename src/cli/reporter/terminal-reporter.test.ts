@@ -16,6 +16,7 @@ import { defineTeam } from '../../teams/team/team.js';
 import { choosePair, pairLines } from './conversation-printer.js';
 import { stepLegend, stepLines } from './progress-printer.js';
 import { type Screen, screenOf } from './screen.js';
+import { startLines } from './start-printer.js';
 import { TerminalReporter } from './terminal-reporter.js';
 
 const recipe = resolveRecipe(
@@ -368,5 +369,13 @@ describe('the lines of a step', () => {
         expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
       }),
     );
+  });
+});
+
+describe('the plan at the start of a run', () => {
+  it('has the number of held-out tasks if the log knows it', () => {
+    const plan = (evaluated: object) => startLines(recipe, { ...started, ...evaluated }, 'r', 80).join('\n');
+    expect(plan({ evaluated: 13 })).toMatch(/evaluation on 13 held-out tasks x/);
+    expect(plan({})).toMatch(/evaluation on at most \d+ held-out tasks x/);
   });
 });

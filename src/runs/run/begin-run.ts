@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DrmasError, TrainingError } from '../../base/errors.js';
 import type { RunStarted } from '../../base/events.js';
 import type { Host } from '../../base/host.js';
-import type { TaskOrigin } from '../../base/nouns.js';
+import type { TaskOrigin, TaskSet } from '../../base/nouns.js';
 import { packageVersion } from '../../base/platform.js';
 import type { Backend } from '../../engine/contract.js';
 import { openTraining, warmStart } from '../../method/checkpoints.js';
@@ -68,10 +68,14 @@ function preparingHost(host: Host, log: RunDirectory): { readonly host: Host; re
   };
 }
 
+/** The number of tasks in an evaluation of at most `most` tasks of each benchmark. */
+const evaluatedTasks = ({ parts, size }: TaskSet, most: number): number =>
+  parts === undefined ? Math.min(size, most) : parts.reduce((sum, part) => sum + evaluatedTasks(part, most), 0);
+
 /** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */
 function logStart(
   recipe: string,
-  { team, seed, assignment, backends, models, tasks, warnings }: OpenRun,
+  { team, seed, assignment, backends, models, tasks, evaluation, warnings }: OpenRun,
   log: RunDirectory,
 ): void {
   const [first, ...others] = backendsOf({ backends });
@@ -88,6 +92,7 @@ function logStart(
       : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
     success: team.success !== undefined,
     ...dataOf(tasks),
+    evaluated: evaluatedTasks(tasks.test, evaluation.tasks),
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;

@@ -33,6 +33,7 @@ describe('executeRun', () => {
     const whole = await createRun(root, recipe);
     protectedAt.length = 0;
     await executeRun(recipe, whole, { ...host, signal: new AbortController().signal });
+    expect((await whole.events()).find(({ type }) => type === 'run.started')).toMatchObject({ evaluated: 1 });
     expect(protectedAt).toHaveLength((await whole.events()).filter(({ type }) => type === 'checkpoint').length);
   });
 

@@ -26,6 +26,8 @@ export interface RunStarted {
   readonly data?: readonly TaskOrigin[];
   /** Whether the team has a function `success`. Logs of earlier versions lack it. */
   readonly success?: boolean;
+  /** The held-out tasks of an evaluation, of all benchmarks together. Logs of earlier versions lack it. */
+  readonly evaluated?: number;
   /** The number of trainable parameters of each policy. */
   readonly parameters?: Readonly<Record<string, number>>;
 }
