@@ -3,8 +3,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { user } from '../../src/base/core/message.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { readTokenizer } from '../../src/engine/model/formats/tokenizer-files.js';
+import { readTokenizer, tokenizerForRows } from '../../src/engine/model/formats/tokenizer-files.js';
 import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
 import { Pattern } from '../../src/engine/model/tokenizers/pattern/pattern.js';
 import { Work } from '../../src/engine/model/tokenizers/work.js';
@@ -102,6 +103,16 @@ describe.skipIf(unavailable !== undefined)('a tokenizer.json', () => {
       theirs: answer?.decoded[i],
     }));
     expect(decodings.filter(({ ours, theirs }) => ours !== theirs).slice(0, 5)).toEqual([]);
+  });
+
+  it('of Gemma 3 fits a model of 262,144 rows, with its template', () => {
+    const config: unknown = JSON.parse(file('gemma3', 'tokenizer_config.json'));
+    const whole = createTokenizer({ type: 'huggingface', tokenizer: ofNpm('gemma3')(), config });
+    const tokenizer = tokenizerForRows(whole, 262_144, 'ordinary tokens have no row');
+    expect(tokenizer.vocabSize).toBe(262_144);
+    const prompt = '<bos><start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n';
+    expect(tokenizer.decode(tokenizer.chat([user('Hi')]))).toBe(prompt);
+    expect(() => tokenizer.encode('<image_soft_token>')).toThrow('the model has only 262144 rows');
   });
 
   it(`has patterns that match as Oniguruma matches them: ${PATTERNS} random ones`, () => {
