@@ -70,6 +70,7 @@ export const checks: Readonly<Record<string, Check>> = {
     does: 'a server whose clients disappear (DRMAS_TEST_MINUTES=10: 3,000 of them)',
     words: suite('servers'),
   },
+  torch: { does: 'the engine on PyTorch: contract, parity, faults (Python; installs PyTorch)', words: suite('torch') },
   gateway: { does: 'agents in Python and in a shell script over the gateway', words: suite('gateway') },
   openworld: { does: 'environments of openenv and seats of verifiers, with their packages', words: suite('openworld') },
   samplers: { does: 'a team that vLLM or SGLang samples', words: suite('samplers') },

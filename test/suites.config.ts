@@ -152,6 +152,12 @@ const suites: Readonly<Record<string, Suite>> = {
     // 20,000 texts of a large vocabulary, while other work may have the cores.
     test: limits(300, 900),
   },
+  torch: {
+    files: '*.torch.ts',
+    base: true,
+    // Each engine imports PyTorch for seconds, and the first run installs it.
+    test: { fileParallelism: false, ...limits(1800, 900) },
+  },
   trackers: {
     files: '*.trackers.ts',
     base: true,

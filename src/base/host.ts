@@ -12,7 +12,7 @@ export {
   significant,
   visible,
 } from './core/format.js';
-export type { Host } from './core/host.js';
+export { type Host, TORCH_DEVICES, type TorchDevice } from './core/host.js';
 export { isSilent, ROUNDING, remedyOfFailure } from './core/play/health-signs.js';
 export {
   type AnsweredTurn,

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import { DEVICES, type Device } from '../engine/contract.js';
+import { ENGINE_DEVICES, type EngineDevice } from '../engine/contract.js';
 import { overridesOf } from '../method/recipe-files.js';
 
 /** The rank of the adapters of `--model`. */
@@ -124,15 +124,17 @@ export const checkpoint = text(
   'step',
   'checkpoint of this step, such as 40, or `best`: of the best evaluation (default: the last)',
 );
-export const device: Flag<Device | undefined> = {
+export const device: Flag<EngineDevice | undefined> = {
   value: 'device',
-  description: 'compute on the CPU or the GPU; the GPU is experimental (default: the recipe, else cpu)',
-  choices: DEVICES,
+  description:
+    'compute on cpu, on a card of NVIDIA through PyTorch (cuda, cuda:1), on mps, or on gpu: WebGPU, experimental ' +
+    '(default: the recipe, else cpu)',
+  choices: ENGINE_DEVICES,
 };
 /** The device of a command that loads trained weights and no recipe. */
-export const ownDevice: Flag<Device | undefined> = {
+export const ownDevice: Flag<EngineDevice | undefined> = {
   ...device,
-  description: 'compute on the CPU or the GPU; the GPU is experimental (default: cpu)',
+  description: 'compute on cpu, cuda, cuda:1, mps, or gpu: WebGPU, experimental (default: cpu)',
 };
 /** A flag of the commands that open stored data. The command line applies it before the command runs. */
 export const allowEndpoint = repeated(
@@ -158,7 +160,7 @@ export const model = text(
 );
 
 /** Moves the device to the overrides of the recipe, so that `recipe.json` of the run records it. */
-export function withDevice<Flags extends { readonly set: readonly string[]; readonly device?: Device }>({
+export function withDevice<Flags extends { readonly set: readonly string[]; readonly device?: EngineDevice }>({
   device: wanted,
   ...flags
 }: Flags): Omit<Flags, 'device'> {

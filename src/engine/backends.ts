@@ -34,9 +34,9 @@ export {
 export { forwardBackward, type LossGradient, lossGradient } from './backends/forward-backward.js';
 export { ListPolicy } from './backends/list-policy.js';
 export { serverKey, serverUrl } from './backends/server-access.js';
+export { embeddedSchema } from './devices/embedded-schema.js';
 export { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded/embedded-backend.js';
 export { EmbeddedFrozen, EmbeddedPolicy } from './embedded/embedded-policy.js';
-export { embeddedSchema } from './embedded/embedded-schema.js';
 export { checkedSampling } from './embedded/generate-options.js';
 export { holdsAdapter, locateBase } from './embedded/state-files.js';
 export type { FromWorker, ToWorker } from './embedded/thread/engine-protocol.js';

@@ -1,9 +1,10 @@
 /** Door of `engine`: the contract between a backend and the training loop: handles, capabilities, settings. */
 export {
   type AdapterSettings,
-  DEVICES,
   type DecoderConfig,
-  type Device,
+  ENGINE_DEVICES,
+  type EngineDevice,
+  isTorchDevice,
   PRECISIONS,
   PROJECTIONS,
   type Precision,

@@ -1,11 +1,12 @@
 /** Door of `engine`: backends at work in Node: the embedded engine, its kernels, endpoints, sampling servers. */
-export { embedded } from './embedded/embedded-declaration.js';
+export { embedded } from './devices/embedded-declaration.js';
+export { startEngine } from './devices/start-engine.js';
 export { loadPolicy, loadTokenizer } from './embedded/load-policy.js';
 export { LoadedPolicy } from './embedded/loaded-policy.js';
 export { policyFootprint } from './embedded/memory/footprint.js';
-export { startEmbedded } from './embedded/start-embedded.js';
 export { openEndpoint } from './endpoint/endpoint-client.js';
 export { SampledBackend, sampledCapabilities } from './samplers/sampled-backend.js';
 export { inspectNative } from './tensor/native/load-kernels.js';
 export { selectKernels } from './tensor/select.js';
 export { type GpuReport, inspectGpu } from './tensor/webgpu/inspect-gpu.js';
+export { deviceProblem, INSTALL_TORCH, lookForTorch, type PythonReport } from './torch/find-torch.js';

@@ -23,7 +23,6 @@ export {
   type ToolCommand,
   type ToolSession,
   type World,
-  type WorldSchema,
   type WorldSchemas,
   type WorldStep,
   type WorldTask,

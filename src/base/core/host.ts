@@ -2,12 +2,21 @@ import type { Clock } from './clock.js';
 import type { Files, SharedDirectories } from './files.js';
 import type { RunListener } from './play/run-listener.js';
 
+/**
+ * The devices of the engine on PyTorch: a card of NVIDIA, a GPU of Apple, or the processor, which is for tests.
+ */
+export const TORCH_DEVICES = [
+  ...(['cuda', 'cuda:0', 'cuda:1', 'cuda:2', 'cuda:3', 'cuda:4', 'cuda:5', 'cuda:6', 'cuda:7'] as const),
+  ...(['mps', 'torch-cpu'] as const),
+] as const;
+export type TorchDevice = (typeof TORCH_DEVICES)[number];
+
 /** The machine and the program around a piece of work. It is made once and passed on unchanged. */
 export interface Host {
   /** Threads of the engine's kernels, at least 1. */
   readonly threads: number;
   /** The device of this process's engine. It overrides the recipe's. */
-  readonly device?: 'cpu' | 'gpu' | undefined;
+  readonly device?: 'cpu' | 'gpu' | TorchDevice | undefined;
   readonly files: Files;
   readonly clock: Clock;
   /** Fires when the work is to stop. */

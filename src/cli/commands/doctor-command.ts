@@ -4,7 +4,16 @@ import { basename, join, resolve } from 'node:path';
 import { messageOf } from '../../base/errors.js';
 import { byteText } from '../../base/host.js';
 import { cacheDirectory, findVulkan, nodeFiles, packageVersion, type VulkanParts } from '../../base/platform.js';
-import { type GpuReport, inspectGpu, inspectNative, selectKernels } from '../../engine/embedded.js';
+import {
+  deviceProblem,
+  type GpuReport,
+  INSTALL_TORCH,
+  inspectGpu,
+  inspectNative,
+  lookForTorch,
+  type PythonReport,
+  selectKernels,
+} from '../../engine/embedded.js';
 import { describeModel, type ModelOnDisk, modelsOnDisk } from '../../engine/formats.js';
 import type { AdapterFacts, Bfloat16Products } from '../../engine/tensor.js';
 import { type CommandContext, jsonText } from '../command-context.js';
@@ -39,6 +48,8 @@ interface Diagnosis {
   readonly vulkan: VulkanParts | null;
   /** A hint if no GPU computes. */
   readonly gpuAdvice: string | null;
+  /** Python and its PyTorch, which `--device cuda` needs; null without Python. */
+  readonly python: PythonReport | null;
   readonly cache: string;
   readonly cacheWritable: boolean;
   readonly workingDirectoryWritable: boolean;
@@ -98,6 +109,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
     notice: notice ?? null,
     compiler: native.compiler ? `${native.compiler.command} (${native.compiler.version})` : `none: ${native.reason}`,
     ...(await gpuFacts(environment)),
+    python: (await lookForTorch(environment)) ?? null,
     cache,
     cacheWritable: await isWritable(cache),
     workingDirectoryWritable: await isWritable('.'),
@@ -158,12 +170,34 @@ function rows(diagnosis: Diagnosis): string[][] {
       i === 0 ? 'gpu' : '',
       line,
     ]),
+    ...torchLines(diagnosis.python).map((line, i) => [i === 0 ? 'pytorch' : '', line]),
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
     ['runs', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
     ...diagnosis.models.map(({ name, program, bytes, problem }, i) => [
       i === 0 ? 'models' : '',
       `${name} (${program}, ${byteText(bytes)})${problem === null ? '' : `: not read, ${problem}`}`,
     ]),
+  ];
+}
+
+/** The lines of `drmas doctor` about PyTorch: the cards that `--device cuda` finds, or what is missing for it. */
+function torchLines(python: PythonReport | null): readonly string[] {
+  if (python === null) return [`none: no Python on the PATH; with one: ${INSTALL_TORCH}`];
+  const { torch, version, python: program, error, cards } = python;
+  if (torch === null) {
+    const missing = error === null || /No module named/.test(error) ? '' : ` (${error})`;
+    return [`none in ${program} ${version}${missing}: ${INSTALL_TORCH}; DRMAS_PYTHON names another Python`];
+  }
+  const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
+  const problem = deviceProblem({ ...python, torch }, 'cuda');
+  return [
+    `${torch} in ${program} ${version}`,
+    ...cards.map(({ name, memory, free, bandwidth }, i) => {
+      const speed = bandwidth === null ? '' : `, copies ${(bandwidth / 1e12).toFixed(2)} TB/s`;
+      return `cuda:${i} ${name}: ${gigabytes(free)} of ${gigabytes(memory)} free${speed}`;
+    }),
+    ...(python.mps ? ['mps: the GPU of this Mac'] : []),
+    ...(problem === undefined || python.mps ? [] : [problem]),
   ];
 }
 

@@ -37,7 +37,8 @@ export interface PlannedPolicy {
   readonly adapter?: { readonly settings: AdapterSettings; readonly base: string; readonly kept: BaseKind } | undefined;
   /** Of a whole model whose agents have adapters. */
   readonly agentAdapters?: AdapterSettings | undefined;
-  readonly precision: Precision;
+  /** By default the engine's. */
+  readonly precision?: Precision | undefined;
   readonly optimizer: OptimizerSettings;
   /** Number of agents that share the policy. */
   readonly agents: number;

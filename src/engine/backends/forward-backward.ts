@@ -3,11 +3,14 @@ import type { ForwardBackwardResult } from '../contract/handles.js';
 import type { LossMetrics } from '../loss/loss-metrics.js';
 import { objectiveOf } from '../loss/objective/objective.js';
 import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
+import type { SequenceScores } from '../model/decoder/decoder.js';
 import type { PolicyModel } from '../model/decoder/policy-model.js';
 
 /** Adds the gradient of an objective to the gradient of a model in this process. */
 export async function forwardBackward(
-  model: Pick<PolicyModel, 'score' | 'accumulate'>,
+  model: Pick<PolicyModel, 'accumulate'> & {
+    score(samples: readonly TrainingSample[]): Promise<Pick<SequenceScores, 'logprobs'>>;
+  },
   samples: readonly TrainingSample[],
   options: ForwardBackwardOptions,
 ): Promise<ForwardBackwardResult> {

@@ -1,4 +1,5 @@
 /** The architecture of a decoder and of its adapters. */
+import { TORCH_DEVICES, type TorchDevice } from '../../base/host.js';
 
 /** How positions are stretched beyond the context that a model was first trained on. */
 export type RopeScaling =
@@ -98,6 +99,14 @@ export interface AdapterSettings {
 export const PRECISIONS = ['float32', 'bfloat16', 'int8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
-/** Where an engine of this process computes. */
+/** Where the engine in this package's own kernels computes: on the processor, or on a GPU through WebGPU. */
 export const DEVICES = ['cpu', 'gpu'] as const;
 export type Device = (typeof DEVICES)[number];
+
+/** Where the embedded engine computes: with its own kernels, or on PyTorch. */
+export const ENGINE_DEVICES = [...DEVICES, ...TORCH_DEVICES] as const;
+export type EngineDevice = (typeof ENGINE_DEVICES)[number];
+
+/** Whether a word names a device of the engine on PyTorch. */
+export const isTorchDevice = (word: string | undefined): word is TorchDevice =>
+  TORCH_DEVICES.some((device) => device === word);

@@ -38,7 +38,7 @@ export type OwnWeights = (
   /** An adapter as it was saved in a directory in PEFT's layout, which holds its settings too. */
   | { readonly type: 'saved-adapter'; readonly base: BaseSpec; readonly directory: string }
 ) & {
-  /** The precision of the model's matrix products; by default float32. */
+  /** The precision of the model's matrix products; by default the engine's: bfloat16 on a card, else float32. */
   readonly precision?: Precision | undefined;
   /** Adapters on a whole model that is trained with them: `random` or `directory`. */
   readonly agentAdapters?: AgentAdapters | undefined;

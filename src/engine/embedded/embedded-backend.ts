@@ -53,18 +53,34 @@ interface NamedPrecision {
   readonly precision: Precision;
 }
 
+/** What an engine behind a link can do, where it differs from the engine in this package's own kernels. */
+export interface EngineTraits {
+  readonly capabilities?: Capabilities;
+  /** The precisions of the models that will be opened. Other models are refused. Default: all. */
+  readonly precisions?: readonly Precision[] | undefined;
+  /** The precision of models that name none. Default: float32. */
+  readonly defaultPrecision?: Precision;
+}
+
 /** The engine of this package: trains and samples behind a link, such as a worker thread of this process. */
 export class EmbeddedBackend implements Backend {
-  readonly capabilities = EMBEDDED_CAPABILITIES;
+  readonly capabilities: Capabilities;
   readonly #services: EngineServices;
   /** The bases by their description: the engine holds equal ones once. */
   readonly #bases = new Map<string, Promise<Base>>();
   readonly #precisions: readonly Precision[];
+  readonly #defaultPrecision: Precision;
   #nextId = 0;
 
   /** On an engine that is ready. */
-  constructor(thread: EngineThread, files: Files, precisions: readonly Precision[] = PRECISIONS) {
+  constructor(
+    thread: EngineThread,
+    files: Files,
+    { capabilities = EMBEDDED_CAPABILITIES, precisions = PRECISIONS, defaultPrecision = 'float32' }: EngineTraits = {},
+  ) {
+    this.capabilities = capabilities;
     this.#precisions = precisions;
+    this.#defaultPrecision = defaultPrecision;
     this.#services = { thread, files, queue: new GenerationQueue(thread) };
   }
 
@@ -108,7 +124,7 @@ export class EmbeddedBackend implements Backend {
   ): Promise<EmbeddedFrozen> {
     const base = await this.#base({ type: 'directory', directory: whole.directory }, whole);
     if (adapter !== undefined) await saysIdentity(this.#services.files, directory, () => base.hash(), whole.directory);
-    const named = { name: directory, precision: 'float32' } as const;
+    const named = { name: directory, precision: this.#defaultPrecision };
     const model =
       adapter === undefined
         ? await this.#freeze(named, base)
@@ -123,7 +139,7 @@ export class EmbeddedBackend implements Backend {
   /** A whole model that is not trained never changes. So it is a base without an adapter. */
   async #openFrozen(weights: WeightsSpec, name: string): Promise<OpenedModel> {
     if (weights.type !== 'random' && weights.type !== 'directory') return this.#openModel(weights, name);
-    const { precision = 'float32', agentAdapters, ...base } = weights;
+    const { precision = this.#defaultPrecision, agentAdapters, ...base } = weights;
     if (agentAdapters !== undefined) return this.#openModel(weights, name);
     return { model: await this.#freeze({ name, precision }, await this.#base(base)) };
   }
@@ -131,7 +147,7 @@ export class EmbeddedBackend implements Backend {
   #openModel(weights: WeightsSpec, name: string): Promise<OpenedModel> {
     if (weights.type === 'like')
       return this.#openLike(name, modelOf(this.#services, weights.policy), weights.directory);
-    return this.#openOwn(weights, { name, precision: weights.precision ?? 'float32' });
+    return this.#openOwn(weights, { name, precision: weights.precision ?? this.#defaultPrecision });
   }
 
   async #openOwn(weights: OwnWeights, named: NamedPrecision): Promise<OpenedModel> {

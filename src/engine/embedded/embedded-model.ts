@@ -63,7 +63,13 @@ export async function fillState(
   let complete = false;
   try {
     let last: Promise<void> = Promise.resolve();
+    // A base is read whole: an engine that reads files by itself needs no copy of it here.
+    const inFiles = owner.kind === 'base' && thread.hardware.readsFiles === true;
     for (const tensor of [...tensors, ...buffers]) {
+      if (inFiles && tensor.inFile !== undefined) {
+        await thread.call('fillState', owner, { ...tensor.inFile, name: tensor.name });
+        continue;
+      }
       for await (const piece of (inBlocks ? tensor.blocks : undefined)?.pieces() ?? tensor.pieces()) {
         await last;
         last = thread.callWith([piece.bytes.buffer], 'fillState', owner, { ...piece, name: tensor.name });

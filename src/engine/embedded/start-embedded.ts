@@ -46,7 +46,9 @@ export async function startEmbedded({
   onProgress,
   ...options
 }: EmbeddedOptions): Promise<EmbeddedBackend> {
-  return new EmbeddedBackend(await startThread(options, { signal, onProgress }), files, options.precisions);
+  return new EmbeddedBackend(await startThread(options, { signal, onProgress }), files, {
+    precisions: options.precisions,
+  });
 }
 
 /**

@@ -10,7 +10,7 @@ import { BackendError } from '../../base/core/errors.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import type { PolicyHandle } from '../contract/handles.js';
-import { embedded } from '../embedded/embedded-declaration.js';
+import { embedded } from '../devices/embedded-declaration.js';
 import { startEmbedded } from '../embedded/start-embedded.js';
 import { SampledBackend } from './sampled-backend.js';
 import { samplerSchema } from './sampler-spec.js';

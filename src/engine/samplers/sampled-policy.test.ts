@@ -11,7 +11,7 @@ import { BackendError } from '../../base/core/errors.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
-import { embedded } from '../embedded/embedded-declaration.js';
+import { embedded } from '../devices/embedded-declaration.js';
 import { startEmbedded } from '../embedded/start-embedded.js';
 import { SampledBackend } from './sampled-backend.js';
 import { samplerSchema } from './sampler-spec.js';

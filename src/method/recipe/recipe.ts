@@ -98,10 +98,12 @@ export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies
   );
 }
 
-/** The weights with the precision of the policy's matrix products. A model that is no policy has float32. */
+/**
+ * The weights with the precision of the policy's matrix products. A model that is no policy has the engine's default.
+ */
 export function inPrecisionOf(policies: Recipe['policies'], policy: string, weights: OwnWeights): OwnWeights {
-  const { precision = 'float32' } = policies[policy] ?? {};
-  return precision === 'float32' ? weights : { ...weights, precision };
+  const { precision } = policies[policy] ?? {};
+  return precision === undefined ? weights : { ...weights, precision };
 }
 
 /** The settings of the adapters of a policy's agents; undefined if they have none. */

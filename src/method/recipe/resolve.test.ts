@@ -83,7 +83,6 @@ describe('resolveRecipe', () => {
     expect(recipe.policies.verifier).toEqual({
       model: { ...model, kvHeads: 2, ropeBase: 10_000 },
       optimizer: { type: 'adamw', learningRate: 2e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 },
-      precision: 'float32',
       warmupSteps: 5,
       schedule: { type: 'constant' },
       clipNorm: 1,

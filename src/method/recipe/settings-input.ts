@@ -8,12 +8,11 @@ export interface PolicyInput {
   /** The policy's model. Default: the `model` of the recipe. */
   readonly model?: ModelInput | undefined;
   /**
-   * The numbers that matrix products multiply, in sampling and in training. `bfloat16` rounds both operands,
-   * and is faster on processors with AVX512-BF16. `int8` is for an adapter on a GGUF file in Q8_0, Q4_0 or
-   * Q4_1, on the processor: activations are rounded to 8 bits, gradients to bfloat16, before they meet the
-   * base. It is faster on processors with AVX512-VNNI. Sums, trained weights and all other numbers stay in
-   * float32.
-   * @default `float32`
+   * The numbers that matrix products multiply, in sampling and in training. Default: `float32`, but
+   * `bfloat16` on a card (`backend.device`). `bfloat16` rounds both operands, and is faster on processors
+   * with AVX512-BF16. `int8` is for an adapter on a GGUF file in Q8_0, Q4_0 or Q4_1, on the processor:
+   * activations are rounded to 8 bits, gradients to bfloat16, before they meet the base. It is faster on
+   * processors with AVX512-VNNI. Sums, trained weights and all other numbers stay in float32.
    */
   readonly precision?: 'float32' | 'bfloat16' | 'int8' | undefined;
   /**
@@ -398,11 +397,26 @@ export interface PolicyInput {
     | {
         readonly type: 'embedded';
         /**
-         * The device that computes. `gpu`: the GPU of this machine through WebGPU, which needs `npm install
-         * webgpu`. It is experimental, and its results differ from the processor's in the last bits. Default:
-         * `cpu`, unless `DRMAS_KERNELS` is `webgpu`.
+         * The device that computes. `cuda` and `cuda:N`: a card of NVIDIA, through PyTorch, which needs Python with
+         * `torch`. `mps`: the GPU of a Mac, likewise. `torch-cpu`: PyTorch on the processor, for tests. `gpu`: any
+         * GPU through WebGPU, which needs `npm install webgpu`; it is experimental. Results differ from the
+         * processor's in the last bits. Default: `cpu`, unless `DRMAS_KERNELS` is `webgpu`.
          */
-        readonly device?: 'cpu' | 'gpu' | undefined;
+        readonly device?:
+          | 'cpu'
+          | 'gpu'
+          | 'cuda'
+          | 'cuda:0'
+          | 'cuda:1'
+          | 'cuda:2'
+          | 'cuda:3'
+          | 'cuda:4'
+          | 'cuda:5'
+          | 'cuda:6'
+          | 'cuda:7'
+          | 'mps'
+          | 'torch-cpu'
+          | undefined;
         /**
          * True keeps only each layer's input in training, and computes the rest again for the backward pass. It
          * needs less memory and more time. The gradients are the same.
@@ -2023,11 +2037,26 @@ export type BackendInput =
   | {
       readonly type: 'embedded';
       /**
-       * The device that computes. `gpu`: the GPU of this machine through WebGPU, which needs `npm install
-       * webgpu`. It is experimental, and its results differ from the processor's in the last bits. Default:
-       * `cpu`, unless `DRMAS_KERNELS` is `webgpu`.
+       * The device that computes. `cuda` and `cuda:N`: a card of NVIDIA, through PyTorch, which needs Python with
+       * `torch`. `mps`: the GPU of a Mac, likewise. `torch-cpu`: PyTorch on the processor, for tests. `gpu`: any
+       * GPU through WebGPU, which needs `npm install webgpu`; it is experimental. Results differ from the
+       * processor's in the last bits. Default: `cpu`, unless `DRMAS_KERNELS` is `webgpu`.
        */
-      readonly device?: 'cpu' | 'gpu' | undefined;
+      readonly device?:
+        | 'cpu'
+        | 'gpu'
+        | 'cuda'
+        | 'cuda:0'
+        | 'cuda:1'
+        | 'cuda:2'
+        | 'cuda:3'
+        | 'cuda:4'
+        | 'cuda:5'
+        | 'cuda:6'
+        | 'cuda:7'
+        | 'mps'
+        | 'torch-cpu'
+        | undefined;
       /**
        * True keeps only each layer's input in training, and computes the rest again for the backward pass. It
        * needs less memory and more time. The gradients are the same.

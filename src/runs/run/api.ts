@@ -6,7 +6,7 @@ import type { EvaluationEvent, RunEvent } from '../../base/events.js';
 import type { PlayProgress, RunListener } from '../../base/host.js';
 import type { Episode } from '../../base/nouns.js';
 import { nodeFiles, nodeHost, temporaryName } from '../../base/platform.js';
-import type { Device } from '../../engine/contract.js';
+import type { EngineDevice } from '../../engine/contract.js';
 import { commitsOf } from '../../method/checkpoints.js';
 import type { Recipe, RecipeDefinition } from '../../method/recipe.js';
 import {
@@ -142,7 +142,7 @@ export interface ResumeOptions extends Execution {
   /** Resume although the recipe, its code or the kernels have changed. */
   readonly acceptChanges?: boolean;
   /** The device that computes from now on, instead of the recipe's. Another device than before is a change. */
-  readonly device?: Device | undefined;
+  readonly device?: EngineDevice | undefined;
   /**
    * The checkpoint to resume from, such as `step-000004` or `best`, by default the last. Later checkpoints and events
    * are removed.

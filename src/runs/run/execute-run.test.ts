@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import { precisionsOf } from '../../engine/contract.js';
-import { startEmbedded } from '../../engine/embedded.js';
+import { startEngine } from '../../engine/embedded.js';
 import { executeRun } from './execute-run.js';
 import type { OpenBackend } from './open-backends.js';
 
@@ -76,7 +76,7 @@ describe('an interruption while the engine does not answer', () => {
         },
       });
     const openBackend: OpenBackend = async (_spec, { host: { files, threads } }) =>
-      quiet(await startEmbedded({ files, threads }), async (opened) => {
+      quiet(await startEngine({ files, threads }), async (opened) => {
         const handle = await opened;
         return typeof handle === 'object' && handle !== null ? quiet(handle, (value) => value) : handle;
       });

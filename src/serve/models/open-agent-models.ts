@@ -9,7 +9,7 @@ import type { AgentModel, EmbeddedBackend } from '../../engine/backends.js';
 import { holdsAdapter } from '../../engine/backends.js';
 import type { ModelHandle, OwnWeights } from '../../engine/contract.js';
 import { PRECISIONS, type Precision, precisionsOf } from '../../engine/contract.js';
-import { startEmbedded } from '../../engine/embedded.js';
+import { startEngine } from '../../engine/embedded.js';
 import { holdsModel, modelDirectory, withLocalModels } from '../../engine/formats.js';
 import { kindOfType, readAgentProfile } from '../../engine/model.js';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
@@ -90,7 +90,7 @@ export async function openAgentModels(request: AgentModelsRequest, host: Host): 
   const { mostBytes = Number.POSITIVE_INFINITY } = request;
   if (bytes > mostBytes)
     throw new RunError(`the weights take ${byteText(bytes)}, but the limit is ${byteText(mostBytes)}`);
-  const backend = await startEmbedded({
+  const backend = await startEngine({
     device,
     threads,
     files,

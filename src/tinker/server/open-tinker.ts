@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { RunError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { type GuardedApp, packageVersion } from '../../base/platform.js';
-import { startEmbedded } from '../../engine/embedded.js';
+import { startEngine } from '../../engine/embedded.js';
 import { holdsModel, modelDirectory } from '../../engine/formats.js';
 import { tinkerApp } from './tinker-app.js';
 import { TinkerService } from './tinker-service.js';
@@ -49,7 +49,7 @@ export async function openTinker(request: TinkerRequest, host: Host): Promise<Op
     throw new RunError(`${model} is not a model: it has no config.json, and is no GGUF file`);
   // The typed name, the directory itself, the name that other programs use, and the last part of the directory.
   const names = [...new Set([model, directory, basename(model)])];
-  const backend = await startEmbedded({
+  const backend = await startEngine({
     device,
     threads,
     files,

@@ -79,7 +79,7 @@ async function counted(
   const cached = new Set<string>();
   let [id, baseBytes, cacheBytes] = [0, 0, 0];
   for (const policy of planned) {
-    const { name, config, adapter: adapted, precision, optimizer, agents, versions } = policy;
+    const { name, config, adapter: adapted, precision = 'float32', optimizer, agents, versions } = policy;
     if (adapted !== undefined && !bases.has(adapted.base)) {
       bases.set(adapted.base, id);
       engine.createBase(id++, config, adapted.kept);

@@ -58,9 +58,9 @@ export function memoryPlan(
   let [cache, trained] = [0, 0];
   for (const { name, config, adapter, ...policy } of planned) {
     if (config === undefined) continue;
-    const { precision, versions } = policy;
+    const { precision = 'float32', versions } = policy;
     requireBlocks(name, precision, typeof adapter?.kept === 'object');
-    const request = { ...policy, config, adapter: adapter?.settings, longest, recompute };
+    const request = { ...policy, precision, config, adapter: adapter?.settings, longest, recompute };
     const footprint = policyFootprint(request);
     policies[name] = footprint;
     trained += Object.values(footprint).reduce((sum, bytes) => sum + bytes, 0);

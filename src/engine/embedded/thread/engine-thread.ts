@@ -15,6 +15,8 @@ export interface EngineHardware {
   readonly threads: number;
   /** One line for the user if faster kernels were wanted but could not be loaded. */
   readonly notice: string | undefined;
+  /** Whether the engine reads the weights of bases from files by itself. */
+  readonly readsFiles?: boolean;
 }
 
 interface Pending {

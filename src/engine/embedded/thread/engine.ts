@@ -25,7 +25,7 @@ import {
   DecoderWeights,
   requireBlocks,
 } from '../../model/decoder/weights/model-weights.js';
-import type { BlockPiece, TensorPiece } from '../../model/formats/tensor.js';
+import type { BlockPiece, FilePiece, TensorPiece } from '../../model/formats/tensor.js';
 import { Arena } from '../../tensor/arena.js';
 import { widen } from '../../tensor/bfloat16.js';
 import type { Kernels } from '../../tensor/kernels.js';
@@ -225,7 +225,9 @@ export class Engine {
     this.#incoming.begin(owner, weights, { optimizer, state });
   }
 
-  fillState(owner: StateOwner, piece: TensorPiece | BlockPiece): void {
+  /** @throws BackendError for a piece that is still in its file: this engine reads none */
+  fillState(owner: StateOwner, piece: TensorPiece | BlockPiece | FilePiece): void {
+    if (!('bytes' in piece)) throw new BackendError(`tensor "${piece.name}": expected its numbers`);
     this.#incoming.take(owner, piece);
   }
 

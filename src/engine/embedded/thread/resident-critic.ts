@@ -26,18 +26,9 @@ export class ResidentCritic {
 
   async forwardBackward(samples: readonly ValueSample[], settings: ValueLossSettings): Promise<ValueLossResult> {
     const sequences = samples.map(({ tokens, mask }) => ({ tokens, mask, temperature: 1 }));
-    let loss = 0;
-    let clipped = 0;
-    await this.model.accumulate(sequences, (index, row) => {
-      const { oldValues, returns, mask } = samples[index] as ValueSample;
-      const input = { values: [row], oldValues: [oldValues], returns: [returns], mask: [mask] };
-      const ofRow = valueLoss(input, { ...settings, aggregate: 'token-mean' });
-      const tokens = mask.reduce((sum, written) => sum + written, 0);
-      loss += ofRow.loss;
-      clipped += ofRow.metrics.clipFraction * tokens;
-      return ofRow.gradient[0] as number[];
-    });
-    return { loss, clipFraction: clipped / Math.max(1, settings.normalizer) };
+    const { slopes, result } = criticSlopes(samples, settings);
+    await this.model.accumulate(sequences, slopes);
+    return result();
   }
 
   /** @throws NonFiniteError naming policy and tensor */
@@ -60,4 +51,25 @@ export class ResidentCritic {
     this.#kernels.write(this.model.head, weights);
     this.model.optimizers.head.restore(optimizer);
   }
+}
+
+/**
+ * The slopes of a value loss, sample by sample.
+ * @returns `slopes`: d loss / d values ([T]) from the values of the sample at `index`; `result`: the loss of all
+ *   samples that were asked for
+ */
+export function criticSlopes(samples: readonly ValueSample[], settings: ValueLossSettings) {
+  let loss = 0;
+  let clipped = 0;
+  const slopes = (index: number, values: Float32Array): readonly number[] => {
+    const { oldValues, returns, mask } = samples[index] as ValueSample;
+    const input = { values: [values], oldValues: [oldValues], returns: [returns], mask: [mask] };
+    const ofRow = valueLoss(input, { ...settings, aggregate: 'token-mean' });
+    const tokens = mask.reduce((sum, written) => sum + written, 0);
+    loss += ofRow.loss;
+    clipped += ofRow.metrics.clipFraction * tokens;
+    return ofRow.gradient[0] as number[];
+  };
+  const result = (): ValueLossResult => ({ loss, clipFraction: clipped / Math.max(1, settings.normalizer) });
+  return { slopes, result };
 }

@@ -6,7 +6,7 @@ import type { ForwardBackwardResult } from '../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import { type AnyLoss, lossKind } from '../../loss/loss-spec.js';
 import type { ForwardBackwardOptions } from '../../loss/objective/objective-sums.js';
-import type { DecoderOptions } from '../../model/decoder/decoder.js';
+import type { DecoderOptions, Upstream } from '../../model/decoder/decoder.js';
 import { PolicyModel } from '../../model/decoder/policy-model.js';
 import { DecoderSampler } from '../../model/decoder/sampling/decoder-sampler.js';
 import { adapterTensors, mergeAdapter } from '../../model/decoder/weights/adapter-tensors.js';
@@ -110,24 +110,8 @@ export class ResidentPolicy {
    * Adds the gradient of a loss, summed over the written tokens without a divisor, and returns their log-probs. The
    * loss must be a sum over single tokens.
    */
-  async addTokenLosses(samples: readonly TrainingSample[], loss: AnyLoss): Promise<TokenLosses> {
-    const { token } = lossKind(loss);
-    const outcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
-    let sum = 0;
-    const { logprobs } = await this.model.accumulate(samples, (indices, rows) =>
-      indices.map((index, i) => {
-        const { mask, advantages, behaviourLogprobs } = samples[index] as TrainingSample;
-        return (rows[i] as Float32Array).map((logprob, t) => {
-          const advantage = advantages[t] as number;
-          if (mask[t] === 0 || advantage === 0) return 0;
-          const logRatio = logprob - (behaviourLogprobs[t] as number);
-          token({ ratio: Math.exp(logRatio), logRatio, advantage, logprob }, outcome);
-          sum += outcome.loss;
-          return outcome.gradient;
-        });
-      }),
-    );
-    return { loss: sum, logprobs };
+  addTokenLosses(samples: readonly TrainingSample[], loss: AnyLoss): Promise<TokenLosses> {
+    return tokenLosses(samples, loss, (all, upstream) => this.model.accumulate(all, upstream));
   }
 
   /**
@@ -276,6 +260,31 @@ export class ResidentPolicy {
     mergeAdapter(config, source.adapter, decoderTensors(config, weights), adapter);
     return weights;
   }
+}
+
+/** Sums a loss over single tokens; `accumulate` adds its gradient to a model's. */
+export async function tokenLosses(
+  samples: readonly TrainingSample[],
+  loss: AnyLoss,
+  accumulate: (samples: readonly TrainingSample[], upstream: Upstream) => Promise<Pick<TokenLosses, 'logprobs'>>,
+): Promise<TokenLosses> {
+  const { token } = lossKind(loss);
+  const outcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
+  let sum = 0;
+  const { logprobs } = await accumulate(samples, (indices, rows) =>
+    indices.map((index, i) => {
+      const { mask, advantages, behaviourLogprobs } = samples[index] as TrainingSample;
+      return (rows[i] as Float32Array).map((logprob, t) => {
+        const advantage = advantages[t] as number;
+        if (mask[t] === 0 || advantage === 0) return 0;
+        const logRatio = logprob - (behaviourLogprobs[t] as number);
+        token({ ratio: Math.exp(logRatio), logRatio, advantage, logprob }, outcome);
+        sum += outcome.loss;
+        return outcome.gradient;
+      });
+    }),
+  );
+  return { loss: sum, logprobs };
 }
 
 /** The name of an agent's adapter of a version. No policy's own name has a space. */

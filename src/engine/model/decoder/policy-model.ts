@@ -100,9 +100,8 @@ export class PolicyModel {
   initialiseAdapters(seed: number): void {
     const { trained } = this.weights;
     if (!(trained instanceof TrunkWeights)) return;
-    // Seeds lie far apart, so that agents of runs with neighbouring seeds have no first weights in common.
     for (const [i, adapter] of [...trained.adapters.values()].entries())
-      this.#initialiseAdapter(adapter, seed + 1000 * i);
+      this.#initialiseAdapter(adapter, adapterSeed(seed, i));
     this.weightsChanged();
   }
 
@@ -171,6 +170,12 @@ export class PolicyModel {
     return this.#callGradient;
   }
 }
+
+/**
+ * The seed of the first weights of an agent's adapter, from that of all. Seeds lie far apart, so that agents of runs
+ * with neighbouring seeds have no first weights in common.
+ */
+export const adapterSeed = (seed: number, agent: number): number => seed + 1000 * agent;
 
 /** The whole decoder among trained weights. */
 const trunkOf = (trained: DecoderWeights | TrunkWeights): DecoderWeights =>

@@ -13,7 +13,7 @@ import {
   type TensorDtype,
   type TensorEntry,
 } from './safetensors-header.js';
-import { type BlockPiece, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
+import { type BlockPiece, type FilePiece, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
 import { putPiece, type TensorPlace, takeTensor } from './tensor-place.js';
 import { readOrRefuse } from './validated-json.js';
 
@@ -25,6 +25,8 @@ export interface StoredTensor extends TensorShape {
    * @throws CheckpointError when the file cannot be read, or has become shorter than it was
    */
   pieces(pieceBytes?: number): AsyncIterable<TensorPiece>;
+  /** Where the numbers are, for an engine that reads files by itself. */
+  readonly inFile?: FilePiece | undefined;
   /** The same numbers in the blocks of the file, if they are in blocks that products read. */
   readonly blocks?:
     | {
@@ -115,8 +117,9 @@ export async function openSafetensors(files: Files, path: string): Promise<Safet
   }
 
   const stored = tensors.map((entry): [string, StoredTensor] => {
-    const { name, dtype, shape } = entry;
-    return [name, { name, dtype, shape, pieces: (pieceBytes) => pieces(entry, pieceBytes) }];
+    const { name, dtype, shape, start } = entry;
+    const inFile = { name, dtype, shape, path, offset: dataStart + start };
+    return [name, { name, dtype, shape, inFile, pieces: (pieceBytes) => pieces(entry, pieceBytes) }];
   });
   return { tensors: new Map(stored), metadata };
 }

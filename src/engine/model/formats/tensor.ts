@@ -22,6 +22,14 @@ export interface TensorPiece {
   readonly bytes: Uint8Array;
 }
 
+/** All numbers of a tensor, which the engine reads from the file by itself. */
+export interface FilePiece extends TensorShape {
+  readonly dtype: TensorDtype;
+  readonly path: string;
+  /** The tensor's first byte in the file. */
+  readonly offset: number;
+}
+
 /** Consecutive rows of a matrix in blocks, as a file has them. */
 export interface BlockPiece {
   readonly name: string;

@@ -31,9 +31,10 @@ export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' |
     model: modelSchema.transform(completeModel).describe("The policy's model. Default: the `model` of the recipe."),
     precision: z
       .enum(PRECISIONS)
-      .default('float32')
+      .optional()
       .describe(
-        'The numbers that matrix products multiply, in sampling and in training. `bfloat16` rounds both ' +
+        'The numbers that matrix products multiply, in sampling and in training. Default: `float32`, but `bfloat16` on ' +
+          'a card (`backend.device`). `bfloat16` rounds both ' +
           'operands, and is faster on processors with AVX512-BF16. `int8` is for an adapter on a GGUF file in Q8_0, ' +
           'Q4_0 or Q4_1, on the processor: activations are rounded to 8 bits, gradients to bfloat16, before they ' +
           'meet the base. It is faster on processors with AVX512-VNNI. Sums, trained weights and all other numbers ' +

@@ -94,9 +94,9 @@ async function openReference(
   const open = (spec: WeightsSpec) => backend.open(spec, 'frozen', `${name}'s reference`);
   const reference = settings?.kl?.reference;
   if (reference?.type === 'checkpoint') {
-    const { precision = 'float32' } = settings ?? {};
+    const { precision } = settings ?? {};
     const spec = { type: 'directory', directory: reference.path } as const;
-    return open(precision === 'float32' ? spec : { ...spec, precision });
+    return open(precision === undefined ? spec : { ...spec, precision });
   }
   if (warmStartShare === undefined) return open(weights);
   if (store?.mode === 'read') {

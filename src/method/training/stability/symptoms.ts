@@ -14,8 +14,7 @@ const STEPS = 5;
 const READINGS = {
   reward: ({ rewardMean }) => rewardMean,
   rewardStd: ({ rewardStd }) => rewardStd,
-  /** Of all turns. The entropy of an update is of the turns that differ from their siblings. */
-  entropy: ({ sampledEntropy, entropy }) => sampledEntropy ?? entropy,
+  entropy: ({ entropy }) => entropy,
   length: ({ responseTokens }) => responseTokens,
   spread: ({ health }) => health.groupSpread,
   duplicates: ({ health }) => health.duplicates,

@@ -1,7 +1,7 @@
 /** The checks of a recipe against the capabilities of its backends, model by model. */
 
 import { RecipeError } from '../../../base/errors.js';
-import type { Capabilities, WeightsSpec } from '../../../engine/contract.js';
+import { type Capabilities, isTorchDevice, type WeightsSpec } from '../../../engine/contract.js';
 import type { LossSpec } from '../../../engine/loss.js';
 import { kindOfType, type ModelSpec, wholeModel } from '../../../engine/model.js';
 import { type Requirement, type Signal, stalenessOf, wantedSignals } from '../../../method/index.js';
@@ -54,9 +54,9 @@ export function checkBackends(
   );
   for (const policy of policies.values()) {
     const { type, ...backend } = backendOfModel(recipe, policy.name);
-    const onGpu = type === 'embedded' && 'device' in backend && backend.device === 'gpu';
+    const device = type === 'embedded' && 'device' in backend ? String(backend.device) : undefined;
     const played = Object.keys(assign).filter((agent) => assign[agent] === policy.name);
-    requireAll(policyChecks(policy, onGpu, played));
+    requireAll(policyChecks(policy, device, played));
   }
   for (const { name, model, agents } of frozen)
     requireAll(modelChecks(checkOf(name), canOf(name), 'frozen', `assign.${agents[0]}.model`, model));
@@ -98,7 +98,7 @@ function* agentAdapterChecks(
 ): Checks {
   const path = `policies.${name}.agentAdapters`;
   yield check(path, can.agentAdapters, 'trains no adapters of agents together with their trunk; expected none');
-  yield check(path, !onGpu, 'trains adapters of agents on the processor only; expected none on a GPU');
+  yield check(path, !onGpu, 'trains adapters of agents on the processor and on PyTorch only; expected none on `gpu`');
   yield {
     path,
     test: model.type === 'tiny-decoder' || model.type === 'checkpoint',
@@ -115,7 +115,7 @@ function* agentAdapterChecks(
 
 function* policyChecks(
   { name, settings, can, check }: CheckedPolicy,
-  onGpu: boolean,
+  device: string | undefined,
   agents: readonly string[],
 ): Checks {
   const path = `policies.${name}`;
@@ -123,7 +123,7 @@ function* policyChecks(
   const { model, precision, optimizer, kl, backend } = settings;
   yield check(
     `${path}.precision`,
-    can.precisions.includes(precision),
+    precision === undefined || can.precisions.includes(precision),
     `has no '${precision}' products; it has ${can.precisions.join(', ')}`,
   );
   yield {
@@ -131,6 +131,11 @@ function* policyChecks(
     test: precision !== 'int8' || model.type === 'lora',
     message: `'int8' is for adapters: expected lora(checkpoint('model.gguf'), { rank }), got '${model.type}'`,
   };
+  yield check(
+    `${path}.precision`,
+    precision !== 'int8' || !isTorchDevice(device),
+    "has no 'int8' products on PyTorch; it has float32, bfloat16",
+  );
   yield {
     path: `${path}.backend`,
     test: kind === undefined || backend === undefined,
@@ -143,7 +148,8 @@ function* policyChecks(
     `has no '${type}'; it has ${can.optimizers.join(', ')}`,
   );
   yield* modelChecks(check, can, 'policy', `${path}.model`, model);
-  if (settings.agentAdapters !== undefined) yield* agentAdapterChecks({ name, settings, can, check }, onGpu, agents);
+  if (settings.agentAdapters !== undefined)
+    yield* agentAdapterChecks({ name, settings, can, check }, device === 'gpu', agents);
   yield check(
     `${path}.kl.reference`,
     kl?.reference.type !== 'checkpoint' || can.roles.frozen.includes('directory'),

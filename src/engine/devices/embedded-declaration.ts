@@ -1,15 +1,16 @@
 import type { BackendDeclaration } from '../backends/backend-declaration.js';
+import { isTorchDevice } from '../contract/architecture.js';
 import { precisionsOf } from '../contract/weights-spec.js';
+import { EMBEDDED_CAPABILITIES } from '../embedded/embedded-backend.js';
+import { prepareExport } from '../embedded/export-policy.js';
+import { memoryPlan } from '../embedded/memory/footprint.js';
 import { describeModel } from '../model/formats/stored-model.js';
 import { readTokenizer } from '../model/formats/tokenizer-files.js';
 import { engineDevice } from '../tensor/engine-device.js';
-import { EMBEDDED_CAPABILITIES } from './embedded-backend.js';
 import { embeddedSchema } from './embedded-schema.js';
-import { prepareExport } from './export-policy.js';
-import { memoryPlan } from './memory/footprint.js';
-import { startEmbedded } from './start-embedded.js';
+import { startEngine } from './start-engine.js';
 
-/** The engine of this package, in a worker thread of this process. */
+/** The engine of this package, in a worker thread of this process, or in a worker in Python. */
 export const embedded: BackendDeclaration<typeof embeddedSchema> = {
   schema: embeddedSchema,
   capabilities: EMBEDDED_CAPABILITIES,
@@ -17,7 +18,7 @@ export const embedded: BackendDeclaration<typeof embeddedSchema> = {
     const { threads, files, signal, notify: onProgress } = host;
     const precisions = precisionsOf(models);
     const settings = { threads, device: host.device ?? device, recompute, precisions };
-    return startEmbedded({ ...settings, files, signal, onProgress });
+    return startEngine({ ...settings, files, signal, onProgress });
   },
   plan: {
     async readModel(files, directory, chatTemplate) {
@@ -27,8 +28,12 @@ export const embedded: BackendDeclaration<typeof embeddedSchema> = {
       return { tokenizer, context: config.context, config, kept };
     },
     async memory({ device, recompute }, planned, longest, written) {
+      if (isTorchDevice(device)) {
+        const { torchMemoryPlan } = await import('../torch/torch-footprint.js');
+        return torchMemoryPlan({ device, recompute, longest }, planned);
+      }
       if (engineDevice(device, process.env) === 'cpu') return memoryPlan({ recompute }, planned, longest);
-      const { deviceMemoryPlan } = await import('./memory/device-footprint.js');
+      const { deviceMemoryPlan } = await import('../embedded/memory/device-footprint.js');
       return deviceMemoryPlan({ recompute, longest, written }, planned);
     },
     memoryElsewhere: () => undefined,

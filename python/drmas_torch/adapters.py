@@ -1,0 +1,98 @@
+"""Low-rank adapters: one in training, and a bank of several for rows of any of them in one product.
+
+Both multiply the same matrices: A padded to a multiple of `WIDTH` columns, and the B's as diagonal blocks. So a row
+gets the same bits from an adapter alone as from one in a bank.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .attention import padded
+from .config import MATRICES, AdapterSettings, Config
+from .decoder import Adds
+
+WIDTH = 16
+
+
+def joined(
+    config: Config, settings: AdapterSettings, tensors: dict[str, Tensor], layer: int, matrix: str
+) -> tuple[Tensor, Tensor]:
+    """A [inputs, w] and (alpha / rank) times the B's as blocks [w, outputs] of a matrix whose adapter has rank n ·
+    rank <= w."""
+    name = f'layers.{layer}.{matrix}'
+    parts = config.matrix(layer, matrix)[1]
+    total = sum(outputs for _, outputs in parts)
+    blocks, column = [], 0
+    for projection, outputs in parts:
+        if settings.adapts(projection):
+            up = tensors[f'{name}.B.{projection}'] * settings.scale
+            blocks.append(F.pad(up, (column, total - column - outputs)))
+        column += outputs
+    down = tensors[f'{name}.A']
+    more = padded(down.shape[1], WIDTH) - down.shape[1]
+    return F.pad(down, (0, more)), F.pad(torch.cat(blocks), (0, 0, 0, more))
+
+
+def adapter_adds(config: Config, settings: AdapterSettings, tensors: dict[str, Tensor]) -> Adds:
+    """What one adapter adds. Its weights are float32; products are in the number type of x."""
+
+    def adds(layer: int, matrix: str, x: Tensor) -> Tensor | None:
+        if f'layers.{layer}.{matrix}.A' not in tensors:
+            return None
+        down, up = joined(config, settings, tensors, layer, matrix)
+        return (x @ down.to(x.dtype)) @ up.to(x.dtype)
+
+    return adds
+
+
+class AdapterBank:
+    """Adapters of one base and one rank side by side: x A of all of them, the columns of others set to 0, times B of
+    all.
+
+    It needs no gather and no kernel of ours, and one CUDA graph serves every mix of agents.
+    """
+
+    def __init__(
+        self, config: Config, settings: AdapterSettings, places: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.config, self.settings, self.places = config, settings, places
+        self.A: dict[tuple[int, str], Tensor] = {}
+        self.B: dict[tuple[int, str], Tensor] = {}
+        for layer in range(config.layers):
+            for matrix in MATRICES:
+                width = padded(len(settings.adapted(config, layer, matrix)) * settings.rank, WIDTH)
+                if width:
+                    inputs, parts = config.matrix(layer, matrix)
+                    outputs = sum(size for _, size in parts)
+                    self.A[layer, matrix] = torch.zeros(inputs, places * width, device=device, dtype=dtype)
+                    self.B[layer, matrix] = torch.zeros(places * width, outputs, device=device, dtype=dtype)
+        widths = {A.shape[1] for A in self.A.values()}
+        self.owner = {width: torch.arange(places, device=device).repeat_interleave(width // places) for width in widths}
+
+    def load(self, place: int, tensors: dict[str, Tensor]) -> None:
+        for (layer, matrix), A in self.A.items():
+            down, up = joined(self.config, self.settings, tensors, layer, matrix)
+            some = slice(place * down.shape[1], (place + 1) * down.shape[1])
+            A[:, some] = down
+            self.B[layer, matrix][some] = up
+
+    def adopt(self, other: AdapterBank) -> None:
+        """Takes over the adapters of a smaller bank."""
+        for key, A in other.A.items():
+            self.A[key][:, : A.shape[1]] = A
+            self.B[key][: A.shape[1]] = other.B[key]
+
+    def adds(self, places: Tensor) -> Adds:
+        """What the adapter at each row's place adds, for rows with these places [R]; -1: none."""
+        own = {width: owner[None, :] == places[:, None] for width, owner in self.owner.items()}
+
+        def adds(layer: int, matrix: str, x: Tensor) -> Tensor | None:
+            A = self.A.get((layer, matrix))
+            if A is None:
+                return None
+            return ((x @ A) * own[A.shape[1]].to(x.dtype)) @ self.B[layer, matrix]
+
+        return adds

@@ -1,0 +1,129 @@
+"""Frames over a pipe, in both directions.
+
+A frame: the four bytes `drms`, u32 bytes of the header, u32 bytes of the arrays, the header as JSON, the arrays. The
+header's list `arrays` has their names, number types and lengths; each array is padded to 8 bytes. Little-endian.
+JSON has no word for NaN, so numbers that may not be finite travel in arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import struct
+import threading
+from collections.abc import Mapping
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+
+MAGIC = b'drms'
+MOST_HEADER = 2**28
+DTYPES = {'f32': np.float32, 'i32': np.int32, 'u8': np.uint8, 'u16': np.uint16, 'f64': np.float64}
+NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+
+Header = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+Frame = tuple[Header, Arrays]
+
+
+class FrameError(Exception):
+    """The bytes are no frame."""
+
+
+class Readable(Protocol):
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+
+def read_exactly(stream: Readable, size: int) -> bytearray:
+    """@throws EOFError when the stream ends before"""
+    data = bytearray(size)
+    view, at = memoryview(data), 0
+    while at < size:
+        count = stream.readinto(view[at:])
+        if not count:
+            raise EOFError
+        at += count
+    return data
+
+
+def read_frame(stream: Readable) -> Frame:
+    """@throws FrameError, or EOFError at the end"""
+    magic, header_bytes, array_bytes = struct.unpack('<4sII', read_exactly(stream, 12))
+    if magic != MAGIC or header_bytes > MOST_HEADER:
+        raise FrameError(f'expected a frame, got {magic!r}')
+    try:
+        header = json.loads(bytes(read_exactly(stream, header_bytes)))
+        listed = header.pop('arrays', [])
+        payload = read_exactly(stream, array_bytes)
+        arrays, at = {}, 0
+        for entry in listed:
+            dtype, length = np.dtype(DTYPES[entry['dtype']]), int(entry['length'])
+            if length < 0:
+                raise ValueError('a negative length')
+            arrays[str(entry['name'])] = np.frombuffer(payload, dtype, length, at)
+            at += (length * dtype.itemsize + 7) // 8 * 8
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FrameError(f'a malformed frame: {error}') from error
+    if at != array_bytes:
+        raise FrameError(f'a frame of {array_bytes} bytes of arrays lists {at}')
+    return header, arrays
+
+
+def write_frame(stream: BinaryIO, header: Header, arrays: Mapping[str, np.ndarray] | None = None) -> None:
+    flat = {name: np.ascontiguousarray(array).reshape(-1) for name, array in (arrays or {}).items()}
+    listed = [{'name': name, 'dtype': NAMES[array.dtype], 'length': array.size} for name, array in flat.items()]
+    text = json.dumps({**header, 'arrays': listed}, allow_nan=False).encode()
+    padding = {name: -array.nbytes % 8 for name, array in flat.items()}
+    stream.write(struct.pack('<4sII', MAGIC, len(text), sum(a.nbytes + padding[n] for n, a in flat.items())) + text)
+    for name, array in flat.items():
+        if array.size:
+            stream.write(array.data.cast('B'))
+        stream.write(bytes(padding[name]))
+    stream.flush()
+
+
+class Inbox:
+    """Frames that a thread reads, so that a tick need not wait for the pipe. The end of the pipe ends the process at
+    once, whatever it computes: the program that it worked for is gone."""
+
+    def __init__(self, stream: Readable, on_ping: Any = None) -> None:
+        self._frames: queue.Queue[Frame | Exception] = queue.Queue()
+        self._later: list[Frame] = []
+        self._on_ping = on_ping
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream: Readable) -> None:
+        try:
+            while True:
+                frame = read_frame(stream)
+                if frame[0].get('type') == 'ping' and self._on_ping is not None:
+                    self._on_ping()
+                else:
+                    self._frames.put(frame)
+        except EOFError:
+            os._exit(0)
+        except FrameError as error:
+            self._frames.put(error)
+
+    def next(self, wait: bool) -> Frame | None:
+        """The next frame; None if there is none yet and `wait` is false. @throws FrameError"""
+        if self._later:
+            return self._later.pop(0)
+        try:
+            frame = self._frames.get(block=wait)
+        except queue.Empty:
+            return None
+        if isinstance(frame, Exception):
+            raise frame
+        return frame
+
+    def until(self, kind: str) -> Frame:
+        """The next frame of this type; others are kept for later, in order. @throws FrameError"""
+        while True:
+            frame = self._frames.get()
+            if isinstance(frame, Exception):
+                raise frame
+            if frame[0].get('type') == kind:
+                return frame
+            self._later.append(frame)

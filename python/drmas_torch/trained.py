@@ -1,0 +1,216 @@
+"""Weights that are trained: one flat buffer in float32 with its gradient and its optimiser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .config import Shapes, views, widest
+
+BUFFERS = {'adamw': ('first_moment', 'second_moment'), 'sgd': ('momentum',), 'nigt': ('direction', 'ahead')}
+
+
+class NonFinite(Exception):
+    """A weight, or a number that an optimiser remembers, is not finite."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of the weights with its own factor of the learning rate."""
+
+    start: int
+    end: int
+    rate: float
+
+
+@dataclass
+class OptimizerState:
+    type: str = 'adamw'
+    step: int = 0
+    buffers: dict[str, Tensor] = field(default_factory=dict)
+
+    def copy(self) -> OptimizerState:
+        return OptimizerState(self.type, self.step, {name: buffer.clone() for name, buffer in self.buffers.items()})
+
+
+class Trained:
+    """Weights in one flat buffer [parameters] that one optimiser moves along one gradient."""
+
+    def __init__(self, flat: Tensor, shapes: Shapes) -> None:
+        self.flat, self.shapes = flat, shapes
+        self.tensors = views(flat, shapes)
+        self.optimizer = OptimizerState()
+        self._gradient: Tensor | None = None
+        self._of_call: Tensor | None = None
+        self._accumulated = False
+
+    @property
+    def gradient(self) -> Tensor:
+        """The gradient so far, before clipping; it is allocated when it is first needed."""
+        if self._gradient is None:
+            self._gradient = torch.zeros_like(self.flat)
+        return self._gradient
+
+    def begin_call(self) -> Tensor:
+        """Lets autograd add the gradient of one call to the buffer that this returns."""
+        target = self.gradient
+        if self._accumulated:
+            if self._of_call is None:
+                self._of_call = torch.zeros_like(self.flat)
+            target = self._of_call.zero_()
+        for leaf, gradient in zip(self.tensors.values(), views(target, self.shapes).values(), strict=True):
+            leaf.requires_grad_(True)
+            leaf.grad = gradient
+        return target
+
+    def end_call(self, target: Tensor) -> float:
+        """Joins the call's gradient with those before it. Returns its norm."""
+        for leaf in self.tensors.values():
+            leaf.requires_grad_(False)
+            leaf.grad = None
+        norm = norm_of([target])
+        if self._accumulated:
+            self.gradient.add_(target)
+        self._accumulated = True
+        return norm
+
+    def discard(self) -> None:
+        if self._gradient is not None:
+            self._gradient.zero_()
+        self._accumulated = False
+
+    def load(self, weights: Tensor, optimizer: OptimizerState | None) -> None:
+        self.flat.copy_(weights)
+        self.optimizer = optimizer or OptimizerState(self.optimizer.type)
+
+    def require_finite(self, with_optimizer: bool) -> None:
+        """@throws NonFinite naming the tensor"""
+        buffers = {'weights': self.flat, **(self.optimizer.buffers if with_optimizer else {})}
+        for name, buffer in buffers.items():
+            # The largest of all numbers is NaN if one of them is.
+            if not buffer.numel() or math.isfinite(float(buffer.abs().amax())):
+                continue
+            at = int((~torch.isfinite(buffer)).nonzero()[0])
+            what = 'a weight' if name == 'weights' else f"the optimiser's {name.replace('_', ' ')}"
+            value = str(float(buffer[at])).replace('nan', 'NaN').replace('inf', 'Infinity')
+            raise NonFinite(f'{what} of {self._tensor_at(at)} is {value}')
+
+    def _tensor_at(self, at: int) -> str:
+        end = 0
+        for name, shape in self.shapes:
+            end += math.prod(shape)
+            if at < end:
+                return name
+        return 'nothing'
+
+
+def norm_of(gradients: Sequence[Tensor]) -> float:
+    """The L2 norm of all gradients together, summed in double precision."""
+    norms = [float(torch.linalg.vector_norm(gradient, dtype=widest(gradient.device))) for gradient in gradients]
+    return math.sqrt(sum(norm * norm for norm in norms))
+
+
+def clipped_step(
+    parts: Sequence[Trained], settings: dict[str, Any], slices: Sequence[Slice] | None = None
+) -> dict[str, Any]:
+    """Clips the gradients of the parts by their common norm, updates the parts, and clears the gradients.
+
+    `settings` is `OptimStepSettings`. A norm that is not finite or above `skipAboveNorm` updates nothing. `slices` are
+    those of the only part. @throws NonFinite; with `undoNonFinite` the update was undone
+    """
+    try:
+        if slices is not None:
+            _clear_between(parts[0].gradient, slices)
+        norm = norm_of([part.gradient for part in parts])
+        if not math.isfinite(norm):
+            return {'applied': False, 'why': 'not-finite'}
+        limit = settings.get('skipAboveNorm')
+        if limit is not None and norm > limit:
+            return {'applied': False, 'why': 'above-limit', 'norm': norm}
+        clip = settings['clipNorm']
+        scale = min(1.0, clip / (norm + 1e-6)) if clip > 0 else 1.0
+        copies = [(part.flat.clone(), part.optimizer.copy()) for part in parts] if settings.get('undoNonFinite') else []
+        try:
+            for part in parts:
+                _update(part, settings['optimizer'], scale, slices or [Slice(0, part.flat.numel(), 1)])
+            for part in parts:
+                part.require_finite(False)
+        except NonFinite:
+            for part, (flat, optimizer) in zip(parts, copies, strict=False):
+                part.flat.copy_(flat)
+                part.optimizer = optimizer
+            raise
+        return {'applied': True, 'norm': norm}
+    finally:
+        for part in parts:
+            part.discard()
+
+
+def _clear_between(gradient: Tensor, slices: Sequence[Slice]) -> None:
+    """Weights between the slices stay as they are, and do not count in the norm."""
+    end = 0
+    for one in [*slices, Slice(gradient.numel(), 0, 0)]:
+        gradient[end : one.start] = 0
+        end = one.end
+
+
+def _update(part: Trained, settings: dict[str, Any], scale: float, slices: Sequence[Slice]) -> None:
+    """One step on the gradient times `scale`. A change of the optimiser's type clears its state."""
+    kind = settings['type']
+    if kind not in BUFFERS:
+        raise ValueError(f"unknown optimiser '{kind}'")
+    if part.optimizer.type != kind:
+        part.optimizer = OptimizerState(kind)
+    state = part.optimizer
+    state.step += 1
+    names = BUFFERS[kind] if kind != 'sgd' or settings['momentum'] > 0 else ()
+    for name in names:
+        if name not in state.buffers:
+            state.buffers[name] = torch.zeros_like(part.flat)
+    for one in slices:
+        some = slice(one.start, one.end)
+        buffers = [state.buffers[name][some] for name in names]
+        rate = settings['learningRate'] * one.rate
+        STEPS[kind](
+            part.flat[some], part.gradient[some] * scale, buffers, {**settings, 'learningRate': rate}, state.step
+        )
+
+
+def _adamw(w: Tensor, g: Tensor, buffers: list[Tensor], s: dict[str, Any], step: int) -> None:
+    """AdamW (Loshchilov and Hutter 2019)."""
+    m, v = buffers
+    m.mul_(s['beta1']).add_(g, alpha=1 - s['beta1'])
+    v.mul_(s['beta2']).addcmul_(g, g, value=1 - s['beta2'])
+    root = v.sqrt().div_(math.sqrt(1 - s['beta2'] ** step)).add_(s['epsilon'])
+    w.mul_(1 - s['learningRate'] * s['weightDecay'])
+    w.addcdiv_(m, root, value=-s['learningRate'] / (1 - s['beta1'] ** step))
+
+
+def _sgd(w: Tensor, g: Tensor, buffers: list[Tensor], s: dict[str, Any], step: int) -> None:
+    """torch.optim.SGD without dampening."""
+    change = g + s['weightDecay'] * w
+    if buffers:
+        direction = buffers[0]
+        direction.mul_(s['momentum']).add_(change)
+        change = change + s['momentum'] * direction if s['nesterov'] else direction
+    w.sub_(change, alpha=s['learningRate'])
+
+
+def _nigt(w: Tensor, g: Tensor, buffers: list[Tensor], s: dict[str, Any], step: int) -> None:
+    """N-PG-IGT (Fatkhullin, Barakat, Kireeva, He 2023, arXiv 2302.01734, algorithm 1)."""
+    direction, ahead = buffers
+    kept = 0.0 if step == 1 else s['momentum']
+    direction.mul_(kept).add_(g, alpha=1 - kept)
+    norm = norm_of([direction])
+    move = direction * (-s['learningRate'] / norm if norm > 0 else 0.0)
+    further = s['momentum'] / (1 - s['momentum'])
+    w.sub_(ahead).add_(move, alpha=1 + further)
+    ahead.copy_(move).mul_(further)
+
+
+STEPS = {'adamw': _adamw, 'sgd': _sgd, 'nigt': _nigt}

@@ -1,0 +1,342 @@
+"""`python -m unittest` in the folder above: what the suite in TypeScript cannot see from outside."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+import unittest
+
+import numpy as np
+import torch
+
+from drmas_torch.adapters import AdapterBank, adapter_adds
+from drmas_torch.attention import BLOCK, SequenceMixer, TreeMixer, ancestors_of, segments_of, tree_blocks
+from drmas_torch.config import AdapterSettings, Config, size_of, views
+from drmas_torch.decoder import Decoder, Pieces, Ropes
+from drmas_torch.frames import FrameError, read_frame, write_frame
+from drmas_torch.policy import Batch, Place, Policy, Sample
+from drmas_torch.sampler import Request, Sampler, draw
+from drmas_torch.trained import Trained
+from drmas_torch.tree import Tree, groups_of
+
+CPU = torch.device('cpu')
+SETTINGS = AdapterSettings(3, 6, ('q', 'v', 'o', 'gate', 'down'))
+SHAPE = {
+    'vocabSize': 300,
+    'width': 32,
+    'layers': 3,
+    'heads': 4,
+    'kvHeads': 2,
+    'headDim': 8,
+    'feedForward': 48,
+    'context': 400,
+    'ropeBase': 1e4,
+    'normEpsilon': 1e-6,
+}
+
+
+def place(rows: int = 4096, recompute: bool = False) -> Place:
+    return Place(CPU, rows, Pieces(), None, recompute)
+
+
+def decoder(seed: int = 1, **features: object) -> Decoder:
+    config = Config.of({**SHAPE, **features})
+    random = np.random.default_rng(seed)
+    flat = torch.from_numpy(random.normal(0, 0.3, size_of(config.shapes())).astype(np.float32))
+    frequencies = (1e4 ** (-np.arange(config.head_dim // 2) / (config.head_dim // 2))).astype(np.float32)
+    return Decoder(
+        config,
+        views(flat, config.shapes()),
+        Ropes(config, frequencies, frequencies * 0.9, CPU),
+        torch.float32,
+        Pieces(),
+    )
+
+
+def adapted(base: Decoder, seed: int, rows: int = 4096, recompute: bool = False) -> Policy:
+    shapes = SETTINGS.shapes(base.config)
+    flat = np.random.default_rng(seed).normal(0, 0.1, size_of(shapes)).astype(np.float32)
+    return Policy(place(rows, recompute), base, Trained(torch.from_numpy(flat), shapes), SETTINGS)
+
+
+def forest(random: np.random.Generator, most: int = 150) -> list[np.ndarray]:
+    """Sequences of some tasks, which begin alike, with some answers each."""
+    system = random.integers(0, 9, int(random.integers(1, most)))
+    tasks = [np.concatenate((system, random.integers(0, 9, int(random.integers(1, most))))) for _ in range(3)]
+    return [
+        np.concatenate((task, random.integers(0, 9, int(random.integers(1, most))))).astype(np.int32)
+        for task in tasks
+        for _ in range(int(random.integers(1, 5)))
+    ]
+
+
+def samples(seed: int) -> list[Sample]:
+    random = np.random.default_rng(seed)
+    found = []
+    for sequence in forest(random, 20):
+        mask = (random.random(len(sequence)) < 0.5).astype(np.uint8)
+        mask[0] = 0
+        found.append(Sample(sequence, mask, float(random.choice([1.0, 0.7])), ''))
+    return found
+
+
+def request(number: int, prompt: np.ndarray, **changes: object) -> Request:
+    uniforms = np.random.default_rng(number).random(12).astype(np.float32)
+    given = {'temperature': 1.0, 'top_p': 1.0, 'top_k': 0, 'most_tokens': 12, **changes}
+    return Request(
+        number,
+        prompt,
+        given['temperature'],
+        given['top_p'],
+        given['top_k'],
+        given['most_tokens'],
+        frozenset(),
+        uniforms,
+        False,
+    )  # type: ignore[arg-type]
+
+
+def slopes(batch: Batch, logprobs: np.ndarray, entropies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes that depend on a sample's number and place alone."""
+    wanted = [np.cos(places * (i + 1)) for i, places in zip(batch.samples, batch.written, strict=True)]
+    return np.concatenate(wanted).astype(np.float32), np.full(len(entropies), 0.01, np.float32)
+
+
+class Trees(unittest.TestCase):
+    def test_rows_see_their_own_past(self) -> None:
+        random = np.random.default_rng(1)
+        for _ in range(10):
+            sequences = forest(random)
+            tree = Tree(sequences)
+            row = np.arange(tree.rows)
+            sees = (row[None] <= row[:, None]) & (row[:, None] < tree.end[None])
+            for sequence, path in zip(sequences, tree.paths, strict=True):
+                np.testing.assert_array_equal(tree.tokens[path], sequence)
+                np.testing.assert_array_equal(tree.positions[path], np.arange(len(sequence)))
+                for t in (0, len(path) // 2, len(path) - 1):
+                    np.testing.assert_array_equal(np.flatnonzero(sees[path[t]]), path[: t + 1])
+
+    def test_blocks_are_those_of_all_pairs(self) -> None:
+        random = np.random.default_rng(2)
+        for _ in range(10):
+            tree = Tree(forest(random))
+            rows = -(-tree.rows // BLOCK) * BLOCK
+            end = torch.from_numpy(np.concatenate((tree.end, np.arange(tree.rows, rows) + 1)))
+            row = torch.arange(rows)
+            pairs = (row[None] <= row[:, None]) & (row[:, None] < end[None])
+            blocks = pairs.view(rows // BLOCK, BLOCK, -1, BLOCK).transpose(1, 2).flatten(2)
+            part, whole = tree_blocks(end)
+            diagonal = torch.eye(len(blocks), dtype=torch.bool)
+            self.assertTrue(torch.equal(part | whole, blocks.any(-1)))
+            self.assertTrue(torch.equal(whole & ~diagonal, blocks.all(-1) & ~diagonal))
+
+    def test_groups_keep_to_their_rows_and_lose_nothing(self) -> None:
+        sequences = forest(np.random.default_rng(3))
+        for most in (1, 200, 10_000):
+            groups = groups_of(sequences, most)
+            self.assertEqual(sorted(i for group in groups for i in group), list(range(len(sequences))))
+            for group in groups:
+                self.assertTrue(len(group) == 1 or Tree([sequences[i] for i in group]).rows <= most)
+
+
+class Attention(unittest.TestCase):
+    def test_flex_attention_sees_what_sequences_see(self) -> None:
+        """The mixer of cards beside that of processors; its backward pass needs a card."""
+        from torch.nn.attention.flex_attention import flex_attention
+
+        for features in (
+            {},
+            {'slidingWindow': {'positions': 7, 'layers': [0, 2]}},
+            {'convolution': {'taps': 3, 'layers': [1]}},
+        ):
+            model = decoder(**features)
+            tree = Tree(forest(np.random.default_rng(4), 40))
+            rows = -(-tree.rows // BLOCK) * BLOCK
+            more = rows - tree.rows
+            tokens, positions = (torch.from_numpy(np.pad(x, (0, more))) for x in (tree.tokens, tree.positions))
+            end = torch.from_numpy(np.concatenate((tree.end, np.arange(tree.rows, rows) + 1)))
+            ancestors = torch.from_numpy(ancestors_of(tree.paths, rows, model.config.taps))
+            apart = SequenceMixer(model.config, positions, segments_of(tree), ancestors)
+            at_once = TreeMixer(model.config, end, positions, flex_attention, ancestors=ancestors)
+            with torch.no_grad():
+                one, other = (model.hidden(tokens, positions, mixer) for mixer in (apart, at_once))
+            self.assertLess(float((one - other)[: tree.rows].abs().max()), 1e-4)
+
+    def test_gradients_of_trees_are_those_of_rows_apart(self) -> None:
+        some = samples(5)
+        for recompute in (False, True):
+            base = decoder()
+            together, small = adapted(base, 2, recompute=recompute), adapted(base, 2, rows=40, recompute=recompute)
+            apart = adapted(base, 2)
+            logprobs = together.accumulate(some, slopes)[0]
+            small.accumulate(some, slopes)
+            for i, sample in enumerate(some):
+
+                def own(batch: Batch, *scores: np.ndarray, i: int = i) -> tuple[np.ndarray, np.ndarray]:
+                    return slopes(Batch([i], batch.written, batch.hidden, batch.targets, batch.scale), *scores)
+
+                rows = apart.accumulate([sample], own)[0]
+                np.testing.assert_array_equal(rows[0], logprobs[i])  # to the last bit
+            wanted = apart._trained.gradient
+            for policy in (together, small):
+                difference = (policy._trained.gradient - wanted).norm() / wanted.norm()
+                self.assertLess(float(difference), 1e-5)
+
+    def test_gradients_are_slopes(self) -> None:
+        policy, some = adapted(decoder(), 2), samples(6)
+
+        def value() -> float:
+            total = 0.0
+            for batch in policy.batches(some):
+                from drmas_torch.head import TokenScores
+
+                logprobs, entropies = TokenScores.apply(batch.hidden, policy.decoder.output, batch.targets, batch.scale)
+                of_logprobs, of_entropies = slopes(
+                    batch, *(part[: batch.count].numpy() for part in (logprobs, entropies))
+                )
+                total += float((logprobs[: batch.count].double() * torch.from_numpy(of_logprobs)).sum())
+                total += float((entropies[: batch.count].double() * torch.from_numpy(of_entropies)).sum())
+            return total
+
+        policy.accumulate(some, slopes)
+        gradient, flat = policy._trained.gradient.clone(), policy._trained.flat
+        direction = torch.from_numpy(np.random.default_rng(7).normal(size=flat.numel()).astype(np.float32))
+        with torch.no_grad():
+            start, step = flat.clone(), 2e-4
+            ends = []
+            for sign in (1, -1):
+                flat.copy_(start + sign * step * direction)
+                ends.append(value())
+        measured, expected = (ends[0] - ends[1]) / (2 * step), float(gradient @ direction)
+        self.assertLess(abs(measured - expected) / abs(expected), 2e-3)
+
+
+class Sampling(unittest.TestCase):
+    def sampled(self, base: Decoder, waves: list[int], **changes: object) -> dict[int, tuple[list[int], list[float]]]:
+        """Three turns of each of 8 conversations with two adapters, submitted in waves."""
+        sampler = Sampler(place(), base, 16, SETTINGS, lambda *_: None)
+        for number in (1, 2):
+            sampler.load(number, 0, adapted(base, number)._trained.tensors)
+        random = np.random.default_rng(8)
+        system = random.integers(0, 300, 20)
+        prompts = [np.concatenate((system, random.integers(0, 300, 5 + i // 4))).astype(np.int32) for i in range(8)]
+        found: dict[int, tuple[list[int], list[float]]] = {}
+        for turn in range(3):
+            waiting = list(range(8))
+            while waiting or sampler.busy:
+                for i in waiting[: waves[turn % len(waves)]]:
+                    sampler.submit(request(100 * turn + i, prompts[i], **changes), 1 + i % 2)
+                del waiting[: waves[turn % len(waves)]]
+                for result in sampler.step():
+                    found[result.request.id] = result.tokens, result.logprobs
+            for i in range(8):
+                more = np.array([*found[100 * turn + i][0], 7, 8], np.int32)
+                prompts[i] = np.concatenate((prompts[i], more))
+        return found
+
+    def test_answers_do_not_depend_on_company(self) -> None:
+        for features in (
+            {},
+            {'convolution': {'taps': 3, 'layers': [0, 1]}},
+            {'slidingWindow': {'positions': 5, 'layers': [1]}},
+        ):
+            base = decoder(**features)
+            together = self.sampled(base, [8])
+            self.assertEqual(len(together), 24)
+            for waves in ([1], [3, 5, 1]):
+                self.assertEqual(self.sampled(base, waves), together)
+
+    def test_log_probs_are_the_trainers(self) -> None:
+        base = decoder()
+        for number, (tokens, logprobs) in self.sampled(base, [8], temperature=0.7).items():
+            if number >= 100:
+                continue
+            random = np.random.default_rng(8)
+            system = random.integers(0, 300, 20)
+            prompts = [np.concatenate((system, random.integers(0, 300, 5 + i // 4))) for i in range(8)]
+            sequence = np.concatenate((prompts[number], tokens)).astype(np.int32)
+            mask = np.zeros(len(sequence), np.uint8)
+            mask[len(prompts[number]) :] = 1
+            row = adapted(base, 1 + number % 2).score([Sample(sequence, mask, 0.7, '')])[0]
+            np.testing.assert_array_equal(row[len(prompts[number]) :], np.array(logprobs, np.float32))
+
+    def test_draws_follow_the_distribution(self) -> None:
+        random = np.random.default_rng(9)
+        logits = torch.from_numpy(random.normal(0, 2, 600).astype(np.float32)).expand(20_000, -1)
+        uniforms = torch.from_numpy(random.random(20_000).astype(np.float32))
+        one, zero = torch.ones(20_000), torch.zeros(20_000, dtype=torch.long)
+        tokens, logprobs = draw(logits, uniforms, one, zero, one, False)
+        p = torch.softmax(logits[0], -1)
+        counts = torch.bincount(tokens, minlength=600)
+        chi = float((((counts - 20_000 * p) ** 2) / (20_000 * p)).sum())
+        self.assertLess(chi, 600 + 5 * math.sqrt(2 * 600))
+        self.assertTrue(torch.allclose(logprobs, p.log()[tokens], atol=1e-5))
+
+    def test_filters_keep_what_they_say(self) -> None:
+        logits = torch.log(torch.tensor([0.4, 0.3, 0.2, 0.06, 0.04])).expand(1000, -1)
+        uniforms = torch.linspace(0, 0.999999, 1000)
+        one, zero = torch.ones(1000), torch.zeros(1000, dtype=torch.long)
+        for top_k, top_p, kept in ((2, 1.0, {0, 1}), (0, 0.71, {0, 1, 2}), (0, 0.39, {0}), (1, 0.9, {0})):
+            tokens, _ = draw(logits, uniforms, one, zero + top_k, one * top_p, True)
+            self.assertEqual(set(tokens.tolist()), kept)
+        greedy, _ = draw(logits, uniforms, one * 0, zero, one, False)
+        self.assertEqual(set(greedy.tolist()), {0})
+
+
+class Adapters(unittest.TestCase):
+    def test_a_bank_adds_what_each_adapter_adds(self) -> None:
+        base = decoder()
+        bank = AdapterBank(base.config, SETTINGS, 4, CPU, torch.float32)
+        policies = [adapted(base, seed) for seed in (1, 2, 3)]
+        for slot, policy in enumerate(policies):
+            bank.load(slot, policy._trained.tensors)
+        x = torch.from_numpy(np.random.default_rng(1).normal(size=(16, 32)).astype(np.float32))
+        places = torch.tensor([0, 1, 2, -1] * 4)
+        for matrix in ('qkv', 'gateUp'):
+            both = bank.adds(places)(1, matrix, x)
+            assert both is not None
+            for slot, policy in enumerate(policies):
+                alone = adapter_adds(base.config, SETTINGS, policy._trained.tensors)(1, matrix, x)
+                assert alone is not None
+                self.assertTrue(torch.equal(both[places == slot], alone[places == slot]))
+            self.assertEqual(float(both[places == -1].abs().max()), 0)
+
+
+class Frames(unittest.TestCase):
+    def test_frames_come_back(self) -> None:
+        stream = io.BytesIO()
+        arrays = {'a': np.arange(5, dtype=np.float32), 'b': np.array([np.nan, np.inf]), 'c': np.zeros(0, np.uint8)}
+        write_frame(stream, {'type': 'x', 'text': 'ä'}, arrays)
+        stream.seek(0)
+        header, found = read_frame(stream)  # type: ignore[arg-type]
+        self.assertEqual(header, {'type': 'x', 'text': 'ä'})
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name], array)
+        with self.assertRaises(EOFError):
+            read_frame(stream)  # type: ignore[arg-type]
+
+    def test_damaged_frames_are_refused(self) -> None:
+        stream = io.BytesIO()
+        write_frame(stream, {'type': 'x'}, {'a': np.arange(5, dtype=np.float32)})
+        whole = stream.getvalue()
+        random = np.random.default_rng(1)
+        for _ in range(2000):
+            damaged = bytearray(whole)
+            damaged[random.integers(len(whole))] ^= int(random.integers(1, 256))
+            try:
+                header, _ = read_frame(io.BytesIO(bytes(damaged)))  # type: ignore[arg-type]
+                json.dumps(header)
+            except (FrameError, EOFError):
+                pass
+
+    def test_a_header_that_lies_is_refused(self) -> None:
+        text = json.dumps({'type': 'x', 'arrays': [{'name': 'a', 'dtype': 'f32', 'length': -4}]}).encode()
+        with self.assertRaises(FrameError):
+            read_frame(io.BytesIO(struct.pack('<4sII', b'drms', len(text), 0) + text))  # type: ignore[arg-type]
+
+
+if __name__ == '__main__':
+    torch.set_num_threads(1)
+    unittest.main()

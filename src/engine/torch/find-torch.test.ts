@@ -1,0 +1,66 @@
+import { chmod, mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { deviceProblem, type FoundTorch, findTorch, lookForTorch } from './find-torch.js';
+
+/** A program that answers as a Python with this report. */
+async function python(report: object): Promise<string> {
+  const path = join(await mkdtemp(join(tmpdir(), 'drmas-python-')), 'python');
+  await writeFile(path, `#!/bin/sh\necho 'a line of a module'\necho 'drmas:${JSON.stringify(report)}'\n`);
+  await chmod(path, 0o755);
+  return path;
+}
+
+const card = { name: 'Card', memory: 24e9, free: 23e9, capability: [8, 9], bandwidth: null };
+const report = { version: '3.12.1', torch: '2.13.0+cu126', cuda: '12.6', cards: [card], mps: false, error: null };
+
+describe('the search for PyTorch', () => {
+  it.each<[string, object, RegExp]>([
+    ['an old Python', { ...report, version: '3.9.2' }, /needs Python 3\.10 or later, and .*python is 3\.9\.2/],
+    [
+      'no PyTorch',
+      { ...report, torch: null, error: "ModuleNotFoundError: No module named 'torch'" },
+      /has no PyTorch: uv pip install torch/,
+    ],
+    [
+      'a broken PyTorch',
+      { ...report, torch: null, error: 'OSError: libcudart.so' },
+      /has no PyTorch \(OSError: libcudart\.so\)/,
+    ],
+    [
+      'an old PyTorch',
+      { ...report, torch: '2.6.1' },
+      /needs PyTorch 2\.7 or later, and .* has 2\.6\.1: uv pip install/,
+    ],
+  ])('says what is missing: %s', async (_, answer, message) => {
+    await expect(findTorch({ DRMAS_PYTHON: await python(answer) })).rejects.toThrow(message);
+  });
+
+  it('names a DRMAS_PYTHON that is none', async () => {
+    await expect(findTorch({ DRMAS_PYTHON: '/no/python' })).rejects.toThrow(
+      'DRMAS_PYTHON is /no/python, which is none',
+    );
+    expect(await lookForTorch({ DRMAS_PYTHON: '/no/python' })).toBeUndefined();
+  });
+
+  it.each<[string, object, string, RegExp | undefined]>([
+    ['a build without CUDA', { cuda: null, cards: [] }, 'cuda', /is a build without CUDA: install one with it/],
+    [
+      'no card',
+      { cards: [] },
+      'cuda',
+      /finds no card of NVIDIA: there is none, or its driver is too old for CUDA 12\.6/,
+    ],
+    ['one card only', {}, 'cuda:1', /there is no cuda:1: PyTorch finds 1 \(Card\)/],
+    ['an old card', { cards: [{ ...card, capability: [7, 5] }] }, 'cuda', /Card has no bfloat16/],
+    ['no Mac', {}, 'mps', /finds no GPU of Apple/],
+    ['a card', {}, 'cuda:0', undefined],
+    ['a processor', { cuda: null, cards: [] }, 'torch-cpu', undefined],
+  ])('says why PyTorch cannot compute: %s', async (_, changes, device, message) => {
+    const found = await findTorch({ DRMAS_PYTHON: await python({ ...report, ...changes }) });
+    const problem = deviceProblem(found as FoundTorch, device as 'cuda');
+    if (message === undefined) expect(problem).toBeUndefined();
+    else expect(problem).toMatch(message);
+  });
+});

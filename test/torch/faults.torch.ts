@@ -1,0 +1,129 @@
+/**
+ * A run on PyTorch whose program or whose worker is killed at random moments goes on to the same bits, and leaves no
+ * process behind. `DRMAS_TEST_KILLS=20` for more moments.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { RandomStream } from '../../src/base/core/random.js';
+import { temporaryRoot } from '../support/tiny-run.js';
+import { torchPython } from './torch-python.js';
+
+const available = await torchPython();
+const kills = Number(process.env.DRMAS_TEST_KILLS ?? 3);
+const root = temporaryRoot();
+
+const settings = {
+  'warmStart.steps': 2,
+  'training.steps': 6,
+  'training.checkpointEvery': 1,
+  'training.tasksPerStep': 4,
+  'training.groupSize': 4,
+  'evaluation.tasks': 4,
+  'evaluation.samples': 1,
+  'evaluation.every': 100,
+};
+const words = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
+
+interface Program {
+  readonly child: ChildProcess;
+  readonly ended: Promise<{ readonly code: number | null; readonly output: string }>;
+}
+
+function drmas(...args: string[]): Program {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  return { child, ended: new Promise((resolve) => child.once('close', (code) => resolve({ code, output }))) };
+}
+
+/** The children of a process whose command has a word. */
+async function childrenOf(parent: number, word: string): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of await readdir('/proc')) {
+    const pid = Number(name);
+    const stat = Number.isInteger(pid) ? await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '') : '';
+    if (Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) !== parent) continue;
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (command.includes(word)) found.push(pid);
+  }
+  return found;
+}
+
+const isAlive = (pid: number) =>
+  readFile(`/proc/${pid}/stat`, 'utf8').then(
+    (stat) => !/^\d+ \(.*\) Z/.test(stat),
+    () => false,
+  );
+
+const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** SHA-256 of each file of the last checkpoint that holds numbers. */
+async function weightsOf(run: string): Promise<Record<string, string>> {
+  const checkpoints = join(run, 'checkpoints');
+  const last = (await readdir(checkpoints)).sort().at(-1) as string;
+  const files = await readdir(join(checkpoints, last), { recursive: true });
+  const hashes: Record<string, string> = {};
+  for (const file of files.filter((name) => name.endsWith('.safetensors')).sort())
+    hashes[`${last}/${file}`] = createHash('sha256')
+      .update(await readFile(join(checkpoints, last, file)))
+      .digest('hex');
+  return hashes;
+}
+
+const checkpointsOf = (run: string) => readdir(join(run, 'checkpoints')).catch(() => [] as string[]);
+
+const train = (run: string) => drmas('train', 'solo', '--run', run, '--device', 'torch-cpu', ...words);
+
+describe.skipIf(!available || process.platform !== 'linux')('a run on PyTorch', () => {
+  it('that is killed goes on to the same bits', async () => {
+    const whole = join(root, 'whole');
+    const begun = performance.now();
+    const first = await train(whole).ended;
+    expect(first.output).toContain('the run is in');
+    const ms = performance.now() - begun;
+    const expected = await weightsOf(whole);
+    expect(Object.keys(expected).length).toBeGreaterThan(0);
+
+    const random = new RandomStream('kills of runs on PyTorch', Number(process.env.DRMAS_TEST_SEED ?? 9003));
+    for (let kill = 0; kill < kills; kill++) {
+      const run = join(root, `killed-${kill}`);
+      let program = train(run);
+      const step = random.integer(0, 5);
+      const moment = step === 0 ? ms * 0.5 * random.uniform() : (random.uniform() * ms) / 12;
+      const ofWorker = kill % 2 === 0;
+      // Moments are counted from checkpoints, since other programs may have the cores.
+      let isOver = false;
+      void program.ended.then(() => {
+        isOver = true;
+      });
+      while (step > 0 && !isOver && (await checkpointsOf(run)).length < step) await after(20);
+      await after(moment);
+      const workers = await childrenOf(program.child.pid as number, 'drmas_torch');
+      if (ofWorker) for (const pid of workers) process.kill(pid, 'SIGKILL');
+      else program.child.kill('SIGKILL');
+      const { code, output } = await program.ended;
+      for (let tries = 0; tries < 50 && (await Promise.all(workers.map(isAlive))).includes(true); tries++)
+        await after(100);
+      expect(await Promise.all(workers.map(isAlive)), `kill ${kill}`).not.toContain(true);
+      if (ofWorker && workers.length > 0 && code !== 0)
+        expect(output).toContain('the engine on PyTorch ended with SIGKILL');
+      const there = await checkpointsOf(run);
+      if (code !== 0) {
+        program = there.length === 0 ? train(`${run}-again`) : drmas('resume', run);
+        expect((await program.ended).output).toContain('the run is in');
+      }
+      expect(
+        await weightsOf(there.length === 0 && code !== 0 ? `${run}-again` : run),
+        `kill ${kill}: ${Math.round(moment)} ms after checkpoint ${step}`,
+      ).toEqual(expected);
+    }
+  });
+});

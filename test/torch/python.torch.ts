@@ -1,0 +1,34 @@
+/** The worker's own tests, and its style. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { torchPython } from './torch-python.js';
+
+const available = await torchPython();
+const cwd = fileURLToPath(new URL('../../python', import.meta.url));
+const run = (...words: string[]) =>
+  spawnSync(process.env.DRMAS_PYTHON as string, words, {
+    cwd,
+    encoding: 'utf8',
+    env: { ...process.env, OMP_NUM_THREADS: '1' },
+  });
+
+describe.skipIf(!available)('the worker in Python', () => {
+  it('passes its own tests', () => {
+    const { status, stderr } = run('-m', 'unittest');
+    expect(stderr).toMatch(/^OK$/m);
+    expect(status).toBe(0);
+  });
+
+  it.each(['check', 'format --check'])('keeps to its style: ruff %s', (words) => {
+    const { stdout, stderr, status } = run('-m', 'ruff', ...words.split(' '), '.');
+    expect(`${stdout}${stderr}`).toMatch(/All checks passed|already formatted/);
+    expect(status).toBe(0);
+  });
+
+  it('has the types that it says it has', () => {
+    const { stdout, status } = run('-m', 'mypy', 'drmas_torch');
+    expect(stdout).toMatch(/^Success/m);
+    expect(status).toBe(0);
+  });
+});
