@@ -61,7 +61,7 @@ export function readAdapterConfig(json: unknown, file = ADAPTER_CONFIG): Adapter
 /** Layers of the names that patterns are compared with. The tensors show which layers an adapter has. */
 const COMPARED_LAYERS = 256;
 
-/** The projections that `target_modules` names: all, those that a regular expression fits, or by ends of their names. */
+/** The projections that `target_modules` names: all, by a regular expression, or by the ends of their names. */
 function readTargets(value: string | readonly string[], file: string): LayerProjection[] {
   const refuse = (name: string, why = `expected some of ${[...namedProjections.keys()].join(', ')}`) =>
     new CheckpointError(`${file}: target_modules: "${name}" is not supported, ${why}`);
