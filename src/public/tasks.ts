@@ -23,6 +23,7 @@ export {
   type ToolCommand,
   type ToolSession,
   type World,
+  type WorldSchema,
   type WorldSchemas,
   type WorldStep,
   type WorldTask,

@@ -59,4 +59,4 @@ export {
   talkRoles,
 } from './analysis/talk-protocol.js';
 export { type Incident, incidentsOf } from './analysis/time-line.js';
-export { type Crossing, firstCrossings, HOW_TO_MOVE, patientZero, unmovedAgents } from './analysis/trouble.js';
+export { type Crossing, firstCrossings, howToMove, patientZero, unmovedAgents } from './analysis/trouble.js';

@@ -16,6 +16,7 @@ export {
   type OpenEnv,
   type OpenEnvOptions,
   openEnv,
+  type WorldSchema,
   type WorldSchemas,
   type WorldTask,
 } from './tasks/worlds/open-env.js';

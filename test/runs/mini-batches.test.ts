@@ -1,6 +1,4 @@
-/**
- * The metrics of a step do not depend on its mini-batches: a copy of a turn, and a mini-batch, count by their tokens.
- */
+/** The metrics of a step do not depend on its mini-batches: copies of turns and mini-batches count by their tokens. */
 import { describe, expect, it } from 'vitest';
 import type { AgentStep } from '../../src/base/core/events.js';
 import { lossKind, lossNamed } from '../../src/engine/loss/loss-spec.js';
@@ -79,7 +77,7 @@ describe('each metric of a step is the same for 1, 4 and 16 mini-batches while t
         [1, 4, 16].map((miniBatches) => metricsOf(miniBatches, [...chosen, ...overrides])),
       );
       const expected = Object.entries(one as Record<string, number>);
-      const moved = name === 'importance correction' ? 'importanceBeyond' : 'kl'; // the correction measures the distance
+      const moved = name === 'importance correction' ? 'importanceBeyond' : 'kl'; // where the distance shows
       expect(Math.abs(one?.[`agents.first.${moved}`] ?? 0), name).toBeGreaterThan(0.1);
       for (const other of others) {
         expect(Object.keys(other), name).toEqual(expected.map(([path]) => path));

@@ -137,12 +137,19 @@ export interface AgentStep extends LossTerms {
   /** The largest |importance ratio - 1|; exactly 0 on the first pass over on-policy samples. */
   readonly maxRatioDeviation?: number;
   /**
-   * The mean |log-prob - sampled log-prob| before the step's first update, over its first mini-batch. It is 0 if
-   * sampler and trainer agree exactly and the weights that played are the weights that learn.
+   * The mean |log-prob - sampled log-prob| before the step's first update, over its first mini-batch. It is 0 if the
+   * sampler and the trainer agree exactly and the weights that played are the weights that learn.
    */
   readonly logprobGap?: number;
   /** The mean number of response tokens a turn. */
   readonly responseTokens: number;
+  /**
+   * The mean -log-prob of all sampled tokens, nats: an estimate of the policy's entropy in all turns, also in those
+   * that teach nothing. Absent if the sampler gave no log-probs.
+   */
+  readonly sampledEntropy?: number;
+  /** The share of turns that ended at `maxTokens` before a stop or the end of the context. Absent if none did. */
+  readonly cut?: number;
   /** The tokens of all of its turns in the step, including turns of failed and greedy episodes. */
   readonly tokens?: TokenCount;
   /** The cost of these tokens. Absent if the agent's policy has no price. */

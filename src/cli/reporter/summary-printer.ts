@@ -4,7 +4,7 @@ import type { EvaluationEvent } from '../../base/events.js';
 import { runSpending } from '../../base/host.js';
 import { finite, mean } from '../../base/math.js';
 import { HOW_TO_SUCCEED, headlineOf, measuresOf } from '../../base/nouns.js';
-import { HOW_TO_MOVE, unmovedAgents } from '../../runs/analysis.js';
+import { howToMove, unmovedAgents } from '../../runs/analysis.js';
 import type { RunHistory } from './progress-printer.js';
 import { scoredText, sliceLines, spendingLines } from './score-printer.js';
 import { type TimeSpent, timeLines } from './start-printer.js';
@@ -143,7 +143,7 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
 function unmovedLines({ steps, evaluations, started }: RunHistory, width: number): string[] {
   const headline = headlineOf(evaluations, started?.success);
   const unmoved = unmovedAgents(steps, { headline, last: evaluations.at(-1) });
-  return unmoved.length === 0 ? [] : [...unmoved, ...wrap(HOW_TO_MOVE, width)];
+  return unmoved.length === 0 ? [] : [...unmoved, ...wrap(howToMove(steps), width)];
 }
 
 /** The cosines between the gradients of agents that share a policy; no line if no agents share one. */

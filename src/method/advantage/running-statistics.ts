@@ -24,9 +24,7 @@ export function runningStatistics({ values, wider, names = [] }: Members, state:
   return { size: new Float64Array(wider.count), mean, spread };
 }
 
-/**
- * Of one group. Checkpoints of earlier versions have the mean of the squares, which loses the variance of large values.
- */
+/** Of one group. Checkpoints of earlier versions have the mean of squares, which loses variances of large values. */
 function runningOf(state: RunningStatistics, name: string | undefined) {
   const [mean, square] = [state[`${name} mean`], state[`${name} square`]];
   const before = mean === undefined || square === undefined ? undefined : Math.max(0, square - mean ** 2);

@@ -110,6 +110,20 @@ export const agentMeasures: readonly AgentMeasure[] = [
     main: true,
   },
   {
+    key: 'sampled-entropy',
+    title: 'entropy, sampled',
+    hint: 'Nats a token, estimated from the log-probs of all sampled tokens, also of turns that teach nothing.',
+    of: (agent) => agent.sampledEntropy,
+    ...fromZero,
+  },
+  {
+    key: 'cut',
+    title: 'outputs that are cut off',
+    hint: 'The share of turns that ended at the limit of tokens instead of a stop.',
+    of: (agent) => agent.cut,
+    ...share,
+  },
+  {
     key: 'invalid',
     title: 'invalid outputs',
     hint: "The share of turns that the agent's parser refused.",

@@ -140,9 +140,20 @@ export function unmovedAgents(
   });
 }
 
+/**
+ * From this coefficient on a KL penalty holds a policy where it is: the best policy under advantages A is the reference
+ * times exp(A / coefficient), and advantages are about 1.
+ */
+const HOLDING = 1;
+
 /** Advice about agents that have not moved. */
-export const HOW_TO_MOVE =
-  'The policy hardly moves. Mostly its learning rate is too low: try one that is 3 to 10 times as high.';
+export function howToMove(steps: readonly Pick<Step, 'policies'>[]): string {
+  const { policies = {} } = steps.at(-1) ?? {};
+  const held = Object.entries(policies).find(([, { klCoefficient = 0 }]) => klCoefficient >= HOLDING);
+  if (held !== undefined)
+    return `The policy hardly moves. Its KL penalty holds it: policies.${held[0]}.kl.coefficient is ${significant(held[1].klCoefficient ?? 0)} at the end, try a hundredth of it.`;
+  return 'The policy hardly moves. Mostly its learning rate is too low: try one that is 3 to 10 times as high.';
+}
 
 const WORDS: Readonly<Record<TroubleSign, string>> = {
   norm: 'gradient norm',

@@ -7,7 +7,7 @@ import {
   agentMeasures,
   type Crossing,
   firstCrossings,
-  HOW_TO_MOVE,
+  howToMove,
   incidentsOf,
   patientZero,
   type ReadableRun,
@@ -137,7 +137,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
       <Tile title="where trouble began">
         {unmoved.length > 0 ? (
           <>
-            {clean(unmoved.join('; '))} <span class="faint">{HOW_TO_MOVE}</span>
+            {clean(unmoved.join('; '))} <span class="faint">{howToMove(steps)}</span>
           </>
         ) : zero === undefined ? (
           <span class="faint">

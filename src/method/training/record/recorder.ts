@@ -34,6 +34,8 @@ export interface RecordedAgent extends Omit<RecordedStep, 'agents'> {
   readonly turns: readonly PlayedTurn[];
   readonly rewards: AgentRewards;
   readonly sizes: AdvantageSizes;
+  /** The most tokens of its model; undefined if it does not learn. */
+  readonly context: number | undefined;
   /** Its part in the update; undefined if it does not learn. */
   readonly update: AgentUpdate | undefined;
 }

@@ -65,6 +65,7 @@ export function stepEvent(
       rewards: rewards[agent] as AgentRewards,
       sizes: sizes[agent] as AdvantageSizes,
       update: Object.values(updates).find((update) => agent in update.agents)?.agents[agent],
+      context: run.learners.find(({ agents }) => agent in agents)?.handle.context,
     };
     return [agent, recordAll(agentRecorders, subject) as AgentStep] as const; // the recorders write all of its fields
   });
@@ -95,7 +96,11 @@ const agentRecorders: Readonly<Record<string, AgentRecorder>> = {
   ignored: ({ turns }) => countOfIgnored(turns),
   health,
   update,
-  lengths: ({ turns }) => ({ responseTokens: mean(turns.map(({ turn }) => responseTokens(turn))) }),
+  texts: ({ turns, context }) =>
+    textMeasures(
+      turns.map(({ turn }) => turn),
+      context,
+    ),
   lossTerms,
   lossMetrics,
   parts: ({ episodes, agent }) => agentPartMeans(episodes, agent),
@@ -119,6 +124,21 @@ function sumOfHistories(turns: readonly PlayedTurn[]): Pick<AgentStep, 'history'
   if (histories.length === 0) return {};
   const sum = (kind: keyof History) => histories.reduce((total, history) => total + history[kind], 0);
   return { history: { exact: sum('exact'), byText: sum('byText'), byCalls: sum('byCalls'), foreign: sum('foreign') } };
+}
+
+/**
+ * The lengths of texts, the certainty with which they were sampled, and the share that was cut off at the limit of
+ * tokens. An answer that fills the context is none of these: a table of choices writes answers of a fixed length.
+ */
+function textMeasures(turns: readonly Turn[], context = Number.POSITIVE_INFINITY): Partial<AgentStep> {
+  const logprobs = turns.flatMap((turn) => turn.logprobs);
+  const cut = mean(turns.map((turn) => Number(turn.finishReason === 'length' && length(turn) < context)));
+  const isKnown = logprobs.length > 0 && logprobs.every(Number.isFinite);
+  return {
+    responseTokens: mean(turns.map(responseTokens)),
+    ...(isKnown ? { sampledEntropy: Math.max(0, 0 - mean(logprobs)) } : {}),
+    ...(cut > 0 ? { cut } : {}),
+  };
 }
 
 function countOfIgnored(turns: readonly PlayedTurn[]): Pick<AgentStep, 'ignored'> {
@@ -242,9 +262,7 @@ function callsByAgent(
   return sums.size === 0 ? undefined : Object.fromEntries([...sums].sort());
 }
 
-/**
- * Over all played episodes that have a score, as evaluations count them: a failed episode earns what its score says.
- */
+/** Over all played episodes that have a score, as evaluations count them. A failed episode earns its score. */
 function rewards({ played }: RecordedStep): Partial<Step> {
   const judged = withoutUnscored(played.all).flatMap((group) => group.episodes);
   const earned = judged.map(({ score }) => score.team);

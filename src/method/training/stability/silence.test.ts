@@ -71,7 +71,7 @@ describe('Silence', () => {
 
   it.each<[string, Partial<Step>, readonly string[], RegExp]>([
     ['all wrong', { groups: wrong }, [], /4 groups earn the same, because none of them succeeds.*longer warm start/],
-    ['all right', { groups: { ...wrong, allWrong: 0, allRight: 4 } }, [], /all of them succeed.*Harder tasks/],
+    ['all right', { groups: { ...wrong, allWrong: 0, allRight: 4 } }, [], /all of them succeed.*[Hh]arder tasks/],
     [
       'all right but those that failed',
       { episodes: { played: 32, failed: 10 }, groups: { ...wrong, allWrong: 0, allRight: 4 } },
@@ -109,7 +109,7 @@ describe('Silence', () => {
       lesson(1, [], { groups: wrong }),
       trained,
     );
-    expect(warning?.message).toMatch(/none of them succeeds\. A warm start/);
+    expect(warning?.message).toMatch(/none of them succeeds\..*Else: a warm start/);
   });
 
   it('has its own reason if turns have advantages but the gradient is 0', () => {

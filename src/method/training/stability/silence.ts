@@ -1,6 +1,6 @@
 /** Steps without learning: no turn has an advantage, or the turns of one agent have none for many steps. */
 import type { AgentStep, Step, Warning } from '../../../base/events.js';
-import { isSilent, percent, ROUNDING } from '../../../base/host.js';
+import { isSilent, percent, ROUNDING, significant } from '../../../base/host.js';
 import { isGreedy } from '../../../engine/contract.js';
 import type { TrainedModel } from '../run/learner.js';
 import type { OpenRun } from '../run/run-state.js';
@@ -11,7 +11,7 @@ const TEAM_STEPS = 3;
 const AGENT_STEPS = 10;
 
 /** The parts of a step's event that show whether anything was learnt. */
-type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter'>;
+type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter' | 'reward'>;
 
 /** The settings that decide who learns, and which remedy helps. */
 export interface SilenceSettings {
@@ -53,7 +53,7 @@ export class Silence {
       const first = step === 1; // a mistake in tasks, rewards or settings shows in the first step
       if (!first && !isMilestone(all, TEAM_STEPS)) return [];
       const since = all > 1 ? `for ${all} steps no policy has` : 'no policy has';
-      const message = `step ${step}: ${since} learnt anything: ${reasonOf(this.#settings, lesson)}`;
+      const message = `step ${step}: ${since} learnt anything: ${reasonOf(this.#settings, lesson, all === step)}`;
       return [{ type: 'warning', code: 'nothing-learnt', step, message }];
     }
     return counts
@@ -79,13 +79,16 @@ function learnersOf({ agents, trained }: SilenceSettings): [agent: string, polic
 /** Whether a count is `first`, or 2, 4, 8 ... times `first`. */
 const isMilestone = (count: number, first: number) => count >= first && Number.isInteger(Math.log2(count / first));
 
-/** The reason why no agent learns, and a remedy. */
-function reasonOf(
-  { agents, training, warmStartShare }: SilenceSettings,
-  { groups, filter, episodes, agents: played }: Lesson,
-): string {
-  const warmStart = warmStartShare !== undefined;
-  const count = groups.allRight + groups.allWrong + groups.mixed;
+/** An entropy below this, in nats a token, belongs to a policy that writes the same text each time. */
+const CERTAIN = 0.05;
+/** A share of turns above this is a fault of all texts: they do not fit, or they are cut off. */
+const NEARLY_ALL = 0.95;
+
+const GREEDY = 'A temperature above 0: at temperature 0 the episodes of a task are all the same.';
+
+/** The reason why no agent learns, and a remedy. @param always Whether no agent has ever learnt */
+function reasonOf(settings: SilenceSettings, lesson: Lesson, always: boolean): string {
+  const { groups, filter, episodes, agents: played } = lesson;
   if (episodes !== undefined && episodes.failed === episodes.played)
     return 'every episode failed; the events of the failures have the reasons';
   if (episodes !== undefined && episodes.failed > episodes.played / 2)
@@ -95,18 +98,62 @@ function reasonOf(
     return `\`play\` returned before its calls of '${unanswered[0]}' were answered: \`await\` them`;
   if (episodes !== undefined && episodes.played > 0 && Object.keys(played).length === 0)
     return `\`play\` called no agent in any of ${episodes.played} episodes; what no agent wrote cannot be learnt`;
-  if (filter?.kept === 0)
-    return `training.filter left none of ${filter.played} groups. ${remedyForSameness({ agents, warmStart }, training.groupSize)}`;
-  if (Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING))
+  const isFiltered = filter?.kept === 0;
+  const dropped = isFiltered ? `training.filter left none of ${filter.played} groups: ` : '';
+  const { allWrong, mixed } = groups;
+  const fault = allWrong + mixed === 0 ? '' : faultOfTexts(settings, lesson, always);
+  if (fault !== '') return dropped + fault;
+  const moves = Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING);
+  if (!isFiltered && moves)
     return 'turns have advantages, but the gradient is 0: responses are empty, or clipping removes all of it';
+  return dropped + reasonOfGroups(settings, lesson, always);
+}
+
+/** A fault of the agents' texts that explains why the episodes of a task earn the same. Empty if there is none. */
+function faultOfTexts(
+  { agents, warmStartShare }: SilenceSettings,
+  { agents: played }: Lesson,
+  always: boolean,
+): string {
+  const learners = Object.entries(played).filter(([, { frozen }]) => frozen !== true);
+  const share = (part: number) => (part === 1 ? 'all outputs' : `${percent(part, 0)} of the outputs`);
+  for (const [agent, { cut = 0, invalid }] of learners) {
+    const { maxTokens } = agents[agent]?.sampling ?? {};
+    if (cut >= NEARLY_ALL)
+      return `${share(cut)} of '${agent}' are cut off at ${maxTokens} tokens. Raise agents.${agent}.sampling.maxTokens, or ask for shorter outputs.`;
+    if (invalid >= NEARLY_ALL)
+      return `the parser of '${agent}' refuses ${share(invalid)}. Compare them with what it accepts: npx drmas plan --play shows them.`;
+  }
+  const samples = learners.filter(([agent]) => !isGreedy(agents[agent]?.sampling.temperature ?? 1));
+  if (samples.length === 0) return learners.length === 0 ? '' : GREEDY;
+  const certain = samples.filter(([, { sampledEntropy = CERTAIN }]) => sampledEntropy < CERTAIN);
+  if (certain.length < samples.length) return '';
+  const names = certain.map(([agent]) => `'${agent}'`).join(', ');
+  if (always)
+    return `each answer of ${names} is nearly the same whenever it is sampled. A higher temperature${warmStartShare === undefined ? '' : ', or a shorter warm start'}.`;
+  return `training has made ${names} nearly certain of each text, so the episodes of a task are the same. A lower learning rate, or an entropy bonus (entropyCoefficient), keeps the policy exploring; begin again from an earlier checkpoint.`;
+}
+
+/** The reason that the groups show: their episodes earn the same. */
+function reasonOfGroups(
+  { agents, training, warmStartShare }: SilenceSettings,
+  { groups, episodes, reward }: Lesson,
+  always: boolean,
+): string {
+  const warmStart = warmStartShare !== undefined;
+  const count = groups.allRight + groups.allWrong + groups.mixed;
   const { failed = 0, played: all = 0 } = episodes ?? {};
   const left = failed === 0 ? '' : `, and ${failed} of ${all} episodes failed`;
   const equal = `the episodes of each of ${count} groups earn the same`;
-  if (groups.allWrong === count)
+  if (groups.allWrong === count) {
+    if (failed === 0 && reward.std === 0 && reward.mean !== 0)
+      return `all ${all} episodes earn ${significant(reward.mean)}, whatever the agents write. Look at the team's reward.`;
     return `${equal}, because none of them succeeds. ${remedies.allWrong({ warmStart })} npx drmas plan --play shows their texts.`;
+  }
   if (groups.allRight === count && failed > 0)
     return `${equal}: all that did not fail succeed${left}. ${remedies.failed}`;
-  if (groups.allRight === count) return `${equal}, because all of them succeed. ${remedies.allRight}`;
+  if (groups.allRight === count)
+    return `${equal}, because all of them succeed. ${always ? remedies.allRight : remedies.solved}`;
   return `${equal}${left}. ${remedyForSameness({ agents, warmStart }, training.groupSize)}`;
 }
 
@@ -120,10 +167,12 @@ function reasonOfAgent(agent: AgentStep | undefined): string {
 /** Remedies if no task is solved, and if all tasks are. */
 export const remedies = {
   allWrong: ({ warmStart }: { readonly warmStart: boolean }) =>
-    `${warmStart ? 'A longer warm start' : 'A warm start (`recordDemonstrations` makes demonstrations of answers that you write, see docs/recipes.md)'}, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.`,
+    `If a right answer would earn no more, mend the team's reward. Else: ${warmStart ? 'a longer warm start' : 'a warm start (`recordDemonstrations` makes demonstrations of answers that you write, see docs/recipes.md)'}, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.`,
   failed:
     "The failures are the tasks that are left to learn, but training.failedEpisodes leaves them out: mend their reasons (the events have them), or set training.failedEpisodes=zero if the agents' texts cause them.",
-  allRight: 'Harder tasks, or a reward that also counts what a solution costs.',
+  allRight:
+    "If a wrong answer would succeed too, mend the team's reward. Else: harder tasks, or a reward that also counts what a solution costs.",
+  solved: 'Harder tasks, or a reward that also counts what a solution costs.',
 };
 
 /** The remedy if the episodes of a task earn the same. @param repeated The share that repeat a sibling */
@@ -134,8 +183,7 @@ export function remedyForSameness(
 ): string {
   if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
   const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
-  if (temperatures.every(isGreedy))
-    return 'A temperature above 0: at temperature 0 the episodes of a task are all the same.';
+  if (temperatures.every(isGreedy)) return GREEDY;
   if (repeated > 0.5)
     return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature${warmStart ? ', or a shorter warm start' : ''}.`;
   return 'Tasks of medium difficulty, or more episodes a task (training.groupSize).';

@@ -1,6 +1,7 @@
 import type { Warning } from '../../../base/events.js';
 import { significant } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
+import { successOf } from '../../../base/nouns.js';
 import { costOfCalls, missingParts } from '../../../teams/rollout.js';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
@@ -65,6 +66,35 @@ export function failureRewards(
   if (step !== 1 || whole.length === 0 || earned >= 0) return [];
   const message = `step 1: an episode earns ${significant(earned)} on average, and an episode that fails earns 0, so policies may learn to fail; give rewards of 0 or more`;
   return [{ type: 'warning', code: 'failures.pay', step, message }];
+}
+
+/** The least number of episodes, and the correlation from which on two rewards are opposed. */
+const OPPOSED = { episodes: 16, correlation: -0.7 };
+
+/**
+ * A warning for each agent whose own reward falls when the team succeeds: its sign may be wrong. It is given in the
+ * first step.
+ */
+export function opposedRewards({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
+  if (step !== 1) return [];
+  const whole = all.flatMap(({ episodes }) => episodes.filter(({ failure }) => failure === undefined));
+  const names = [...new Set(whole.flatMap(({ score }) => Object.keys(score.agents)))].sort();
+  return names.flatMap((agent): Warning[] => {
+    const rewarded = whole.filter(({ score }) => agent in score.agents);
+    const own = rewarded.map(({ score }) => score.agents[agent] as number);
+    const together = correlation(own, rewarded.map(successOf));
+    if (rewarded.length < OPPOSED.episodes || !(together <= OPPOSED.correlation)) return [];
+    const message = `step 1: the own reward of '${agent}' falls if the team succeeds (correlation ${together.toFixed(2)} over ${rewarded.length} episodes), so it learns to prevent success. If '${agent}' is no opponent, turn the sign of its reward`;
+    return [{ type: 'warning', code: 'reward.opposed', step, agent, message }];
+  });
+}
+
+/** Pearson's correlation. NaN if one of the lists does not vary. */
+function correlation(a: readonly number[], b: readonly number[]): number {
+  const [meanA, meanB] = [mean(a), mean(b)];
+  const product = mean(a.map((value, i) => (value - meanA) * ((b[i] as number) - meanB)));
+  const spread = (values: readonly number[], centre: number) => mean(values.map((value) => (value - centre) ** 2));
+  return product / Math.sqrt(spread(a, meanA) * spread(b, meanB));
 }
 
 /** A warning if all episodes that a signal played as baselines failed, so that nothing is measured against them. */

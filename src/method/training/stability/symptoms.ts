@@ -14,7 +14,8 @@ const STEPS = 5;
 const READINGS = {
   reward: ({ rewardMean }) => rewardMean,
   rewardStd: ({ rewardStd }) => rewardStd,
-  entropy: ({ entropy }) => entropy,
+  /** Of all turns. The entropy of an update is of the turns that differ from their siblings. */
+  entropy: ({ sampledEntropy, entropy }) => sampledEntropy ?? entropy,
   length: ({ responseTokens }) => responseTokens,
   spread: ({ health }) => health.groupSpread,
   duplicates: ({ health }) => health.duplicates,

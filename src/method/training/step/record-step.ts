@@ -12,6 +12,7 @@ import {
   estimatorHints,
   failureRewards,
   gapWarnings,
+  opposedRewards,
   partWarnings,
 } from '../stability/step-warnings.js';
 import type { Progress } from '../state/progress.js';
@@ -83,6 +84,7 @@ function judgeStep(
   const hints = [
     ...awaitWarnings(played),
     ...failureRewards(played, training.partWeights),
+    ...opposedRewards(played),
     ...baselineWarnings(played),
     ...partWarnings({ training, estimator }, played),
     ...gapWarnings(played, updates, training.logprobGap),

@@ -167,9 +167,14 @@ function* penaltyChecks(
     };
 }
 
+/** Runs of fewer updates are trials, in which the default of `warmupSteps` is not reached. */
+const FEW_UPDATES = 10;
+
 /** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
-export function weakSettings(recipe: Pick<Recipe, 'agents' | 'training' | 'advantage' | 'lists'>): RunWarning[] {
-  const { agents, training } = recipe;
+export function weakSettings(
+  recipe: Pick<Recipe, 'agents' | 'policies' | 'training' | 'advantage' | 'lists'>,
+): RunWarning[] {
+  const { agents, policies, training } = recipe;
   const { type, penalties } = estimatorOf(recipe);
   const set = (key: 'invalidPenalty' | 'callCost' | 'tokenCost') =>
     Object.entries(agents).flatMap(([agent, settings]) => (settings[key] > 0 ? [`agents.${agent}.${key}`] : []));
@@ -189,6 +194,15 @@ export function weakSettings(recipe: Pick<Recipe, 'agents' | 'training' | 'advan
           `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
             "that all succeed or all fail: set training.filter.score to 'success' to drop them",
         ]),
+    ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
+      const updates = training.steps * epochs * miniBatches;
+      return updates < FEW_UPDATES || warmupSteps < updates
+        ? []
+        : [
+            `policies.${name}.warmupSteps is ${warmupSteps}, but the run makes at most ${updates} updates of it, so its ` +
+              'learning rate rises until the end: choose a shorter rise or more steps',
+          ];
+    }),
   ].map((message) => ({ code: 'settings', message }));
 }
 

@@ -272,10 +272,38 @@ describe('tasks', () => {
   });
 });
 
-it('gives the schemas as zod', async () => {
+it('gives the schemas as the server has them, with a check', async () => {
   const { url } = await environment({ answer: () => observed({}) });
   const { action, state } = await openEnv({ url }).schemas();
-  expect(action.safeParse({ text: 'short' }).success).toBe(true);
-  expect(action.safeParse({ text: 'far too long' }).success).toBe(false);
-  expect(state.safeParse({ any: 1 }).success).toBe(true);
+  expect(action.fits({ text: 'short' })).toBe(true);
+  expect(action.fits({ text: 'far too long' })).toBe(false);
+  expect(state.fits({ any: 1 })).toBe(true);
+});
+
+it.each<[object, unknown, unknown]>([
+  [{ type: 'object', required: ['answer'] }, { answer: 1 }, {}],
+  [
+    {
+      properties: {
+        p: {
+          enum: [
+            [0, 0],
+            [0, 1],
+          ],
+        },
+      },
+    },
+    { p: [0, 1] },
+    { p: 0 },
+  ],
+  [{ properties: { p: { const: { a: [1] } } } }, { p: { a: [1] } }, { p: { a: [2] } }],
+  [{ definitions: { x: { type: 'string' } }, properties: { a: { $ref: '#/definitions/x' } } }, { a: 'x' }, { a: 1 }],
+  [{ properties: { id: { type: 'integer' } } }, { id: 2 ** 60 }, { id: 1.5 }],
+  [{ not: { type: 'object' } }, [], {}],
+  [{ patternProperties: { '^a': { type: 'integer' } }, additionalProperties: false }, { ab: 1 }, { b: 1 }],
+])('neither changes nor misreads the schema %j', async (schema, right, wrong) => {
+  const { url } = await environment({ answer: () => observed({}), action: schema });
+  const { action } = await openEnv({ url }).schemas();
+  expect(action.schema).toEqual(schema);
+  expect([action.fits(right), action.fits(wrong)]).toEqual([true, false]);
 });

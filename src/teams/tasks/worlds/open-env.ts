@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { onAbort, unlessAborted } from '../../../base/async.js';
-import { issuesText, messageOf, reasonOf, TaskError, WorldError } from '../../../base/errors.js';
+import { fitsSchema, issuesText, reasonOf, TaskError, WorldError } from '../../../base/errors.js';
 import { excerpt, Secret } from '../../../base/host.js';
 import type { JsonSchema, Split, TaskSource } from '../../../base/nouns.js';
 import { webRequest } from '../../../base/platform.js';
@@ -57,11 +57,19 @@ export interface WorldTask {
   readonly index?: number | undefined;
 }
 
-/** The schemas of an environment, as zod's. A schema that zod cannot express accepts any JSON. */
+/** A schema of an environment. */
+export interface WorldSchema {
+  /** The JSON schema as the server gives it, for the `responseSchema` of a call or the `parameters` of a tool. */
+  readonly schema: JsonSchema;
+  /** Whether a value of JSON fits it. @throws ArgumentError if the check takes too many steps */
+  fits(value: unknown): boolean;
+}
+
+/** The schemas of an environment. */
 export interface WorldSchemas {
-  readonly action: z.ZodType;
-  readonly observation: z.ZodType;
-  readonly state: z.ZodType;
+  readonly action: WorldSchema;
+  readonly observation: WorldSchema;
+  readonly state: WorldSchema;
 }
 
 /** An environment server: the source of a team's tasks, and of the world of each episode. */
@@ -236,15 +244,9 @@ export function openEnv(options: OpenEnvOptions): OpenEnv {
     },
     async schemas() {
       const { action, observation, state } = await describe();
-      return { action: zodOf(action), observation: zodOf(observation), state: zodOf(state) };
+      return { action: checking(action), observation: checking(observation), state: checking(state) };
     },
   };
 }
 
-function zodOf(schema: JsonSchema): z.ZodType {
-  try {
-    return z.fromJSONSchema(schema);
-  } catch (error) {
-    return z.json().describe(`any JSON: ${messageOf(error)}`);
-  }
-}
+const checking = (schema: JsonSchema): WorldSchema => ({ schema, fits: (value) => fitsSchema(value, schema) });

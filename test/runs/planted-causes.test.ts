@@ -1,0 +1,301 @@
+/**
+ * Small runs with a planted cause: what drmas says names the cause first, and no other one. The advice is all warnings
+ * of the run, the reason why it ended, and the lines about agents that did not move.
+ */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { EvaluationEvent } from '../../src/base/core/events.js';
+import { nodeHost } from '../../src/base/platform/node-host.js';
+import { choiceTable } from '../../src/engine/model/model-spec.js';
+import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
+import { howToMove, unmovedAgents } from '../../src/runs/analysis/trouble.js';
+import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { executeRun } from '../../src/runs/run/execute-run.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { oneOf } from '../../src/teams/team/parsers.js';
+import { defineTeam, type Reward, type Team } from '../../src/teams/team/team.js';
+import { createRun, eventsOf, temporaryRoot } from '../support/tiny-run.js';
+
+const root = temporaryRoot();
+const LETTERS = ['a', 'b', 'c', 'd'] as const;
+type Letter = (typeof LETTERS)[number];
+const task = z.object({ right: z.enum(LETTERS) });
+
+const tasks: RecipeInput['tasks'] = {
+  name: 'letters',
+  load: async () => ({
+    name: 'letters',
+    size: 16,
+    at: (index: number) => ({ id: `${index}`, data: { right: LETTERS[index % 4] as Letter } }),
+  }),
+};
+
+type Answer = { readonly text: string; readonly value: unknown };
+type Ask = Readonly<Record<'solver' | 'checker', (question: string) => Promise<Answer>>>;
+interface Played {
+  readonly one?: unknown;
+  readonly two?: unknown;
+}
+
+/** What a case changes about a run that learns. */
+interface Planted {
+  readonly play?: (ask: Ask, question: string, chance: number) => Promise<Played>;
+  readonly reward?: (right: Letter, played: Played) => Reward;
+  readonly solver?: Parameters<typeof agent>[0];
+  /** The letters of an answer. */
+  readonly length?: number;
+  readonly policy?: object;
+  readonly training?: object;
+  /** A team of two agents: the checker reads what the solver wrote. */
+  readonly two?: true;
+  /** The messages by their codes, in the order in which the codes first occur. */
+  readonly said: Readonly<Record<string, RegExp>>;
+}
+
+const parse = oneOf(...LETTERS);
+
+/** A question is the name of a feature of the table. */
+const featureOf = (letter: string) => letter.toUpperCase();
+
+function teamOf({ play, reward, solver = {}, two }: Planted): Team {
+  const player = (settings: Planted['solver'] = {}) =>
+    agent({ parse, sampling: { maxTokens: 1 }, ...settings } as object);
+  return defineTeam({
+    name: 'letters',
+    task,
+    agents: { solver: player(solver), ...(two && { checker: player() }) },
+    async play({ task: { right }, agents, random }): Promise<Played> {
+      const ask = agents as unknown as Ask;
+      if (play !== undefined) return play(ask, featureOf(right), random.uniform());
+      const { value: one, text } = await ask.solver(featureOf(right));
+      if (two === undefined) return { one };
+      return { one, two: (await ask.checker(featureOf(text))).value };
+    },
+    reward: ({ task: { right }, outcome }) =>
+      reward === undefined ? Number((two ? outcome.two : outcome.one) === right) : reward(right, outcome),
+  }) as unknown as Team;
+}
+
+/** Runs a case. @returns What is said, in order: codes of warnings, `end` for the end of a run, `unmoved` */
+async function saidBy(planted: Planted) {
+  const { policy, training, length = 1 } = planted;
+  const team = teamOf(planted);
+  const model = choiceTable({ choices: [...LETTERS], features: LETTERS.map(featureOf), length });
+  const policies = Object.keys(team.agents).map((name) => {
+    return [name, { model, optimizer: { type: 'adamw', learningRate: 0.1 }, ...policy }] as const;
+  });
+  const input = {
+    team,
+    tasks,
+    policies: Object.fromEntries(policies),
+    training: {
+      steps: 12,
+      tasksPerStep: 4,
+      groupSize: 8,
+      checkpointEvery: 30,
+      keepEpisodes: 1,
+      rewardRetries: 0,
+      ...training,
+    },
+    evaluation: { every: 30, tasks: 4, samples: 2 },
+  };
+  const recipe = resolveRecipe(defineRecipe(input as RecipeInput));
+  const run = await createRun(root, recipe);
+  const ended = await executeRun(recipe, run, nodeHost({ threads: 1 })).then(
+    () => [],
+    (error: Error) => [{ code: 'end', message: error.message }],
+  );
+  const events = await eventsOf(run);
+  const warnings = events.flatMap((event) => (event.type === 'warning' ? [event] : []));
+  const steps = events.filter((event) => event.type === 'step');
+  const last = events.findLast((event): event is typeof event & EvaluationEvent => event.type === 'evaluation');
+  const unmoved = unmovedAgents(steps, { headline: 'score', last }).map((line) => {
+    return { code: 'unmoved', message: `${line}. ${howToMove(steps)}` };
+  });
+  return {
+    said: [...warnings, ...ended, ...unmoved].map(({ code, message }) => ({ code, message })),
+    success: [steps[0]?.success ?? 0, steps.at(-1)?.success ?? 0] as const,
+  };
+}
+
+const tooHard =
+  /none of them succeeds\. If a right answer would earn no more, mend the team's reward\. Else: .*easier tasks/;
+const tooEasy =
+  /all of them succeed\. If a wrong answer would succeed too, mend the team's reward\. Else: harder tasks/;
+const collapse = /a lower learning rate or an entropy bonus/;
+const certain = /training has made 'solver' nearly certain of each text.*A lower learning rate/;
+const reward = (value: Reward) => ({ reward: () => value });
+
+/** Enough steps for advice that compares the beginning of a run with its end. */
+const long = { steps: 31 };
+
+/** A right answer wins more often than a wrong one, so that a policy should not decide in the first steps. */
+const lottery: Pick<Planted, 'play' | 'reward'> = {
+  play: async ({ solver }, question, chance) => {
+    const { value } = await solver(question);
+    return { one: Number(chance < (featureOf(String(value)) === question ? 0.7 : 0.3)) };
+  },
+  reward: (_, { one }) => one as number,
+};
+
+const cases: Readonly<Record<string, Planted>> = {
+  'no fault': { training: long, said: {} },
+  'no fault, rewards by chance': { ...lottery, training: long, said: {} },
+  'no fault, two agents': { training: long, two: true, said: {} },
+  'no fault, an own reward': {
+    training: long,
+    two: true,
+    reward: (right, { one, two }) => ({ team: Number(two === right), agents: { solver: Number(one === right) } }),
+    said: {},
+  },
+  'a learning rate far too high': {
+    ...lottery,
+    policy: { optimizer: { type: 'adamw', learningRate: 100 } },
+    training: long,
+    said: { 'entropy-collapse': collapse, 'nothing-learnt': certain },
+  },
+  'a learning rate far too high, by SGD': {
+    ...lottery,
+    policy: { optimizer: { type: 'sgd', learningRate: 1e4 }, clipNorm: 0 },
+    training: long,
+    said: { 'entropy-collapse': collapse },
+  },
+  'a learning rate far too low': {
+    training: long,
+    policy: { optimizer: { type: 'adamw', learningRate: 1e-6 } },
+    said: { unmoved: /learning rate is too low/ },
+  },
+  'a warm-up longer than the run': {
+    training: long,
+    policy: { warmupSteps: 100_000 },
+    said: {
+      settings: /warmupSteps is 100000, but the run makes at most 31 updates/,
+      unmoved: /learning rate is too low/,
+    },
+  },
+  'a KL penalty far too large': {
+    training: long,
+    policy: { kl: { in: 'loss', coefficient: 300 } },
+    said: { unmoved: /Its KL penalty holds it/ },
+  },
+  'a KL penalty far too large, in the reward': {
+    training: long,
+    policy: { kl: { in: 'reward', kind: 'k1', coefficient: 300 } },
+    said: { unmoved: /Its KL penalty holds it/ },
+  },
+  'a reward that is always 0': { ...reward(0), said: { 'nothing-learnt': tooHard } },
+  'a reward that is always 1': { ...reward(1), said: { 'nothing-learnt': tooEasy } },
+  'a reward that is always one half': {
+    ...reward(0.5),
+    said: { 'nothing-learnt': /all 32 episodes earn 0\.50, whatever the agents write\. Look at the team's reward/ },
+  },
+  'tasks that are too hard': { reward: (_, { one }) => Number(one === 'e'), said: { 'nothing-learnt': tooHard } },
+  'tasks that are too easy': { reward: (_, { one }) => Number(one !== 'e'), said: { 'nothing-learnt': tooEasy } },
+  'tasks that are too easy, behind a filter': {
+    ...reward(1),
+    training: { steps: 8, filter: { type: 'equal-outcomes' } },
+    said: { 'nothing-learnt': new RegExp(`training\\.filter left none of 4 groups: .*${tooEasy.source}`) },
+  },
+  'a parser that never matches': {
+    solver: { parse: oneOf('yes', 'no') },
+    said: { 'nothing-learnt': /the parser of 'solver' refuses all outputs/ },
+  },
+  'a parser that never matches, with a penalty': {
+    solver: { parse: oneOf('yes', 'no'), invalidPenalty: 0.1 },
+    said: { 'nothing-learnt': /the parser of 'solver' refuses all outputs/ },
+  },
+  'a parser that throws': {
+    solver: { parse: (text: string) => JSON.parse(text) },
+    said: {
+      'evaluation.failures': /is not valid JSON/,
+      end: /every episode of step 1 failed alike: .*is not valid JSON/,
+    },
+  },
+  'answers that are cut off': {
+    length: 2,
+    solver: { parse: (text: string) => /^[a-d]{2}$/.exec(text)?.[0] },
+    said: {
+      'nothing-learnt': /all outputs of 'solver' are cut off at 1 tokens\. Raise agents\.solver\.sampling\.maxTokens/,
+    },
+  },
+  'an agent that is never called': {
+    training: long,
+    two: true,
+    play: async ({ solver }, question) => ({ two: (await solver(question)).value }),
+    said: { 'agent-learns-nothing': /checker: it has learnt nothing for \d+ steps: the team does not call it/ },
+  },
+  'no agent that is called': {
+    play: async () => ({ one: 'a' }),
+    said: { 'nothing-learnt': /`play` called no agent in any of 32 episodes/ },
+  },
+  'calls that are not awaited': {
+    play: async ({ solver }, question) => {
+      void solver(question);
+      return { one: 'a' };
+    },
+    said: { 'evaluation.failures': /`await` the call/, end: /`await` the call/ },
+  },
+  'an own reward with the wrong sign': {
+    two: true,
+    reward: (right, { two }) => ({ team: Number(two === right), agents: { checker: Number(two !== right) } }),
+    said: { 'reward.opposed': /the own reward of 'checker' falls if the team succeeds .*turn the sign of its reward/ },
+  },
+  'rewards below 0': {
+    reward: (right, { one }) => Number(one === right) - 2,
+    said: { 'failures.pay': /an episode that fails earns 0, so policies may learn to fail/ },
+  },
+  'an agent that loops': {
+    play: async ({ solver }, question) => {
+      for (;;) await solver(question);
+    },
+    training: { maxTurns: 4 },
+    said: {
+      'evaluation.failures': /more than 4 calls/,
+      end: /\(too-many-turns\) more than 4 calls\nThe agents did not come/,
+    },
+  },
+  'a temperature of 0': {
+    solver: { sampling: { temperature: 0, maxTokens: 1 } },
+    said: { 'nothing-learnt': /A temperature above 0/ },
+  },
+  'rewards for invalid outputs': {
+    training: long,
+    solver: { parse: oneOf('a', 'b', 'c') },
+    reward: (_, { one }) => Number(one === undefined),
+    said: { 'rewarded-invalid': /of the turns are invalid but have a positive advantage/ },
+  },
+  'a weight of a part that no reward has': {
+    reward: (right, { one }) => ({ correct: Number(one === right) }),
+    training: { partWeights: { corect: 2 } },
+    said: { 'parts.missing': /no episode's reward has a part of this name/ },
+  },
+  'code of the team that often throws': {
+    play: async ({ solver }, question, chance) => {
+      const { value: one } = await solver(question);
+      if (chance < 0.5) throw new Error('the database is down');
+      return { one };
+    },
+    said: {
+      'evaluation.failures': /the database is down/,
+      'episodes.failing': /\(error\) the database is down/,
+      end: /\(error\) the database is down/,
+    },
+  },
+  'a judge that is down': {
+    reward: () => {
+      throw new Error('the judge is down');
+    },
+    said: { 'evaluation.failures': /the judge is down/, end: /\(reward\) the judge is down/ },
+  },
+};
+
+describe('a run with a planted cause says the cause first, and nothing else', () => {
+  it.concurrent.each(Object.entries(cases))('%s', async (name, planted) => {
+    const { said, success } = await saidBy(planted);
+    expect([...new Set(said.map(({ code }) => code))], JSON.stringify(said, null, 1)).toEqual(
+      Object.keys(planted.said),
+    );
+    for (const { code, message } of said) expect(message, code).toMatch(planted.said[code] as RegExp);
+    if (name.startsWith('no fault')) expect(success[1]).toBeGreaterThan(success[0] + 0.1);
+  });
+});
