@@ -30,6 +30,7 @@ async function modelOf(architecture: string, dtype = 'float32'): Promise<string>
     hidden_size: 8,
     num_hidden_layers: 1,
     num_attention_heads: 1,
+    num_key_value_heads: 1,
     head_dim: 8,
     intermediate_size: 8,
     max_position_embeddings: 256,
