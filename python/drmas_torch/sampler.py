@@ -208,6 +208,10 @@ class Slots:
         self.used[slot] = self._clock
 
 
+Late = tuple[list[Running], Tensor, Tensor, torch.cuda.Event]
+"""What a tick has drawn for these requests, on its way from the card."""
+
+
 class Sampler:
     """Samples from versions of policies that share a decoder: adapters in a bank, or the decoder's own weights."""
 
@@ -237,7 +241,8 @@ class Sampler:
         self._state: dict[str, Tensor] = {}
         self._graphs: dict[tuple[int, int, bool], torch.cuda.CUDAGraph] = {}
         self._pool: Any = None
-        self._late: tuple[list[Running], Tensor, Tensor, torch.cuda.Event] | None = None
+        self._late: Late | None = None
+        self._read: list[tuple[Tensor, Tensor]] = []
 
     # Versions
 
@@ -306,10 +311,7 @@ class Sampler:
             running = list(self._running)
             tokens, logprobs = self._decode()
             if self.place.device.type == 'cuda':
-                read = [part.to('cpu', non_blocking=True) for part in (tokens, logprobs)]
-                event = torch.cuda.Event()
-                event.record()
-                self._late = running, read[0], read[1], event
+                self._late = self._read_later(running, tokens, logprobs)
             else:
                 return self._take(running, tokens, logprobs)
         if late is None:
@@ -317,6 +319,22 @@ class Sampler:
         running, tokens, logprobs, event = late
         event.synchronize()
         return self._take(running, tokens, logprobs)
+
+    def _read_later(self, running: list[Running], tokens: Tensor, logprobs: Tensor) -> Late:
+        """Begins to copy what a tick has drawn. One pair of buffers is read while the other is filled."""
+        if len(self._read) != 2 or len(self._read[0][0]) < len(tokens):
+            size = len(self._state['token'])
+            self._read = [
+                (torch.empty(size, dtype=torch.long, pin_memory=True), torch.empty(size, pin_memory=True))
+                for _ in range(2)
+            ]
+        self._read.reverse()
+        ids, scores = (buffer[: len(tokens)] for buffer in self._read[0])
+        ids.copy_(tokens, non_blocking=True)
+        scores.copy_(logprobs, non_blocking=True)
+        event = torch.cuda.Event()
+        event.record()
+        return running, ids, scores, event
 
     def _take(self, running: list[Running], tokens: Tensor, logprobs: Tensor) -> list[Result]:
         """Gives each request the token that its slot has drawn."""

@@ -1,0 +1,534 @@
+"""What the engine on PyTorch does on a card, in minutes: `python3 bench/card/card.py --seconds 400 --out FOLDER`.
+
+Parts: `check` (gradients by FlexAttention beside sequences that attend by themselves; the same step twice), `decode`
+(milliseconds a tick with all rows in use, tokens a second with refill, the limit of the card's memory), `train` (rows
+of a step and rows with nothing in common), `gap` (sampler beside trainer), `publish`, and the peers transformers and
+PEFT where they are installed. Each result is a line of JSON in FOLDER/card.jsonl at once. The script stops at its
+limit with what it has. It needs torch and numpy, and no network. `--device cpu --shapes tiny` rehearses it without a
+card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'python'))
+import numpy as np
+import torch
+import torch.nn.functional as F
+from drmas_torch.attention import SequenceMixer, segments_of
+from drmas_torch.config import AdapterSettings, Config, size_of
+from drmas_torch.decoder import Decoder, Mixer, Pieces, Ropes
+from drmas_torch.policy import Batch, Place, Policy, Sample
+from drmas_torch.sampler import Request, Sampler
+from drmas_torch.trained import Trained, clipped_step
+from drmas_torch.tree import Tree
+from drmas_torch.worker import place_of
+
+ALL = ('q', 'k', 'v', 'o', 'gate', 'up', 'down')
+RANK, PROMPT, WRITTEN = 16, 160, 192
+SETTINGS = AdapterSettings(RANK, RANK, ALL)
+ADAM = {
+    'type': 'adamw',
+    'learningRate': 1e-5,
+    'beta1': 0.9,
+    'beta2': 0.99,
+    'epsilon': 1e-8,
+    'weightDecay': 0.0,
+}
+
+
+def shape(
+    vocabulary: int,
+    width: int,
+    layers: int,
+    heads: int,
+    kv: int,
+    d: int,
+    ff: int,
+    **more: Any,
+) -> dict[str, Any]:
+    sizes = {
+        'vocabSize': vocabulary,
+        'width': width,
+        'layers': layers,
+        'heads': heads,
+        'kvHeads': kv,
+        'headDim': d,
+    }
+    return {**sizes, 'feedForward': ff, 'context': 2048, 'normEpsilon': 1e-6, **more}
+
+
+SHAPES = {
+    'tiny': shape(512, 64, 2, 4, 2, 16, 128),
+    'smollm2-135m': shape(49152, 576, 30, 9, 3, 64, 1536),
+    'qwen2.5-0.5b': shape(151936, 896, 24, 14, 2, 64, 4864, attentionBias='qkv'),
+    'qwen2.5-1.5b': shape(151936, 1536, 28, 12, 2, 128, 8960, attentionBias='qkv'),
+    'qwen3-4b': shape(151936, 2560, 36, 32, 8, 128, 9728, queryKeyNorm=True),
+    'qwen3-8b': shape(151936, 4096, 36, 32, 8, 128, 12288, queryKeyNorm=True, untiedOutput=True),
+}
+ROWS = {
+    'tiny': (8,),
+    'smollm2-135m': (8, 32, 256),
+    'qwen2.5-0.5b': (8, 32, 256),
+    'qwen2.5-1.5b': (32, 256),
+}
+
+options = argparse.ArgumentParser(description=__doc__)
+options.add_argument('--device', default='cuda')
+options.add_argument('--shapes', default='smollm2-135m,qwen2.5-0.5b,qwen2.5-1.5b,qwen3-4b')
+options.add_argument('--seconds', type=float, default=400)
+options.add_argument('--out', default='.')
+given = options.parse_args()
+device = torch.device(given.device)
+on_card = device.type == 'cuda'
+if not on_card:
+    torch.set_num_threads(1)
+begun = time.perf_counter()
+os.makedirs(given.out, exist_ok=True)
+lines = open(os.path.join(given.out, 'card.jsonl'), 'a')  # noqa: SIM115
+
+
+def left() -> float:
+    return given.seconds - (time.perf_counter() - begun)
+
+
+def note(part: str, **values: Any) -> None:
+    line = json.dumps({'part': part, 'at': round(time.perf_counter() - begun, 1), **values})
+    print(line, flush=True)
+    lines.write(line + '\n')
+    lines.flush()
+
+
+def wait() -> None:
+    if on_card:
+        torch.cuda.synchronize()
+
+
+def seconds_of(work: Callable[[], object], least: float = 1.0, most: int = 100) -> float:
+    """The median of runs that take `least` seconds together."""
+    work()
+    wait()
+    runs: list[float] = []
+    while len(runs) < 3 or (sum(runs) < least and len(runs) < most):
+        at = time.perf_counter()
+        work()
+        wait()
+        runs.append(time.perf_counter() - at)
+    return float(np.median(runs))
+
+
+def attempt(part: str, work: Callable[[], object], **about: Any) -> None:
+    """A part that fails is a result too."""
+    try:
+        work()
+    except Exception as error:
+        traceback.print_exc()
+        note(part, **about, failed=f'{type(error).__name__}: {error}'[:300])
+    if on_card:
+        torch.cuda.empty_cache()
+
+
+def base_of(name: str, dtype: torch.dtype, place: Place) -> Decoder:
+    """A decoder with random weights, made on the device."""
+    config = Config.of(SHAPES[name])
+    torch.manual_seed(0)
+    tensors = {}
+    for label, size in config.shapes():
+        matrix = len(size) == 2
+        tensor = torch.empty(size, device=device, dtype=dtype if matrix else torch.float32)
+        if matrix:
+            tensor.normal_(
+                0,
+                1 / math.sqrt(size[1] if label in ('embedding', 'output') else size[0]),
+            )
+        else:
+            tensor.fill_(0 if 'Bias' in label else 1)
+        tensors[label] = tensor
+    half = config.head_dim // 2
+    frequencies = (1e6 ** (-np.arange(half) / half)).astype(np.float32)
+    return Decoder(config, tensors, Ropes(config, frequencies, None, device), dtype, place.pieces)
+
+
+def policy_on(base: Decoder, place: Place, seed: int) -> Policy:
+    shapes = SETTINGS.shapes(base.config)
+    torch.manual_seed(seed)
+    flat = torch.empty(size_of(shapes), device=device).normal_(0, 0.01)
+    return Policy(place, base, Trained(flat, shapes), SETTINGS)
+
+
+def parameters(base: Decoder) -> int:
+    return sum(tensor.numel() for tensor in base.tensors.values())
+
+
+def rows_of_step(
+    vocabulary: int,
+    shared: bool,
+    tasks: int = 8,
+    group: int = 8,
+    system: int = 96,
+    asked: int = 64,
+    written: int = 96,
+) -> list[Sample]:
+    """The turns of an agent in a step; without `shared` no two have a token in common."""
+    random = np.random.default_rng(1)
+    head = random.integers(0, vocabulary, system)
+    samples = []
+    for _ in range(tasks):
+        task = random.integers(0, vocabulary, asked)
+        for _ in range(group):
+            prompt = np.concatenate((head, task)) if shared else random.integers(0, vocabulary, system + asked)
+            answer = random.integers(0, vocabulary, int(random.integers(written // 2, written * 3 // 2)))
+            mask = np.zeros(len(prompt) + len(answer), np.uint8)
+            mask[len(prompt) :] = 1
+            samples.append(Sample(np.concatenate((prompt, answer)).astype(np.int32), mask, 1.0, ''))
+    return samples
+
+
+def ones(batch: Batch, logprobs: np.ndarray, entropies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.full(len(logprobs), 1e-3, np.float32), np.full(len(entropies), 1e-4, np.float32)
+
+
+class Apart(Place):
+    """The place of a processor on a card: each sequence attends by itself."""
+
+    def training(self, config: Config, tree: Tree) -> tuple[torch.Tensor, torch.Tensor, Mixer]:
+        tokens, positions = (torch.from_numpy(part).to(device) for part in (tree.tokens, tree.positions))
+        return tokens, positions, SequenceMixer(config, positions, segments_of(tree))
+
+
+def check() -> None:
+    SHAPES['check'] = {**SHAPES['smollm2-135m'], 'layers': 2, 'vocabSize': 2048} if on_card else SHAPES['tiny']
+    place = place_of(device, 8192, False)
+    base = base_of('check', torch.float32, place)
+    samples = rows_of_step(base.config.vocab_size, True, 2, 4, 200, 90, 40)
+
+    def gradient(where: Place, apart: bool = False) -> torch.Tensor:
+        policy = policy_on(base, where, 1)
+        for part in [[sample] for sample in samples] if apart else [samples]:
+            policy.accumulate(part, ones)
+        return policy._trained.gradient.clone()
+
+    alone = gradient(Apart(device, 8192, Pieces(), None, False), True)
+    one, two = gradient(place), gradient(place)
+    note(
+        'check',
+        tree_beside_apart=float((one - alone).norm() / alone.norm()),
+        twice_equal=torch.equal(one, two),
+        flex=place.flex is not None,
+    )
+
+
+def request(number: int, prompt: np.ndarray, most: int) -> Request:
+    uniforms = np.random.default_rng(number).random(most).astype(np.float32)
+    return Request(number, prompt, 1.0, 1.0, 0, most, frozenset(), uniforms, False)
+
+
+def sampler_of(base: Decoder, place: Place, rows: int, adapters: int) -> Sampler:
+    sampler = Sampler(place, base, rows, SETTINGS, lambda *_: None)
+    for number in range(adapters):
+        sampler.load(number, 0, policy_on(base, place, number)._trained.tensors)
+    return sampler
+
+
+def decode(name: str, base: Decoder, place: Place) -> None:
+    c = base.config
+    for rows in ROWS.get(name, (32, 128)):
+        for adapters in (1, 4) if rows == 32 else (2,):
+            if left() < 40:
+                return
+            sampler = sampler_of(base, place, rows, adapters)
+            random = np.random.default_rng(2)
+            prompts = [random.integers(0, c.vocab_size, PROMPT).astype(np.int32) for _ in range(rows)]
+            written = WRITTEN if on_card else 24
+            for i, prompt in enumerate(prompts):
+                sampler.submit(request(i, prompt, written), i % adapters)
+            at = time.perf_counter()
+            sampler.step()
+            wait()
+            first = time.perf_counter() - at
+            ticks: list[float] = []
+            while sampler.busy:
+                at = time.perf_counter()
+                sampler.step()
+                ticks.append(time.perf_counter() - at)
+            wait()
+            full = ticks[4 : written - 8]
+            tick = float(np.median(full))
+            # The sum of ticks counts the waits that single ticks pass on to each other.
+            mean = float(np.mean(full))
+            size = sum(
+                t.numel() * t.element_size() for n, t in base.tensors.items() if n != 'embedding' or not c.untied_output
+            )
+            cache = 2 * c.layers * c.kv_heads * c.head_dim * (PROMPT + written / 2) * rows * base.dtype.itemsize
+            limit = (size + cache) / BANDWIDTH
+            note(
+                'decode',
+                shape=name,
+                rows=rows,
+                adapters=adapters,
+                ms=round(1e3 * mean, 3),
+                median_ms=round(1e3 * tick, 3),
+                tok_s=round(rows / mean),
+                limit_ms=round(1e3 * limit, 3),
+                share_of_limit=round(limit / mean, 3),
+                first_s=round(first, 1),
+                graphs=len(sampler._graphs),
+            )
+            if adapters == 4 or left() < 40:
+                continue
+            lengths = [int(n) for n in random.integers(written // 6, written, 3 * rows)]
+            for i, most in enumerate(lengths):
+                sampler.submit(request(1000 + i, prompts[i % rows], most), i % adapters)
+            at = time.perf_counter()
+            while sampler.busy:
+                sampler.step()
+            wait()
+            note(
+                'refill',
+                shape=name,
+                rows=rows,
+                tok_s=round(sum(lengths) / (time.perf_counter() - at)),
+            )
+
+
+def publish(name: str, base: Decoder, place: Place) -> None:
+    """From the end of an update to the first new token."""
+    sampler, policy = sampler_of(base, place, 8, 1), policy_on(base, place, 5)
+    prompt = np.arange(PROMPT, dtype=np.int32)
+
+    def once() -> None:
+        sampler.unload(0)
+        sampler.load(0, 1, policy._trained.tensors)
+        sampler.submit(request(1, prompt, 1), 0)
+        while sampler.busy:
+            sampler.step()
+
+    note('publish', shape=name, ms=round(1e3 * seconds_of(once, 0.3, 20), 2))
+
+
+def train(name: str, base: Decoder, place: Place) -> None:
+    for shared in (True, False):
+        if left() < 40:
+            return
+        few = {} if on_card else {'tasks': 2, 'group': 4}
+        samples = rows_of_step(base.config.vocab_size, shared, **few)
+        tokens = sum(len(sample.tokens) - 1 for sample in samples)
+        policy = policy_on(base, place, 1)
+
+        def step(policy: Policy = policy, samples: list[Sample] = samples) -> None:
+            policy.accumulate(samples, ones)
+            clipped_step([policy._trained], {'optimizer': ADAM, 'clipNorm': 1.0})
+
+        if on_card:
+            torch.cuda.reset_peak_memory_stats()
+        at = time.perf_counter()
+        step()
+        wait()
+        first = time.perf_counter() - at
+        seconds = seconds_of(step, 2, 10)
+        computed = policy.rows_computed
+        note(
+            'train',
+            shape=name,
+            rows='shared prompts' if shared else 'nothing in common',
+            tokens=tokens,
+            computed=computed,
+            ms=round(1e3 * seconds, 1),
+            tok_s=round(tokens / seconds),
+            computed_tok_s=round(computed / seconds),
+            share_of_peak=round(4 * parameters(base) * computed / seconds / FLOPS, 3),
+            first_s=round(first, 1),
+            peak_GB=round(torch.cuda.max_memory_allocated() / 1e9, 2) if on_card else None,
+        )
+
+
+def gap(name: str, base: Decoder, place: Place) -> None:
+    sampler, policy = sampler_of(base, place, 32, 1), policy_on(base, place, 0)
+    random = np.random.default_rng(3)
+    prompts = [random.integers(0, base.config.vocab_size, 64).astype(np.int32) for _ in range(32)]
+    for i, prompt in enumerate(prompts):
+        sampler.submit(request(i, prompt, 32), 0)
+    differences = []
+    while sampler.busy:
+        for result in sampler.step():
+            prompt = prompts[result.request.id]
+            tokens = np.concatenate((prompt, result.tokens)).astype(np.int32)
+            mask = np.zeros(len(tokens), np.uint8)
+            mask[len(prompt) :] = 1
+            row = policy.score([Sample(tokens, mask, 1.0, '')])[0]
+            differences.append(row[len(prompt) :] - np.array(result.logprobs))
+    d = np.concatenate(differences)
+    note(
+        'gap',
+        shape=name,
+        dtype=str(base.dtype),
+        mean=float(np.abs(d).mean()),
+        rms=float(np.sqrt((d**2).mean())),
+        most=float(np.abs(d).max()),
+        outside_10_percent=float((np.abs(np.expm1(d)) > 0.1).mean()),
+    )
+
+
+def peer_model(name: str) -> Any:
+    from transformers import (
+        Qwen2Config,
+        Qwen2ForCausalLM,
+        Qwen3Config,
+        Qwen3ForCausalLM,
+    )
+
+    s = SHAPES[name]
+    kind, settings = (Qwen3ForCausalLM, Qwen3Config) if s.get('queryKeyNorm') else (Qwen2ForCausalLM, Qwen2Config)
+    config = settings(
+        vocab_size=s['vocabSize'],
+        hidden_size=s['width'],
+        num_hidden_layers=s['layers'],
+        num_attention_heads=s['heads'],
+        num_key_value_heads=s['kvHeads'],
+        head_dim=s['headDim'],
+        intermediate_size=s['feedForward'],
+        rope_theta=1e6,
+        max_position_embeddings=2048,
+        tie_word_embeddings=not s.get('untiedOutput'),
+        eos_token_id=None,
+        bos_token_id=None,
+        pad_token_id=0,
+    )
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device(device):
+            return kind(config).eval()
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def peer_generate(name: str) -> None:
+    model, rows = peer_model(name), 32 if on_card else 4
+    tokens = torch.randint(1, SHAPES[name]['vocabSize'], (rows, PROMPT), device=device)
+
+    def once(new: int) -> float:
+        at = time.perf_counter()
+        with torch.inference_mode():
+            model.generate(
+                input_ids=tokens,
+                attention_mask=torch.ones_like(tokens),
+                max_new_tokens=new,
+                min_new_tokens=new,
+                do_sample=True,
+                top_k=0,
+                top_p=1.0,
+            )
+        wait()
+        return time.perf_counter() - at
+
+    once(2)
+    seconds = (once(26) - once(2)) / 24
+    note(
+        'transformers generate',
+        shape=name,
+        rows=rows,
+        ms=round(1e3 * seconds, 2),
+        tok_s=round(rows / seconds),
+    )
+
+
+def peer_train(name: str) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    names = [
+        'q_proj',
+        'k_proj',
+        'v_proj',
+        'o_proj',
+        'gate_proj',
+        'up_proj',
+        'down_proj',
+    ]
+    model = get_peft_model(peer_model(name), LoraConfig(r=RANK, lora_alpha=RANK, target_modules=names)).train()
+    weights = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=1e-5, fused=on_card)
+    few = {} if on_card else {'tasks': 2, 'group': 4}
+    samples = sorted(
+        rows_of_step(SHAPES[name]['vocabSize'], True, **few),
+        key=lambda s: len(s.tokens),
+    )
+    tokens = sum(len(s.tokens) - 1 for s in samples)
+
+    def step() -> None:
+        for first in range(0, len(samples), 16):
+            some = samples[first : first + 16]
+            width = max(len(s.tokens) for s in some)
+            ids, there, mask = (torch.zeros(len(some), width, dtype=torch.long) for _ in range(3))
+            for r, s in enumerate(some):
+                ids[r, : len(s.tokens)], there[r, : len(s.tokens)] = (
+                    torch.from_numpy(s.tokens),
+                    1,
+                )
+                mask[r, : len(s.tokens)] = torch.from_numpy(s.mask)
+            ids, there, written = (
+                ids.to(device),
+                there.to(device),
+                mask.bool().to(device),
+            )
+            inner = model.base_model.model
+            hidden = inner.model(input_ids=ids, attention_mask=there, use_cache=False).last_hidden_state
+            logits = inner.lm_head(hidden[:, :-1][written[:, 1:]]).float()
+            (F.cross_entropy(logits, ids[:, 1:][written[:, 1:]], reduction='sum') / tokens).backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    seconds = seconds_of(step, 2, 5)
+    note(
+        'PEFT',
+        shape=name,
+        rows='shared prompts',
+        tokens=tokens,
+        ms=round(1e3 * seconds, 1),
+        tok_s=round(tokens / seconds),
+    )
+
+
+def limits() -> tuple[float, float]:
+    if not on_card:
+        return 2e10, 1e11
+    x, a = (
+        torch.empty(2**30, device=device, dtype=torch.uint8),
+        torch.randn(8192, 8192, device=device, dtype=torch.bfloat16),
+    )
+    y = torch.empty_like(x)
+    return 2 * x.numel() / seconds_of(lambda: y.copy_(x), 0.3), 2 * 8192**3 / seconds_of(lambda: a @ a, 0.3)
+
+
+BANDWIDTH, FLOPS = limits()
+note(
+    'machine',
+    device=torch.cuda.get_device_name() if on_card else 'cpu',
+    torch=torch.__version__,
+    bandwidth_TBs=round(BANDWIDTH / 1e12, 2),
+    bf16_TFLOPs=round(FLOPS / 1e12, 1),
+)
+attempt('check', check)
+for name in given.shapes.split(','):
+    if left() < 40:
+        break
+    place = place_of(device, 4096 if name in ('qwen3-4b', 'qwen3-8b') else 8192, False)
+    base = base_of(name, torch.bfloat16 if on_card else torch.float32, place)
+    for work in (decode, train, gap, publish):
+        if left() > 30:
+            attempt(work.__name__, partial(work, name, base, place), shape=name)
+    del base
+    for peer in (peer_generate, peer_train):
+        if left() > 60 and name != 'qwen3-8b':
+            attempt(peer.__name__, partial(peer, name), shape=name)
+note('end')
