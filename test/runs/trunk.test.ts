@@ -111,7 +111,7 @@ describe('adapters of agents are refused', () => {
 
   it('on a GPU, on an adapter, in int8, with critics', async () => {
     const path = 'policies.shared.agentAdapters';
-    await refused(['backend.device=gpu'], new RegExp(`${path}: .*on the processor only`));
+    await refused(['backend.device=gpu'], new RegExp(`${path}: .*on the processor and on PyTorch only`));
     await refused([], new RegExp(`${path}: .*whole model.*got 'lora'`), { model: lora(tinyModel, { rank: 2 }) });
     await refused(['policies.shared.precision=int8'], /policies.shared.precision: 'int8' is for adapters/);
     await refused(['advantage.type=gae'], new RegExp(`${path}: there are no critics`));

@@ -33,7 +33,8 @@ export async function torchMemoryPlan(
   const policies: Record<string, Footprint> = {};
   const bases = new Map<string, number>();
   const caches = new Map<string, number>();
-  let trained = 0;
+  // Policies train one after another, in the same memory.
+  let [trained, mostActive] = [0, 0];
   for (const { name, config, adapter, agentAdapters, precision, optimizer, agents, versions } of planned) {
     if (config === undefined) continue;
     const bytes = BYTES[precision ?? (device === 'torch-cpu' ? 'float32' : 'bfloat16')];
@@ -41,15 +42,17 @@ export async function torchMemoryPlan(
     const whole = parameterCount(config);
     const count = adapter === undefined ? whole + ofAgents : adapterParameterCount(config, adapter.settings);
     const settings = adapter?.settings ?? agentAdapters;
-    const kept = Math.max(rows, longest) * layersOf(config).length * rowBytes(config, settings, bytes, recompute);
+    const batch = Math.max(rows, longest) * layersOf(config).length * rowBytes(config, settings, bytes, recompute);
     const logits = 3 * FLOAT * Math.min(BLOCK_LOGITS, rows * config.vocabSize);
     policies[name] = {
       weights: FLOAT * count + versions * bytes * count,
       gradients: FLOAT * count * (agents > 1 ? 2 : 1),
       optimizer: FLOAT * count * usedBuffers(optimizer).length,
-      activations: kept + layerBytes(config, settings, bytes) * rows + logits,
+      activations: batch + layerBytes(config, settings, bytes) * rows + logits,
     };
-    trained += Object.values(policies[name] as Footprint).reduce((sum, each) => sum + each, 0);
+    const { activations, ...kept } = policies[name] as Footprint;
+    trained += Object.values(kept).reduce((sum, each) => sum + each, 0);
+    mostActive = Math.max(mostActive, activations);
     const key = adapter === undefined ? name : `${adapter.base} ${bytes} ${JSON.stringify(adapter.settings)}`;
     const copies = adapter === undefined ? versions : 1;
     caches.set(key, copies * slots * longest * positionFloats(config) * bytes);
@@ -58,7 +61,7 @@ export async function torchMemoryPlan(
   if (planned.some(({ config }) => config === undefined)) return { policies };
   const sum = (sizes: Iterable<number>) => [...sizes].reduce((total, size) => total + size, 0);
   const [ofBases, cache] = [sum(bases.values()), sum(caches.values())];
-  const total = trained + ofBases + cache + (onCard ? CONTEXT_BYTES : 0);
+  const total = trained + mostActive + ofBases + cache + (onCard ? CONTEXT_BYTES : 0);
   return { policies, total: { bases: ofBases, cache, total }, notes: onCard ? [await cardNote(device, total)] : [] };
 }
 
