@@ -169,7 +169,9 @@ describe('a run goes on after failures, and counts the episodes that are left', 
     whereverTheyFail,
   );
 
-  it.each(estimators)('of each kind, with each filter: $type', { tags: 'verify' }, async ({ advantage }) => {
+  // A critic has a decoder: minutes beside other work.
+  const slow = { tags: 'verify', timeout: 300_000 };
+  it.each(estimators)('of each kind, with each filter: $type', slow, async ({ advantage }) => {
     for (const reason of reasons)
       for (const failedEpisodes of rules)
         for (const filter of filters)
