@@ -98,7 +98,20 @@ describe.skipIf('unavailable' in remote)('a team on a real server', () => {
       expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });
 
       const to = join(root, 'solver');
-      const { code, err } = await drmas(['export', run, '--agent', 'solver', '--to', to, '--format', 'peft']);
+      // A program made the run, so nobody has typed the address of its server yet.
+      const words = [
+        'export',
+        run,
+        '--agent',
+        'solver',
+        '--to',
+        to,
+        '--format',
+        'peft',
+        '--allow-endpoint',
+        second.url,
+      ];
+      const { code, err } = await drmas(words);
       expect({ code, err }).toEqual({ code: 0, err: '' });
     } finally {
       await second.stop();
