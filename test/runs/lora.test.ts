@@ -1,5 +1,5 @@
 // @module-tag verify
-import { readFile, stat } from 'node:fs/promises';
+import { cp, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../src/base/core/errors.js';
@@ -108,7 +108,11 @@ describe('a policy that is an adapter', () => {
     );
     await expect(stat(join(copy, 'base'))).rejects.toThrow(/ENOENT/);
     await policy.save(merged, { merge: true });
-    const others = await Promise.all([loadPolicy(copy), loadPolicy(copy, { base: merged }), loadPolicy(merged)]);
+    await expect(loadPolicy(copy, { base: merged })).rejects.toThrow(/was trained on other weights/);
+    const unsigned = join(root, 'unsigned');
+    await cp(copy, unsigned, { recursive: true });
+    await rm(join(unsigned, 'drmas_adapter.json'));
+    const others = await Promise.all([loadPolicy(copy), loadPolicy(unsigned, { base: merged }), loadPolicy(merged)]);
     const [again, twice, one] = await Promise.all(others.map((each) => each.logits(tokens)));
     expect(again).toEqual(logits);
     expect(furthest(one as Float32Array, logits)).toBeLessThan(1e-5);
