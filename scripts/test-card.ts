@@ -1,7 +1,7 @@
 /**
- * Tries the engine on PyTorch on the card of this machine, in eight minutes: `npm run test:card`. It runs the contract of
- * backends in float32, measures speed and the gap between sampler and trainer in bfloat16, and trains `words` with both
- * estimators. Each part has its share of the time; the report has what was done until then.
+ * Tries the engine on PyTorch on the card of this machine, in eight minutes: `npm run test:card`. It runs the contract
+ * of backends in float32, measures speed and the gap between sampler and trainer in bfloat16, and trains `words` with
+ * both estimators. Each part has its share of the time; the report has what was done until then.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

@@ -71,7 +71,9 @@ export function inEach<T>(items: readonly T[], check: (item: T) => void): void {
     }
 }
 
-/** The sampler and the trainer have the same bits: the ratios that an agent's update measured are 1, if it measured any. */
+/**
+ * The sampler and the trainer have the same bits: the ratios that an agent's update measured are 1, if it measured any.
+ */
 export function expectFirstRatios(agent: { readonly maxRatioDeviation?: number; readonly logprobGap?: number }): void {
   const { maxRatioDeviation = 0, logprobGap = 0 } = agent;
   expect([maxRatioDeviation, logprobGap]).toEqual([0, 0]);
