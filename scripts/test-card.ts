@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { TorchDevice } from '../src/base/host.js';
 import { findTorch, requireDevice } from '../src/engine/torch/find-torch.js';
 import { runProgram } from './support/run-program.js';
 
@@ -59,7 +60,7 @@ await runProgram(usage, async () => {
       device: { type: 'string', default: 'cuda' },
     },
   });
-  const device = values.device as 'cuda';
+  const device = values.device as TorchDevice;
   const torch = await findTorch();
   requireDevice(torch, device);
   const out = resolve(values.out);
@@ -99,7 +100,7 @@ await runProgram(usage, async () => {
         program: torch.python,
         words: [
           ...['bench/card/card.py', '--out', out, '--shapes', values.shapes, '--seconds', String(Math.floor(seconds))],
-          ...['--device', device === ('torch-cpu' as string) ? 'cpu' : device],
+          ...['--device', device === 'torch-cpu' ? 'cpu' : device],
         ],
         share: 0.7,
       },

@@ -36,6 +36,15 @@ def attend(q: Tensor, k: Tensor, v: Tensor, sees: Tensor, scale: float) -> Tenso
     return torch.softmax(scores.masked_fill(~sees, -torch.inf), -1).to(v.dtype) @ v
 
 
+@dataclass(frozen=True)
+class CacheRows:
+    """Rows of a batch with their slots and positions in the cache, [N] each."""
+
+    rows: Tensor
+    slots: Tensor
+    places: Tensor
+
+
 class Cache:
     """Keys and values of the tokens so far: [slots, kv heads, capacity, d] for each layer that attends, and for a
     layer that convolves its inputs [slots, capacity, width]."""
@@ -65,6 +74,15 @@ class Cache:
         for layer, old in other.inputs.items():
             self.inputs[layer][: other.slots, : other.capacity] = old
 
+    def write(self, layer: int, at: CacheRows, k: Tensor, v: Tensor) -> None:
+        """Keeps the keys and values of rows."""
+        self.keys[layer][at.slots, :, at.places] = k[at.rows]
+        self.values[layer][at.slots, :, at.places] = v[at.rows]
+
+    def write_inputs(self, layer: int, at: CacheRows, x: Tensor) -> None:
+        """Keeps the inputs of a layer that convolves."""
+        self.inputs[layer][at.slots, at.places] = x[at.rows]
+
     def copy(self, source: int, target: int, length: int) -> None:
         """Copies the first `length` positions from one slot to another."""
         for layers in (self.keys, self.values):
@@ -72,15 +90,6 @@ class Cache:
                 tensor[target, :, :length] = tensor[source, :, :length]
         for tensor in self.inputs.values():
             tensor[target, :length] = tensor[source, :length]
-
-
-@dataclass(frozen=True)
-class Writes:
-    """Which rows go to which slots and positions of the cache, [N] each."""
-
-    rows: Tensor
-    slots: Tensor
-    places: Tensor
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,7 @@ class SequenceMixer:
         segments: Sequence[Segment],
         ancestors: Tensor | None = None,
         cache: Cache | None = None,
-        writes: Writes | None = None,
+        writes: CacheRows | None = None,
     ) -> None:
         self.config, self.positions, self.cache, self.writes = config, positions, cache, writes
         self.ancestors = ancestors
@@ -191,8 +200,7 @@ class SequenceMixer:
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         cache, writes = self.cache, self.writes
         if cache is not None and writes is not None:
-            cache.keys[layer][writes.slots, :, writes.places] = k[writes.rows]
-            cache.values[layer][writes.slots, :, writes.places] = v[writes.rows]
+            cache.write(layer, writes, k, v)
         parts, rows = [], []
         for group in self.groups[self.config.window_of(layer)]:
             batch, n = group.rows.shape
@@ -217,8 +225,8 @@ class SequenceMixer:
         cache, writes = self.cache, self.writes
         if cache is None or writes is None:
             return convolved(x, kernel, ancestral(x, self.ancestors))
+        cache.write_inputs(layer, writes, x)
         inputs = cache.inputs[layer]
-        inputs[writes.slots, writes.places] = x[writes.rows]
         return convolved(x, kernel, lambda back: inputs_before(inputs, self.slots, self.positions, back))
 
 
@@ -294,8 +302,8 @@ class TreeMixer:
         positions: Tensor,
         flex: Callable[..., Tensor],
         cache: Cache | None = None,
-        writes: Writes | None = None,
-        reads: Writes | None = None,
+        writes: CacheRows | None = None,
+        reads: CacheRows | None = None,
         ancestors: Tensor | None = None,
     ) -> None:
         self.config, self.flex, self.cache, self.ancestors = config, flex, cache, ancestors
@@ -310,8 +318,7 @@ class TreeMixer:
             k[reads.rows] = cache.keys[layer][reads.slots, :, reads.places]
             v[reads.rows] = cache.values[layer][reads.slots, :, reads.places]
         if cache is not None and writes is not None:
-            cache.keys[layer][writes.slots, :, writes.places] = k[writes.rows]
-            cache.values[layer][writes.slots, :, writes.places] = v[writes.rows]
+            cache.write(layer, writes, k, v)
         q, k, v = (part.transpose(0, 1)[None] for part in (q, k, v))
         mask = self.masks[self.config.window_of(layer)]
         out = self.flex(q, k, v, block_mask=mask, scale=self.config.score_scale, enable_gqa=True)
@@ -323,7 +330,7 @@ class TreeMixer:
             x = x.clone()
             x[reads.rows] = cache.inputs[layer][reads.slots, reads.places]
         if cache is not None and writes is not None:
-            cache.inputs[layer][writes.slots, writes.places] = x[writes.rows]
+            cache.write_inputs(layer, writes, x)
         return convolved(x, kernel, ancestral(x, self.ancestors))
 
 

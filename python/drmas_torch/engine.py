@@ -44,11 +44,17 @@ class Resident:
     base: Base | None
     shape: dict[str, Any]
     next_version: int = 0
-    published: list[int] = field(default_factory=list)
-    """The versions that can be sampled, the oldest first."""
     samplers: dict[int, Sampler] = field(default_factory=dict)
+    """By the versions that can be sampled, the oldest first."""
     spare: list[Sampler] = field(default_factory=list)
     """Samplers of whole models whose versions are kept no longer; their memory serves later versions."""
+
+    @property
+    def published(self) -> list[int]:
+        return list(self.samplers)
+
+    def plays(self, version: int) -> bool:
+        return any(self.samplers[version].plays(key) for key in self.keys(version))
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -76,10 +82,10 @@ class Engine:
     # Models
 
     def create_base(self, arrays: Arrays, id: int, config: Header, files: list[Header] | None = None) -> Answer:
-        """A model that does not train: from the array `flat`, or from parts of files."""
+        """A model that does not train: from the array `weights`, or from parts of files."""
         shape = Config.of(config)
         parts = [FilePart(**part) for part in files or []]
-        flat = read_parts(parts, size_of(shape.shapes())) if parts else torch.from_numpy(arrays['flat'].copy())
+        flat = read_parts(parts, size_of(shape.shapes())) if parts else torch.from_numpy(arrays['weights'].copy())
         self.bases[id] = shape, self._ropes(shape, arrays), flat
         # Products may be in a narrower number type than the weights are, and the hash is that of the weights.
         self.hashes[id] = parts or hash_of(flat)
@@ -188,11 +194,9 @@ class Engine:
 
     def drop(self, arrays: Arrays, id: int) -> Answer:
         resident = self._of(id)
-        if any(
-            resident.samplers[version].plays(key) for version in resident.published for key in resident.keys(version)
-        ):
+        if any(resident.plays(version) for version in resident.published):
             raise Refusal('ArgumentError', 'a policy that is playing cannot be unloaded')
-        for version in list(resident.published):
+        for version in resident.published:
             self._unload(resident, version)
         del self.policies[id]
         return {}, {}
@@ -286,7 +290,7 @@ class Engine:
         """Publishes the present weights as the next version; `keep` versions can be sampled from now on."""
         resident = self._of(id)
         stale = resident.published[: max(0, len(resident.published) - max(1, keep) + 1)]
-        if any(resident.samplers[version].plays(key) for version in stale for key in resident.keys(version)):
+        if any(resident.plays(version) for version in stale):
             raise Refusal('BackendError', f"policy '{resident.name}' is playing; its weights cannot change now")
         for version in stale:
             self._unload(resident, version)
@@ -301,7 +305,6 @@ class Engine:
         else:
             adapter = policy.trained.tensors if policy.settings is not None and policy.trained is not None else None
             sampler.load(resident.key(version, ''), version, adapter)
-        resident.published.append(version)
         resident.samplers[version] = sampler
         return {'version': version}, {}
 
@@ -336,7 +339,6 @@ class Engine:
         sampler = resident.samplers.pop(version)
         for key in resident.keys(version):
             sampler.unload(key)
-        resident.published.remove(version)
         if resident.base is None:
             resident.spare.append(sampler)
 

@@ -19,7 +19,7 @@ from .attention import (
     padded,
     segments_of,
 )
-from .config import AdapterSettings, Config, size_of
+from .config import AdapterSettings, Config, size_of, views
 from .decoder import Adds, Decoder, Mixer, Pieces, Ropes
 from .head import TokenScores, logits_of, scale_of_scores
 from .trained import Slice, Trained
@@ -95,8 +95,6 @@ class Base:
     """A model that does not train, in the number type of its products."""
 
     def __init__(self, config: Config, flat: Tensor, ropes: Ropes, place: Place, dtype: torch.dtype) -> None:
-        from .config import views
-
         tensors = views(flat, config.shapes())
         self.config, self.ropes, self.dtype = config, ropes, dtype
         self.tensors = {
@@ -248,12 +246,13 @@ class Trunk(Policy):
         trained = Trained(flat, shapes)
         super().__init__(place, Decoder(config, trained.tensors, ropes, dtype, place.pieces), trained, settings)
         self.agents, self.border = tuple(agents), size_of(whole)
+        self._names = [name for name, _ in each]
         self._adds = {agent: adapter_adds(config, settings, self.adapter(agent)) for agent in agents}
 
     def adapter(self, agent: str) -> dict[str, Tensor]:
         """The tensors of an agent's adapter."""
         tensors = self._trained.tensors
-        return {name: tensors[f'{agent} {name}'] for name, _ in (self.settings or _never()).shapes(self.config)}
+        return {name: tensors[f'{agent} {name}'] for name in self._names}
 
     def adds_of(self, agent: str) -> Adds | None:
         if agent == '':
@@ -270,10 +269,6 @@ class Trunk(Policy):
             Slice(self.border, self._trained.flat.numel(), rates['adapters']),
         ]
         return [part for part in parts if part.rate > 0]
-
-
-def _never() -> AdapterSettings:
-    raise AssertionError('a trunk has settings of adapters')
 
 
 class Critic:

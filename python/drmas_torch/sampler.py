@@ -24,9 +24,9 @@ from .attention import (
     ROWS,
     Cache,
     CacheMixer,
+    CacheRows,
     SequenceMixer,
     TreeMixer,
-    Writes,
     ancestors_of,
     padded,
     segments_of,
@@ -340,7 +340,6 @@ class Sampler:
         """Gives each request the token that its slot has drawn."""
         drawn, scores = tokens.tolist(), logprobs.tolist()
         results = []
-        context = self.decoder.config.context
         for one in running:
             if one.ended:
                 continue
@@ -353,7 +352,7 @@ class Sampler:
             if request.streamed:
                 self.on_token(request.id, token)
             stopped = token in request.stop_tokens
-            if stopped or len(request.prompt) + len(one.tokens) >= min(context, self._positions(request)):
+            if stopped or len(request.prompt) + len(one.tokens) >= self._positions(request):
                 reason = 'stop' if stopped else 'length'
                 results.append(Result(request, one.tokens, one.logprobs, reason, self._versions[one.key].number))
                 self._end(one)
@@ -499,11 +498,11 @@ class Sampler:
             mixer = TreeMixer(self.decoder.config, end, position, self.place.flex, cache, written, read, ancestors)
         self.decoder.hidden(token, position, mixer, self.bank.adds(bank) if self.bank else None)
 
-    def _places(self, parts: list[tuple[np.ndarray, int, np.ndarray]]) -> Writes:
+    def _places(self, parts: list[tuple[np.ndarray, int, np.ndarray]]) -> CacheRows:
         """Rows with their slots and positions in the cache."""
         slots = np.concatenate([np.full(len(rows), slot) for rows, slot, _ in parts])
         columns = (np.concatenate([part[0] for part in parts]), slots, np.concatenate([part[2] for part in parts]))
-        return Writes(*(torch.from_numpy(column).to(self.place.device) for column in columns))
+        return CacheRows(*(torch.from_numpy(column).to(self.place.device) for column in columns))
 
     # Decoding
 

@@ -10,6 +10,7 @@ import unittest
 
 import numpy as np
 import torch
+
 from drmas_torch.adapters import AdapterBank, adapter_adds
 from drmas_torch.attention import BLOCK, SequenceMixer, TreeMixer, ancestors_of, segments_of, tree_blocks
 from drmas_torch.config import AdapterSettings, Config, size_of, views

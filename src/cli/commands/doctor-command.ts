@@ -109,7 +109,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
     notice: notice ?? null,
     compiler: native.compiler ? `${native.compiler.command} (${native.compiler.version})` : `none: ${native.reason}`,
     ...(await gpuFacts(environment)),
-    python: (await lookForTorch(environment)) ?? null,
+    python: (await lookForTorch(environment, { measure: true })) ?? null,
     cache,
     cacheWritable: await isWritable(cache),
     workingDirectoryWritable: await isWritable('.'),

@@ -55,7 +55,6 @@ interface NamedPrecision {
 
 /** What an engine behind a link can do, where it differs from the engine in this package's own kernels. */
 export interface EngineTraits {
-  readonly capabilities?: Capabilities;
   /** The precisions of the models that will be opened. Other models are refused. Default: all. */
   readonly precisions?: readonly Precision[] | undefined;
   /** The precision of models that name none. Default: float32. */
@@ -64,7 +63,7 @@ export interface EngineTraits {
 
 /** The engine of this package: trains and samples behind a link, such as a worker thread of this process. */
 export class EmbeddedBackend implements Backend {
-  readonly capabilities: Capabilities;
+  readonly capabilities = EMBEDDED_CAPABILITIES;
   readonly #services: EngineServices;
   /** The bases by their description: the engine holds equal ones once. */
   readonly #bases = new Map<string, Promise<Base>>();
@@ -76,9 +75,8 @@ export class EmbeddedBackend implements Backend {
   constructor(
     thread: EngineThread,
     files: Files,
-    { capabilities = EMBEDDED_CAPABILITIES, precisions = PRECISIONS, defaultPrecision = 'float32' }: EngineTraits = {},
+    { precisions = PRECISIONS, defaultPrecision = 'float32' }: EngineTraits = {},
   ) {
-    this.capabilities = capabilities;
     this.#precisions = precisions;
     this.#defaultPrecision = defaultPrecision;
     this.#services = { thread, files, queue: new GenerationQueue(thread) };

@@ -50,7 +50,7 @@ try:
         free, total = torch.cuda.mem_get_info(i)
         about = torch.cuda.get_device_properties(i)
         card = dict(name=about.name, memory=total, free=free, capability=[about.major, about.minor], bandwidth=None)
-        if free > 2**30:
+        if free > 2**30 and sys.argv[1:] == ['measure']:
             with torch.cuda.device(i):
                 a, b = (torch.empty(2**28, dtype=torch.uint8, device='cuda') for _ in range(2))
                 start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -86,21 +86,29 @@ function candidates(environment: NodeJS.ProcessEnv): string[] {
   return [...inEnvironment, ...(process.platform === 'win32' ? ['python'] : ['python3', 'python'])];
 }
 
-/** What the Pythons of this process's environments have: a look imports PyTorch, which takes seconds. */
+interface LookOptions {
+  /** Whether to measure how fast each card copies; the start of an engine need not wait for it. */
+  readonly measure?: boolean;
+}
+
+/** The answers so far: a look imports PyTorch, which takes seconds. */
 const looks = new Map<string, Promise<PythonReport | undefined>>();
 
 /** What the first Python of the search has; one with PyTorch before one without. Undefined if there is no Python. */
-export function lookForTorch(environment: NodeJS.ProcessEnv = process.env): Promise<PythonReport | undefined> {
-  const key = JSON.stringify([candidates(environment), environment.PATH]);
-  const known = looks.get(key) ?? firstWithTorch(environment);
+export function lookForTorch(
+  environment: NodeJS.ProcessEnv = process.env,
+  { measure = false }: LookOptions = {},
+): Promise<PythonReport | undefined> {
+  const key = JSON.stringify([candidates(environment), environment.PATH, measure]);
+  const known = looks.get(key) ?? firstWithTorch(environment, measure);
   looks.set(key, known);
   return known;
 }
 
-async function firstWithTorch(environment: NodeJS.ProcessEnv): Promise<PythonReport | undefined> {
+async function firstWithTorch(environment: NodeJS.ProcessEnv, measure: boolean): Promise<PythonReport | undefined> {
   let first: PythonReport | undefined;
   for (const python of candidates(environment)) {
-    const report = await look(python);
+    const report = await look(python, measure);
     if (report === undefined) continue;
     if (report.torch !== null) return report;
     first ??= report;
@@ -168,10 +176,13 @@ function isBefore(version: string, [major, minor]: readonly number[]): boolean {
 }
 
 /** Asks a program what it is. Undefined if it is no Python. */
-function look(python: string): Promise<PythonReport | undefined> {
+function look(python: string, measure: boolean): Promise<PythonReport | undefined> {
   return new Promise((resolve) => {
     // Not the current folder: a file `torch.py` there must not be run.
-    const child = spawn(python, ['-c', LOOK], { stdio: ['ignore', 'pipe', 'ignore'], timeout: LOOK_MS });
+    const child = spawn(python, ['-c', LOOK, ...(measure ? ['measure'] : [])], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: LOOK_MS,
+    });
     let text = '';
     child.stdout.on('data', (chunk: Buffer) => {
       text += chunk.toString();

@@ -81,7 +81,7 @@ export class IncomingState {
     const flat = this.#flat ?? new Float32Array(this.#length);
     const { type, step, version } = this.#optimizer ?? {};
     return {
-      arrays: { flat, weights: flat, ...this.#moments } as Arrays,
+      arrays: { weights: flat, ...this.#moments } as Arrays,
       optimizer: type === undefined ? undefined : { type, step, buffers: Object.keys(this.#moments) },
       version,
     };

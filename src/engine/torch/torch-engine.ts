@@ -78,7 +78,7 @@ export class TorchEngine implements EngineMethods {
     if (typeof first === 'object' && 'seed' in first) {
       const flat = new Float32Array(parameterCount(config));
       initialise(config, decoderTensors(config, flat), first.seed, first.embeddingDeviation);
-      await this.#process.call('createBase', { id, config }, { flat, ...frequencies(config) });
+      await this.#process.call('createBase', { id, config }, { weights: flat, ...frequencies(config) });
     }
     return false;
   }
