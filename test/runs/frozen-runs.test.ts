@@ -1,7 +1,9 @@
 /**
  * Eight short runs whose events, episodes and weights must not change: SHA-256 of all of them, as version 0.1.0 made
- * them. The kernels are `native-avx2`, whose bits are the same on every processor with AVX2. `DRMAS_FREEZE=1` writes
- * the hashes anew, which is right only for a change that is meant to change results.
+ * them. The kernels are `native-avx2`, whose bits are the same on every processor with AVX2, and WebAssembly.
+ * `DRMAS_FREEZE=1` writes the hashes anew, which is right only for a change that is meant to change results.
+ * `npm run frozen` runs this whole file, and compares the pages of the reference with the source: commands, settings,
+ * public names, estimators and their vectors.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -39,17 +41,14 @@ const runs: Readonly<Record<string, { readonly recipe: string; readonly set: rea
 type Hashes = Record<string, Record<string, string>>;
 
 let root: string;
-let restore: () => void;
 const newHashes: Hashes = {};
 const expected = JSON.parse(await readFile(file('hashes.json'), 'utf8').catch(() => '{}')) as Hashes;
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'drmas-frozen-'));
-  restore = withEnvironment({ DRMAS_KERNELS: 'native-avx2' });
 });
 
 afterAll(async () => {
-  restore();
   await rm(root, { recursive: true, force: true });
   if (process.env.DRMAS_FREEZE === '1') {
     await writeFile(file('hashes.json'), `${JSON.stringify({ ...expected, ...newHashes }, null, 2)}\n`);
@@ -115,6 +114,16 @@ const redisAnswers = await new Promise<boolean>((resolve) => {
   socket.once('error', () => resolve(false));
 });
 
+/** Does work with the kernels of one kind. */
+async function on(kernels: 'native-avx2' | 'wasm', work: () => Promise<void>): Promise<void> {
+  const restore = withEnvironment({ DRMAS_KERNELS: kernels });
+  try {
+    await work();
+  } finally {
+    restore();
+  }
+}
+
 describe('frozen runs', () => {
   for (const [name, { recipe, set }] of Object.entries(runs)) {
     for (const threads of [1, 2]) {
@@ -123,10 +132,15 @@ describe('frozen runs', () => {
       const tags = daily ? [] : ['verify' as const];
       it(`${name} on ${threads} thread(s)`, { tags }, async () => {
         const run = join(root, `${name}-${threads}`);
-        await train(recipe, { run, set, threads });
+        await on('native-avx2', async () => void (await train(recipe, { run, set, threads })));
         await check(name, run);
       });
     }
+    it(`${name} on WebAssembly`, { tags: 'verify' }, async () => {
+      const run = join(root, `${name}-wasm`);
+      await on('wasm', async () => void (await train(recipe, { run, set, threads: 1 })));
+      await check(`${name} on WebAssembly`, run);
+    });
   }
 
   // The worker is a program of its own: it imports `drmas` from the build.
@@ -138,7 +152,7 @@ describe('frozen runs', () => {
     try {
       const run = join(root, 'queue');
       const set = ['rollout.type=queue', `rollout.url=${redis}`, `rollout.queue=${queue}`];
-      await train(file('lora.ts'), { run, set, threads: 1 });
+      await on('native-avx2', async () => void (await train(file('lora.ts'), { run, set, threads: 1 })));
       await check('lora', run);
     } finally {
       worker.kill('SIGKILL');
@@ -152,7 +166,7 @@ describe('frozen runs', () => {
       await mkdir(dirname(join(run, name)), { recursive: true });
       await writeFile(join(run, name), Buffer.from(content, 'base64'));
     }
-    await resume(run, undefined, { threads: 1, acceptChanges: true });
+    await on('native-avx2', async () => void (await resume(run, undefined, { threads: 1, acceptChanges: true })));
     await check('resumed', run);
   });
 });
