@@ -37,7 +37,7 @@ export {
   parseExactly,
   parseWithSources,
 } from './core/exact-json.js';
-export type { Issue } from './core/task.js';
+
 export { faultsError, issuesText, parseAt, requireKnownKeys, shown, suggestion } from './core/validation/explain.js';
 export { fitsJsonSchema, fitsSchema } from './core/validation/json-schema.js';
 export {

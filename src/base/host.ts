@@ -1,6 +1,6 @@
 /** Door of `base`: the host of a run: clock, files, signals, listeners of a run, texts and secrets. */
 export { type Clock, systemClock, waitMs } from './core/clock.js';
-export { type FileLock, type Files, joinPath, type SharedDirectories } from './core/files.js';
+export { type Files, joinPath, type SharedDirectories } from './core/files.js';
 export {
   byteText,
   duration,
@@ -41,6 +41,5 @@ export {
   defineTracker,
   type TrackedRun,
   type TrackerDeclaration,
-  type TrackerDefinition,
   type TrackerPlugin,
 } from './core/tracker-declaration.js';

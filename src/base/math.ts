@@ -1,7 +1,6 @@
 /** Door of `base`: random numbers and statistics. */
 export {
   digestOfIds,
-  type KeyPart,
   permutation,
   type RandomKey,
   RandomStream,

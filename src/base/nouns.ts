@@ -24,13 +24,9 @@ export {
   withoutUnscored,
 } from './core/episode.js';
 export {
-  type AgentEvaluation,
-  type EvaluationEvent,
-  type EvaluationScores,
   type Headline,
   HOW_TO_SUCCEED,
   headlineOf,
-  type Interval,
   labelOfPart,
   measuresOf,
   rewardsOf,

@@ -3,7 +3,6 @@ export {
   type AgentModel,
   answer,
   promptOf,
-  responseRoom,
   samplingOf,
   seedOf,
   temperatureOf,
@@ -17,8 +16,6 @@ export {
 } from './backends/answered-tokens.js';
 export {
   type BackendDeclaration,
-  type BackendDefinition,
-  type BackendPlan,
   type BackendPlugin,
   defineBackend,
   EXPORT_FORMATS,
@@ -31,8 +28,8 @@ export {
   type PreparedExport,
   type SizedModel,
 } from './backends/backend-declaration.js';
-export { forwardBackward, type LossGradient, lossGradient } from './backends/forward-backward.js';
-export { ListPolicy } from './backends/list-policy.js';
+export { forwardBackward } from './backends/forward-backward.js';
+
 export { serverKey, serverUrl } from './backends/server-access.js';
 export { embeddedSchema } from './devices/embedded-schema.js';
 export { EMBEDDED_CAPABILITIES, EmbeddedBackend } from './embedded/embedded-backend.js';

@@ -21,13 +21,10 @@ export type {
   Role,
   StateOptions,
   ValueLossResult,
-  ValueLossSettings,
 } from './contract/handles.js';
 export type {
-  OptimizerSettings,
   OptimStepResult,
   OptimStepSettings,
-  PartRates,
 } from './contract/optimizer-settings.js';
 export {
   type GenerateRequest,
@@ -35,13 +32,13 @@ export {
   isGreedy,
   type OnTokens,
   type PlayableHandle,
+  responseRoom,
   type Sampling,
   scaleOfDraws,
   scaleOfScores,
 } from './contract/sampling.js';
 export type { TextBackend, TextRequest, Utterance } from './contract/text-backend.js';
 export {
-  type AgentAdapters,
   type BaseSpec,
   type OwnWeights,
   precisionsOf,

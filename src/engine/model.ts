@@ -5,28 +5,21 @@ export { FlatOptimizer, type OptimizerState } from './model/decoder/flat-optimiz
 export type { Sequence } from './model/decoder/packed-batch.js';
 export { clippedStep, gradientNorm, requireFinite, type TrainedPart } from './model/decoder/trained-part.js';
 export { adapterParameterCount } from './model/decoder/weights/adapter-tensors.js';
-export type { BaseKind, BlockFormats, Matrix } from './model/decoder/weights/decoder-tensors.js';
+
 export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
 export { wholeWeights } from './model/initial-weights.js';
 export { contextOf, tableSize } from './model/kinds/choice-table.js';
 export { completeModel, isOtherModel, kindOfType, modelKindOf } from './model/kinds/index.js';
 export { modelSchema } from './model/model-schema.js';
 export {
-  type CheckpointSpec,
-  type ChoiceTableInput,
   type ChoiceTableSpec,
   checkpoint,
   choiceTable,
   completeWhole,
-  type LoraInput,
-  type LoraOptions,
   lora,
   type ModelInput,
   type ModelSpec,
   type OtherModelSpec,
-  type SavedAdapter,
-  type TinyDecoderInput,
-  type TinyDecoderSpec,
   tinyDecoder,
   type WholeModelInput,
   type WholeModelSpec,

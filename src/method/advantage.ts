@@ -22,20 +22,14 @@ export {
   type Advantages,
   defineEstimator,
   type EstimatorDeclaration,
-  type EstimatorSchema,
   type EstimatorState,
-  type Laws,
-  type Moved,
   type OpenEstimator,
-  type PenaltyUse,
-  type Traits,
 } from './advantage/define-estimator.js';
 export { estimateWith } from './advantage/estimate.js';
 export { type Estimator as MethodEstimator, estimators, openEstimator, rivalOf } from './advantage/estimators/index.js';
 export { filterGroups } from './advantage/filter.js';
 export { type Groups, statisticsOf } from './advantage/groups.js';
 export { predictedInflation } from './advantage/inflation.js';
-export type { Settings } from './advantage/named-choices.js';
-export type { Pool, Rule, SharedPool } from './advantage/normalise.js';
+
 export { ownShares } from './advantage/own-share.js';
 export { TurnBatch } from './advantage/turn-batch.js';

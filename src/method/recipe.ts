@@ -2,13 +2,11 @@
 export { type Assignment, assignmentOf } from './recipe/assignment.js';
 export { type BackendSpec, serverKeyOf } from './recipe/backend-spec.js';
 export {
-  type AgentName,
-  type AssignmentInput,
   defineRecipe,
   type RecipeDefinition,
   type RecipeInput,
 } from './recipe/define.js';
-export { type FrozenInput, frozen } from './recipe/frozen.js';
+export { frozen } from './recipe/frozen.js';
 export { keyVariablesOf, type Lists, typeOf } from './recipe/lists.js';
 export { parseOverride } from './recipe/overrides.js';
 export type { Plugin } from './recipe/plugins/plugins.js';
@@ -30,17 +28,5 @@ export {
   systemPromptOf,
   withAgentAdapters,
 } from './recipe/recipe.js';
-export { type RecipeSettings, settingNamed } from './recipe/recipe-schema.js';
+export { settingNamed } from './recipe/recipe-schema.js';
 export { type ResolveOptions, resolveWith } from './recipe/resolve.js';
-export type {
-  AgentInput,
-  BackendInput,
-  EstimatorInput,
-  EvaluationInput,
-  GatewayInput,
-  LossInput,
-  PolicyInput,
-  RolloutInput,
-  TrainingInput,
-  WarmStartInput,
-} from './recipe/settings-input.js';

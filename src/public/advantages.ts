@@ -1,25 +1,20 @@
 /** The names of `drmas/advantages`: estimators, and one of your own. */
-
-export type { TurnRecord } from '../base/nouns.js';
-export type {
-  EstimatorSchema,
-  Groups,
-  Moved,
-  Pool,
-  Rule,
-  Settings as EstimatorSettings,
-  SharedPool,
-  TurnBatch,
-} from '../method/advantage.js';
+export type { TurnRecord } from '../base/core/advantage.js';
 export {
   type Advantages,
   defineEstimator,
   type EstimatorDeclaration,
+  type EstimatorSchema,
   type EstimatorState,
-  filterGroups,
   type Laws,
+  type Moved,
   type OpenEstimator,
   type PenaltyUse,
   type Traits,
-} from '../method/advantage.js';
-export { type Estimator, estimateAdvantages } from '../runs/composition.js';
+} from '../method/advantage/define-estimator.js';
+export { filterGroups } from '../method/advantage/filter.js';
+export type { Groups } from '../method/advantage/groups.js';
+export type { Settings as EstimatorSettings } from '../method/advantage/named-choices.js';
+export type { Pool, Rule, SharedPool } from '../method/advantage/normalise.js';
+export type { TurnBatch } from '../method/advantage/turn-batch.js';
+export type { Estimator } from '../runs/composition/estimate-advantages.js';

@@ -1,7 +1,17 @@
 /** The names of `drmas/events`: the events of a run, and trackers that receive them. */
-
 export type {
-  AgentHealth,
+  Episode,
+  EpisodeGroup,
+  Failure,
+  FailureReason,
+  FinishReason,
+  History,
+  LogEntry,
+  Score,
+  Turn,
+} from '../base/core/episode.js';
+export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from '../base/core/evaluation.js';
+export type {
   AgentStep,
   BestEvaluation as BestEvaluationEvent,
   CheckpointEvent,
@@ -9,18 +19,17 @@ export type {
   EpisodeFailed as EpisodeFailedEvent,
   EventBody,
   EventStamp,
-  GroupKinds,
   MetricSink,
   PolicyStep,
   Preparing as PreparingEvent,
   RunEvent,
   RunFinished as RunFinishedEvent,
-  RunStarted as RunStartedEvent,
   Spike as SpikeEvent,
   Step as StepEvent,
   Warmup as WarmupEvent,
   Warning as WarningEvent,
-} from '../base/events.js';
+} from '../base/core/events.js';
+export type { AgentHealth, GroupKinds } from '../base/core/play/health-signs.js';
 export type {
   AnsweredTurn,
   BegunEpisode,
@@ -29,44 +38,26 @@ export type {
   EventSink,
   Phase,
   PlayProgress,
-  Price,
   Round,
   RunListener,
-  RunSpending,
-  Spending,
-  TokenCount,
-  TrackerDeclaration,
-  TrainingBudget,
-} from '../base/host.js';
+} from '../base/core/play/run-listener.js';
+export type { RunStarted as RunStartedEvent } from '../base/core/play/run-started.js';
+export type { RunSpending, TrainingBudget } from '../base/core/play/spending.js';
+export type { Price, Spending, TokenCount } from '../base/core/play/token-count.js';
 export {
   defineTracker,
   type TrackedRun,
+  type TrackerDeclaration,
   type TrackerDefinition,
   type TrackerPlugin,
-} from '../base/host.js';
-export type {
-  AgentEvaluation,
-  Episode,
-  EpisodeGroup,
-  EvaluationEvent,
-  EvaluationScores,
-  Failure,
-  FailureReason,
-  FinishReason,
-  History,
-  Interval,
-  LogEntry,
-  Score,
-  Turn,
-} from '../base/nouns.js';
+} from '../base/core/tracker-declaration.js';
 export type {
   AgentStage,
   AgentSummary,
   Curve,
-  PairedDifference,
-  ParetoPicture,
-  ParetoPoint,
   RunSummary,
   VariantSpending,
   VariantSummary,
-} from '../runs/analysis.js';
+} from '../runs/analysis/ablation-summary.js';
+export type { ParetoPicture, ParetoPoint } from '../runs/analysis/aims/pareto-front.js';
+export type { PairedDifference } from '../runs/analysis/paired-interval.js';

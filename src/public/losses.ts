@@ -1,32 +1,30 @@
 /** The names of `drmas/losses`: policy losses, and one of your own. */
-
-export { whiten } from '../base/math.js';
-export type { LossMetrics, LossSchema, ProtocolLoss, TokenNumbers } from '../engine/loss.js';
+export { whiten } from '../base/core/statistics.js';
+export type { TokenNumbers } from '../engine/loss/aggregate.js';
 export {
-  type AnyLoss,
   defineLoss,
-  type EntropyResult,
-  entropyBonus,
-  type KlKind,
-  type KnownLoss,
-  klPenalty,
   type LossBatch,
   type LossDeclaration,
   type LossFacts,
-  type LossPlugin,
-  type LossSpec,
+  type LossSchema,
   type LossToken,
-  lossFrom,
-  lossNamed,
-  type OwnLoss,
+  type ProtocolLoss,
+  type TokenLoss,
+  type TokenOutcome,
+} from '../engine/loss/define-loss.js';
+export { type EntropyResult, entropyBonus } from '../engine/loss/entropy.js';
+export { type KlKind, klPenalty } from '../engine/loss/kl.js';
+export { type LossPlugin, lossFrom } from '../engine/loss/loss-from.js';
+export type { LossMetrics } from '../engine/loss/loss-metrics.js';
+export { type AnyLoss, type KnownLoss, type LossSpec, lossNamed, type OwnLoss } from '../engine/loss/loss-spec.js';
+export {
   type PolicyLossInput,
   type PolicyLossOptions,
   type PolicyLossResult,
   policyLoss,
-  type TokenLoss,
-  type TokenOutcome,
+} from '../engine/loss/policy-loss.js';
+export {
   type ValueLossGradient as ValueLossResult,
   type ValueLossOptions,
   valueLoss,
-} from '../engine/loss.js';
-export { labLosses } from '../lab/index.js';
+} from '../engine/loss/value-loss.js';

@@ -3,6 +3,11 @@
  * no compiler, no optional package. The engine has a worker thread and native code, which no bundle can hold, so it is
  * loaded from the installed package at the first call.
  */
+export type { LoadedPolicy } from '../engine/embedded/loaded-policy.js';
+export { boundFetch } from '../gateway/agents/openai.js';
+export { type AnyLanguageModel, type TrainableOptions, trainable } from '../gateway/agents/trainable.js';
+export type { TrainedAgents, TrainedAgentsOptions } from '../serve/models/trained-agents.js';
+
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,10 +15,6 @@ import type * as engine from '../engine/embedded.js';
 import type { LoadedPolicy } from '../engine/embedded.js';
 import type * as serving from '../serve/index.js';
 import type { TrainedAgents, TrainedAgentsOptions } from '../serve/index.js';
-
-export type { LoadedPolicy } from '../engine/embedded.js';
-export { type AnyLanguageModel, boundFetch, type TrainableOptions, trainable } from '../gateway/agents.js';
-export type { TrainedAgents, TrainedAgentsOptions } from '../serve/index.js';
 
 /** The functions of the installed package that this module passes on. */
 type Installed = Pick<typeof serving, 'trainedAgents'> & Pick<typeof engine, 'loadPolicy' | 'loadTokenizer'>;

@@ -1,10 +1,9 @@
 /** The names of `drmas/settings`: the types of a recipe's settings. */
-
-export type { Secret } from '../base/host.js';
-export type { EndpointOptions, SamplerInput } from '../engine/backends.js';
-export type { Sampling } from '../engine/contract.js';
+export type { Secret } from '../base/core/secret.js';
+export type { Sampling } from '../engine/contract/sampling.js';
+export type { EndpointOptions } from '../engine/endpoint/endpoint-spec.js';
+export type { AgentProfile } from '../engine/model/agent-profile.js';
 export type {
-  AgentProfile,
   CheckpointSpec,
   ChoiceTableInput,
   ChoiceTableSpec,
@@ -15,25 +14,26 @@ export type {
   TinyDecoderSpec,
   WholeModelInput,
   WholeModelSpec,
-} from '../engine/model.js';
-export type { BytesSpec, SymbolsSpec } from '../engine/tokens.js';
+} from '../engine/model/model-spec.js';
+export type { BytesSpec, SymbolsSpec } from '../engine/model/tokenizers/tokenizer-spec.js';
+export type { SamplerInput } from '../engine/samplers/sampler-spec.js';
+export type { AgentName, AssignmentInput as Assignment } from '../method/recipe/define.js';
+export type { FrozenInput } from '../method/recipe/frozen.js';
+export type { RecipeCode } from '../method/recipe/recipe.js';
+export type { RecipeSettings } from '../method/recipe/recipe-schema.js';
 export type {
   AgentInput,
-  AgentName,
-  AssignmentInput as Assignment,
   BackendInput,
   EstimatorInput,
   EvaluationInput,
-  FrozenInput,
   GatewayInput,
   LossInput,
   PolicyInput,
-  RecipeCode,
-  RecipeSettings,
   RolloutInput,
   TrainingInput,
   WarmStartInput,
-} from '../method/recipe.js';
-export type { RunStart } from '../runs/index.js';
-export type { AblationPlan, PlannedRun } from '../runs/studies.js';
-export type { TinkerInput } from '../tinker/client.js';
+} from '../method/recipe/settings-input.js';
+export type { RunStart } from '../runs/run/api.js';
+export type { AblationPlan } from '../runs/studies/ablation/ablate.js';
+export type { PlannedRun } from '../runs/studies/ablation/ablation-plan.js';
+export type { TinkerInput } from '../tinker/client/tinker-spec.js';

@@ -1,76 +1,60 @@
 /** The names of `drmas/tasks`: task sources, graders, retrieval, and helpers for a task source of your own. */
-export { type FilePlace, type Issue, ToolServerError, WorldError, type WorldErrorCode } from '../base/errors.js';
-export { type KeyPart, permutation, type RandomKey, RandomStream } from '../base/math.js';
-export type { DataSchema, LoadOptions, Split, Task, TaskOrigin, TaskSet, TaskSource, Trace } from '../base/nouns.js';
-export { type RecordedEpisode, type RecordOptions, recordDemonstrations } from '../runs/traces.js';
+export { type FilePlace, ToolServerError, WorldError, type WorldErrorCode } from '../base/core/errors.js';
+export { type KeyPart, permutation, type RandomKey, RandomStream } from '../base/core/random.js';
+export type {
+  DataSchema,
+  Issue,
+  LoadOptions,
+  Split,
+  Task,
+  TaskOrigin,
+  TaskSet,
+  TaskSource,
+  Trace,
+} from '../base/core/task.js';
+export { type RecordedEpisode, type RecordOptions, recordDemonstrations } from '../runs/traces/demonstration-rows.js';
+export type { Scorer, ScorerInput, Verdict } from '../teams/scorers/foreign-scorers.js';
 export {
-  type CorpusFields,
-  type DemonstrationOptions,
-  file,
-  hub,
-  jsonl,
+  asScorer,
+  fromScorers,
+  type Judge,
+  type NamedScorer,
+  type ScorerReward,
+  type ScorersOptions,
+  type TeamScorer,
+} from '../teams/scorers/scorers.js';
+export { bestOfN, majorityOfN, worstOfN } from '../teams/tasks/best-of-n.js';
+export { checkedOptions } from '../teams/tasks/checked-options.js';
+export { type DemonstrationOptions, withDemonstrations } from '../teams/tasks/files/demonstrations.js';
+export { file, jsonl, type QuestionAndAnswer } from '../teams/tasks/files/file-source.js';
+export { hub } from '../teams/tasks/files/hub-source.js';
+export type { FileRow } from '../teams/tasks/files/row-fields.js';
+export { type ArithmeticTask, arithmetic, arithmeticSymbols } from '../teams/tasks/generated/arithmetic.js';
+export { calculate } from '../teams/tasks/generated/calculator.js';
+export { extractBoxed } from '../teams/tasks/grading/boxed.js';
+export { gradeMath } from '../teams/tasks/grading/math.js';
+export { exactMatch, normalizeAnswer, tokenF1 } from '../teams/tasks/grading/question-answering.js';
+export { averageAtK, type BootstrapInterval, bootstrapInterval, majorityAtK, passAtK } from '../teams/tasks/metrics.js';
+export { mix } from '../teams/tasks/mix.js';
+export { type Bm25Options, bm25Index, bm25Retriever } from '../teams/tasks/retrieval/bm25.js';
+export { type CorpusFields, readCorpus } from '../teams/tasks/retrieval/corpus.js';
+export type { Passage, Retriever, Search } from '../teams/tasks/retrieval/retriever.js';
+export { type SearchR1Options, searchR1Retriever } from '../teams/tasks/retrieval/search-r1.js';
+export { isHeldOut } from '../teams/tasks/split.js';
+export type { ArithmeticOptions, FileOptions, HubOptions, JsonlOptions } from '../teams/tasks/task-options.js';
+export {
   type McpTools,
   type McpToolsOptions,
   mcpTools,
-  type Observation,
+  type ToolCommand,
+  type ToolSession,
+} from '../teams/tasks/worlds/mcp-tools.js';
+export {
   type OpenEnv,
   type OpenEnvOptions,
   openEnv,
-  type QuestionAndAnswer,
-  readCorpus,
-  type SearchR1Options,
-  searchR1Retriever,
-  type ToolCommand,
-  type ToolSession,
-  type World,
   type WorldSchema,
   type WorldSchemas,
-  type WorldStep,
   type WorldTask,
-  withDemonstrations,
-} from '../teams/task-files.js';
-export type {
-  ArithmeticOptions,
-  FileOptions,
-  FileRow,
-  HubOptions,
-  JsonlOptions,
-  Judge,
-  NamedScorer,
-  Passage,
-  Retriever,
-  Scorer,
-  ScorerInput,
-  ScorerReward,
-  ScorersOptions,
-  Search,
-  TeamScorer,
-  Verdict,
-} from '../teams/tasks.js';
-export {
-  type ArithmeticTask,
-  arithmetic,
-  arithmeticSymbols,
-  asScorer,
-  averageAtK,
-  type Bm25Options,
-  type BootstrapInterval,
-  bestOfN,
-  bm25Index,
-  bm25Retriever,
-  bootstrapInterval,
-  calculate,
-  checkedOptions,
-  exactMatch,
-  extractBoxed,
-  fromScorers,
-  gradeMath,
-  isHeldOut,
-  majorityAtK,
-  majorityOfN,
-  mix,
-  normalizeAnswer,
-  passAtK,
-  tokenF1,
-  worstOfN,
-} from '../teams/tasks.js';
+} from '../teams/tasks/worlds/open-env.js';
+export type { Observation, World, WorldStep } from '../teams/tasks/worlds/world.js';

@@ -9,54 +9,54 @@ export {
   type ToolChoice,
   toolResult,
   user,
-} from '../base/nouns.js';
-export type { DataOf, OutcomeOf, PlayedTask, PlayTaskOptions } from '../runs/index.js';
+} from '../base/core/message.js';
+export type { DataOf, OutcomeOf, PlayedTask, PlayTaskOptions } from '../runs/run/load-team.js';
+export { type Agent, type AgentSpec, agent } from '../teams/team/agent.js';
+export { boxed, integer, oneOf, type Parser, type Penalised, tagged, type UsingParser } from '../teams/team/parsers.js';
 export {
-  type Agent,
-  type AgentSpec,
-  type Agents,
-  type Ask,
-  type AskOptions,
-  agent,
-  boxed,
-  type DraftVerdict,
-  defineTeam,
-  type GroupRewardContext,
-  integer,
-  type Metrics,
-  type OnlyAgents,
-  oneOf,
-  type Parser,
-  type Penalised,
   type PipelineAgent,
   type PipelineOptions,
   type PipelineOutcome,
   type PipelineReply,
   type PipelineTask,
+  pipeline,
+} from '../teams/team/pipeline.js';
+export {
   type PlannerExecutorVerifierOptions,
   type PlannerExecutorVerifierOutcome,
   type PlanStep,
+  plannerExecutorVerifier,
+} from '../teams/team/planner-executor-verifier.js';
+export {
+  type SearchPrompt,
+  type SearchRoleOptions,
+  type SearchTask,
+  type SearchTeamOptions,
+  searchTeam,
+} from '../teams/team/search.js';
+export {
+  type DraftVerdict,
+  type SolverVerifierOptions,
+  type SolverVerifierOutcome,
+  solverVerifier,
+} from '../teams/team/solver-verifier.js';
+export {
+  type Agents,
+  type Ask,
+  type AskOptions,
+  defineTeam,
+  type GroupRewardContext,
+  type Metrics,
+  type OnlyAgents,
   type PlayContext,
   type PrepareContext,
-  pipeline,
-  plannerExecutorVerifier,
   type RankedEpisode,
   type Reply,
   type Reward,
   type RewardContext,
   type RewardParts,
   type RewardValue,
-  type SearchPrompt,
-  type SearchRoleOptions,
-  type SearchTask,
-  type SearchTeamOptions,
-  type SolverVerifierOptions,
-  type SolverVerifierOutcome,
-  searchTeam,
-  solverVerifier,
   type Team,
   type TeamDefinition,
   type TurnReward,
-  tagged,
-  type UsingParser,
-} from '../teams/index.js';
+} from '../teams/team/team.js';

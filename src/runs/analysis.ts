@@ -3,12 +3,10 @@ export {
   type AgentStage,
   type AgentSummary,
   type ComparedRun,
-  type Curve,
   hasScore,
   type RunSummary,
   summariseRun,
   summariseVariants,
-  type VariantSpending,
   type VariantSummary,
 } from './analysis/ablation-summary.js';
 export { type AgentMeasure, agentMeasures, valuesOf } from './analysis/agent-measures.js';

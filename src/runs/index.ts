@@ -13,13 +13,9 @@ export {
   trainIn,
 } from './run/api.js';
 export {
-  type DataOf,
   LoadedTeam,
   type LoadTeamOptions,
   loadTeam,
-  type OutcomeOf,
-  type PlayedTask,
-  type PlayTaskOptions,
 } from './run/load-team.js';
 export {
   agentsOfRun,

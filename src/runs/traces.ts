@@ -1,6 +1,6 @@
 /** Door of `runs`: traces of production teams and transcripts as demonstrations and tasks. */
 export { PlayedPrompts } from './traces/demanded-schemas.js';
-export { type RecordedEpisode, type RecordOptions, recordDemonstrations } from './traces/demonstration-rows.js';
+
 export {
   importFiles,
   importTraces,

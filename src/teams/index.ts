@@ -17,31 +17,18 @@ export type {
   ProviderData,
   ProviderOptions,
 } from './team/language-model.js';
-export { boxed, integer, oneOf, type Parser, type Penalised, tagged, type UsingParser } from './team/parsers.js';
+export { boxed, integer, oneOf, type Parser, tagged } from './team/parsers.js';
 export {
-  type PipelineAgent,
-  type PipelineOptions,
   type PipelineOutcome,
-  type PipelineReply,
-  type PipelineTask,
   pipeline,
 } from './team/pipeline.js';
 export {
-  type PlannerExecutorVerifierOptions,
   type PlannerExecutorVerifierOutcome,
   type PlanStep,
   plannerExecutorVerifier,
 } from './team/planner-executor-verifier.js';
+export { searchTeam } from './team/search.js';
 export {
-  type SearchPrompt,
-  type SearchRoleOptions,
-  type SearchTask,
-  type SearchTeamOptions,
-  searchTeam,
-} from './team/search.js';
-export {
-  type DraftVerdict,
-  type SolverVerifierOptions,
   type SolverVerifierOutcome,
   solverVerifier,
 } from './team/solver-verifier.js';
@@ -50,18 +37,10 @@ export {
   type Ask,
   type AskOptions,
   defineTeam,
-  type GroupRewardContext,
-  type Metrics,
-  type OnlyAgents,
   type PlayContext,
-  type PrepareContext,
-  type RankedEpisode,
   type Reply,
   type Reward,
   type RewardContext,
-  type RewardParts,
-  type RewardValue,
   type Team,
   type TeamDefinition,
-  type TurnReward,
 } from './team/team.js';

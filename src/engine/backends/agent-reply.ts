@@ -1,6 +1,6 @@
 /** Replies of a trained agent outside of training, with its system prompt and sampling. The text can be streamed. */
 
-import { ArgumentError, BackendError } from '../../base/errors.js';
+import { ArgumentError } from '../../base/errors.js';
 import type { RandomKey } from '../../base/math.js';
 import { type FinishReason, type Message, system, type Tool, type ToolCall, user } from '../../base/nouns.js';
 import {
@@ -113,13 +113,6 @@ export async function answer(
 }
 
 // The parts of a sampling request that are equal for all servers.
-
-/** The most tokens that a response may have. @throws BackendError if the prompt fills the context */
-export function responseRoom({ prompt, maxTokens }: GenerateRequest, context: number): number {
-  if (prompt.length >= context)
-    throw new BackendError(`a prompt of ${prompt.length} tokens leaves no room in a context of ${context}`);
-  return Math.min(maxTokens, context - prompt.length);
-}
 
 /** The name of a random stream as the one integer that servers take. */
 export const seedOf = ({ key }: GenerateRequest) => (key[0] ^ key[1]) >>> 1;

@@ -1,7 +1,7 @@
 /** Checks of the ids and log-probs that a server answers, before they become a turn or reach weights. */
 import { BackendError } from '../../base/errors.js';
-import type { GenerateRequest } from '../contract/sampling.js';
-import { responseRoom, upToStop } from './agent-reply.js';
+import { type GenerateRequest, responseRoom } from '../contract/sampling.js';
+import { upToStop } from './agent-reply.js';
 
 /** A sampled response as the server wrote it: any JSON. */
 export interface AnsweredTokens {

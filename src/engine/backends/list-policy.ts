@@ -6,10 +6,9 @@ import type { Tokenizer, TrainingSample } from '../../base/nouns.js';
 import type { Capabilities } from '../contract/capabilities.js';
 import type { ForwardBackwardResult, PolicyHandle } from '../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../contract/optimizer-settings.js';
-import { type GenerateRequest, type Generation, isGreedy, scaleOfScores } from '../contract/sampling.js';
+import { type GenerateRequest, type Generation, isGreedy, responseRoom, scaleOfScores } from '../contract/sampling.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
 import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
-import { responseRoom } from './agent-reply.js';
 import { lossGradient } from './forward-backward.js';
 
 const weights = ['random', 'like'] as const;

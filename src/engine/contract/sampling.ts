@@ -1,5 +1,6 @@
 /** Sampling: the request and the result. */
 
+import { BackendError } from '../../base/errors.js';
 import type { RandomKey } from '../../base/math.js';
 import type { FinishReason, Tokenizer } from '../../base/nouns.js';
 
@@ -65,4 +66,11 @@ export interface PlayableHandle {
    *   Rejects with the signal's reason, or with an error that `onTokens` throws.
    */
   generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation>;
+}
+
+/** The most tokens that a response may have. @throws BackendError if the prompt fills the context */
+export function responseRoom({ prompt, maxTokens }: GenerateRequest, context: number): number {
+  if (prompt.length >= context)
+    throw new BackendError(`a prompt of ${prompt.length} tokens leaves no room in a context of ${context}`);
+  return Math.min(maxTokens, context - prompt.length);
 }

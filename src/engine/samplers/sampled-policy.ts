@@ -3,11 +3,11 @@ import type { LimitFunction } from 'p-limit';
 import { onAbort } from '../../base/async.js';
 import { BackendError } from '../../base/errors.js';
 import type { Tokenizer, TrainingSample } from '../../base/nouns.js';
-import { responseRoom, seedOf, temperatureOf } from '../backends/agent-reply.js';
+import { seedOf, temperatureOf } from '../backends/agent-reply.js';
 import { checkedAnswer } from '../backends/answered-tokens.js';
 import type { ForwardBackwardResult, PolicyHandle, StateOptions } from '../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../contract/optimizer-settings.js';
-import type { GenerateRequest, Generation, OnTokens } from '../contract/sampling.js';
+import { type GenerateRequest, type Generation, type OnTokens, responseRoom } from '../contract/sampling.js';
 import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
 import { type PushedWeights, type SamplingEngine, StaleWeights } from './sampling-engine.js';
 

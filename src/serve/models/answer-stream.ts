@@ -6,7 +6,8 @@ import { ArgumentError, DialectError, TokenizerError } from '../../base/errors.j
 import { randomKey } from '../../base/math.js';
 import { type AgentModel, checkedSampling, samplingOf } from '../../engine/backends.js';
 import type { Generation, OnTokens, Sampling } from '../../engine/contract.js';
-import { callsIn, opensThinking, TextStream, toolFormat, withoutThinking } from '../../engine/tokens.js';
+import { TextStream } from '../../engine/tokens.js';
+import { callsIn, opensThinking, toolFormat, withoutThinking } from '../../engine/tool-calls.js';
 import type { ModelAnswer, ModelDelta, ModelRequest } from '../../gateway/dialects.js';
 import { promptMessages } from '../../teams/rollout.js';
 import { type ContentPiece, ContentStream, overlap } from './content-stream.js';

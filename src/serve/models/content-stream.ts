@@ -1,4 +1,4 @@
-import { THINK, THOUGHT, type ToolFormatName, toolFormat } from '../../engine/tokens.js';
+import { THINK, THOUGHT, type ToolFormatName, toolFormat } from '../../engine/tool-calls.js';
 
 /** A piece of a response: of the model's reasoning, or of its answer. */
 export interface ContentPiece {

@@ -1,6 +1,6 @@
 import { copyWithSources, isObject } from '../../base/errors.js';
 import type { JsonSchema, ToolChoice, Turn } from '../../base/nouns.js';
-import { toolFormat } from '../../engine/tokens.js';
+import { toolFormat } from '../../engine/tool-calls.js';
 import type { Agent } from '../team/agent.js';
 import type { AskOptions } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';

@@ -1,6 +1,6 @@
 import { ArgumentError, isObject, jsonObject } from '../../base/errors.js';
 import { type JsonSchema, type Message, system, user } from '../../base/nouns.js';
-import { endOfJson } from '../../engine/tokens.js';
+import { endOfJson } from '../../engine/tool-calls.js';
 
 const DEMAND = 'Answer with JSON of this schema alone: ';
 /** Without properties a schema says nothing more, and models would copy it. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ArgumentError, isObject } from '../../base/errors.js';
-import { withoutThinking } from '../../engine/tokens.js';
+import { withoutThinking } from '../../engine/tool-calls.js';
 import { extractBoxed } from '../tasks/grading/boxed.js';
 
 /** A function from an agent's text (without its stop token) to a value; `undefined` when the text is invalid. */

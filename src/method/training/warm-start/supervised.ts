@@ -8,7 +8,7 @@ import { mean, RandomStream } from '../../../base/math.js';
 import type { Split, Tokenizer, Trace, TrainingSample } from '../../../base/nouns.js';
 import type { ModelHandle, PolicyHandle } from '../../../engine/contract.js';
 import { countTokensOf } from '../../../engine/loss.js';
-import { toolFormat, toolFormatNames } from '../../../engine/tokens.js';
+import { toolFormat, toolFormatNames } from '../../../engine/tool-calls.js';
 import { demandedSchema, promptMessages } from '../../../teams/rollout.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { drawTrace } from '../play/step-tasks.js';

@@ -5,7 +5,7 @@ import { RandomStream } from '../../../base/math.js';
 import { fieldText, type Task } from '../../../base/nouns.js';
 import { backendIdentity, type PlayableHandle } from '../../../engine/contract.js';
 import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
-import { toolFormatNames } from '../../../engine/tokens.js';
+import { toolFormatNames } from '../../../engine/tool-calls.js';
 import type { OpenEstimator } from '../../../method/advantage.js';
 import {
   curriculumChecks,

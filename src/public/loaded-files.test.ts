@@ -28,7 +28,7 @@ async function reached(entry: string): Promise<{ readonly packages: string[]; re
   };
 }
 
-describe('the entries for production', () => {
+describe('the entries of the package', () => {
   it.each(['./serve.ts', '../gateway/agents/index.ts'])(
     '%s reaches no compiler, command line or optional package',
     async (entry) => {
@@ -39,6 +39,19 @@ describe('the entries for production', () => {
       expect(files.length).toBeLessThan(75);
     },
   );
+
+  it.each([
+    ['./advantages.ts', 20],
+    ['./losses.ts', 30],
+    ['./events.ts', 5],
+    ['./settings.ts', 5],
+    ['./teams.ts', 50],
+    ['./backends.ts', 50],
+  ])('%s, from which a plug-in takes its define function, reaches at most %i files', async (entry, most) => {
+    const { packages, files } = await reached(entry);
+    expect(files.length).toBeLessThanOrEqual(most);
+    expect(packages.filter((name) => !['fastest-levenshtein', 're2js', 'zod'].includes(name))).toEqual([]);
+  });
 
   it('are held by a test that sees more in the entry of training', async () => {
     const { packages, files } = await reached('../index.ts');
