@@ -41,6 +41,13 @@ export { EngineThread } from './embedded/thread/engine-thread.js';
 export { hardwareOf, serveEngine } from './embedded/thread/serve-engine.js';
 export { type EndpointOptions, type EndpointSpec, endpointSchema } from './endpoint/endpoint-spec.js';
 export {
+  type CompleteText,
+  type TextModelOptions,
+  type TextModelSpec,
+  type TextReply,
+  textModelSchema,
+} from './endpoint/text-model.js';
+export {
   SAMPLER_KEY,
   type SamplerInput,
   type SamplerSpec,

@@ -5,6 +5,7 @@ export { loadPolicy, loadTokenizer } from './embedded/load-policy.js';
 export { LoadedPolicy } from './embedded/loaded-policy.js';
 export { policyFootprint } from './embedded/memory/footprint.js';
 export { openEndpoint } from './endpoint/endpoint-client.js';
+export { openTextModel } from './endpoint/text-model.js';
 export { SampledBackend, sampledCapabilities } from './samplers/sampled-backend.js';
 export { inspectNative } from './tensor/native/load-kernels.js';
 export { selectKernels } from './tensor/select.js';

@@ -1,7 +1,9 @@
 /** The names of `drmas/settings`: the types of a recipe's settings. */
 export type { Secret } from '../base/core/secret.js';
 export type { Sampling } from '../engine/contract/sampling.js';
+export type { TextRequest, Utterance } from '../engine/contract/text-backend.js';
 export type { EndpointOptions } from '../engine/endpoint/endpoint-spec.js';
+export type { CompleteText, TextModelOptions, TextReply } from '../engine/endpoint/text-model.js';
 export type { AgentProfile } from '../engine/model/agent-profile.js';
 export type {
   CheckpointSpec,

@@ -17,6 +17,7 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
   });
   const frozen = Object.entries(recipe.assign).flatMap(([agent, entry]) => {
     if (typeof entry === 'string') return [];
+    if (entry.type === 'text') return [`${agent}: ${entry.name}`];
     return [`${agent}: ${entry.type === 'endpoint' ? `${entry.model} at ${entry.url}` : modelText(entry.model)}`];
   });
   const losses = [...new Set(Object.keys(recipe.policies).map((policy) => lossSettings(recipe, policy).type))];

@@ -1,18 +1,16 @@
 /** The client of a frozen agent's model on a server with OpenAI's chat completions. It uses OpenAI's own library. */
 
 import { APIError, OpenAI } from 'openai';
-import pLimit from 'p-limit';
 import { z } from 'zod';
-import { AnswerError, EndpointError, issuesText, reasonOf } from '../../base/errors.js';
+import { AnswerError, issuesText, reasonOf } from '../../base/errors.js';
 import { excerpt, Secret, waitMs } from '../../base/host.js';
 import type { Message } from '../../base/nouns.js';
 import { webRequest } from '../../base/platform.js';
 import { temperatureOf } from '../backends/agent-reply.js';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
 import type { EndpointSpec } from './endpoint-spec.js';
+import { requestLine } from './request-line.js';
 
-/** After this many failed requests in a row, each with its retries, the server counts as gone. */
-const MOST_FAILURES = 32;
 /** Statuses that a retry cannot change: no key, no permission, an unknown model, or a server that has moved. */
 const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
 
@@ -46,9 +44,12 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
     timeout: waitMs(timeoutMs),
     maxRetries: retries,
   });
-  const limited = pLimit(concurrency);
-  let failures = 0;
-  const shown = (error: unknown) => `${url}: ${excerpt(secret.mask(reasonOf(error)), 1000)}`;
+  const inLine = requestLine({
+    concurrency,
+    place: url,
+    reason: (error) => excerpt(secret.mask(reasonOf(error)), 1000),
+    isFinal: (error) => error instanceof APIError && REFUSALS.includes(error.status),
+  });
 
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
     const { messages, topP, maxTokens, seed } = request;
@@ -68,24 +69,7 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
     return utterance(answer);
   };
 
-  return {
-    complete: (request, signal) =>
-      limited(async () => {
-        signal.throwIfAborted();
-        try {
-          const answer = await ask(request, signal);
-          failures = 0;
-          return answer;
-        } catch (error) {
-          signal.throwIfAborted();
-          failures++;
-          if (error instanceof APIError && REFUSALS.includes(error.status)) throw new EndpointError(shown(error));
-          if (failures >= MOST_FAILURES)
-            throw new EndpointError(`${failures} requests in a row failed, the last: ${shown(error)}`);
-          throw new Error(shown(error));
-        }
-      }),
-  };
+  return { complete: (request, signal) => inLine(signal, () => ask(request, signal)) };
 }
 
 /**

@@ -4,6 +4,15 @@ import { serverUrl } from '../backends/server-access.js';
 /** Fields of a request that a recipe cannot set: the model, the conversation and the form of the reply. */
 const FIXED = ['model', 'messages', 'stream', 'n'];
 
+/** The price of the tokens of a model behind text. */
+export const priceSchema = z
+  .strictObject({
+    read: z.number().min(0).default(0).describe('The price of a million tokens of prompts.'),
+    write: z.number().min(0).default(0).describe('The price of a million tokens of responses.'),
+  })
+  .optional()
+  .describe('The price of a million tokens, in your currency. With a price, evaluations and steps report the cost.');
+
 /** An OpenAI-compatible endpoint as a recipe names it. */
 export const endpointSchema = z.strictObject({
   type: z.literal('endpoint'),
@@ -31,13 +40,7 @@ export const endpointSchema = z.strictObject({
     .min(1)
     .default(8)
     .describe('The most requests at the same time, for all agents with this endpoint together. Further ones wait.'),
-  price: z
-    .strictObject({
-      read: z.number().min(0).default(0).describe('The price of a million tokens of prompts.'),
-      write: z.number().min(0).default(0).describe('The price of a million tokens of responses.'),
-    })
-    .optional()
-    .describe('The price of a million tokens, in your currency. With a price, evaluations and steps report the cost.'),
+  price: priceSchema,
   body: z
     .record(z.string(), z.json())
     .refine((body) => FIXED.every((key) => !(key in body)), `cannot set ${FIXED.join(', ')}`)

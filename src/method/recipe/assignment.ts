@@ -1,6 +1,6 @@
 /** The model of each agent: a policy that trains, a frozen model or an endpoint. */
 
-import type { EndpointSpec } from '../../engine/backends.js';
+import type { CompleteText, EndpointSpec, TextModelSpec } from '../../engine/backends.js';
 import { isOtherModel, type ModelSpec, wholeModel } from '../../engine/model.js';
 import type { FrozenSpec } from './frozen.js';
 import type { Recipe } from './recipe.js';
@@ -13,12 +13,18 @@ export interface AssignedModel {
 }
 
 /**
- * An endpoint instead of a policy. Equal endpoints are one, so all agents of an endpoint share its limit of requests.
+ * An endpoint or a function instead of a policy. Equal ones are one, so all agents of an endpoint share its limit of
+ * requests.
  */
 export interface AssignedEndpoint {
   readonly name: string;
-  readonly endpoint: EndpointSpec;
+  readonly endpoint: EndpointSpec | FunctionSpec;
   readonly agents: readonly string[];
+}
+
+/** A function of the recipe with its settings. */
+export interface FunctionSpec extends TextModelSpec {
+  readonly complete: CompleteText;
 }
 
 export interface Assignment {
@@ -46,7 +52,7 @@ export interface Assignment {
   readonly speakerOf: Readonly<Record<string, string>>;
 }
 
-export function assignmentOf({ assign, policies, warmStart }: Recipe): Assignment {
+export function assignmentOf({ assign, policies, warmStart, functions = {} }: Recipe): Assignment {
   const trained = Object.entries(policies).map(([name, { model }]) => ({
     name,
     model,
@@ -55,9 +61,16 @@ export function assignmentOf({ assign, policies, warmStart }: Recipe): Assignmen
   const frozen = grouped(assign, (entry) => (entry.type === 'frozen' ? entry.model : undefined)).map(
     ({ name, spec, agents }) => ({ name, model: spec, agents }),
   );
-  const endpoints = grouped(assign, (entry) => (entry.type === 'endpoint' ? entry : undefined)).map(
-    ({ name, spec, agents }) => ({ name, endpoint: spec, agents }),
-  );
+  const ofServers = grouped(assign, (entry) => (entry.type === 'endpoint' ? entry : undefined));
+  const known = [...new Set(Object.values(functions))];
+  // The place of the function in this list tells functions with equal settings apart.
+  const ofFunctions = grouped(assign, (entry, agent) =>
+    entry.type === 'text' ? { ...entry, place: known.indexOf(functions[agent] as CompleteText) } : undefined,
+  ).map(({ spec: { place, ...settings }, ...group }) => ({
+    ...group,
+    spec: { ...settings, complete: known[place] as CompleteText },
+  }));
+  const endpoints = [...ofServers, ...ofFunctions].map(({ name, spec, agents }) => ({ name, endpoint: spec, agents }));
   const models = [...trained, ...frozen];
   const random = frozen.filter(({ model }) => wholeModel(model).type === 'tiny-decoder' && !('from' in model));
   const warmStartedFrozen = warmStart === undefined ? [] : random;
@@ -84,10 +97,13 @@ interface AgentGroup<Spec> {
 }
 
 /** The agents by equal specifications, in the order of the assignment. */
-function grouped<Spec>(assign: Recipe['assign'], specOf: (entry: FrozenSpec) => Spec | undefined): AgentGroup<Spec>[] {
+function grouped<Spec>(
+  assign: Recipe['assign'],
+  specOf: (entry: FrozenSpec, agent: string) => Spec | undefined,
+): AgentGroup<Spec>[] {
   const groups = new Map<string, AgentGroup<Spec>>();
   for (const [agent, entry] of Object.entries(assign)) {
-    const spec = typeof entry === 'string' ? undefined : specOf(entry);
+    const spec = typeof entry === 'string' ? undefined : specOf(entry, agent);
     if (spec === undefined) continue;
     const key = JSON.stringify(spec);
     const group = groups.get(key);

@@ -1,6 +1,6 @@
 import type { EventSink, Price } from '../../base/host.js';
 import type { TaskSource } from '../../base/nouns.js';
-import type { BackendDeclaration, SamplerSpec } from '../../engine/backends.js';
+import type { BackendDeclaration, CompleteText, SamplerSpec } from '../../engine/backends.js';
 import type { AdapterSettings, OwnWeights, Sampling } from '../../engine/contract.js';
 import type { AgentProfile } from '../../engine/model.js';
 import { isOtherModel, modelKindOf } from '../../engine/model.js';
@@ -24,6 +24,8 @@ export interface Recipe extends Readonly<RecipeSettings> {
   readonly lists: Lists;
   /** Receivers of the run's events. */
   readonly sinks?: readonly EventSink[];
+  /** The functions of frozen agents whose entry in `assign` is of type `text`, by the agent. */
+  readonly functions?: Readonly<Record<string, CompleteText>>;
 }
 
 /** The place of a recipe's code, to load it again. */
@@ -90,8 +92,7 @@ export function evaluationSampling(
 export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies'>): Readonly<Record<string, Price>> {
   return Object.fromEntries(
     Object.entries(assign).flatMap(([agent, speaker]) => {
-      const priced =
-        typeof speaker === 'string' ? policies[speaker] : speaker.type === 'endpoint' ? speaker : undefined;
+      const priced = typeof speaker === 'string' ? policies[speaker] : speaker.type === 'frozen' ? undefined : speaker;
       const price = priced?.price;
       return price === undefined ? [] : [[agent, { train: 0, ...price }]];
     }),
@@ -150,7 +151,15 @@ export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProf
  * The plain part of a recipe with the task sources' settings, without secrets. Recipes with equal JSON describe equal
  * runs.
  */
-export function recipeJson({ team, tasks, code, lists, sinks, ...settings }: Recipe): Record<string, unknown> {
+export function recipeJson({
+  team,
+  tasks,
+  code,
+  lists,
+  sinks,
+  functions,
+  ...settings
+}: Recipe): Record<string, unknown> {
   const { name, seed, assign, ...rest } = settings;
   return {
     name,

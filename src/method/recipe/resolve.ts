@@ -11,6 +11,7 @@ import {
   suggestion,
 } from '../../base/errors.js';
 import type { Split, TaskSource } from '../../base/nouns.js';
+import type { CompleteText } from '../../engine/backends.js';
 import { defaultOptimizer, modelSchema } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
 import { benchmarks } from '../../teams/tasks.js';
@@ -49,7 +50,9 @@ export interface ResolveOptions {
  * @throws RecipeError with the dotted path of the wrong value and the expected value
  */
 export function resolveWith(standard: Lists, definition: RecipeDefinition, options: ResolveOptions): Recipe {
-  const { team, tasks, use, sinks, ...written } = definition.input;
+  const { team, tasks, use, sinks, assign: assigned, ...others } = definition.input;
+  const { assign, functions } = withoutFunctions(assigned);
+  const written = assign === undefined ? others : { ...others, assign };
   const lists = withPlugins(standard, use);
   const keys = keyVariablesOf(lists);
   const overrides = (options.overrides ?? []).map((text) => parseOverride(text, keys));
@@ -89,6 +92,7 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
     code: options.code,
     lists,
     ...(sinks === undefined ? {} : { sinks }),
+    ...functionsIn(settings.assign, functions),
   };
 }
 
@@ -100,12 +104,45 @@ function withoutIdleWarmStart({ warmStart, ...tree }: Plain): Plain {
 
 /** @throws RecipeError if the model of the recipe is one that is never trained */
 function checkTrainable(model: unknown): void {
-  if (isObject(model) && (model.type === 'frozen' || model.type === 'endpoint'))
+  if (isObject(model) && ['frozen', 'endpoint', 'text'].includes(String(model.type)))
     throw new RecipeError(
       'it is the model to train, and a frozen model is never trained; freeze single agents with ' +
         "assign: { judge: frozen(...), solver: 'solver' }",
       'model',
     );
+}
+
+/** The assignment as plain data, and the functions of its entries of type `text` by the agent. */
+function withoutFunctions(assign: RecipeInput['assign']): {
+  readonly assign: RecipeInput['assign'] | undefined;
+  readonly functions: Readonly<Record<string, CompleteText>>;
+} {
+  if (!isObject(assign)) return { assign, functions: {} };
+  const functions: Record<string, CompleteText> = {};
+  const plain = Object.entries<unknown>(assign).map(([agent, entry]) => {
+    if (!isObject(entry) || entry.type !== 'text') return [agent, entry];
+    const { complete, ...settings } = entry;
+    if (typeof complete !== 'function')
+      throw new RecipeError(`expected a function, got ${shown(complete)}`, `assign.${agent}.complete`);
+    functions[agent] = complete as CompleteText;
+    return [agent, settings];
+  });
+  return { assign: Object.fromEntries(plain) as RecipeInput['assign'], functions };
+}
+
+/** The functions that the resolved assignment asks. @throws RecipeError if an override names one that is not there */
+function functionsIn(
+  assign: Recipe['assign'],
+  functions: Readonly<Record<string, CompleteText>>,
+): Pick<Recipe, 'functions'> {
+  const asked = Object.entries(assign).flatMap(([agent, entry]) => {
+    if (typeof entry === 'string' || entry.type !== 'text') return [];
+    const complete = functions[agent];
+    if (complete === undefined)
+      throw new RecipeError('only the code of a recipe can name a function: frozen({ complete })', `assign.${agent}`);
+    return [[agent, complete] as const];
+  });
+  return asked.length === 0 ? {} : { functions: Object.fromEntries(asked) };
 }
 
 function checkTeam(team: unknown): asserts team is Team {
@@ -131,7 +168,9 @@ function plainPart(
   try {
     return withAbsoluteModelPaths<Plain>(structuredClone({ ...written }), absolutePath);
   } catch (error) {
-    throw new RecipeError(`only the team, the tasks, plug-ins and sinks may hold functions (${messageOf(error)})`);
+    throw new RecipeError(
+      `only the team, the tasks, frozen({ complete }), plug-ins and sinks may hold functions (${messageOf(error)})`,
+    );
   }
 }
 

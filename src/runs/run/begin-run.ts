@@ -105,7 +105,7 @@ function logStart(
     log.emit({
       type: 'warning',
       code: 'endpoint.nondeterministic',
-      message: `${agents.join(', ')}: ${endpoint.model} at ${endpoint.url} may answer the same request differently; this run cannot be repeated bit for bit`,
+      message: `${agents.join(', ')}: ${endpoint.type === 'text' ? endpoint.name : `${endpoint.model} at ${endpoint.url}`} may answer the same request differently; this run cannot be repeated bit for bit`,
     });
 }
 

@@ -5,9 +5,9 @@ import { messageOf, RunError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import { fittedSet, type LoadOptions, type TaskSet, user } from '../../base/nouns.js';
 import { queueExecutor } from '../../cluster/queue.js';
-import type { ModelHandle, OwnWeights, PolicyHandle, WeightsSpec } from '../../engine/contract.js';
+import type { ModelHandle, OwnWeights, PolicyHandle, TextBackend, WeightsSpec } from '../../engine/contract.js';
 import { backendIdentity } from '../../engine/contract.js';
-import { openEndpoint, sampledCapabilities } from '../../engine/embedded.js';
+import { openEndpoint, openTextModel, sampledCapabilities } from '../../engine/embedded.js';
 import { type Commits, withLocalModels } from '../../engine/formats.js';
 import { type OpenRollouts, openRollouts } from '../../gateway/rollouts.js';
 import {
@@ -167,7 +167,7 @@ export async function openRun(
     const speakers = {
       ...models,
       ...Object.fromEntries(
-        assignment.endpoints.map(({ name, endpoint }) => [name, { endpoint: openEndpoint(endpoint) }]),
+        assignment.endpoints.map(({ name, endpoint }) => [name, { endpoint: openText(name, endpoint) }]),
       ),
     };
     const { timeoutMs, ...settings } = rolloutSettings(recipe, assignment);
@@ -312,3 +312,7 @@ function once(act: (message: string) => void): (message: string) => void {
     act(message);
   };
 }
+
+/** An endpoint or a function that answers for an agent. */
+const openText = (name: string, model: Assignment['endpoints'][number]['endpoint']): TextBackend =>
+  model.type === 'endpoint' ? openEndpoint(model) : openTextModel(name, model, model.complete);

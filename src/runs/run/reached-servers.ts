@@ -12,7 +12,9 @@ export function reachedServers(
     if (own) return 'the key of the recipe';
     return variable !== undefined && (environment[variable] ?? '') !== '' ? variable : 'no key';
   };
-  const ofAgents = endpoints.map(({ endpoint: { url, apiKey }, agents }) => {
+  const ofAgents = endpoints.flatMap(({ endpoint, agents }) => {
+    if (endpoint.type === 'text') return []; // the recipe's own code decides what it asks
+    const { url, apiKey } = endpoint;
     const key = apiKey === '' ? 'no key' : keyText(apiKey !== undefined, 'OPENAI_API_KEY');
     return `${url} gets the prompts of ${agents.join(', ')}, with ${key}`;
   });

@@ -51,7 +51,9 @@ export function checkRecipe(
   // Weights can be copied between models with equal places.
   const placeOf = (model: string): string =>
     JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);
-  if (warmStart !== undefined) requireAll(warmStartChecks(warmStart, recipe, assignment, placeOf));
+  // An evaluation in which nobody trains has nothing to warm up.
+  if (warmStart !== undefined && assignment.models.length > 0)
+    requireAll(warmStartChecks(warmStart, recipe, assignment, placeOf));
   requireAll(sliceChecks(evaluation, tasks));
   requireAll(curriculumChecks(recipe, tasks));
   requireAll(rolloutChecks(recipe));

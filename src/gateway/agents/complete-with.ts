@@ -1,0 +1,108 @@
+/** A model of AI SDK that answers for a frozen agent: the way out, where `agentModel` is the way in. */
+import { ArgumentError, EndpointError, isObject } from '../../base/errors.js';
+import type { Message } from '../../base/nouns.js';
+import type { CompleteText, TextReply } from '../../engine/backends.js';
+import type { TextRequest } from '../../engine/contract.js';
+import type { AnyLanguageModel } from './trainable.js';
+
+/** The parts of an answer of interface version 2, 3 or 4 that a turn keeps. */
+interface Answer {
+  readonly content?: unknown;
+  readonly finishReason?: unknown;
+  readonly usage?: unknown;
+}
+
+/**
+ * The function that asks a model through its `doGenerate`.
+ * @throws ArgumentError for what has no `doGenerate`, such as a model given as a string
+ */
+export function completeWith(model: AnyLanguageModel): CompleteText {
+  const { doGenerate } = model as { readonly doGenerate?: unknown };
+  if (typeof doGenerate !== 'function')
+    throw new ArgumentError('frozen(...): expected a model with doGenerate, as providers of AI SDK return it');
+  return async (request, signal) => {
+    const answer: unknown = await Reflect.apply(doGenerate, model, [callOf(request, signal)]);
+    return replyOf(answer as Answer, model);
+  };
+}
+
+function callOf(request: TextRequest, abortSignal: AbortSignal): object {
+  const { messages, maxTokens, temperature, topP, topK, seed, tools, toolChoice } = request;
+  return {
+    prompt: messages.map(promptMessage),
+    maxOutputTokens: maxTokens,
+    temperature,
+    topP,
+    ...(topK > 0 ? { topK } : {}),
+    seed,
+    abortSignal,
+    ...(tools === undefined
+      ? {}
+      : {
+          tools: tools.map(({ name, description, parameters }) => ({
+            type: 'function',
+            name,
+            ...(description === undefined ? {} : { description }),
+            inputSchema: parameters,
+          })),
+          toolChoice:
+            typeof toolChoice === 'object'
+              ? { type: 'tool', toolName: toolChoice.name }
+              : { type: toolChoice ?? 'auto' },
+        }),
+  };
+}
+
+function promptMessage({ role, content, toolCalls = [], toolCallId = '', name = '' }: Message): object {
+  if (role === 'system') return { role, content };
+  const text = content === '' && role === 'assistant' ? [] : [{ type: 'text', text: content }];
+  if (role === 'user') return { role, content: text };
+  if (role === 'tool') {
+    const output = { type: 'text', value: content };
+    return { role, content: [{ type: 'tool-result', toolCallId, toolName: name, output }] };
+  }
+  const calls = toolCalls.map(({ id, name: toolName, arguments: written }) => ({
+    type: 'tool-call',
+    toolCallId: id,
+    toolName,
+    input: JSON.parse(written) as unknown, // the interface has values here: integers above 2^53 are rounded
+  }));
+  return { role, content: [...text, ...calls] };
+}
+
+/** @throws EndpointError for an answer of another interface: every later answer has that form too */
+function replyOf({ content, finishReason, usage }: Answer, { provider, modelId }: AnyLanguageModel): TextReply {
+  if (!Array.isArray(content))
+    throw new EndpointError(`${provider}/${modelId} answered without a list of parts; expected AI SDK 5, 6 or 7`);
+  const parts = content.filter(isObject);
+  const joined = (type: string) =>
+    parts
+      .filter((part) => part.type === type)
+      .map(({ text }) => String(text))
+      .join('');
+  const reasoning = joined('reasoning');
+  const toolCalls = parts
+    .filter(({ type }) => type === 'tool-call')
+    .map(({ toolCallId, toolName, input }) => ({
+      id: String(toolCallId),
+      name: String(toolName),
+      arguments: typeof input === 'string' ? input : JSON.stringify(input ?? {}),
+    }));
+  const finish = isObject(finishReason) ? finishReason.unified : finishReason;
+  const { inputTokens, outputTokens } = isObject(usage) ? usage : {};
+  const [promptTokens, responseTokens] = [countOf(inputTokens), countOf(outputTokens)];
+  return {
+    text: joined('text'),
+    ...(reasoning === '' ? {} : { reasoning }),
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    finishReason: finish === 'length' ? 'length' : 'stop',
+    ...(promptTokens === undefined ? {} : { promptTokens }),
+    ...(responseTokens === undefined ? {} : { responseTokens }),
+  };
+}
+
+/** A count of tokens: a number in version 2, `{ total }` later. */
+function countOf(tokens: unknown): number | undefined {
+  const total = isObject(tokens) ? tokens.total : tokens;
+  return typeof total === 'number' && Number.isInteger(total) && total >= 0 ? total : undefined;
+}
