@@ -70,10 +70,8 @@ describe('the loop that its reader owns', () => {
   it('ends with Ctrl-C', { tags: 'verify' }, async () => {
     const child = start('100000');
     await once(child.stdout as NodeJS.ReadableStream, 'data');
-    const began = performance.now();
     child.kill('SIGINT');
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
     expect(signal === 'SIGINT' || code === 130, `code ${code}, signal ${signal}`).toBe(true);
-    expect(performance.now() - began).toBeLessThan(10_000);
   });
 });

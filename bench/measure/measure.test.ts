@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
+import { takesTime } from '../../test/support/time-and-chance.js';
 import { type Contestant, interleave, summarise } from './interleave.js';
 import { busyTicks, peakResidentBytes, processTicks, usageBetween } from './processor-time.js';
 
@@ -56,7 +57,7 @@ describe('interleave', () => {
         repeat: () =>
           new Promise((resolve, reject) => {
             end = reject;
-            setTimeout(() => resolve({ amount: 1, seconds: 0.001 }), 60);
+            void takesTime(60).then(() => resolve({ amount: 1, seconds: 0.001 }));
           }),
         abandon: () => end(new Error('killed')),
       };

@@ -31,4 +31,36 @@ describe('the house check', () => {
       'src/a.ts:5: 134 columns; expected at most 120',
     ]);
   });
+
+  it('refuses the clock, sleep and random bytes in tests, and names what to take', () => {
+    const uses = {
+      "import { setTimeout as sleep } from 'node:timers/promises';": 'timers/promises',
+      'await new Promise((resolve) => setTimeout(resolve, 5));': 'setTimeout',
+      'globalThis.setTimeout(end, 5);': 'setTimeout',
+      'const timer = setInterval(look, 5);': 'setInterval',
+      'const began = performance.now();': 'performance.now',
+      'const began = Date.now();': 'Date.now',
+      'const today = new Date();': 'new Date()',
+      'const id = crypto.randomUUID();': 'randomUUID',
+      'const bytes = randomBytes(5);': 'randomBytes',
+      'const share = Math.random();': 'Math.random',
+      'const { user } = process.cpuUsage();': 'process.cpuUsage',
+      'await vi.waitFor(() => expect(done).toBe(true));': 'vi.waitFor',
+      'await expect.poll(() => done).toBe(true);': 'expect.poll',
+      'const signal = AbortSignal.timeout(5);': 'AbortSignal.timeout',
+    };
+    const text = Object.keys(uses).join('\n');
+    for (const path of ['src/a/a.test.ts', 'test/queue/a.queue.ts', 'recipes/a/a.test.ts'])
+      expect(check({ [path]: text })).toEqual(
+        Object.values(uses).map((name, i) =>
+          expect.stringMatching(`^${path}:${i + 1}: ${name.replace(/[().]/g, '\\$&')} in a test; take [a-zA-Z]+`),
+        ),
+      );
+    const program = "const child = 'setTimeout(() => process.exit(0), 5); Math.random(); new Date()';";
+    const fine = "setImmediate(look);\nconst then = new Date(2020, 1);\nclearTimeout(timer);\nrandomIntegers(5, 'a');";
+    expect(check({ 'src/a/a.test.ts': `${program}\n${fine}` })).toEqual([]);
+    expect(check({ 'src/a/a.ts': text, 'test/support/time-and-chance.ts': text, 'test/fixtures/a.ts': text })).toEqual(
+      [],
+    );
+  });
 });

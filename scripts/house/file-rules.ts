@@ -1,4 +1,4 @@
-/** Rules for files that neither the compiler nor the linter knows: lengths of lines. */
+/** Rules for files that neither the compiler nor the linter knows: lengths of lines, and time and chance in tests. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -107,9 +107,78 @@ function longLines(file: SourceFile): Finding[] {
   });
 }
 
+const TIME_AND_CHANCE = 'test/support/time-and-chance.ts';
+
+/** What a test takes in place of a name: functions of `TIME_AND_CHANCE`. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  ...ofNames(
+    ['setTimeout', 'timers/promises'],
+    'eventually to wait until something has happened, takesTime to be slow, timeForMishaps where nothing may happen',
+  ),
+  ...ofNames(['setInterval'], 'repeatedly'),
+  ...ofNames(['vi.waitFor', 'vi.waitUntil', 'expect.poll'], 'eventually'),
+  ...ofNames(['AbortSignal.timeout'], 'deadline'),
+  ...ofNames(
+    ['performance.now', 'process.hrtime'],
+    'stopwatch to print or for a lower bound, processorSeconds for an upper bound',
+  ),
+  ...ofNames(['process.cpuUsage', 'process.threadCpuUsage'], 'processorSeconds'),
+  ...ofNames(['Date.now', 'new Date()', 'performance.timeOrigin'], 'timeOfDay, or better a date of your own'),
+  ...ofNames(['Math.random'], 'RandomStream of src/base/core/random.ts'),
+  ...ofNames(['randomBytes', 'randomUUID', 'randomInt', 'randomFill', 'randomFillSync', 'getRandomValues'], 'bytesOf'),
+};
+
+function ofNames(names: readonly string[], instead: string): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, instead]));
+}
+
+/** Files of tests. Those below `test/fixtures` are programs that tests run, which may be as slow as they like. */
+const isOfTests = (path: string) =>
+  /\.tsx?$/.test(path) &&
+  (/\.test\.tsx?$/.test(path) || path.startsWith('test/')) &&
+  !path.startsWith('test/fixtures/') &&
+  path !== TIME_AND_CHANCE;
+
+/** Uses of the clock, of sleep and of random bytes in a test; programs that a test writes as text are not looked at. */
+function timeAndChance({ path, text }: SourceFile): Finding[] {
+  if (!isOfTests(path)) return [];
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  const findings: Finding[] = [];
+  const visit = (node: ts.Node) => {
+    const name = nameOfUse(node);
+    const instead = name === undefined ? undefined : Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : undefined;
+    if (instead !== undefined) {
+      const { line } = source.getLineAndCharacterOfPosition(node.getStart(source));
+      findings.push({ path, line: line + 1, message: `${name} in a test; take ${instead} (${TIME_AND_CHANCE})` });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return findings;
+}
+
+/** What a node uses: `performance.now`, `new Date()`, a called function, or the name of a module that is imported. */
+function nameOfUse(node: ts.Node): string | undefined {
+  if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier))
+    return node.moduleSpecifier.text.replace(/^node:/, '');
+  if (ts.isNewExpression(node) && ts.isIdentifier(node.expression) && !node.arguments?.length)
+    return `new ${node.expression.text}()`;
+  if (ts.isPropertyAccessExpression(node) && ts.isIdentifier(node.expression))
+    return `${node.expression.text}.${node.name.text}`;
+  if (!ts.isCallExpression(node)) return undefined;
+  const { expression } = node;
+  return ts.isPropertyAccessExpression(expression)
+    ? expression.name.text
+    : ts.isIdentifier(expression)
+      ? expression.text
+      : undefined;
+}
+
 /** Everything that is wrong with the files of a repository, by path and line. */
 export function houseFindings(files: readonly SourceFile[]): Finding[] {
-  return [...files.flatMap(longLines)].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line));
+  return files
+    .flatMap((file) => [...longLines(file), ...timeAndChance(file)])
+    .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line));
 }
 
 /** The files that git knows or would add, of the kinds that are read here. */

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltSite, serveBuiltSite } from '../support/built-site.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
+import { stopwatch, takesTime, timeForMishaps } from '../support/time-and-chance.js';
 
 /** Settings with which a difference shows after some twenty steps: more drift, and a faster fixer. */
 const QUICK = [
@@ -44,9 +45,9 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
     // As high as the style wants them: without uPlot's style they lie over the rest of the page.
     const heights = "[...document.querySelectorAll('.chart canvas')].map((each) => each.clientHeight)";
     expect(await page.evaluate(heights)).toEqual([170, 170, 170]);
-    await new Promise((resolve) => setTimeout(resolve, 1000)); // what was asked of the engine before is still computed
+    await takesTime(1000); // what was asked of the engine before is still computed
     const paused = await verdict();
-    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await timeForMishaps(2000);
     expect(await verdict()).toBe(paused);
     await page.click('button', 'continue');
     await page.until(`document.querySelector('[data-verdict]').textContent !== ${JSON.stringify(paused)}`, 60);
@@ -66,14 +67,13 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
       const controls = "[...document.querySelectorAll('button, input, summary')]";
       expect(await phone.evaluate(`${controls}.every((each) => each.tabIndex >= 0)`)).toBe(true);
       await phone.evaluate("document.querySelector('button.main').focus()");
-      const began = performance.now();
-      const seconds = () => ((performance.now() - began) / 1000).toFixed(1);
+      const seconds = stopwatch();
       await phone.press('Enter');
       await phone.until("document.querySelectorAll('.run .turn').length >= 4", 200);
-      console.info(`each team shows an episode ${seconds()} s after the press`);
+      console.info(`each team shows an episode ${seconds().toFixed(1)} s after the press`);
       expect(await phone.evaluate('/warm start: step/.test(document.body.innerText)')).toBe(false);
       await phone.until("Number(document.querySelector('[data-found]').textContent) >= 6", 400);
-      console.info(`Dr. MAS has found 6 names after ${seconds()} s`);
+      console.info(`Dr. MAS has found 6 names after ${seconds().toFixed(1)} s`);
       expect(await phone.evaluate(fits)).toBe(true);
       expect(phone.problems).toEqual([]);
     } finally {

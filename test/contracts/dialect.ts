@@ -4,6 +4,7 @@ import { DialectError, EpisodeOverError } from '../../src/base/core/errors.js';
 import type { Message } from '../../src/base/core/message.js';
 import type { ModelAnswer, ModelDelta, ModelRequest } from '../../src/gateway/dialects/dialect.js';
 import { modelApp, type ServedCall } from '../../src/gateway/dialects/model-app.js';
+import { takesTime } from '../support/time-and-chance.js';
 
 /** A reply as a client of a dialect reads it. */
 interface ClientView {
@@ -271,7 +272,7 @@ export function dialectContract(name: string, dialect: DialectCase): void {
     });
     const late = (seconds: number, end: () => ModelAnswer): Complete => {
       return async () => {
-        await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+        await takesTime(1000 * seconds);
         return end();
       };
     };

@@ -138,7 +138,7 @@ export function clientContract(client: string, call: Call): void {
         },
         ({ index, signal }) => {
           if (index > 0) return 'kept';
-          setTimeout(() => controller.abort(), 5);
+          setImmediate(() => controller.abort());
           return new Promise((_, reject) =>
             signal?.addEventListener('abort', () => {
               ended = true;

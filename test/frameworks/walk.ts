@@ -5,7 +5,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { tinyDecoder } from '../../src/engine/model/model-spec.js';
@@ -15,6 +14,7 @@ import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam } from '../../src/teams/team/team.js';
 import { drmas } from '../support/command-line.js';
+import { eventually } from '../support/time-and-chance.js';
 
 const WEATHER: Readonly<Record<string, string>> = { Oslo: 'rain', Rome: 'sun', Bonn: 'rain', Lima: 'sun', Bari: 'sun' };
 const PACKED: Readonly<Record<string, string>> = { rain: 'coat', sun: 'hat' };
@@ -92,12 +92,7 @@ export async function walk({ recipe, traced, served }: WalkedVersion, root: stri
   const port = await freePort();
   const stopped = new AbortController();
   const serving = drmas(['serve', run, '--port', String(port), '--threads', '1'], { signal: stopped.signal });
-  const isUp = () =>
-    fetch(`http://127.0.0.1:${port}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  while (!(await isUp())) await pause(50);
+  await eventually(async () => (await fetch(`http://127.0.0.1:${port}/health`)).ok);
   const program = served(`http://127.0.0.1:${port}/v1`);
   let right = 0;
   for (const question of QUESTIONS) {

@@ -3,6 +3,7 @@
  * into a file. It sends the problem of an input as a message.
  */
 import { openSync, writeSync } from 'node:fs';
+import { stopwatch } from '../support/time-and-chance.js';
 import { inputOf } from './mutate.js';
 import { complaintAbout, MOST_MEMORY } from './target.js';
 import { targets } from './targets/index.js';
@@ -32,7 +33,7 @@ process.on('unhandledRejection', (reason) => {
 for (const { name, from, to } of JSON.parse(jobs) as Job[]) {
   const target = targets.find((each) => each.name === name);
   if (target === undefined) throw new Error(`no target ${name}`);
-  const started = performance.now();
+  const seconds = stopwatch();
   let failures = 0;
   for (let number = from; number < to && failures < MOST_FAILURES; number++) {
     writeSync(file, `${name} ${number} `.padEnd(60), 0);
@@ -43,6 +44,6 @@ for (const { name, from, to } of JSON.parse(jobs) as Job[]) {
     failures++;
     report({ name, number, complaint });
   }
-  report({ name, seconds: (performance.now() - started) / 1000 });
+  report({ name, seconds: seconds() });
 }
 process.disconnect?.();

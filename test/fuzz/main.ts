@@ -10,13 +10,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../../scripts/support/run-program.js';
+import { repeatedly, stopwatch } from '../support/time-and-chance.js';
 import type { Job, Report } from './child.js';
 import { inputOf } from './mutate.js';
 import { addToCorpus, complaintAbout, corpus } from './target.js';
 import { targets } from './targets/index.js';
 
 /** Real time after which an input counts as hanging, even on a busy machine. */
-const HANG_MS = 60_000;
+const HANG_SECONDS = 60;
 /** After this many crashes of the process, the remaining inputs are skipped. */
 const MOST_DEATHS = 20;
 
@@ -59,18 +60,19 @@ function takeInputs(
         `${message.name.padEnd(18)} ${countOf(jobs, message.name)} inputs ${message.seconds.toFixed(1).padStart(8)} s`,
       );
   });
-  let [seen, since] = ['', performance.now()];
-  const watch = setInterval(() => {
+  const seconds = stopwatch();
+  let [seen, since] = ['', seconds()];
+  const endWatch = repeatedly(1000, () => {
     const now = readFileSync(marker, 'utf8');
-    if (now !== seen) [seen, since] = [now, performance.now()];
-    else if (performance.now() - since > HANG_MS) {
-      output = `it hung for ${HANG_MS / 1000} s`;
+    if (now !== seen) [seen, since] = [now, seconds()];
+    else if (seconds() - since > HANG_SECONDS) {
+      output = `it hung for ${HANG_SECONDS} s`;
       child.kill('SIGKILL');
     }
-  }, 1000);
+  });
   return new Promise((resolve) => {
     child.on('exit', (code, signal) => {
-      clearInterval(watch);
+      endWatch();
       if (code === 0) return resolve({ failed, left: [] });
       const [name = '', number = ''] = readFileSync(marker, 'utf8').split(' ');
       fail(name, Number(number), `ended the process (${code ?? signal}): ${output}`);

@@ -3,6 +3,7 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DrmasError } from '../../src/base/core/errors.js';
+import { processorSeconds } from '../support/time-and-chance.js';
 
 export interface Target {
   readonly name: string;
@@ -17,26 +18,23 @@ export interface Target {
   readonly allows?: (error: Error) => boolean;
 }
 
-/** Processor time that one input may take, in milliseconds, and memory that the process may have, in bytes. */
-const LONGEST_MS = 1000;
+/** Processor time that one input may take, and memory that the process may have, in bytes. */
+const MOST_SECONDS = 1;
 export const MOST_MEMORY = 1.5e9;
 
 /** The fault in a target's reading of an input. Undefined if there is no fault. */
 export async function complaintAbout(target: Target, input: Buffer): Promise<string | undefined> {
-  const before = process.cpuUsage();
   let complaint: string | undefined;
-  try {
-    await target.run(input);
-  } catch (error) {
+  const run = async () => target.run(input);
+  const seconds = await processorSeconds(() => run().catch(complain));
+  function complain(error: unknown): void {
     if (!(error instanceof Error)) complaint = `threw ${String(error)}, which is no error`;
     else if (!(error instanceof DrmasError) && target.allows?.(error) !== true)
       complaint = `threw an error of no type of ours: ${error.stack?.slice(0, 600) ?? error.message}`;
     else if (error.message.length > LONGEST_MESSAGE)
       complaint = `threw a message of ${error.message.length} characters`;
   }
-  const { user, system } = process.cpuUsage(before);
-  const took = (user + system) / 1000;
-  if (took > LONGEST_MS) complaint ??= `took ${took.toFixed(0)} ms of processor time`;
+  if (seconds > MOST_SECONDS) complaint ??= `took ${seconds.toFixed(2)} s of processor time`;
   const polluted = Object.keys(Object.prototype);
   if (polluted.length > 0) complaint ??= `left ${polluted.join()} in Object.prototype`;
   return complaint;

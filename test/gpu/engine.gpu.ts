@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RandomStream } from '../../src/base/core/random.js';
@@ -22,6 +21,7 @@ import { plain, randomSequence } from '../contracts/decoder.js';
 import { goldenModels, goldenPath } from '../goldens.js';
 import { plainAdamW } from '../support/adamw.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
+import { takesTime, timeForMishaps } from '../support/time-and-chance.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { checkedKernels } from './opened-device.js';
 
@@ -126,7 +126,7 @@ describe('the engine on a GPU', () => {
     process.env.DRMAS_KERNELS = before ?? '';
     const answer = policy.generate({ prompt: [1, 5, 9], maxTokens: 20, temperature: 1, seed: 1 });
     const ended = expect(answer).rejects.toThrow('disposed of');
-    await sleep(100);
+    await takesTime(100);
     await policy.dispose();
     await ended;
   });
@@ -135,10 +135,10 @@ describe('the engine on a GPU', () => {
     const controller = new AbortController();
     const options = { threads: 1, files: nodeFiles, device: 'gpu', signal: controller.signal } as const;
     const started = expect(startEmbedded(options)).rejects.toThrow('Ctrl-C');
-    await sleep(3_000); // the device is checked then
+    await takesTime(3_000); // the device is checked then
     controller.abort(new Error('Ctrl-C'));
     await started;
-    await sleep(500); // a thread that was ended from outside often ends the process by now
+    await timeForMishaps(500); // a thread that was ended from outside often ends the process by now
   });
 
   it('names its device, and each device has only one name', { tags: ['long'] }, async () => {

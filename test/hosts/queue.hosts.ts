@@ -2,13 +2,13 @@
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { messageOf } from '../../src/base/core/errors.js';
 import type { RunEvent } from '../../src/base/core/events.js';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
+import { takesTime } from '../support/time-and-chance.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { type HostOptions, Network, noHosts, type Program } from './hosts.js';
 
@@ -101,7 +101,7 @@ it.skipIf(unavailable !== undefined)(
     await stepsMade(away, 2);
     await cut.machine.plug('down');
     // The other one plays on, with the episodes that the lost host had.
-    await Promise.all([stepsMade(away, steps(away).length + 2), sleep(2000 * LEASE_SECONDS)]);
+    await Promise.all([stepsMade(away, steps(away).length + 2), takesTime(2000 * LEASE_SECONDS)]);
     await cut.machine.plug('up');
     await dies.machine.plug('down'); // a machine without power closes no connection
     await dies.playing.kill();
@@ -132,7 +132,7 @@ async function foldersBelowTmp(links: readonly string[]): Promise<Record<string,
 async function stepsMade(run: Program, count: number): Promise<void> {
   while (steps(run).length < count) {
     if (run.child.exitCode !== null) throw new Error(`the run ended: ${run.printed.err}`);
-    await sleep(50);
+    await takesTime(50);
   }
 }
 

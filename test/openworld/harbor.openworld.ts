@@ -7,7 +7,6 @@ import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -19,6 +18,7 @@ import { openEnv } from '../../src/teams/tasks/worlds/open-env.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam } from '../../src/teams/team/team.js';
 import { pythonEnvironment } from '../support/python-environment.js';
+import { takesTime } from '../support/time-and-chance.js';
 import { eventsOf, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 
 const environment =
@@ -89,7 +89,7 @@ async function serve(dataset: string): Promise<string> {
     const answer = await fetch(`http://127.0.0.1:${port}/health`).catch(() => undefined);
     if (answer?.ok) return `http://127.0.0.1:${port}`;
     if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}: ${output.slice(-2000)}`);
-    await sleep(200);
+    await takesTime(200);
   }
 }
 

@@ -2,11 +2,11 @@
 import type { ChildProcess } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { cpus, loadavg } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { RunEvent, Step } from '../../src/base/core/events.js';
 import { RandomStream } from '../../src/base/core/random.js';
+import { repeatedly, takesTime } from '../support/time-and-chance.js';
 import { comparable, kill, killAll, noRedis, onQueue, startWorker, train } from './workers.js';
 
 const unavailable = await noRedis();
@@ -24,7 +24,7 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
     const state = { over: false, kills: 0 };
     const killing = (async () => {
       while (!state.over && state.kills < KILLS) {
-        await sleep(500 + 2500 * random.uniform());
+        await takesTime(500 + 2500 * random.uniform());
         const victim = random.integer(1, 2); // the first one lives
         await kill(workers[victim] as ChildProcess);
         state.kills++;
@@ -115,11 +115,9 @@ describe.skipIf(unavailable !== undefined)('rollouts on a queue', () => {
         ];
         const steps = 1 + Math.ceil((episodes / 200) * (count === 1 ? 0.25 : 1));
         const settings = [...perStep, `training.steps=${steps}`, 'evaluation.samples=1'];
-        const look = setInterval(async () => sizes.push(await Promise.all(workers.map(residentMegabytes))), 2000);
+        const endLook = repeatedly(2000, async () => sizes.push(await Promise.all(workers.map(residentMegabytes))));
         const words = settings.flatMap((setting) => ['--set', setting]);
-        const { events } = await train(`rate-${count}`, [...onQueue(queue), ...words], 50).finally(() =>
-          clearInterval(look),
-        );
+        const { events } = await train(`rate-${count}`, [...onQueue(queue), ...words], 50).finally(() => endLook());
         const measured = events.filter((event): event is RunEvent & Step => event.type === 'step').slice(1);
         const seconds = measured.reduce((sum, { phaseSeconds }) => sum + (phaseSeconds.rollout ?? 0), 0);
         return { rate: (200 * measured.length) / seconds, sizes };

@@ -1,6 +1,7 @@
 /** A team that waits for a tool in every episode; how the run plays is the environment's. */
 import { z } from 'zod';
 import { agent, arithmetic, defineRecipe, defineTeam, tinyDecoder } from '../../src/index.js';
+import { takesTime } from '../support/time-and-chance.js';
 
 const toolMs = Number(process.env.DRMAS_TEST_TOOL_MS ?? 20);
 
@@ -14,7 +15,7 @@ export default defineRecipe({
     },
     async play({ task, agents: { solver }, random, log }) {
       const first = await solver(task.question);
-      await new Promise((resolve) => setTimeout(resolve, toolMs));
+      await takesTime(toolMs);
       log('draw', random.uniform());
       const second = await solver(`${task.question}${first.value ?? ''}`);
       return { text: first.text + second.text, nothing: undefined };

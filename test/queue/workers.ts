@@ -1,6 +1,5 @@
 /** Workers as processes of their own, and runs whose episodes they play. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,13 +7,14 @@ import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { messageOf } from '../../src/base/core/errors.js';
 import type { RunEvent } from '../../src/base/core/events.js';
+import { bytesOf } from '../support/time-and-chance.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 
 export const REDIS = process.env.DRMAS_TEST_REDIS ?? 'redis://127.0.0.1:6379';
 export const recipe = fileURLToPath(new URL('team.ts', import.meta.url));
 /** The folder whose recipes the workers play. */
 const folder = fileURLToPath(new URL('.', import.meta.url));
-process.env.DRMAS_QUEUE_KEY = randomBytes(32).toString('hex'); // of the workers and of the runs
+process.env.DRMAS_QUEUE_KEY = bytesOf(`queue of ${process.pid}`, 32).toString('hex'); // of the workers and of the runs
 export const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 /** The reason why there is no Redis. Undefined if there is one. */

@@ -1,14 +1,14 @@
 /** A Ray cluster on this machine: a head and further nodes, each a process with all that it started. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { freePort, ServerProcess } from '../support/server-process.js';
+import { deadline, stopwatch, takesTime } from '../support/time-and-chance.js';
 
 const program = fileURLToPath(new URL('node.py', import.meta.url));
 /** The environment variable that marks all processes that a cluster started. */
 const MARK = 'DRMAS_TEST_CLUSTER';
-const PATIENCE_MS = 300_000;
+const PATIENCE_SECONDS = 300;
 /** A dead node is missed after eight seconds instead of fifteen. */
 const SETTINGS = { RAY_health_check_period_ms: '1000', RAY_health_check_failure_threshold: '8' };
 
@@ -85,7 +85,7 @@ export class RayCluster {
   async stop(): Promise<string[]> {
     await Promise.all(this.#processes.map((each) => each.stop()));
     // Jobs notice within two seconds that their supervisor is gone.
-    for (let i = 0; i < 100 && (await this.#left()).length > 0; i++) await sleep(100);
+    for (let i = 0; i < 100 && (await this.#left()).length > 0; i++) await takesTime(100);
     const left = await this.#left();
     for (const { pid } of left) process.kill(pid, 'SIGKILL');
     await rm(this.#directory, { recursive: true, force: true });
@@ -99,9 +99,9 @@ export class RayCluster {
     environment: NodeJS.ProcessEnv = {},
   ): Promise<ServerProcess> {
     const small = ['--num-cpus=1', '--object-store-memory=100000000'];
-    const deadline = performance.now() + PATIENCE_MS;
+    const seconds = stopwatch();
     let output = '';
-    while (performance.now() < deadline) {
+    while (seconds() < PATIENCE_SECONDS) {
       const agent = `--dashboard-agent-listen-port=${await freePort()}`;
       const node = new ServerProcess(this.#python, [program, ...words, agent, ...small], {
         ...SETTINGS,
@@ -110,9 +110,9 @@ export class RayCluster {
         [MARK]: this.#mark,
       });
       this.#processes.push(node);
-      while (!node.ended && performance.now() < deadline) {
+      while (!node.ended && seconds() < PATIENCE_SECONDS) {
         if (await isUp().catch(() => false)) return node;
-        await sleep(200);
+        await takesTime(200);
       }
       output = node.output;
     }
@@ -127,7 +127,7 @@ export class RayCluster {
   }
 
   async #ask(path: string): Promise<unknown> {
-    const response = await fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(30_000) });
+    const response = await fetch(`${this.url}${path}`, { signal: deadline(30_000) });
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return response.json();
   }

@@ -1,13 +1,13 @@
 /** A study on a real Ray cluster has the result of the same study at home, although a node is switched off. */
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { drmas } from '../support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { S3_SECRET, type S3Server, s3Environment, startS3Server } from '../support/s3-server.js';
+import { takesTime } from '../support/time-and-chance.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { lines, timeless, twoVariants, WAIT, writeTinyStudy } from '../support/tiny-study.js';
 import { type ClusterJob, RayCluster } from './cluster.js';
@@ -87,6 +87,6 @@ async function jobWithCheckpoint(cluster: RayCluster, node: string): Promise<{ i
       const printed = await cluster.printed(id);
       if (printed.includes('"type":"checkpoint"')) return { id, printed };
     }
-    await sleep(200);
+    await takesTime(200);
   }
 }

@@ -13,6 +13,7 @@ import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
 import { referee } from '../../src/tinker/client/referee/referee.js';
 import { TinkerBackend } from '../../src/tinker/client/tinker-backend.js';
 import { sampleOf } from '../support/samples.js';
+import { timeOfDay } from '../support/time-and-chance.js';
 
 const remote = inject('remote');
 const adamw = { type: 'adamw', beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0 } as const;
@@ -142,7 +143,7 @@ describe.skipIf('unavailable' in remote)('the referee on a real server', () => {
     });
     await ours.dispose();
     const results = process.env.DRMAS_REFEREE_RESULTS; // the matrix of docs/referee.md is made from such a file
-    if (results) await writeFile(results, JSON.stringify({ time: new Date().toISOString(), ...report }));
+    if (results) await writeFile(results, JSON.stringify({ time: new Date(timeOfDay()).toISOString(), ...report }));
     expect(report.profile).toBe('skyrl-jax');
     const wrong = report.findings.filter(({ outcome }) => outcome === 'differs' || outcome === 'refused');
     expect(wrong).toEqual([]);

@@ -1,5 +1,6 @@
 /** The protocol as plain JSON over HTTP, without the client library: the replies of the server itself. */
 import { z } from 'zod';
+import { stopwatch } from '../support/time-and-chance.js';
 
 /** A reply with its status, which may be any. */
 export interface Answer {
@@ -8,7 +9,7 @@ export interface Answer {
 }
 
 /** That a future may take: first calls compile. */
-const PATIENCE_MS = 120_000;
+const PATIENCE_SECONDS = 120;
 
 const session = z.object({ session_id: z.string() });
 const future = z.object({ request_id: z.string() });
@@ -66,11 +67,11 @@ export class Wire {
   async finish(answer: Answer): Promise<Answer> {
     if (answer.status !== 200) return answer;
     const { request_id } = future.parse(answer.body);
-    const deadline = performance.now() + PATIENCE_MS;
+    const seconds = stopwatch();
     for (;;) {
       const result = await this.post('retrieve_future', { request_id });
       if (result.status !== 408) return result;
-      if (performance.now() > deadline) throw new Error(`request ${request_id} is not done`);
+      if (seconds() > PATIENCE_SECONDS) throw new Error(`request ${request_id} is not done`);
     }
   }
 

@@ -1,5 +1,6 @@
 // @module-tag verify
 /** A damaged file of a run is noticed when it is read, named, and not used. `verify` finds all damage. */
+
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -13,6 +14,7 @@ import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { verifyRun } from '../../src/method/store/verify-run.js';
 import { evaluate, resume, train } from '../../src/runs/run/api.js';
 import { drmas } from '../support/command-line.js';
+import { deadline } from '../support/time-and-chance.js';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -215,7 +217,7 @@ describe('report, inspect and watch say in one line that files differ', () => {
     expect(await readFile(to, 'utf8')).toMatch(line);
     expect(await drmas(['inspect', path])).toMatchObject({ code: 0, err: expect.stringMatching(line) });
     const catalog = new RunCatalog(path);
-    for await (const message of followRuns(catalog, ['run'], AbortSignal.timeout(10_000))) {
+    for await (const message of followRuns(catalog, ['run'], deadline(10_000))) {
       if (message.type !== 'events' || message.data.reset) continue;
       expect(message.data.events).toMatchObject([{ type: 'warning', message: expect.stringMatching(line) }]);
       return;

@@ -36,7 +36,6 @@ afterAll(() => rm(root, { recursive: true }));
 interface Ended {
   readonly exit: number | string | null;
   readonly output: string;
-  readonly seconds: number;
   readonly failures: ReadonlyMap<string, EpisodeFailed>;
   readonly events: readonly RunEvent[];
 }
@@ -54,7 +53,6 @@ async function trained(
     DRMAS_TEST_TIMEOUT: String(timeoutMs),
     NODE_OPTIONS: '--max-old-space-size=400',
   };
-  const began = performance.now();
   const child = spawn(process.execPath, ['--import', 'tsx', path('../../src/cli/main.ts'), ...words], {
     cwd: path('../..'),
     env,
@@ -71,7 +69,7 @@ async function trained(
   const log = await readFile(join(run, 'events.jsonl'), 'utf8').catch(() => '');
   const events = log.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as RunEvent]));
   const failures = new Map(events.flatMap((event) => (event.type === 'episode.failed' ? [[event.task, event]] : [])));
-  return { exit: exitCode ?? signal, output, seconds: (performance.now() - began) / 1000, failures, events };
+  return { exit: exitCode ?? signal, output, failures, events };
 }
 type Act = (output: string, signal: (name: NodeJS.Signals) => void) => void;
 
@@ -113,7 +111,6 @@ describe('in the process of the run', { tags: 'verify', timeout: 120_000 }, () =
     const ended = await trained(harmless.map(([name]) => name));
     completed(ended);
     expect(surprises(harmless, ended)).toEqual([]);
-    expect(ended.seconds).toBeLessThan(100);
   });
 
   it.each(deadly)('%s: is named before the process ends', async (name, { deadly }) => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { RunEvent } from '../../src/base/core/events.js';
+import { RandomStream } from '../../src/base/core/random.js';
 import { nodeHost } from '../../src/base/platform/node-host.js';
 import { lora } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
@@ -11,6 +12,7 @@ import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { executeRun } from '../../src/runs/run/execute-run.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam } from '../../src/teams/team/team.js';
+import { takesTime, timeForMishaps } from '../support/time-and-chance.js';
 import { remoteRecipe, writeSymbolsModel } from '../support/tinker-fake/open.js';
 import { TinkerFake } from '../support/tinker-fake/server.js';
 import {
@@ -30,6 +32,7 @@ const root = temporaryRoot();
 /** A team whose tool takes the time that the test sets. `inFlight` receives the number of concurrent episodes. */
 function slowTeam(latencyMs: (random: number) => number, inFlight: (episodes: number) => void = () => {}) {
   let now = 0;
+  const latencies = new RandomStream('latencies');
   return defineTeam({
     name: 'slow digits',
     task: z.object({ question: z.string(), answer: z.string() }),
@@ -38,7 +41,7 @@ function slowTeam(latencyMs: (random: number) => number, inFlight: (episodes: nu
       inFlight(++now);
       try {
         const draft = await solver(task.question);
-        await new Promise((resolve) => setTimeout(resolve, latencyMs(Math.random())));
+        await takesTime(latencyMs(latencies.uniform()));
         signal.throwIfAborted();
         // The tokenizer has no symbol for the text of a special token.
         const quoted = draft.text.split('<')[0]?.slice(0, 3);
@@ -196,7 +199,7 @@ describe('rollouts that begin ahead of the updates', { timeout: 120_000 }, () =>
     const late = recipe(2, () => 0, { team, evaluation: { every: 100, tasks: 1, samples: 1 } });
     await expect(trainTiny(root, late, { signal: controller.signal })).rejects.toThrow('enough');
     const atTheEnd = begun;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await timeForMishaps(100);
     expect(begun).toBe(atTheEnd);
   });
 

@@ -4,14 +4,15 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RandomStream } from '../../src/base/core/random.js';
 import { openObjects } from '../../src/cluster/objects/open-objects.js';
 import { S3Objects } from '../../src/cluster/objects/s3-objects.js';
 import { objectStoreContract, storedSteps } from '../contracts/objects.js';
 import { drmas } from '../support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
 import { type S3Server, s3Environment, startS3Server } from '../support/s3-server.js';
+import { takesTime } from '../support/time-and-chance.js';
 import { temporaryRoot, useCache } from '../support/tiny-run.js';
 import { WAIT, writeTinyStudy } from '../support/tiny-study.js';
 
@@ -93,13 +94,15 @@ describe.skipIf(!available)('a real server', () => {
   });
 });
 
+const moments = new RandomStream('moments of kills');
+
 /** Kills a process at once, a random moment after it has written so many checkpoints. */
 async function killAfter(child: ChildProcess, checkpoints: number): Promise<void> {
   let seen = 0;
   if (child.stdout === null) throw new Error('no output');
   for await (const line of createInterface({ input: child.stdout }))
     if (line.includes('"type":"checkpoint"') && ++seen === checkpoints) break;
-  await sleep(Math.random() * 300);
+  await takesTime(moments.uniform() * 300);
   child.kill('SIGKILL');
 }
 

@@ -9,6 +9,7 @@ import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
 import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import { type SamplerInput, sglang, vllm } from '../../src/engine/samplers/sampler-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { stopwatch } from '../support/time-and-chance.js';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -36,13 +37,13 @@ describe.each(engines)('a team sampled by %s', (name, url, sampler, path) => {
         training: { steps: 4, tasksPerStep: 2, groupSize: 4, checkpointEvery: 1 },
         policies: { solver: { optimizer: { learningRate: 1e-2 } }, verifier: { optimizer: { learningRate: 1e-2 } } },
       } as unknown as Partial<RecipeInput>);
-    const started = performance.now();
+    const seconds = stopwatch();
     const run = await trainTiny(root, recipe(sampler({ url })));
     const steps = await stepsOf(run);
     const gaps = steps.map(({ agents }) => Object.values(agents).map(({ logprobGap = Number.NaN }) => logprobGap));
     console.log(
       `${name}: gaps of ${steps.length} steps ${gaps.map((each) => each.map((gap) => gap.toExponential(1)).join('/')).join(', ')}; ` +
-        `${((performance.now() - started) / 1000).toFixed(0)} s`,
+        `${seconds().toFixed(0)} s`,
     );
     for (const gap of gaps.flat()) expect(gap).toBeLessThan(1e-3);
     // Samples of the weights that the run began with would have been further off.

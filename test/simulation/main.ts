@@ -6,6 +6,7 @@
 import { parseArgs } from 'node:util';
 import { runProgram, UsageError } from '../../scripts/support/run-program.js';
 import { messageOf } from '../../src/base/core/errors.js';
+import { stopwatch } from '../support/time-and-chance.js';
 import { VirtualTime } from './virtual-time.js';
 import { judge, worldOf } from './world.js';
 
@@ -31,7 +32,7 @@ await runProgram(USAGE, async () => {
     if (number !== undefined && !(Number.isInteger(number) && number >= 0))
       throw new UsageError('expected whole numbers');
   const numbers = only === undefined ? Array.from({ length: worlds ?? 0 }, (_, number) => number) : [only];
-  const began = performance.now();
+  const seconds = stopwatch();
   const time = new VirtualTime();
   let [broken, killed, interrupted, full] = [0, 0, 0, 0];
   for (const number of numbers) {
@@ -50,9 +51,8 @@ await runProgram(USAGE, async () => {
       console.log(`  again: npm run simulate -- --seed ${seed} --only ${number}`);
     }
   }
-  const seconds = (performance.now() - began) / 1000;
   console.log(
-    `${numbers.length} worlds with ${killed} kills, ${interrupted} interruptions, ${full} full disks in ${seconds.toFixed(1)} s: ` +
+    `${numbers.length} worlds with ${killed} kills, ${interrupted} interruptions, ${full} full disks in ${seconds().toFixed(1)} s: ` +
       `${numbers.length - broken} keep the laws, ${broken} do not`,
   );
   return broken === 0 ? 0 : 1;

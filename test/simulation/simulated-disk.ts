@@ -2,6 +2,7 @@
 import { dirname } from 'node:path';
 import type { FileLock, Files } from '../../src/base/core/files.js';
 import type { RandomStream } from '../../src/base/core/random.js';
+import { takesTime, timeOfDay } from '../support/time-and-chance.js';
 
 /** The events at those calls of a process that change the disk, counted from 1. */
 export interface DiskFault {
@@ -66,7 +67,7 @@ export class DiskOfProcess implements Files {
     Uint8Array.from((await this.#read(path)).subarray(from, from + length));
   list = (path: string) => this.#look(() => this.#disk.names(path));
   exists = (path: string) => this.#look(() => this.#disk.exists(path));
-  modified = (_path: string) => this.#look(() => Date.now()); // no world is a day old
+  modified = (_path: string) => this.#look(() => timeOfDay()); // no world is a day old
 
   write(path: string, content: string | Uint8Array | Iterable<string | Uint8Array>): Promise<void> {
     const parts = typeof content === 'string' || content instanceof Uint8Array ? [content] : [...content];
@@ -204,7 +205,7 @@ export class DiskOfProcess implements Files {
 
   async #time(): Promise<void> {
     if (this.#dead) return never;
-    if (this.#random.chance(0.5)) await new Promise((resolve) => setTimeout(resolve, this.#random.uniform()));
+    if (this.#random.chance(0.5)) await takesTime(this.#random.uniform());
     if (this.#dead) return never;
   }
 }

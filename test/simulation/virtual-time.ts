@@ -1,6 +1,7 @@
 /** Time that passes as fast as the work of a simulation goes: timers fire in order as soon as nothing else can run. */
 import fakeTimers, { type Clock as FakeClock } from '@sinonjs/fake-timers';
 import type { Clock } from '../../src/base/core/clock.js';
+import { takesTime } from '../support/time-and-chance.js';
 
 /** Raised when the work waits for something that can never come. */
 export class StuckError extends Error {}
@@ -39,7 +40,7 @@ export class VirtualTime implements Clock {
   }
 
   sleep(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => setTimeout(resolve, milliseconds));
+    return takesTime(milliseconds);
   }
 
   /**

@@ -179,7 +179,7 @@ export async function live(world: World, time: VirtualTime): Promise<EndedRun> {
       definition,
       backend: () => new ScriptedBackend({ files, delay, trained: (...of) => samples.note(number, ...of) }),
     });
-    if (interruptAfterMs !== undefined) setTimeout(() => controller.abort(interruption), interruptAfterMs);
+    if (interruptAfterMs !== undefined) void time.sleep(interruptAfterMs).then(() => controller.abort(interruption));
     await time.passUntilSettled(work, () => files.dead);
     if (files.dead) {
       work.catch(() => {});

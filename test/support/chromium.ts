@@ -5,7 +5,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { stopwatch, takesTime } from './time-and-chance.js';
 
 const NAMES =
   process.env.CHROMIUM === undefined ? ['chromium', 'chromium-browser', 'google-chrome'] : [process.env.CHROMIUM];
@@ -102,10 +102,9 @@ export class BrowserPage {
 
   /** Waits until the page has a body, and an expression in it is true. */
   async until(expression: string, seconds = 20): Promise<void> {
-    const end = performance.now() + 1000 * seconds;
-    while (performance.now() < end) {
+    for (const passed = stopwatch(); passed() < seconds; ) {
       if ((await this.evaluate(`document.body !== null && Boolean(${expression})`)) === true) return;
-      await sleep(50);
+      await takesTime(50);
     }
     const text = String(await this.evaluate('document.body.innerText')).slice(0, 1500);
     throw new Error(`waited ${seconds} s for ${expression}; the page shows: ${text}`);

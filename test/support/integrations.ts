@@ -7,6 +7,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Reporter, TestModule } from 'vitest/node';
+import { timeOfDay } from './time-and-chance.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const RECORD = 'docs/integrations.jsonl';
@@ -195,7 +196,7 @@ function passedIn(modules: readonly TestModule[], date: string): RecordedRun[] {
 /** Writes the record after a run of tests, if the person who started it wants that. */
 class IntegrationsRecorder implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
-    const passed = passedIn(modules, new Date().toISOString().slice(0, 10));
+    const passed = passedIn(modules, new Date(timeOfDay()).toISOString().slice(0, 10));
     const before = recordedRuns();
     const lines = integrations.flatMap((one) => passed.find(sameOf(one)) ?? before.find(sameOf(one)) ?? []);
     writeFileSync(root + RECORD, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { messageOf } from '../../src/base/core/errors.js';
 import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { stopwatch } from './time-and-chance.js';
 
 const run = promisify(execFile);
 /** Installing is mostly downloading; past this the tests are skipped. */
@@ -98,7 +99,7 @@ async function install(
   python: string,
   { requirements, further = [], what }: EnvironmentOptions,
 ): Promise<void> {
-  const started = performance.now();
+  const seconds = stopwatch();
   console.log(`installing ${what} into ${directory} (once)`);
   const quietly = ['-m', 'pip', 'install', '--quiet', '--no-compile', '--disable-pip-version-check'];
   const steps = [
@@ -107,12 +108,12 @@ async function install(
     ...(further.length > 0 ? [[python, ...quietly, ...further]] : []),
   ];
   for (const [program = '', ...words] of steps) {
-    const timeout = Math.max(1, INSTALL_TIMEOUT_MS - Math.round(performance.now() - started));
+    const timeout = Math.max(1, INSTALL_TIMEOUT_MS - Math.round(1000 * seconds()));
     await run(program, words, { timeout, maxBuffer: 2 ** 26 }).catch((error: unknown) => {
       const lines = messageOf(error).trim().split('\n');
       const reason = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1);
       throw new Unavailable(`${words.slice(0, 3).join(' ')} failed: ${reason}`);
     });
   }
-  console.log(`installed in ${Math.round((performance.now() - started) / 1000)} s`);
+  console.log(`installed in ${Math.round(seconds())} s`);
 }

@@ -2,7 +2,7 @@
  * Storage with S3's interface in this process: paths with the bucket in front, answers in the shapes that Amazon S3's
  * API Reference gives and that a server recorded. It looks at who asks and from which region, not at signatures.
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
@@ -35,6 +35,7 @@ const PAGE = 10;
 export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
   const stored = new Map(buckets.map((name) => [name, new Map<string, Uint8Array>()]));
   const uploads = new Map<string, Map<number, Uint8Array>>();
+  let begunUploads = 0;
   const app = new Hono();
   app.all('*', async (c) => {
     const url = new URL(c.req.url);
@@ -79,7 +80,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
         return c.body(null, 204);
       default: {
         if (upload === null) {
-          const begun = randomUUID();
+          const begun = `upload-${++begunUploads}`;
           uploads.set(begun, new Map());
           return xml(
             c,

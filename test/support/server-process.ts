@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { messageOf } from '../../src/base/core/errors.js';
+import { deadline, stopwatch, takesTime } from './time-and-chance.js';
 
 /** Imports and compilation on a busy machine. */
 const READY_TIMEOUT_MS = 5 * 60_000;
@@ -47,16 +48,16 @@ export class ServerProcess {
   }
 
   async #answers(url: string): Promise<void> {
-    const deadline = performance.now() + READY_TIMEOUT_MS;
+    const seconds = stopwatch();
     for (;;) {
       if (this.ended) throw new Error(`it ended with ${this.#child.exitCode}`);
-      const up = await fetch(url, { signal: AbortSignal.timeout(5_000) }).then(
+      const up = await fetch(url, { signal: deadline(5_000) }).then(
         ({ ok }) => ok,
         () => false,
       );
       if (up) return;
-      if (performance.now() > deadline) throw new Error('it does not answer');
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      if (1000 * seconds() > READY_TIMEOUT_MS) throw new Error('it does not answer');
+      await takesTime(200);
     }
   }
 

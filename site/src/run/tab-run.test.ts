@@ -7,6 +7,7 @@ import type { RunEvent } from '../../../src/base/core/events.js';
 import { EmbeddedBackend } from '../../../src/engine/embedded/embedded-backend.js';
 import { createWasmKernels } from '../../../src/engine/tensor/wasm/wasm.js';
 import { train } from '../../../src/runs/run/api.js';
+import { timeForMishaps } from '../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { engineHere, Gate, tabFiles } from './engine-here.js';
 import type { NameTry, ShownEpisode } from './protocol.js';
@@ -81,7 +82,7 @@ it('computes nothing while it is paused, and the same afterwards', { tags: 'veri
   const gate = new Gate();
   gate.close();
   const { done, events } = await inTab(gate);
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await timeForMishaps(50);
   expect(events).toEqual([]);
   gate.open();
   await done;

@@ -11,10 +11,10 @@ describe('plan --measure', () => {
   const root = temporaryRoot();
   const file = join(root, 'mine.ts');
   const saved = join(root, 'here.json');
-  const talkative = plainRecipe
+  const talkative = `let episodes = 0;\n${plainRecipe}`
     .replace(
       'play: async () => 0',
-      'play: async ({ agents }) => { await agents.solver("Hello?"); await agents.verifier("Well?"); return Math.random(); }',
+      'play: async ({ agents }) => { await agents.solver("Hello?"); await agents.verifier("Well?"); return 1 / ++episodes; }',
     )
     .replace('reward: () => 0', 'reward: ({ outcome }) => outcome')
     .replaceAll('sampling: {}', 'sampling: { maxTokens: 4 }')
@@ -54,7 +54,7 @@ describe('plan --measure', () => {
 
   it('ends with the error, and with nothing else, if all episodes throw', async () => {
     const broken = join(root, 'broken.ts');
-    await writeFile(broken, talkative.replace('return Math.random();', 'throw new Error("the calculator is away");'));
+    await writeFile(broken, talkative.replace('return 1 / ++episodes;', 'throw new Error("the calculator is away");'));
     const { code, out, err } = await drmas(['plan', broken, '--measure', '--seconds', '1']);
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(err).toMatch(/^error: all episodes failed for the same reason: \(error\) the calculator is away\n/);

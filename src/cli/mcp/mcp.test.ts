@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { commandFaults } from '../../../scripts/docs/typed-commands.js';
 import { type CompiledProgram, compiledProgram } from '../../../test/support/compiled-program.js';
 import { madeUpEpisode, recordRun } from '../../../test/support/recorded-run.js';
+import { eventually } from '../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { placeIn, type RunTool, runTools } from './run-tools.js';
 import { StartedRuns } from './started-runs.js';
@@ -200,15 +201,14 @@ describe('drmas as a program', { tags: 'verify', timeout: 240_000 }, () => {
     const set = ['training.steps=100000', 'warmStart.steps=2', 'evaluation.every=100000'];
     const { run: path, pid } = await ask('start_run', { recipe: 'team.ts', run: 'runs/long', seed: 3, set });
     expect(path).toBe(join('runs', 'long'));
-    await expect
-      .poll(() => ask('run_state', { run: 'runs/long' }), { timeout: 60_000, interval: 300 })
-      .toMatchObject({ state: 'running', process: 'running', seed: 3 });
+    const running = { state: 'running', process: 'running', seed: 3 };
+    await eventually(async () => expect(await ask('run_state', { run: 'runs/long' })).toMatchObject(running));
     expect(await ask('start_run', { recipe: 'team.ts', run: 'runs/long' })).toEqual({
       error: expect.stringMatching(/exists already/),
     });
     const log = join(project, 'runs', 'long', 'events.jsonl');
     const begun = () => existsSync(log) && readFileSync(log, 'utf8').includes('"run.started"');
-    await expect.poll(begun, { timeout: 60_000 }).toBe(true);
+    await eventually(begun);
     expect(await ask('stop_run', { run: 'runs/long' })).toMatchObject({ state: 'stopped' });
     expect(isAlive(pid)).toBe(false);
     expect(existsSync(log)).toBe(true);
@@ -219,7 +219,7 @@ describe('drmas as a program', { tags: 'verify', timeout: 240_000 }, () => {
     });
     const other = await ask('start_run', { recipe: 'team.ts', run: 'runs/other', set });
     await client.close();
-    await expect.poll(() => isAlive(other.pid), { timeout: 30_000 }).toBe(false);
+    await eventually(() => !isAlive(other.pid));
   });
 
   it('begins no run that cannot be loaded, and survives a recipe that prints or ends its process', async () => {

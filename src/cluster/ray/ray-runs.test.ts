@@ -9,6 +9,7 @@ import { type CompiledProgram, compiledProgram } from '../../../test/support/com
 import { withEnvironment } from '../../../test/support/environment.js';
 import { type RayFake, rayFake } from '../../../test/support/ray-fake.js';
 import { S3_REGION, type S3Fake, s3Fake } from '../../../test/support/s3-fake.js';
+import { eventually } from '../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { lines, timeless, twoVariants, WAIT, writeTinyStudy } from '../../../test/support/tiny-study.js';
 import { filesBelow } from '../../base/files/digests.js';
@@ -122,7 +123,7 @@ describe('a study on Ray', () => {
     const jobIds = () => [...ray.jobs.keys()].filter((id) => id.startsWith('drmas-one-'));
     const controller = new AbortController();
     const begun = drmas(words, { signal: controller.signal });
-    while (jobIds().length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await eventually(() => jobIds().length > 0);
     controller.abort(new Error('interrupted'));
     const { code, err } = await begun;
     expect(err).toMatch(/its job on Ray continues/);

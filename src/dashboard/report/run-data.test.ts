@@ -101,7 +101,7 @@ it('tells a run that goes on from an interrupted one', async () => {
   const state = async () => (await readRun({ path, name: 'run' }, 0, new TextPool())).embedded.listed.state;
   expect(await state()).toBe('running');
   await run.close();
-  const gone = { pid: 2 ** 30, host: hostname(), since: new Date().toISOString() };
+  const gone = { pid: 2 ** 30, host: hostname(), since: new Date(0).toISOString() };
   await writeFile(join(path, LOCK), JSON.stringify(gone));
   expect(await state()).toBe('interrupted');
   await rm(root, { recursive: true });

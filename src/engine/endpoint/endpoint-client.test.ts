@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { chatServer, json, refuse, say } from '../../../test/support/chat-server.js';
+import { takesTime, timeForMishaps } from '../../../test/support/time-and-chance.js';
 import { redirecting } from '../../../test/support/web-server.js';
 import { EndpointError } from '../../base/core/errors.js';
 import { boundedRetryAfter, LONGEST_RETRY_AFTER_MS, openEndpoint } from './endpoint-client.js';
@@ -215,10 +216,10 @@ describe('requests at the same time', () => {
     let [now, most] = [0, 0];
     const { url } = await chatServer((_, response) => {
       most = Math.max(most, ++now);
-      setTimeout(() => {
+      void takesTime(5).then(() => {
         now--;
         say(response, '');
-      }, 5);
+      });
     });
     const endpoint = open(url, { concurrency: 3 });
     await Promise.all(Array.from({ length: 12 }, () => endpoint.complete(request, never)));
@@ -279,7 +280,7 @@ it('of 1e9 s is waited for, without an overflow of the timer', async () => {
   const request = { messages: [], temperature: 1, topP: 1, topK: 0, maxTokens: 1, seed: 1 };
   const answer = endpoint.complete(request, controller.signal);
   answer.catch(() => {});
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await timeForMishaps(300);
   process.off('warning', warned);
   expect(requests).toHaveLength(1);
   expect(warned).not.toHaveBeenCalled();

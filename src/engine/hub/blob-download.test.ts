@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { takesTime } from '../../../test/support/time-and-chance.js';
 import { withLock } from './blob-download.js';
 
 describe('withLock', () => {
@@ -20,7 +21,7 @@ describe('withLock', () => {
     let waits = 0;
     const work = async () => {
       most = Math.max(most, ++inside);
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await takesTime(20);
       inside--;
     };
     const onWait = () => waits++;

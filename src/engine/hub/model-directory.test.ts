@@ -5,6 +5,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COMMIT, type HubServer, hashOf, hubServer, refuse, send } from '../../../test/support/hub-server.js';
+import { repeatedly } from '../../../test/support/time-and-chance.js';
 import { CheckpointError, HubError } from '../../base/core/errors.js';
 import { cacheRoot } from './model-cache.js';
 import { type ModelDirectoryOptions, modelDirectory } from './model-directory.js';
@@ -141,13 +142,13 @@ describe('a model on a hub', () => {
       response.writeHead(200, { etag: '"x"', 'content-length': weights.length });
       response.write(weights.subarray(0, 100_000));
       // Not before the bytes are on disk: what was received is kept.
-      const timer = setInterval(async () => {
+      const end = repeatedly(5, async () => {
         const blobs = await readdir(join(repository(), 'blobs'));
         const partial = blobs.find((name) => name.endsWith('.incomplete'));
         if (!partial || (await readFile(join(repository(), 'blobs', partial))).length < 100_000) return;
-        clearInterval(timer);
+        end();
         stop.abort(new Error('enough'));
-      }, 5);
+      });
       return true;
     };
     await expect(locate('org/tiny', { signal: stop.signal })).rejects.toThrow('enough');

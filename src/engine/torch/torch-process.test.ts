@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { eventually, onFakeClock } from '../../../test/support/time-and-chance.js';
 import { TorchProcess } from './torch-process.js';
 
 /** A worker that runs a program in JavaScript in Python's place. */
@@ -55,18 +56,39 @@ describe('the process of the engine on PyTorch', () => {
   });
 
   it('ends a worker that is stuck', async () => {
-    const one = start("process.stdin.once('data', () => { for (;;); })", 600);
-    await expect(one.call('state', {})).rejects.toThrow('has not answered for 0.6 s');
+    const one = await onFakeClock(async (pass) => {
+      const stuck = start("process.stdin.once('data', () => { for (;;); })", 600);
+      const call = expect(stuck.call('state', {})).rejects.toThrow('has not answered for 0.6 s');
+      await pass(1200);
+      await call;
+      return stuck;
+    });
     await one.end();
     expect(isAlive(one.pid as number)).toBe(false);
   });
 
   it('waits for a worker that computes, as long as its reader answers', async () => {
     const answer = `${FRAME}
-      process.stdin.on('data', () => process.stdout.write(frame({ type: 'pong' })));
-      setTimeout(() => process.stdout.write(frame({ type: 'answer', id: 0, value: { late: true } })), 1500);`;
-    const one = start(answer, 600);
-    expect((await one.call('state', {})).value).toEqual({ late: true });
+      let heard = 0;
+      process.stdin.on('data', () => {
+        for (const type of ['pong', 'heard']) process.stdout.write(frame({ type }));
+        if (++heard === 20) process.stdout.write(frame({ type: 'answer', id: 0, value: { late: true } }));
+      });`;
+    await onFakeClock(async (pass) => {
+      const one = start(answer, 600);
+      let [heard, hasAnswered, passedMs] = [0, false, 0];
+      one.onFrame = () => heard++;
+      const call = one.call('state', {}).finally(() => {
+        hasAnswered = true;
+      });
+      for (; !hasAnswered; passedMs += 100) {
+        const before = heard;
+        await pass(100); // the next ping
+        await eventually(() => hasAnswered || heard > before);
+      }
+      expect((await call).value).toEqual({ late: true });
+      expect(passedMs).toBeGreaterThan(2 * 600);
+    });
   });
 
   it('names a program that is missing', async () => {

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { customProvider, generateText, stepCountIs, streamText, ToolLoopAgent, tool, wrapLanguageModel } from 'ai';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
+import { repeatedly, takesTime } from '../../../test/support/time-and-chance.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import type { Script } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../../teams/team/agent.js';
@@ -32,7 +33,6 @@ async function played(solve: (prompt: string, episode: number) => Promise<string
 }
 
 const right = ['to episode 0', 'to episode 1', 'to episode 2'];
-const later = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 afterEach(() => void vi.unstubAllGlobals());
 
@@ -60,7 +60,7 @@ describe('a call finds its episode', () => {
     expect(await played(ask)).toEqual(right);
     expect(
       await played(async (prompt, episode) => {
-        await later(3 - episode);
+        await takesTime(3 - episode);
         return [prompt].map(ask)[0] ?? '';
       }),
     ).toEqual(right);
@@ -68,10 +68,10 @@ describe('a call finds its episode', () => {
 
   it('in a stream that is read later, by code of none', async () => {
     const waiting: (() => void)[] = [];
-    const reader = setInterval(() => waiting.shift()?.(), 1);
+    const reader = repeatedly(1, () => waiting.shift()?.());
     const readOutside = async (prompt: string, episode: number) => {
       const { textStream } = streamText({ model: solver, prompt });
-      await later(3 - episode);
+      await takesTime(3 - episode);
       return new Promise<string>((resolve, reject) => {
         const read = async () => {
           let text = '';
@@ -82,7 +82,7 @@ describe('a call finds its episode', () => {
       });
     };
     expect(await played(readOutside)).toEqual(right);
-    clearInterval(reader);
+    reader();
   });
 
   it('through a model that was wrapped, or is found by a name', async () => {
@@ -103,7 +103,7 @@ describe('a call finds its episode', () => {
         task: z.object({}),
         agents: { boss: agent({ tools: 'plain' }), helper: agent() },
         play: async () => {
-          await later(3 - episode);
+          await takesTime(3 - episode);
           return (await boss.generate({ prompt: `episode ${episode}` })).text;
         },
         reward: () => 0,
@@ -135,7 +135,7 @@ describe('a call that lost its episode is an error that names the usual causes',
 
   it('in a loop of workers that was started outside, unless the job is bound', async () => {
     const jobs: (() => void)[] = [];
-    const worker = setInterval(() => jobs.shift()?.(), 1);
+    const worker = repeatedly(1, () => jobs.shift()?.());
     const queued = (bind: (job: () => Promise<string>) => () => Promise<string>) => (prompt: string) =>
       new Promise<string>((resolve, reject) => {
         const job = bind(() => ask(prompt));
@@ -145,28 +145,28 @@ describe('a call that lost its episode is an error that names the usual causes',
       expect(await played(queued((job) => job))).toEqual([lost, lost, lost]);
       expect(await played(queued((job) => AsyncResource.bind(job)))).toEqual(right);
     } finally {
-      clearInterval(worker);
+      worker();
     }
   });
 
   it('in a loader that batches', async () => {
     const jobs: (() => void)[] = [];
-    const flush = setInterval(() => {
+    const flush = repeatedly(5, () => {
       for (const answer of jobs.splice(0)) answer();
-    }, 5);
+    });
     const load = (prompt: string) =>
       new Promise<string>((resolve, reject) => void jobs.push(() => ask(prompt).then(resolve, reject)));
     expect(await played(load)).toEqual([lost, lost, lost]);
-    clearInterval(flush);
+    flush();
   });
 
   it('in the handler of an emitter that emits outside', async () => {
     const bus = new EventEmitter();
-    const ticking = setInterval(() => bus.emit('tick'), 1);
+    const ticking = repeatedly(1, () => bus.emit('tick'));
     const solve = (prompt: string) =>
       new Promise<string>((resolve, reject) => bus.once('tick', () => ask(prompt).then(resolve, reject)));
     expect(await played(solve)).toEqual([lost, lost, lost]);
-    clearInterval(ticking);
+    ticking();
   });
 
   it('in a generator that is made inside and read outside, but not in one read in its own scope', async () => {
@@ -176,14 +176,14 @@ describe('a call that lost its episode is an error that names the usual causes',
     const inside = async (prompt: string) => String((await answers(prompt).next()).value);
     expect(await played(inside)).toEqual(right);
     const waiting: (() => void)[] = [];
-    const reader = setInterval(() => waiting.shift()?.(), 1);
+    const reader = repeatedly(1, () => waiting.shift()?.());
     const handedOver = (prompt: string) =>
       new Promise<string>((resolve, reject) => {
         const generator = answers(prompt);
         waiting.push(() => generator.next().then(({ value }) => resolve(String(value)), reject));
       });
     expect(await played(handedOver)).toEqual([lost, lost, lost]);
-    clearInterval(reader);
+    reader();
   });
 
   it('in a promise that was made before, by any code that waits for it', async () => {
@@ -201,7 +201,7 @@ describe('a call that lost its episode is an error that names the usual causes',
 
   it('in a fetch, whose answer has a status that clients do not retry', async () => {
     const outside: (() => void)[] = [];
-    const worker = setInterval(() => outside.shift()?.(), 1);
+    const worker = repeatedly(1, () => outside.shift()?.());
     const solve = () =>
       new Promise<string>((resolve, reject) => {
         const request = { method: 'POST', body: '{"model":"solver","messages":[]}' };
@@ -212,7 +212,7 @@ describe('a call that lost its episode is an error that names the usual causes',
         });
       });
     expect(await played(solve)).toEqual(Array(3).fill('400 false'));
-    clearInterval(worker);
+    worker();
   });
 });
 
@@ -302,7 +302,7 @@ describe('a stream', () => {
     const { turns } = await streams(
       async (answer, stop) => {
         const first = answer.next().catch(() => {});
-        setTimeout(() => stop.abort(), 5);
+        setImmediate(() => stop.abort());
         await first;
       },
       ({ signal }) => new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),

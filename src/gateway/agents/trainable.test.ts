@@ -2,6 +2,7 @@ import { generateText, type LanguageModel, streamText } from 'ai';
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { takesTime } from '../../../test/support/time-and-chance.js';
 import { ArgumentError } from '../../base/core/errors.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../../teams/team/agent.js';
@@ -94,7 +95,7 @@ describe('a trainable model', () => {
     const model = trainable('solver', { otherwise: third });
     let late: Promise<string> | undefined;
     await inEpisode(async () => {
-      late = new Promise((resolve) => setTimeout(resolve, 20)).then(() => generated(model));
+      late = takesTime(20).then(() => generated(model));
     });
     await expect(late).rejects.toThrow('the episode is over');
   });

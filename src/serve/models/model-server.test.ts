@@ -2,7 +2,8 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { basename, join } from 'node:path';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../test/support/time-and-chance.js';
 import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import type { Turn } from '../../base/core/episode.js';
 import { randomKey } from '../../base/core/random.js';
@@ -401,9 +402,6 @@ describe('a server', () => {
   }
   const body = JSON.stringify({ model: 'scripted', messages: question, stream: true });
   const headers = { 'content-type': 'application/json' };
-  const until = async (test: () => boolean) => {
-    while (!test()) await new Promise((resolve) => setTimeout(resolve, 5));
-  };
 
   it('ends the sampling for a client that goes away, streamed or not', async () => {
     const { state, agentModels } = slow();
@@ -413,10 +411,10 @@ describe('a server', () => {
       const sent = httpRequest(`${port.url}/v1/chat/completions`, { method: 'POST', headers });
       sent.on('error', () => {});
       sent.end(JSON.stringify({ model: 'scripted', messages: question, stream }));
-      await until(() => state.begun > before);
+      await eventually(() => state.begun > before);
       expect(await health()).toMatchObject({ running: 1 });
       sent.destroy();
-      await until(() => state.given > before);
+      await eventually(() => state.given > before);
       expect(await health()).toMatchObject({ running: 0 });
     }
   });
@@ -489,7 +487,7 @@ describe('a server that follows a run', () => {
       cp(join(run.path, 'checkpoints', name), join(copy, 'checkpoints', name), { recursive: true, filter });
 
     const opening = following(copy, notices);
-    await vi.waitFor(() => expect(notices).toEqual([`waiting for the first checkpoint of ${copy}`]));
+    await eventually(() => expect(notices).toEqual([`waiting for the first checkpoint of ${copy}`]));
     await give('step-000001');
     const { followed, ask, health, client } = await opening;
     expect(await health()).toEqual({ status: 'ok', running: 0, models: ['solver'], checkpoint: 'step-000001' });
@@ -499,12 +497,10 @@ describe('a server that follows a run', () => {
     const first = followed.agentModels.get('solver') as AgentModel;
     const release = followed.hold(first); // an answer is under way
     await give('step-000002', withoutDigests);
-    await vi.waitFor(() => expect(notices.at(-1)).toMatch(/step-000002 .* is skipped: .*digests.json is missing/), {
-      timeout: 10_000,
-    });
+    await eventually(() => expect(notices.at(-1)).toMatch(/step-000002 .* is skipped: .*digests.json is missing/));
     expect(await ask()).toBe(answers.get('step-000001'));
     await give('step-000002');
-    await vi.waitFor(() => expect(followed.checkpoint()).toBe('step-000002'), { timeout: 10_000 });
+    await eventually(() => expect(followed.checkpoint()).toBe('step-000002'));
     expect(await ask()).toBe(answers.get('step-000002'));
     const { tokenizer } = first.model;
     const sent = { ...sampling, temperature: 0, prompt: tokenizer.encode('1+2'), stopTokens: tokenizer.stopTokens };
@@ -512,7 +508,7 @@ describe('a server that follows a run', () => {
     await expect(generated()).resolves.toHaveProperty('tokens');
     release();
     release(); // a second call has no effect
-    await vi.waitFor(() => expect(generated()).rejects.toThrow());
+    await eventually(() => expect(generated()).rejects.toThrow());
 
     await rm(join(copy, 'checkpoints', 'step-000001'), { recursive: true });
     const weights = join('checkpoints', 'step-000003', 'solver', 'model.safetensors');
@@ -522,12 +518,12 @@ describe('a server that follows a run', () => {
     await writeFile(join(copy, weights), bytes);
     await give('step-000003', (path) => !path.endsWith('model.safetensors')); // never whole, whenever the run is read
     const skipped = /step-000003 .* is skipped/;
-    await vi.waitFor(() => expect(notices.at(-1)).toMatch(skipped), { timeout: 10_000 });
+    await eventually(() => expect(notices.at(-1)).toMatch(skipped));
     expect(await ask()).toBe(answers.get('step-000002'));
     const spoken = client.chat.completions.create({ model: 'verifier', messages: [{ role: 'user', content: '1' }] });
     await expect(spoken).rejects.toMatchObject({ status: 404 });
     await give('step-000003'); // whole again
-    await vi.waitFor(() => expect(followed.checkpoint()).toBe('step-000003'), { timeout: 10_000 });
+    await eventually(() => expect(followed.checkpoint()).toBe('step-000003'));
     expect(await ask()).toBe(answers.get('step-000003'));
     await followed.dispose();
     await expect(ask()).rejects.toThrow();
@@ -570,7 +566,7 @@ describe('a server that follows a run', () => {
       }
     };
     await Promise.all([trained, stream(), stream()]);
-    await vi.waitFor(() => expect(followed.checkpoint()).toBe('step-000008'), { timeout: 10_000 });
+    await eventually(() => expect(followed.checkpoint()).toBe('step-000008'));
     const answers = new Set((await answersOf(run)).values());
     expect(texts.length).toBeGreaterThan(8);
     expect(texts.filter((text) => !answers.has(text))).toEqual([]);

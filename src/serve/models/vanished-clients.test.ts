@@ -1,6 +1,7 @@
 /** Clients that disappear: their places are free again, and the end of the server does not wait for them. */
 import { request as httpRequest } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../test/support/time-and-chance.js';
 import { type Listening, listen } from '../../base/platform/servers/listen.js';
 import type { AgentModel } from '../../engine/backends/agent-reply.js';
 import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
@@ -34,7 +35,7 @@ const ask = ({ app }: ModelServer, route: string, signal: AbortSignal | null = n
 
 const runningOf = async ({ app }: ModelServer) =>
   ((await (await app.request('http://localhost/health')).json()) as { running: number }).running;
-const freed = (server: ModelServer) => expect.poll(() => runningOf(server), { timeout: 2000, interval: 2 }).toBe(0);
+const freed = (server: ModelServer) => eventually(async () => expect(await runningOf(server)).toBe(0));
 
 describe.each(Object.keys(DIALECTS))('a client of %s that disappears', (route) => {
   it('after any piece of a streamed answer leaves its place', async () => {
@@ -97,9 +98,8 @@ describe('a server with connections', () => {
           );
         });
     await freed(server);
-    const began = performance.now();
+    // A server that waits for one of these clients keeps this test until its own time is up.
     await server.drain();
     await listening.drain();
-    expect(performance.now() - began).toBeLessThan(2000);
   });
 });

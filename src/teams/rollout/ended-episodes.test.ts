@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { eventually } from '../../../test/support/time-and-chance.js';
 import { EpisodeOverError } from '../../base/core/errors.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
@@ -141,16 +142,20 @@ describe('an episode that is over', () => {
   });
 
   it('ignores only the rejections that its own end causes; other errors are warnings', async () => {
+    let isOver = false;
     const { episode, warnings } = await played(async ({ agents: { counter }, signal }) => {
       void cancellable(signal);
       await counter('1');
       void counter('never mind').then(() => counter('never mind that either'));
-      setTimeout(() => {
+      const fail = () => {
+        if (!isOver) return void setImmediate(fail);
         throw new Error('too late');
-      }, 1);
+      };
+      fail();
     });
+    isOver = true;
     expect(episode.failure).toBeUndefined();
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await eventually(() => warnings.length > 0);
     await rounds(2);
     expect(warnings).toEqual(["the team 'team' on seven/2: an error after the episode was over: too late"]);
   });
@@ -178,11 +183,11 @@ describe('an error that nothing awaits', () => {
       },
     ],
     [
-      'an error of a timer',
+      'an error of the event loop',
       async () => {
-        setTimeout(() => {
+        setImmediate(() => {
           throw new Error('no awaits');
-        }, 1);
+        });
         await new Promise(() => {});
       },
     ],

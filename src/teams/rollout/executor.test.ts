@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { eventually, onFakeClock, takesTime, timeOfDay } from '../../../test/support/time-and-chance.js';
 import { DeviceError, EndpointError } from '../../base/core/errors.js';
 import { type PlayProgress, progressListener, type RunListener } from '../../base/core/play/run-listener.js';
 import type { Task } from '../../base/nouns.js';
@@ -45,8 +46,6 @@ function deferred() {
   return { promise, resolve };
 }
 
-const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
 describe('the in-process executor', () => {
   it('tells its observer how many episodes are over, and how many of them failed', async () => {
     const progress: PlayProgress[] = [];
@@ -91,7 +90,7 @@ describe('the in-process executor', () => {
     let [now, most] = [0, 0];
     const sampler = scriptedSampler(async ({ index }) => {
       most = Math.max(most, ++now);
-      await wait(1);
+      await takesTime(1);
       now--;
       return index % 5 === 0 ? 'bad' : 'right';
     });
@@ -160,7 +159,7 @@ describe('the in-process executor', () => {
     const never: Script = ({ signal }) => new Promise((_, reject) => signal?.addEventListener('abort', reject));
     const controller = new AbortController();
     const interrupted = play(never, { signal: controller.signal });
-    setTimeout(() => controller.abort(new Error('Ctrl-C')), 2);
+    setImmediate(() => controller.abort(new Error('Ctrl-C')));
     await expect(interrupted.groups).rejects.toThrow('Ctrl-C');
     expect(interrupted.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
 
@@ -170,8 +169,7 @@ describe('the in-process executor', () => {
         return never(call);
       });
       await expect(refused.groups).rejects.toBe(gone);
-      await wait(1);
-      expect(refused.sampler.calls.every(({ signal }) => signal?.aborted)).toBe(true);
+      await eventually(() => refused.sampler.calls.every(({ signal }) => signal?.aborted === true));
     }
   });
 
@@ -202,12 +200,16 @@ describe('the in-process executor', () => {
     it('begins all episodes up to their first calls, which it times and limits from then on', async () => {
       const { began, starts, sampler, begin } = waiting();
       const { promise, resolve } = deferred();
-      const groups = begin(promise, { timeoutMs: 40 });
-      await wait(80);
-      expect([began, sampler.calls]).toEqual([[1, 1, 2, 2, 3, 3], []]);
-      const opened = performance.timeOrigin + performance.now();
-      resolve();
-      const outcomes = (await groups).flatMap(({ episodes }) => episodes.map(({ outcome }) => outcome));
+      const { groups, opened } = await onFakeClock(async (pass) => {
+        const playing = begin(promise, { timeoutMs: 40 });
+        await eventually(() => began.length === 6);
+        await pass(80);
+        expect([began, sampler.calls]).toEqual([[1, 1, 2, 2, 3, 3], []]);
+        const opened = timeOfDay();
+        resolve();
+        return { groups: await playing, opened };
+      });
+      const outcomes = groups.flatMap(({ episodes }) => episodes.map(({ outcome }) => outcome));
       expect(outcomes).toEqual(Array(6).fill('right'));
       expect(starts).toHaveLength(6);
       expect(Math.min(...starts)).toBeGreaterThanOrEqual(opened);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { eventually, onFakeClock } from '../../../test/support/time-and-chance.js';
 import { digitTeam, eventsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
 import type { Step } from '../../base/core/events.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
@@ -115,10 +116,17 @@ describe('rewardGroup', () => {
     });
     const episodes = await episodesOf(fails, { rewardRetries: 1, concurrency: 1 });
     expect([calls, episodes.filter(({ failure }) => failure !== undefined).length]).toEqual([4, 2]);
-    const hangs = await episodesOf(
-      teamOf(() => new Promise(() => {})),
-      { timeoutMs: 20, cleanupMs: 1 },
-    );
+    const hangs = await onFakeClock(async (pass) => {
+      let isAsked = false;
+      const team = teamOf(() => {
+        isAsked = true;
+        return new Promise(() => {});
+      });
+      const ended = episodesOf(team, { timeoutMs: 20, cleanupMs: 1, concurrency: 1 });
+      await eventually(() => isAsked);
+      await pass(1000);
+      return ended;
+    });
     expect(hangs[0]?.failure).toMatchObject({ reason: 'timeout', scoring: true });
   });
 

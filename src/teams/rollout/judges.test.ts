@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { eventually, takesTime } from '../../../test/support/time-and-chance.js';
 import type { Episode } from '../../base/core/episode.js';
 import { playScripted, scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type ScriptedSampler, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
@@ -82,7 +83,7 @@ describe('a judge in the reward', () => {
         return {
           ...policy,
           async generate(request, signal) {
-            if (name === 'judge') await new Promise((resolve) => setTimeout(resolve, waits.shift()));
+            if (name === 'judge') await takesTime(waits.shift() ?? 0);
             return policy.generate(request, signal);
           },
         };
@@ -142,16 +143,20 @@ describe('a judge in the reward', () => {
   });
 
   it('cannot be called once the episode is over', async () => {
-    let late: Promise<unknown> = Promise.resolve();
+    let isOver = false;
+    let late: Promise<unknown> | undefined;
     const team = teamOf(async ({ agents: { judge } }) => {
-      setTimeout(() => {
+      const ask = () => {
+        if (!isOver) return void setImmediate(ask);
         late = judge('late');
         late.catch(() => {});
-      }, 5);
+      };
+      ask();
       return 1;
     });
     const { turns } = await played(team, says({ solver: 'a', judge: '7' }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    isOver = true;
+    await eventually(() => late !== undefined);
     await expect(late).rejects.toThrow(/the episode is over: play and reward have returned/);
     expect(turns).toHaveLength(1);
   });

@@ -1,6 +1,7 @@
 /** Mistakes of teams that are named as the mistake they are. */
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { eventually, onFakeClock } from '../../../test/support/time-and-chance.js';
 import { isLesson } from '../../base/core/episode.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
@@ -129,27 +130,23 @@ describe('a reward', () => {
   });
 
   it('that throws is asked again, with pauses if the network is the cause', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const times: number[] = [];
+    await onFakeClock(async (pass) => {
+      let tries = 0;
       const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:9'), { code: 'ECONNREFUSED' });
       const reward = () => {
-        times.push(Date.now());
-        if (times.length < 3) throw new TypeError('fetch failed', { cause: refused });
+        if (++tries < 3) throw new TypeError('fetch failed', { cause: refused });
         return 1;
       };
       const over = played(counts, reward, { rewardRetries: 2, timeoutMs: 60_000 });
-      while (times.length === 0) await new Promise(setImmediate);
-      await vi.advanceTimersByTimeAsync(499);
-      expect(times).toHaveLength(1);
-      await vi.advanceTimersByTimeAsync(1);
-      expect(times).toHaveLength(2);
-      await vi.advanceTimersByTimeAsync(1000);
-      expect(times).toHaveLength(3);
+      await eventually(() => tries > 0);
+      await pass(499);
+      expect(tries).toBe(1);
+      await pass(1);
+      expect(tries).toBe(2);
+      await pass(1000);
+      expect(tries).toBe(3);
       expect((await over).score.team).toBe(1);
-    } finally {
-      vi.useRealTimers();
-    }
+    });
   });
 
   it('that throws again and again fails the episode with its cause and the number of tries', async () => {
@@ -174,7 +171,17 @@ describe('a reward', () => {
   });
 
   it('that does not come in time leaves only the score missing', { tags: 'verify' }, async () => {
-    const { failure } = await played(counts, () => new Promise(() => {}), { timeoutMs: 30 });
+    const { failure } = await onFakeClock(async (pass) => {
+      let isAsked = false;
+      const reward = () => {
+        isAsked = true;
+        return new Promise<never>(() => {});
+      };
+      const over = played(counts, reward, { timeoutMs: 30 });
+      await eventually(() => isAsked);
+      await pass(30);
+      return over;
+    });
     expect(failure).toEqual({ reason: 'timeout', message: 'not over after 30 ms', scoring: true });
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { takesTime, timeForMishaps } from '../../../test/support/time-and-chance.js';
 import { turnReward } from '../../base/core/episode.js';
 import { assistant, user } from '../../base/core/message.js';
 import { RandomStream, randomKey } from '../../base/core/random.js';
@@ -47,7 +48,7 @@ beforeEach(() => {
   process.on('unhandledRejection', remember);
 });
 afterEach(async () => {
-  await new Promise((resolve) => setTimeout(resolve, 1));
+  await timeForMishaps(1);
   process.off('unhandledRejection', remember);
   expect(unhandled).toEqual([]);
 });
@@ -418,7 +419,7 @@ describe('a failed episode', () => {
     const team = teamOf(async ({ agents: { counter, talker } }) => Promise.all([counter('1'), talker('2')]));
     const { episode } = await played(team, async ({ policy }) => {
       if (policy === 'talker') throw new Error('out of memory');
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await takesTime(5);
       return '1';
     });
     expect(episode.failure).toEqual({ reason: 'backend', message: 'talker: out of memory', agent: 'talker' });
@@ -487,7 +488,7 @@ describe('a failed episode', () => {
     const controller = new AbortController();
     const reason = new Error('Ctrl-C');
     const script: Script = ({ signal }) => {
-      setTimeout(() => controller.abort(reason), 1);
+      setImmediate(() => controller.abort(reason));
       return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
     };
     await expect(played(teamOf(asks), script, {}, controller.signal)).rejects.toBe(reason);

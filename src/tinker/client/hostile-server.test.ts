@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
+import { repeatedly } from '../../../test/support/time-and-chance.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
@@ -62,7 +63,7 @@ const hostility: Record<string, Answer> = {
   'a bomb': (response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
   'one byte at a time': (response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
-    const drip = setInterval(() => (response.destroyed ? clearInterval(drip) : response.write(' ')), 20);
+    const end = repeatedly(20, () => (response.destroyed ? end() : response.write(' ')));
   },
 };
 const bomb = gzipSync(Buffer.alloc(80e6, ' '));

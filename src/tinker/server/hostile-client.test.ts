@@ -5,6 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
+import { processorSeconds } from '../../../test/support/time-and-chance.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 
@@ -25,17 +26,15 @@ afterAll(() => Promise.all(servers.map((server) => server.close())));
 interface Reply {
   readonly status: number;
   readonly body: Record<string, unknown>;
-  readonly seconds: number;
 }
 
 /** A client of one server. */
 function clientOf({ url, apiKey }: TinkerServer) {
   const send = async (route: string, text: string, type = 'application/json'): Promise<Reply> => {
-    const start = performance.now();
     const sent = { method: 'POST', headers: { 'x-api-key': apiKey, 'content-type': type }, body: text };
     const response = await fetch(`${url}/api/v1/${route}`, sent);
     const body = (await response.json()) as Record<string, unknown>;
-    return { status: response.status, body, seconds: (performance.now() - start) / 1000 };
+    return { status: response.status, body };
   };
   const post = (route: string, body: unknown) => send(route, JSON.stringify(body));
   const ask = async (route: string, body: object): Promise<Record<string, unknown>> => {
@@ -220,14 +219,18 @@ describe('a hostile client', () => {
     expect(cases.length).toBeGreaterThanOrEqual(62);
     const round = async () => {
       for (const [name, route, body, error] of cases) {
-        const { status, body: reply, seconds } = await rough.post(route, body({ model_id, session_id }));
+        let answer: Reply | undefined;
+        const seconds = await processorSeconds(async () => {
+          answer = await rough.post(route, body({ model_id, session_id }));
+        });
+        const { status, body: reply } = answer as unknown as Reply;
         expect({ name, status, reply }).toEqual({
           name,
           status: expect.any(Number),
           reply: { detail: expect.stringMatching(error) },
         });
         expect([400, 404, 422], name).toContain(status);
-        expect(seconds, name).toBeLessThan(1);
+        expect(seconds, name).toBeLessThan(3);
       }
     };
     await round();

@@ -19,6 +19,7 @@ import OpenAI from 'openai';
 import { OpenAIInstrumentation as OldOpenLlmetry } from 'traceloop-old';
 import { describe, it } from 'vitest';
 import { z } from 'zod';
+import { takesTime } from '../../support/time-and-chance.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { ARGUMENTS, callOpenAi, expectLines, expectSample, linesOf, price, pricing } from '../traced-calls.js';
 
@@ -127,7 +128,7 @@ describe('spans of npm’s tracers', () => {
     const client = observeOpenAI(new OpenAI({ apiKey: 'none', baseURL: url }));
     await startActiveObservation('buyer', () => callOpenAi(client as never), { asType: 'agent' });
     close();
-    await new Promise((resolve) => setTimeout(resolve, 1000)); // it waits for its upload of the image, which fails
+    await takesTime(1000); // it waits for its upload of the image, which fails
     await expectSample('langfuse', linesOf(exporter.getFinishedSpans() as never), root);
   });
 });

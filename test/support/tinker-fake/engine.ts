@@ -131,7 +131,10 @@ export class FakeEngine {
         throw new Refusal(409, { detail: 'Training request sequence number was reused' });
       return this.#pending(earlier.id);
     }
-    const id = this.#behaviour.errors === 'detail' ? String(this.#names++) : crypto.randomUUID();
+    const id =
+      this.#behaviour.errors === 'detail'
+        ? String(this.#names++)
+        : `00000000-0000-4000-8000-${String(this.#names++).padStart(12, '0')}`;
     if (number !== undefined) this.#numbered.set(number, { id, body: JSON.stringify(body) });
     const future = new Promise((resolve, reject) => {
       this.#jobs.push({ path, body, fault, resolve, reject });

@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { takesTime } from '../time-and-chance.js';
 import { FakeEngine, Refusal } from './engine.js';
 import type { FakeOptions, Fault } from './options.js';
 import { behaviours, type FakeBehaviour } from './options.js';
@@ -88,7 +88,7 @@ export class TinkerFake {
     const body = bodyOf(text);
     if (body === undefined) return send(response, 422, { detail: 'JSON decode error' });
     this.log.push({ path, body });
-    if (this.#options.latencyMs !== undefined) await sleep(this.#options.latencyMs);
+    if (this.#options.latencyMs !== undefined) await takesTime(this.#options.latencyMs);
     const at = this.#faults.findIndex((each) => each.path === path);
     const fault = at < 0 ? undefined : this.#faults.splice(at, 1)[0]?.fault;
     if (fault?.type === 'drop-before') return void request.socket.destroy();
@@ -110,7 +110,7 @@ export class TinkerFake {
   async #retrieve({ request_id }: Record<string, unknown>): Promise<unknown> {
     const outcome = await Promise.race([
       this.#engine.result(String(request_id)),
-      sleep(this.#options.pollMs ?? 5000, 'pending' as const, { ref: false }),
+      takesTime(this.#options.pollMs ?? 5000).then(() => 'pending' as const),
     ]);
     if (outcome !== 'pending') return outcome;
     if (this.#behaviour.errors === 'error') return { type: 'try_again', queue_state: 'active' };

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
+import { eventually } from '../../../../test/support/time-and-chance.js';
 import {
   digitTeam,
   temporaryRoot,
@@ -142,9 +142,7 @@ function terminal() {
     signal: controller.signal,
     greeting: 'hello',
   });
-  const until = async (text: string) => {
-    while (!shown.endsWith(text)) await pause(5);
-  };
+  const until = (text: string) => eventually(() => shown.endsWith(text));
   return { type: (keys: string) => void input.write(keys), until, talking, controller, shown: () => shown };
 }
 

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import OpenAI from 'openai';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
+import { eventually } from '../../../../test/support/time-and-chance.js';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
 
 const root = temporaryRoot();
@@ -55,9 +55,7 @@ describe('serve', () => {
     const ended = drmas(words, { signal: controller.signal, environment });
     const url = `http://127.0.0.1:${port}`;
     const health = () => fetch(`${url}/health`).then((response) => response.json() as Promise<unknown>);
-    let state = await health().catch(() => undefined);
-    for (; state === undefined; state = await health().catch(() => undefined)) await pause(20);
-    expect(state).toEqual({ status: 'ok', running: 0, models: ['solver'] });
+    expect(await eventually(health)).toEqual({ status: 'ok', running: 0, models: ['solver'] });
     expect((await fetch(`${url}/v1/models`)).status).toBe(401);
     const headers = { authorization: 'Bearer secret' };
     const body = JSON.stringify({ model: 'solver', messages: [{ role: 'user', content: '1+2' }], seed: 1 });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
+import { timeOfDay } from '../../../../test/support/time-and-chance.js';
 import { removeStale } from '../../../base/platform/cache-directory.js';
 import { nodeFiles } from '../../../base/platform/node-files.js';
 
@@ -46,7 +47,7 @@ it('shows what is cached with its size, and clears one kind or all of drmas', as
 it('what a killed process left is removed after a day, and nothing else', async () => {
   const place = join(root, 'stale');
   for (const name of ['.tmp-old', '.tmp-new', 'kept']) await mkdir(join(place, name), { recursive: true });
-  const long = new Date(Date.now() - 25 * 60 * 60 * 1000);
+  const long = new Date(timeOfDay() - 25 * 60 * 60 * 1000);
   for (const name of ['.tmp-old', 'kept']) await utimes(join(place, name), long, long);
   await removeStale(nodeFiles, place, '.tmp-');
   expect(await readdir(place)).toEqual(['.tmp-new', 'kept']);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordRun } from '../../../../test/support/recorded-run.js';
+import { eventually } from '../../../../test/support/time-and-chance.js';
 import { temporaryRoot, tinyRecipe, trainTiny, useCache } from '../../../../test/support/tiny-run.js';
 import { nodeHost } from '../../../base/platform/node-host.js';
 import type { TalkFacts, TalkMessage, TalkQuestion } from '../../../runs/analysis/talk-protocol.js';
@@ -59,7 +60,9 @@ describe('talk routes', () => {
 
   /** Waits until no question is being answered. */
   const idle = () =>
-    expect.poll(async () => (await post({ messages: [{ role: 'user', content: '1' }] })).text()).toMatch(/"end"/);
+    eventually(async () =>
+      expect(await (await post({ messages: [{ role: 'user', content: '1' }] })).text()).toMatch(/"end"/),
+    );
 
   const answersOf = (messages: readonly TalkMessage[]) =>
     Object.fromEntries(messages.flatMap((message) => (message.type === 'end' ? [[message.side, message.text]] : [])));
@@ -152,8 +155,8 @@ describe('talk routes', () => {
       const second = await post();
       expect([slow.status, second.status]).toEqual([200, 409]);
       // The first answer is not read: it ends nevertheless.
-      await expect.poll(async () => (await post()).status, { timeout: 5000 }).toBe(200);
-      await expect.poll(async () => (await post({ maxTokens: 1 })).status, { timeout: 5000 }).toBe(200);
+      await eventually(async () => expect((await post()).status).toBe(200));
+      await eventually(async () => expect((await post({ maxTokens: 1 })).status).toBe(200));
       await slow.text();
     });
 
@@ -166,11 +169,10 @@ describe('talk routes', () => {
         const reader = (await post()).body?.getReader();
         for (let piece = 0; piece < read; piece++) await reader?.read();
         await reader?.cancel();
-        let next = await post({ maxTokens: 1 });
-        for (let tries = 0; next.status === 409 && tries < 500; tries++) {
-          await new Promise((resolve) => setTimeout(resolve, 10));
-          next = await post({ maxTokens: 1 });
-        }
+        const next = await eventually(async () => {
+          const response = await post({ maxTokens: 1 });
+          return response.status !== 409 && response;
+        });
         expect(next.status).toBe(200);
         await next.text();
       }
@@ -223,7 +225,7 @@ describe('talk routes', () => {
     };
     for await (const _ of patient.ask(path, question, new AbortController().signal));
     expect((await patient.facts(path)).loaded).not.toBeNull();
-    await expect.poll(async () => (await patient.facts(path)).loaded, { timeout: 3000 }).toBeNull();
+    await eventually(async () => expect((await patient.facts(path)).loaded).toBeNull());
     await patient.close();
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { processorSeconds } from '../../../../test/support/time-and-chance.js';
 import { user } from '../../../base/core/message.js';
 import { chatTemplate } from './chat-template.js';
 
@@ -107,10 +108,8 @@ describe('a hostile chat template ends by name', () => {
       `${'{% filter upper %}'.repeat(150)}${'x'.repeat(1e5)}${'{% endfilter %}'.repeat(150)}`,
       /more than|has/,
     ],
-  ])('that %s', (_, source, message) => {
-    const start = process.cpuUsage();
-    expect(() => render(source)).toThrow(message);
-    const { user, system } = process.cpuUsage(start);
-    expect(user + system).toBeLessThan(5e6); // microseconds of processor time
+  ])('that %s', async (_, source, message) => {
+    const seconds = await processorSeconds(() => expect(() => render(source)).toThrow(message));
+    expect(seconds).toBeLessThan(5);
   });
 });

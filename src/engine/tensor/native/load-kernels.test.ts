@@ -3,6 +3,7 @@ import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../../../test/support/time-and-chance.js';
 import type { Environment } from '../../../base/platform/cache-directory.js';
 import { shippedSources } from './build.js';
 import { findCompiler, run } from './compiler.js';
@@ -288,7 +289,7 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     // The compiler's end is not enough: the process has to note the file, which takes a moment on a busy machine.
     const noted = async () =>
       (await readdir(DRMAS_CACHE, { recursive: true })).filter((file) => /\.sha256$/.test(file));
-    await vi.waitFor(async () => expect(await noted()).toHaveLength(4), { timeout: 30_000, interval: 50 });
+    await eventually(async () => expect(await noted()).toHaveLength(4));
     expect(await ended()).toHaveLength(4);
     child.kill('SIGKILL');
     await writeFile(GO, '');

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { Blocks } from './blocks.js';
 import { LinearMemory } from './linear-memory.js';
 
@@ -94,9 +95,9 @@ describe('LinearMemory', () => {
     (() => views.push(memory.floats(5000).subarray(10, 20).fill(3)))();
     const address = (views[0]?.byteOffset ?? 0) - 40;
     const again = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await takesTime(20);
       collect();
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await takesTime(20);
       return memory.take(20_000);
     };
     expect(await again()).not.toBe(address);

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { sameBits } from '../../../../test/contracts/kernels/support.js';
 import { kernelsAgree, kernelsContract, kernelsEqual } from '../../../../test/contracts/kernels.js';
+import { eventually, stopwatch } from '../../../../test/support/time-and-chance.js';
 import { loadNativeKernels } from '../native/load-kernels.js';
 import { createReferenceKernels } from '../reference/reference.js';
 import { LinearMemory } from './linear-memory.js';
@@ -17,7 +17,7 @@ const create = () => createWasmKernels(bytes);
 /** With all of their threads at work. */
 async function onThreads(threads: number, start: StartThread = startNodeThread): Promise<WasmKernels> {
   const kernels = createWasmKernels(bytes, { threads, start });
-  while (kernels.working() < threads) await setTimeout(5);
+  await eventually(() => kernels.working() === threads);
   return kernels;
 }
 
@@ -158,7 +158,7 @@ describe('threads of the WebAssembly kernels', () => {
 
   /** Calls until it throws, or for 20 seconds. */
   function untilItThrows(call: () => unknown): void {
-    for (const start = performance.now(); performance.now() - start < 20_000; ) call();
+    for (const seconds = stopwatch(); seconds() < 20; ) call();
   }
 
   it('are not waited for: what does not come up holds nobody up', () => {
@@ -195,19 +195,19 @@ describe('threads of the WebAssembly kernels', () => {
       start: (settings, onFailure) => void startNodeThread({ ...settings, stack: -STACK_BYTES - 2 ** 16 }, onFailure),
     });
     const call = attention(kernels);
-    let failure: unknown;
-    for (let i = 0; i < 4000 && failure === undefined; i++) {
-      await setTimeout(5);
+    const failed = /^BackendError: a thread of the WebAssembly kernels failed: memory access out of/;
+    await eventually(() => {
       try {
         call();
       } catch (error) {
-        failure = error;
+        expect(String(error)).toMatch(failed);
+        return true;
       }
-    }
-    expect(String(failure)).toMatch(/^BackendError: a thread of the WebAssembly kernels failed: memory access out of/);
+      return false;
+    });
     sameBits(call(), expected, 'attention');
     kernels.dispose();
-  }, 40_000);
+  });
 
   it('have finished when the calling thread fails, and the next call is as good as any', async () => {
     const kernels = await onThreads(2);

@@ -1,6 +1,7 @@
 import { OpenAI } from 'openai';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { eventually, timeForMishaps } from '../../../../test/support/time-and-chance.js';
 import type { Episode } from '../../../base/core/episode.js';
 import { user } from '../../../base/core/message.js';
 import { scriptedContext } from '../../../runs/testing/play-scripted.js';
@@ -380,7 +381,8 @@ describe('a request that is sent again', () => {
       };
       const stored = [await say('a'), await say('a', resent), await say('a'), await say('a', resent)];
       const joined = [say('b'), say('b', resent)];
-      setTimeout(release, 20);
+      await timeForMishaps(20);
+      release();
       return [...stored, ...(await Promise.all(joined))];
     });
     expect(outcome).toEqual(['answer 0', 'answer 0', 'answer 1', 'answer 1', 'answer 2', 'answer 2']);
@@ -395,10 +397,10 @@ describe('a request that is sent again', () => {
     const { turns, failure } = await play(async ({ gateway: { url, secret } }) => {
       const controller = new AbortController();
       const gone = post(url, secret, hi('judge'), { signal: controller.signal });
-      while (sampler.calls.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+      await eventually(() => sampler.calls.length > 0);
       controller.abort();
       await expect(gone).rejects.toThrow(/aborted/);
-      while (sampler.calls[0]?.signal?.aborted === false) await new Promise((resolve) => setTimeout(resolve, 1));
+      await eventually(() => sampler.calls[0]?.signal?.aborted !== false);
       await (await post(url, secret, hi('judge'), resent)).json();
     });
     expect(failure).toBeUndefined();

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { fakeRun } from '../../../../test/support/fake-run.js';
+import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { eventsOf, filesOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
 import type { Step } from '../../../base/core/events.js';
 import { mean } from '../../../base/core/statistics.js';
@@ -229,7 +230,7 @@ describe('the episodes of the next step', () => {
       {
         async forwardBackward() {
           note(`update ${++updates}`);
-          if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+          if (waitMs > 0) await takesTime(waitMs);
           if (updates === failsAt) throw new Error('the server is gone');
           now += secondsOfUpdate;
           return { loss: 0, gradientNorm: 1, tokens: 1, metrics: {} as never };

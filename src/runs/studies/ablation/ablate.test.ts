@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { evaluation } from '../../../../test/fixtures/run-events.js';
 import { quickPlace } from '../../../../test/support/quick-place.js';
+import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { eventsOf, temporaryRoot, tinyDefinition } from '../../../../test/support/tiny-run.js';
 import type { RunEvent } from '../../../base/core/events.js';
 import { RunDirectory } from '../../../method/store/run-directory.js';
@@ -89,7 +90,7 @@ describe('ablate', () => {
       order.push(`${recipe.advantage.type} begins`);
       log.emit({ type: 'preparing', message: 'Compiling the kernels.' });
       log.emit({ type: 'warning', code: 'tasks', message: 'half of the answers are missing' });
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await takesTime(100);
       order.push(`${recipe.advantage.type} is warm`);
       await quickPlace.executeRun(recipe, log, ...rest);
     };

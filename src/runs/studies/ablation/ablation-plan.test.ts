@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { evaluation } from '../../../../test/fixtures/run-events.js';
 import { drmas } from '../../../../test/support/command-line.js';
 import { quickPlace } from '../../../../test/support/quick-place.js';
+import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { temporaryRoot, tinyDefinition } from '../../../../test/support/tiny-run.js';
 import type { RunPlace } from '../../run/start-run.js';
 import { ablateIn } from './ablate.js';
@@ -188,7 +189,7 @@ describe('an ablation over vectors of weights', () => {
   });
 });
 
-const tick = () => new Promise((resolve) => setTimeout(resolve, 1));
+const tick = () => takesTime(1);
 
 /** Jobs that record their beginning and end. A job opens its lane halfway. */
 function jobs(lanes: readonly string[], fails = -1) {

@@ -3,6 +3,7 @@ import { trace } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { registeredExporter } from '../../../../test/support/otel-exporter.js';
+import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { digitTeam, temporaryRoot, tinyDefinition } from '../../../../test/support/tiny-run.js';
 import type { RunEvent, Step } from '../../../base/core/events.js';
 import { defineTeam } from '../../../teams/team/team.js';
@@ -93,7 +94,7 @@ describe('--track otel', () => {
       ...digitTeam,
       async play(given) {
         const looked = trace.getTracer('tool').startSpan('look something up');
-        await new Promise((resolve) => setTimeout(resolve, 1));
+        await takesTime(1);
         looked.end();
         if (given.task.question.length % 2 === 1) throw new Error('nothing found');
         return digitTeam.play(given);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { golden } from '../../../../test/goldens.js';
+import { processorSeconds } from '../../../../test/support/time-and-chance.js';
 import { extractBoxed } from './boxed.js';
 import { gradeMath } from './math.js';
 
@@ -257,7 +258,7 @@ describe('gradeMath', () => {
     );
   });
 
-  it('takes a bounded time on hostile and on huge input', () => {
+  it('takes a bounded time on hostile and on huge input', async () => {
     const long = [...fragments, ...more].map((fragment) => fragment.repeat(Math.floor(1000 / fragment.length)));
     const hostile = [
       ...long,
@@ -271,11 +272,12 @@ describe('gradeMath', () => {
       '\\boxed{'.repeat(300_000),
     ];
     for (const text of hostile) {
-      const started = performance.now();
-      gradeMath(text, '5');
-      gradeMath('5', text);
-      gradeMath(`${text} `, `${text}+`);
-      expect(performance.now() - started, text.slice(0, 20)).toBeLessThan(1000);
+      const seconds = await processorSeconds(() => {
+        gradeMath(text, '5');
+        gradeMath('5', text);
+        gradeMath(`${text} `, `${text}+`);
+      });
+      expect(seconds, text.slice(0, 20)).toBeLessThan(3);
     }
   });
 });
@@ -326,11 +328,12 @@ describe('extractBoxed', () => {
     }
   });
 
-  it('is linear on hostile text', () => {
-    const started = performance.now();
-    extractBoxed('\\boxed{'.repeat(200_000));
-    extractBoxed(`\\boxed{${'{'.repeat(1_000_000)}`);
-    expect(performance.now() - started).toBeLessThan(1000);
+  it('is linear on hostile text', async () => {
+    const seconds = await processorSeconds(() => {
+      extractBoxed('\\boxed{'.repeat(200_000));
+      extractBoxed(`\\boxed{${'{'.repeat(1_000_000)}`);
+    });
+    expect(seconds).toBeLessThan(3);
   });
 
   it('agrees with the original', () => {

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { eventually, timeForMishaps } from '../../../../test/support/time-and-chance.js';
 import { type SearchR1Options, searchR1Retriever } from './search-r1.js';
 
 interface Ask {
@@ -99,7 +100,7 @@ describe('a Search-R1 retriever', () => {
     for (const failing of [() => {}, (response: ServerResponse) => response.destroy()]) {
       const { requests, search } = await serve(
         (ask, response, request) => (requests.length === 1 ? failing(response) : echo(ask, response, request)),
-        { timeoutMs: 200 },
+        { timeoutMs: 500 },
       );
       expect((await search('q', 1)).length).toBe(1);
     }
@@ -175,14 +176,14 @@ describe('a Search-R1 retriever', () => {
     const [one, two] = [new AbortController(), new AbortController()];
     const first = expect(search('q', 1, one.signal)).rejects.toThrow('first');
     const second = expect(search('q', 1, two.signal)).rejects.toThrow('second');
-    while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    await eventually(() => requests.length > 0);
     one.abort(new Error('first'));
     await first;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await timeForMishaps(20);
     expect(closed).toEqual([]);
     two.abort(new Error('second'));
     await second;
-    while (closed.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    await eventually(() => closed.length > 0);
     expect(requests.length).toBe(1);
     await expect(search('q', 1, one.signal)).rejects.toThrow('first');
   });

@@ -1,4 +1,5 @@
 /** Real MCP servers, made with the official package: one over HTTP, one as a program. */
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,6 +7,7 @@ import { serve } from '@hono/node-server';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { eventually, timeForMishaps } from '../../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
 import { redirecting, webServer } from '../../../../test/support/web-server.js';
 import { ToolServerError } from '../../../base/core/errors.js';
@@ -27,7 +29,7 @@ async function priceServer() {
     const inputSchema = z.object({ of: z.string() });
     server.registerTool('price', { description: 'The price of a fruit', inputSchema }, async ({ of }) => {
       if (of === 'stone') throw new Error('not for sale');
-      if (of === 'slow') await new Promise((resolve) => setTimeout(resolve, 2000));
+      if (of === 'slow') await new Promise(() => {});
       return { content: [{ type: 'text', text: String(of.length) }] };
     });
     return server;
@@ -92,7 +94,7 @@ describe('tools of an MCP server at an address', () => {
   it('fail with a reason: refused, timeout, the end of the episode', async () => {
     const url = await priceServer();
     const controller = new AbortController();
-    const { call } = await mcpTools(url, { timeoutMs: 400 }).open(controller);
+    const { call } = await mcpTools(url, { timeoutMs: 1000 }).open(controller);
     await expect(call({ name: 'cost', arguments: '{}' })).rejects.toEqual(refusal('refused'));
     await expect(call({ name: 'price', arguments: '[1]' })).rejects.toEqual(refusal('refused'));
     await expect(call({ name: 'price', arguments: '{"of":"slow"}' })).rejects.toEqual(refusal('timeout'));
@@ -132,10 +134,10 @@ describe('tools of a program', () => {
     const [same, two] = await pidAndCount((await tools.open(second)).call);
     expect([same, one, two]).toEqual([pid, 1, 2]);
     first.abort();
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await timeForMishaps(150);
     expect(isAlive(pid)).toBe(true);
     second.abort();
-    await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+    await eventually(() => !isAlive(pid));
   });
 
   it('have a process for each episode if they are isolated', { tags: 'verify' }, async () => {
@@ -146,7 +148,7 @@ describe('tools of a program', () => {
     expect(counts.map(([, count]) => count)).toEqual([1, 1]);
     first.abort();
     second.abort();
-    await expect.poll(() => counts.some(([pid]) => isAlive(pid)), { timeout: 10_000 }).toBe(false);
+    await eventually(() => !counts.some(([pid]) => isAlive(pid)));
   });
 
   it('fail with `closed` if it ends during a call, and start again for the next episode', {

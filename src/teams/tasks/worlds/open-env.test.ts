@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { eventually } from '../../../../test/support/time-and-chance.js';
 import { WorldError } from '../../../base/core/errors.js';
 import { openEnv } from './open-env.js';
 
@@ -107,7 +108,7 @@ describe('a world', () => {
     expect(world).toMatchObject({ done: true, reward: 1, total: 1.5, steps: 2 });
     expect(await world.state()).toEqual({ step_count: 2 });
     end();
-    await expect.poll(() => used().open).toBe(0);
+    await eventually(() => used().open === 0);
     expect(seen.map(({ type, data }) => [type, data])).toEqual([
       ['reset', { game: 'chess', seed: 7 }],
       ['step', { text: 'a' }],
@@ -152,11 +153,11 @@ describe('a world', () => {
   ])('ends with %s, and stays ended', async (code, last) => {
     const { url, used } = await environment({ answer: ({ type }) => (type === 'reset' ? observed({}) : last) });
     const { of, end } = episode();
-    const world = await openEnv({ url, timeoutMs: 300 }).open(of);
+    const world = await openEnv({ url, timeoutMs: code === 'TIMEOUT' ? 1000 : 60_000 }).open(of);
     await expect(world.step({ text: 'a' })).rejects.toEqual(refusal(code));
     await expect(world.step({ text: 'a' })).rejects.toBeInstanceOf(WorldError);
     end();
-    await expect.poll(() => used().open).toBe(0);
+    await eventually(() => used().open === 0);
   });
 
   it('is refused by name if no server listens', async () => {
