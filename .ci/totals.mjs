@@ -1,6 +1,7 @@
 /**
  * Prints the failures of a whole check and, as its last line, `N passed, N failed`: the tests of every suite, and each
- * part that is not a suite as one. Exits with 1 if something failed or nothing ran.
+ * part that is not a suite as one. Exits with 1 if something failed or nothing ran. A test that passed only when it was
+ * repeated is a defect, and named last.
  * Arguments: a folder with `parts`, one line `exit code, name` a part separated by a tab, and `results/NAME.json`, the
  * JSON report of vitest for a part that is a suite.
  */
@@ -12,6 +13,7 @@ const RANK = ['pending', 'passed', 'failed'];
 /** The status of each test by suite, file, name and number of its kind. A slow test is skipped by the daily group. */
 const tests = new Map();
 const broken = new Set();
+const repeated = [];
 
 for (const name of existsSync(join(folder, 'results')) ? readdirSync(join(folder, 'results')).sort() : []) {
   const part = name.replace(/\.json$/, '');
@@ -31,8 +33,7 @@ for (const name of existsSync(join(folder, 'results')) ? readdirSync(join(folder
       const status = RANK.includes(test.status) ? test.status : 'pending';
       if (RANK.indexOf(status) >= RANK.indexOf(tests.get(key) ?? 'pending')) tests.set(key, status);
       const reasons = test.failureMessages?.join('\n') ?? '';
-      if (status === 'passed' && reasons !== '')
-        console.log(`passed at its second try: ${file} > ${test.fullName}\n${reasons}`);
+      if (status === 'passed' && reasons !== '') repeated.push(`${file} > ${test.fullName}\n${reasons}`);
       if (status !== 'failed') continue;
       broken.add(part);
       console.log(`failed: ${file} > ${test.fullName}\n${reasons}`);
@@ -53,6 +54,10 @@ for (const line of parts === '' ? [] : parts.split('\n')) {
   }
 }
 
+if (repeated.length > 0)
+  console.log(
+    `\nDEFECTS: ${repeated.length} tests passed only when they were repeated; mend them before anything else:\n${repeated.join('\n')}\n`,
+  );
 console.log(`${counts.pending} tests skipped`);
 console.log(`${counts.passed} passed, ${counts.failed} failed`);
 process.exit(counts.failed > 0 || counts.passed === 0 ? 1 : 0);

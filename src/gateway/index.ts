@@ -2,6 +2,4 @@
 import './agents/openai.js'; // adds its connections to the types of agents
 
 export { agentModel } from './agents/ai-sdk-model.js';
-export { completeWith } from './agents/complete-with.js';
 export { type OpenGateway, openGateway } from './agents/gateway/open-gateway.js';
-export type { AnyLanguageModel } from './agents/trainable.js';

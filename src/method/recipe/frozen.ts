@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type EndpointOptions, endpointSchema, type TextModelOptions, textModelSchema } from '../../engine/backends.js';
 import { completeModel, type ModelInput, modelSchema } from '../../engine/model.js';
-import { type AnyLanguageModel, completeWith } from '../../gateway/index.js';
+import { type AnyLanguageModel, completeWith } from '../../gateway/language-models.js';
 
 export const frozenSchema = z.discriminatedUnion('type', [
   z.strictObject({
