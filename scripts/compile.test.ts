@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { temporaryRoot } from '../test/support/tiny-run.js';
+
+const repository = fileURLToPath(new URL('..', import.meta.url));
+const root = temporaryRoot();
+
+const filesBelow = async (directory: string) =>
+  (await readdir(directory, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name).slice(directory.length + 1));
+
+it('writes the JavaScript of each source, and leaves nothing to take for a whole build', {
+  tags: 'verify',
+}, async () => {
+  const dist = join(root, 'dist');
+  await mkdir(dist);
+  await writeFile(join(dist, '.tsbuildinfo'), '{}');
+  const tsx = join(repository, 'node_modules/tsx/dist/cli.mjs');
+  await promisify(execFile)(process.execPath, [tsx, join(repository, 'scripts/compile.ts'), dist]);
+  const sources = ['src', 'recipes'].map(async (folder) =>
+    (await filesBelow(join(repository, folder))).map((name) => join(folder, name)),
+  );
+  const expected = (await Promise.all(sources))
+    .flat()
+    .filter((name) => /\.[cm]?ts$/.test(name) && !/\.(test|test-d|d)\.ts$/.test(name))
+    .map((name) => name.replace(/ts$/, 'js'));
+  expect((await filesBelow(dist)).sort()).toEqual(expected.sort());
+  expect(existsSync(join(repository, 'dist/dashboard/page.js'))).toBe(true);
+});
