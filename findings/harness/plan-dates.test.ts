@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { youngPlans } from './plan-dates.js';
 
@@ -18,27 +18,25 @@ const EMPTIED = 'results without a line';
 async function repository(...commits: readonly (readonly string[])[]): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'drmas-plans-'));
   roots.push(root);
-  const git = (words: readonly string[], hour: number) => {
-    const date = new Date(Date.UTC(2026, 0, 1, hour)).toISOString();
-    const author = ['-c', 'user.name=x', '-c', 'user.email=x@example.com'];
-    execFileSync('git', ['-C', root, ...author, ...words], {
-      env: { ...process.env, GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date },
-    });
-  };
-  git(['init', '-q'], 0);
-  for (const [hour, files] of commits.entries()) {
-    for (const file of files)
-      await (file === EMPTIED ? writeFile(join(root, RESULTS), '') : write(root, file, `${hour}`));
-    git(['add', '-A'], hour);
-    git(['commit', '-q', '-m', 'a commit'], hour);
-  }
+  const git = (words: readonly string[], input = '') => execFileSync('git', ['-C', root, ...words], { input });
+  git(['init', '-q', '-b', 'main', '--template=']);
+  // One process makes all commits.
+  const data = (text: string) => `data ${text.length}\n${text}\n`;
+  const stream = commits.map((files, hour) => {
+    const changes = files.map((file) =>
+      file === EMPTIED
+        ? `M 644 inline ${RESULTS}\n${data('')}`
+        : `M 644 inline ${file}\n${data(contentOf(file, `${hour}`))}`,
+    );
+    const when = Date.UTC(2026, 0, 1, hour) / 1000;
+    return `commit refs/heads/main\ncommitter x <x@example.com> ${when} +0000\n${data('a commit')}${changes.join('')}\n`;
+  });
+  git(['fast-import', '--quiet'], stream.join(''));
+  git(['reset', '-q', '--hard']);
   return root;
 }
 
-async function write(root: string, file: string, text: string): Promise<void> {
-  await mkdir(dirname(join(root, file)), { recursive: true });
-  await writeFile(join(root, file), file === PLAN ? `Results: ${RESULTS}\n${text}\n` : `${text}\n`);
-}
+const contentOf = (file: string, text: string) => (file === PLAN ? `Results: ${RESULTS}\n${text}\n` : `${text}\n`);
 
 describe('a plan', () => {
   it('is right if its last commit is older than the first of its results', async () => {
@@ -64,7 +62,7 @@ describe('a plan', () => {
 
   it('is refused if it is not committed, or names no results', async () => {
     const root = await repository([PLAN], [RESULTS]);
-    await write(root, PLAN, 'changed');
+    await writeFile(join(root, PLAN), contentOf(PLAN, 'changed'));
     expect(await youngPlans(root, 'plans')).toHaveLength(1);
     await writeFile(join(root, PLAN), 'a plan without results');
     expect(await youngPlans(root, 'plans')).toEqual([expect.stringContaining("expected a line such as 'Results: ")]);

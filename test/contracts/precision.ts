@@ -28,12 +28,20 @@ const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, x, i) => sum + 
 
 const cosine = (a: Float32Array, b: Float32Array) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 
+type Shape = 'plain' | 'rich';
+
 /** The contract of products in bfloat16 and int8 on every kernel set. */
-export function precisionContract(name: string, create: () => Kernels): void {
+export function precisionContract(
+  name: string,
+  create: () => Kernels,
+  shapes: readonly Shape[] = ['plain', 'rich'],
+): void {
   const kernels = create();
-  const each = Object.entries({ plain, rich }).flatMap(([shape, config]) =>
-    (['bfloat16', 'int8'] as const).map((coarsely) => [coarsely, shape, config] as const),
-  );
+  const each = shapes
+    .map((shape) => [shape, { plain, rich }[shape]] as const)
+    .flatMap(([shape, config]) =>
+      (['bfloat16', 'int8'] as const).map((coarsely) => [coarsely, shape, config] as const),
+    );
   describe.each(each)(`products in %s on ${name} kernels, %s`, (coarsely, _, config) => {
     const inBfloat16 = coarsely === 'bfloat16';
     const random = new RandomStream('precision test');

@@ -485,7 +485,7 @@ describe('traces', () => {
     ],
   ])('are masked in time that grows with their length: %s', async (piece) => {
     const seconds = await processorSeconds(() => {
-      for (const text of [piece.repeat(2e6 / piece.length), piece + ' '.repeat(1e6), piece + 'a'.repeat(1e6)])
+      for (const text of [piece.repeat(3e5 / piece.length), piece + ' '.repeat(2e5), piece + 'a'.repeat(2e5)])
         redaction({})({ text }, NAMES);
     });
     expect(seconds).toBeLessThan(2);

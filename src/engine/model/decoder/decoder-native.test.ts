@@ -1,5 +1,5 @@
 import { describe, expect, inject, it } from 'vitest';
-import { adapterContract } from '../../../../test/contracts/adapters.js';
+import { adapterContract, adaptersOfFamilies } from '../../../../test/contracts/adapters.js';
 import { baseContract } from '../../../../test/contracts/bases.js';
 import {
   convolutions,
@@ -27,8 +27,10 @@ if (kernels.name === 'native') {
   decoderContract('native', () => kernels, { ...extremes, ...features });
   adapterContract('native', () => kernels);
   baseContract('native', () => kernels);
-  precisionContract('native', () => kernels);
+  precisionContract('native', () => kernels, ['rich']);
   describe('slow', { tags: 'verify' }, () => {
+    adapterContract('native', () => kernels, adaptersOfFamilies);
+    precisionContract('native', () => kernels, ['plain']);
     decoderContract('native', () => kernels, convolutions);
     baseContract('native', () => kernels, { 'of LFM2': { ...plain, ...lfm2 } });
   });

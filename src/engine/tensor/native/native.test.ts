@@ -39,16 +39,24 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     } else it.skip(`${name} (this processor does not have it)`);
   }
 
-  const [one, two, three] = [await open(1), await open(2), await open(3)];
+  const [one, three] = [await open(1), await open(3)];
   afterAll(() => {
-    for (const kernels of [one, two, three]) kernels?.dispose();
+    for (const kernels of [one, three]) kernels?.dispose();
   });
 
   it('give the same bits at any number of threads', () => {
-    if (!one || !two || !three) throw new Error(reason);
-    expect([one.threads, two.threads, three.threads]).toEqual([1, 2, 3]);
-    kernelsEqual(two, one);
+    if (!one || !three) throw new Error(reason);
+    expect([one.threads, three.threads]).toEqual([1, 3]);
     kernelsEqual(three, one);
+  });
+
+  it('give the same bits at two threads and at four', { tags: 'verify' }, async () => {
+    const [two, four] = [await open(2), await open(4)];
+    if (!one || !two || !four) throw new Error(reason);
+    expect([two.threads, four.threads]).toEqual([2, 4]);
+    kernelsEqual(two, one);
+    kernelsEqual(four, one);
+    for (const kernels of [two, four]) kernels.dispose();
   });
 
   it('give the same bits whoever makes the processor that blocks are made for', { tags: 'verify' }, async () => {
@@ -142,7 +150,8 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     expect((await open(1, 'avx512'))?.bfloat16Products).toBe(best);
   });
 
-  it('have the same bits with AVX512-BF16 and without, and say which they use', async () => {
+  // The contract of products in bfloat16 states their order of sums: the daily tests hold it on the first set.
+  it('have the same bits with AVX512-BF16 and without, and say which they use', { tags: 'verify' }, async () => {
     const [instruction, widened] = [await open(1, 'avx512', 'avx512-bf16'), await open(1, 'avx512', 'widened')];
     if (!instruction || !widened) return;
     expect([instruction, widened].map(({ bfloat16Products }) => bfloat16Products)).toEqual(['avx512-bf16', 'widened']);

@@ -129,7 +129,7 @@ describe('an honest tokenizer.json', () => {
   const spaces = read({ pre_tokenizer: null, normalizer: replace({ String: ' ' }, '▁'), model: bytePairs(['a', '▁']) });
 
   it.each([' ', 'a', '\n', ' a', ' \n', "'s ", '1', '日', '😀', '\r\n '])('reads a long text of %j', (part) => {
-    const text = part.repeat(100_000 / part.length);
+    const text = part.repeat(30_000 / part.length);
     expect(honest.encode(text)).toHaveLength(new TextEncoder().encode(text).length);
     if (/^[ a]+$/.test(part)) expect(spaces.encode(text)).toHaveLength(text.length);
   });
