@@ -1,10 +1,13 @@
-/** Rules for all tests: no episode stays open, and properties take their random values from one seed. */
+/**
+ * Rules for all tests: no episode stays open, properties take their random values from one seed, and numbers that have
+ * the same bits are equal without a look at each.
+ */
 
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll } from 'vitest';
+import { afterAll, expect } from 'vitest';
 import { messageOf } from '../../src/base/core/errors.js';
 import { callsOfCaller } from '../../src/gateway/agents/attribution.js';
 
@@ -23,3 +26,18 @@ process.env.XDG_CONFIG_HOME ??= mkdtempSync(join(tmpdir(), 'drmas-config-'));
 // One seed gives one run of the properties too, so a change that breaks none of them is not refused by chance.
 // `DRMAS_TEST_SEED=7 npm test` tries others.
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(process.env.DRMAS_TEST_SEED ?? 1) });
+
+// "toEqual" looks at each number of an array by itself: seconds for a file of weights. Files share their workers, and a
+// worker keeps what it is told.
+const FAST = Symbol.for('drmas.tests.sameBits');
+const worker = globalThis as { [FAST]?: true };
+if (!worker[FAST]) {
+  worker[FAST] = true;
+  expect.addEqualityTesters([
+    (a: unknown, b: unknown) => {
+      if (!ArrayBuffer.isView(a) || !ArrayBuffer.isView(b) || a.constructor !== b.constructor) return undefined;
+      const [one, other] = [a, b].map((each) => Buffer.from(each.buffer, each.byteOffset, each.byteLength));
+      return one?.equals(other as Buffer) || undefined; // if not, the usual comparison says where they differ
+    },
+  ]);
+}

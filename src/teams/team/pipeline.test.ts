@@ -48,17 +48,18 @@ describe('a pipeline', () => {
   });
 
   it('calls each agent with its own probability, the last one always, in every size', async () => {
+    const PLAYS = 80;
     const sizes = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 7 });
     await fc.assert(
       fc.asyncProperty(sizes, async (quarters) => {
         const entries = [...quarters.map((q, i) => [`a${i}`, { probability: q / 4 }] as const), ['last', {}] as const];
         const agents: Record<string, PipelineAgent> = Object.fromEntries(entries);
-        const plays = await Promise.all(Array.from({ length: 200 }, (_, sample) => play({ agents }, { sample })));
+        const plays = await Promise.all(Array.from({ length: PLAYS }, (_, sample) => play({ agents }, { sample })));
         for (const [name, { probability = 1 }] of Object.entries(agents)) {
           const share = plays.filter(({ called }) => called.includes(name)).length / plays.length;
           // Five standard deviations; none if an agent is certain to be called or certain not to be.
           expect(Math.abs(share - probability)).toBeLessThanOrEqual(
-            5 * Math.sqrt((probability * (1 - probability)) / 200),
+            5 * Math.sqrt((probability * (1 - probability)) / PLAYS),
           );
         }
         for (const { called } of plays)

@@ -159,7 +159,7 @@ describe('a chain of turns', () => {
           });
         }),
       ),
-      { numRuns: 15 },
+      { numRuns: 7 },
     );
   });
 
@@ -185,7 +185,7 @@ describe('a chain of turns', () => {
           });
         }),
       ),
-      { numRuns: 15 },
+      { numRuns: 7 },
     );
   });
 

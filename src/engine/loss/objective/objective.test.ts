@@ -88,7 +88,7 @@ describe('objectiveOf', () => {
           for (const { tokens } of merged.sent) expect(left).toContain(String(tokens));
         }),
       ),
-      { numRuns: 30 },
+      { numRuns: 12 },
     );
   });
 
@@ -137,7 +137,7 @@ describe('objectiveOf', () => {
             else expect(metrics.referenceKl).toBeCloseTo(total(values) / written, 10);
           }),
         ),
-        { numRuns: 20 },
+        { numRuns: 10 },
       );
     },
   );
@@ -184,7 +184,7 @@ describe('objectiveOf', () => {
           });
         }),
       ),
-      { numRuns: 8 },
+      { numRuns: 4 },
     );
   });
 
@@ -247,7 +247,7 @@ describe('objectiveOf', () => {
             expect(whole).toBeCloseTo(policyLoss(input, loss, { maxTokens: 12 }).loss, 12);
           }),
         ),
-        { numRuns: 20 },
+        { numRuns: 10 },
       );
     },
   );
@@ -352,7 +352,7 @@ describe('the ratios of tokens', () => {
             expect(furthest).toBeCloseTo(metrics.maxRatioDeviation ?? Number.NaN, 5);
           }),
         ),
-        { numRuns: 30 },
+        { numRuns: 12 },
       );
     },
   );
