@@ -32,6 +32,19 @@ describe('the house check', () => {
     ]);
   });
 
+  it('refuses the path of an address, which is another one in a folder with a space', () => {
+    const message = 'the path of a file from its address; take fileURLToPath';
+    const address = ['import', 'meta', 'url'].join('.'); // this file keeps the rule too
+    expect(
+      check({
+        'src/a.ts': `const here = new URL('.', ${address}).pathname;\nconst name = ${address}.slice(7);`,
+        'src/b.ts':
+          "const here = fileURLToPath(new URL('.', import.meta.url));\nconst { pathname } = new URL(request.url);",
+        'test/c.ts': `const file = ${'pathToFileURL'}(path).pathname;`,
+      }),
+    ).toEqual([`src/a.ts:1: ${message}`, `src/a.ts:2: ${message}`, `test/c.ts:1: ${message}`]);
+  });
+
   it('refuses the clock, sleep and random bytes in tests, and names what to take', () => {
     const uses = {
       "import { setTimeout as sleep } from 'node:timers/promises';": 'timers/promises',

@@ -1,4 +1,7 @@
-/** Rules for files that neither the compiler nor the linter knows: lengths of lines, and time and chance in tests. */
+/**
+ * Rules for files that neither the compiler nor the linter knows: lengths of lines, time and chance in tests, and paths
+ * of files.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -174,10 +177,19 @@ function nameOfUse(node: ts.Node): string | undefined {
       : undefined;
 }
 
+const ADDRESS_AS_PATH = /import\.meta\.url\)?\.(pathname|href\.slice|replace|slice)|pathToFileURL\([^)]*\)\.pathname/;
+
+/** Paths of files that are taken from an address, where a space is `%20` and a letter outside ASCII hexadecimal. */
+function addressesAsPaths({ path, text }: SourceFile): Finding[] {
+  if (!/\.tsx?$/.test(path)) return [];
+  const message = 'the path of a file from its address; take fileURLToPath';
+  return linesOf(text).flatMap((line, i) => (ADDRESS_AS_PATH.test(line) ? [{ path, line: i + 1, message }] : []));
+}
+
 /** Everything that is wrong with the files of a repository, by path and line. */
 export function houseFindings(files: readonly SourceFile[]): Finding[] {
   return files
-    .flatMap((file) => [...longLines(file), ...timeAndChance(file)])
+    .flatMap((file) => [...longLines(file), ...timeAndChance(file), ...addressesAsPaths(file)])
     .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line));
 }
 
