@@ -235,7 +235,7 @@ describe('train', () => {
     const { code, out, err } = await drmas(['train', file, '--run', run, '--threads', '1'], { executeRun });
     expect({ code, err }).toEqual({ code: 1, err: 'error: the disk is full\n' });
     expect(out).toMatch(
-      /failed; remove the cause, then resume from the checkpoint of step 2 with:\n {2}npx drmas resume \S+ --threads 1\n/,
+      /failed; remove the cause, then resume from the checkpoint of step 2 with:\n {2}npx drmas resume .+ --threads 1\n/,
     );
   });
 
@@ -253,7 +253,7 @@ describe('train', () => {
     const request = ['train', file, '--run', run, '--threads', '1', '--track', 'tensorboard', '--track', address];
     const { code, out, err } = await drmas(request, { executeRun: interrupted }, controller.signal);
     expect(code).toBe(130);
-    expect(out).toMatch(/interrupted; resume with: npx drmas resume \S+ --threads 1 --track tensorboard --track /);
+    expect(out).toMatch(/interrupted; resume with: npx drmas resume .+ --threads 1 --track tensorboard --track /);
     expect(out).toContain(`--track 'mlflow=${url.replace('//', '//...@')}/?key=...'\n`);
     expect(out + err).not.toContain('secret');
     expect(out).toMatch(/The warm start had not ended. It starts again/);

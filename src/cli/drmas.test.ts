@@ -36,7 +36,7 @@ async function under(version: string, program: string, ...words: string[]) {
   const disguise = join(root, `disguise-${version}.cjs`);
   const versions = `{ ...process.versions, node: '${version}' }`;
   await writeFile(disguise, `Object.defineProperty(process, 'versions', { value: ${versions} })`);
-  const env = { ...process.env, NODE_OPTIONS: `--require ${disguise}` };
+  const env = { ...process.env, NODE_OPTIONS: `--require "${disguise}"` };
   const ran = promisify(execFile)(process.execPath, [program, ...words], { env });
   return ran.then(
     ({ stdout }) => ({ code: 0, stdout, stderr: '' }),

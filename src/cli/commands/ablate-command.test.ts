@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evaluation } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { quickPlace } from '../../../test/support/quick-place.js';
+import { shellWord } from '../../base/core/format.js';
 import { nodeFiles } from '../../base/platform/node-files.js';
 import { lockRun } from '../../method/store/run-lock.js';
 
@@ -27,7 +28,10 @@ describe('ablate', () => {
   it('prints the progress and compares at the end', async () => {
     const { code, out, err } = await drmas(['ablate', file, ...vary, ...pairs, '--run', run], { place: quickPlace });
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    const shown = out.replaceAll(/\(\d+\.\d s\)/g, '(0.0 s)').replaceAll(run, 'DIRECTORY');
+    const shown = out
+      .replaceAll(/\(\d+\.\d s\)/g, '(0.0 s)')
+      .replaceAll(shellWord(run), 'DIRECTORY')
+      .replaceAll(run, 'DIRECTORY');
     expect(shown).toMatchSnapshot();
   });
 
@@ -76,7 +80,7 @@ describe('ablate', () => {
       signal: controller.signal,
     });
     expect(first.code).toBe(130);
-    expect(first.out).toMatch(/interrupted; resume with: npx drmas ablate .*ablation\n$/);
+    expect(first.out).toMatch(/interrupted; resume with: npx drmas ablate .*ablation'?\n$/);
     const second = await drmas(['ablate', run, '--seeds', '3'], { place: quickPlace });
     expect(second.code).toBe(0);
     expect(second.out).not.toMatch(/grpo, pair 1: begins/);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { quickPlace } from '../../../test/support/quick-place.js';
+import { shellWord } from '../../base/core/format.js';
 
 let root: string;
 let file: string;
@@ -20,7 +21,12 @@ afterEach(() => rm(root, { recursive: true }));
 const compare = (words: readonly string[] = [], typed: Parameters<typeof drmas>[1] = {}) =>
   drmas(['compare', file, '--parallel', '1', '--run', run, ...words], { place: quickPlace, ...typed });
 /** The output without lines of progress, which depend on the speed. */
-const steady = (out: string) => out.replaceAll(run, 'DIRECTORY').replaceAll(/\n\w+ \d+\/3 reward .* left(?=\n)/g, '');
+const steady = (out: string) =>
+  out
+    .replaceAll(/ \\\n +(?=\S)/g, ' ')
+    .replaceAll(shellWord(run), 'DIRECTORY')
+    .replaceAll(run, 'DIRECTORY')
+    .replaceAll(/\n\w+ \d+\/3 reward .* left(?=\n)/g, '');
 const recordOf = async (name: string) => JSON.parse(await readFile(join(run, name, 'recipe.json'), 'utf8'));
 
 describe('compare', () => {
@@ -47,8 +53,8 @@ describe('compare', () => {
       expect({ code, out }).toEqual({ code: 2, out: '' });
       return err;
     };
-    expect(await refused(one, two)).toContain(`npx drmas report ${one} ${two} writes one page`);
-    expect(await refused(one)).toContain(`npx drmas report ${one} '<another run>'`);
+    expect(await refused(one, two)).toContain(`npx drmas report ${shellWord(one)} ${shellWord(two)} writes one page`);
+    expect(await refused(one)).toContain(`npx drmas report ${shellWord(one)} '<another run>'`);
     expect(await refused(file, one)).toContain('npx drmas report');
     expect(await refused(file, 'math')).toContain('compare takes one recipe');
     expect(existsSync(join(root, 'runs'))).toBe(false);
@@ -90,7 +96,7 @@ describe('compare', () => {
     };
     const first = await compare(['--seed', '2'], { place: { ...quickPlace, executeRun }, signal: controller.signal });
     expect(first.code).toBe(130);
-    expect(first.out).toMatch(/interrupted; resume with: npx drmas compare .*comparison\n$/);
+    expect(first.out).toMatch(/interrupted; resume with: npx drmas compare .*comparison'?\n$/);
     const second = await drmas(['compare', run], { place: quickPlace });
     expect(second.code).toBe(0);
     expect(steady(second.out)).toMatch(/^step 0 +20\.0 % +20\.0 %\nstep 3 +26\.0 % +20\.0 %$/m);

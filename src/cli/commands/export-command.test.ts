@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { createRun, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { shellWord } from '../../base/core/format.js';
 import { system, user } from '../../base/core/message.js';
 import { nodeHost } from '../../base/platform/node-host.js';
 import { loadPolicy } from '../../engine/embedded/load-policy.js';
@@ -54,7 +55,7 @@ describe('export', () => {
     expect(out).toContain(`policy 'verifier', step 4, written to ${to}`);
     expect(out).toContain(`AutoModelForCausalLM.from_pretrained("${to}")`);
     expect(out).toContain(`AutoTokenizer.from_pretrained("${to}")`);
-    expect(out).toContain(`drmas chat ${to}`);
+    expect(out).toContain(`drmas chat ${shellWord(to)}`);
 
     const policy = await loadPolicy(to, { threads: 1 });
     const prompt = policy.tokenizer.chat([user('1')]);

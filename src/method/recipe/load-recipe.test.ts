@@ -39,7 +39,7 @@ describe('loadRecipe', () => {
     await expect(loadRecipe(join(root, 'none.ts'))).rejects.toThrow(/export default defineRecipe/);
     await writeFile(join(root, 'throws.ts'), 'throw new Error("oh no");');
     await expect(loadRecipe(join(root, 'throws.ts'))).rejects.toThrow(
-      /throws\.ts cannot be loaded: oh no \(at \S*throws\.ts:1:\d+\)$/,
+      /throws\.ts cannot be loaded: oh no \(at .*throws\.ts:1:\d+\)$/,
     );
   });
 
@@ -47,7 +47,7 @@ describe('loadRecipe', () => {
     execFileSync('mkfifo', [join(root, 'pipe.ts')]);
     await writeFile(join(root, 'imports.ts'), "import './pipe.js';");
     for (const name of ['pipe.ts', 'imports.ts'])
-      await expect(loadRecipe(join(root, name))).rejects.toThrow(/not a regular file '\S*pipe\.ts'/);
+      await expect(loadRecipe(join(root, name))).rejects.toThrow(/not a regular file '.*pipe\.ts'/);
   });
 
   it('explains a module inside a CommonJS package', async () => {
@@ -62,15 +62,13 @@ describe('loadRecipe', () => {
       'interface A { b: number }\n\nexport const fail = (a: A) => {\n  throw new Error("no " + a.b);\n};',
     );
     await writeFile(join(root, 'imports.ts'), 'import { fail } from "./helper.js";\nexport default fail({ b: 2 });');
-    await expect(loadRecipe(join(root, 'imports.ts'))).rejects.toThrow(/no 2 \(at \S*helper\.ts:4:\d+\)$/);
+    await expect(loadRecipe(join(root, 'imports.ts'))).rejects.toThrow(/no 2 \(at .*helper\.ts:4:\d+\)$/);
     const team = fileURLToPath(new URL('../../teams/team/team.js', import.meta.url));
     await writeFile(
       join(root, 'team.ts'),
       `import { defineTeam } from '${team}';\n\nexport default defineTeam({} as never);`,
     );
-    await expect(loadRecipe(join(root, 'team.ts'))).rejects.toThrow(
-      /expected a zod schema.* \(at \S*team\.ts:3:\d+\)$/,
-    );
+    await expect(loadRecipe(join(root, 'team.ts'))).rejects.toThrow(/expected a zod schema.* \(at .*team\.ts:3:\d+\)$/);
   });
 
   it.each(shippedRecipes())('resolves the shipped recipe %s', async (name) => {

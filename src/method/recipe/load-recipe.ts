@@ -111,8 +111,12 @@ const notTheirs = [
 function threwAt(error: unknown): string | undefined {
   if (!(error instanceof Error) || typeof error.stack !== 'string') return undefined;
   const places = error.stack.split('\n').flatMap((line) => {
-    const place = /^\s+at (?:.* )?\(?([^()]+:\d+:\d+)\)?$/.exec(line)?.[1];
-    return place === undefined ? [] : [place.replace(/^async /, '').replace(/^file:\/\//, '')];
+    // `at call (/a folder (1)/file.ts:1:2)` or `at async /a folder (1)/file.ts:1:2`
+    const [, named, bare] = /^\s+at (?:.*? \((.+:\d+:\d+)\)|(?:async )?(.+:\d+:\d+))$/.exec(line) ?? [];
+    const place = named ?? bare;
+    if (place === undefined) return [];
+    const [, address, position] = /^(file:.*?)(:\d+:\d+)$/.exec(place) ?? [];
+    return [address === undefined ? place : `${fileURLToPath(address)}${position}`];
   });
   return places.find((place) => isAbsolute(place) && !notTheirs.some((part) => place.includes(part)));
 }

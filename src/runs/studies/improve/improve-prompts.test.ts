@@ -156,7 +156,7 @@ describe('improving prompts', () => {
     const printed = improvementLines(again, request, 200).join('\n');
     expect(printed).toMatch(/^the improvement had ended, so nothing was played; --proposals N allows more/);
     // No agent of it trains. Long commands are folded.
-    expect(printed.replace(/ \\\n\s*/g, ' ')).toMatch(/drmas evaluate \S*adders --set @\S+prompts\.json$/);
+    expect(printed.replace(/ \\\n\s*/g, ' ')).toMatch(/drmas evaluate .*adders'? --set '?@.+prompts\.json'?$/);
     // With more proposals it ends at once, since nothing fails any more, and says so.
     const more = { ...request, record: { ...request.record, proposals: 5 } };
     expect(improvementLines(await improvePrompts(more, host), more, 200).join('\n')).toContain(
