@@ -5,7 +5,7 @@
  * A suite has its turn if a commit of the last day changed one of its paths: of the day before the date of the commit
  * itself. Those with the most changed files come first, until `BUDGET_SECONDS` are used up; what is left out is named.
  * Of the files with slow tests a commit gets those that changed, with those whose source changed, and a quarter of the
- * others by the hash of its tree. `CI_ALL=1` chooses everything. Without a history everything counts as changed.
+ * others by the hash of its tree, up to `MOST_SLOW`. `CI_ALL=1` chooses everything. Without a history everything counts as changed.
  *
  * Prints lines of `suite NAME`, `slow FILE` and `skipped NAME, because ...`.
  */
@@ -21,6 +21,8 @@ const HOURS = 24;
 const BUDGET_SECONDS = 1500;
 /** A commit gets one in so many of the other files with slow tests. */
 const SHARE = 4;
+/** The most files with slow tests: 12 s each on two quiet cores. */
+const MOST_SLOW = 70;
 
 /**
  * @typedef {object} Suite
@@ -123,9 +125,18 @@ export function choose({ tree, changed, slow, all = false }) {
       left -= seconds;
     }
   }
-  const drawn = (file) => createHash('sha256').update(`${tree} ${file}`).digest().readUInt32BE(0) % SHARE === 0;
-  const changes = (file) => files.includes(file) || files.includes(file.replace('.test.ts', '.ts'));
-  return { suites, skipped, slow: slow.filter((file) => all || changes(file) || drawn(file)) };
+  const draw = (file) => createHash('sha256').update(`${tree} ${file}`).digest().readUInt32BE(0);
+  const changes = (file) =>
+    changed === undefined || files.includes(file) || files.includes(file.replace('.test.ts', '.ts'));
+  const inTurn = slow
+    .map((file) => ({ file, first: changes(file), drawn: draw(file) }))
+    .filter(({ first, drawn }) => all || first || drawn % SHARE === 0)
+    .sort((a, b) => Number(b.first) - Number(a.first) || a.drawn - b.drawn)
+    .slice(0, all ? slow.length : MOST_SLOW)
+    .map(({ file }) => file);
+  const others = slow.length - inTurn.length;
+  if (others > 0) skipped.push([`${others} of ${slow.length} files with slow tests`, 'the tree draws others']);
+  return { suites, skipped, slow: inTurn.sort() };
 }
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -142,8 +153,8 @@ function changedPaths() {
   if (!(date > 0) || git('rev-parse', '--is-shallow-repository') !== 'false') return undefined;
   // By the dates of the commits and not by the clock; a merge counts with what it brought.
   const since = `--since=${date - HOURS * 3600}`;
-  const listed = git('log', '-m', '--first-parent', since, '--format=', '--name-only', 'HEAD');
-  return listed === undefined ? undefined : [...new Set(listed.split('\n').filter((path) => path !== ''))];
+  const listed = git('log', '-m', '--first-parent', since, '--format=', '--name-only', '--no-renames', '-z', 'HEAD');
+  return listed === undefined ? undefined : [...new Set(listed.split('\0').filter((path) => path !== ''))];
 }
 
 /** The files that name slow tests, as test/groups.ts finds them. */
