@@ -191,7 +191,10 @@ export interface Step {
   readonly tokens: { readonly sampled: number; readonly trained: number };
   /** The cost of the step. Absent if no policy has a price. */
   readonly cost?: number;
-  /** Of all played episodes as in evaluations: a failed one earns 0 minus the cost of its calls; see `success`. */
+  /**
+   * Of all played episodes as in evaluations: a failed one earns 0 minus the cost of its calls. Both are 0, and
+   * `success` is absent, if the reward of every episode failed.
+   */
   readonly reward: { readonly mean: number; readonly std: number };
   /** The played episodes, including those that the update did not use. */
   readonly episodes?: {

@@ -72,7 +72,7 @@ export function stepLines(
   const { episodes, filter } = event;
   const head = [
     { text: `step ${String(event.step).padStart(String(steps).length)}/${steps}`, rank: 0 },
-    { text: `reward ${event.reward.mean.toFixed(3)}`, rank: 0 },
+    { text: rewardText(event), rank: 0 },
     { text: trained.every(([, agent]) => isSilent(agent)) ? 'nothing learned' : '', rank: 0 },
   ];
   const rest = [
@@ -128,7 +128,7 @@ export function playLine(
     before === undefined || phase === 'evaluation'
       ? []
       : [
-          { text: `reward ${before.step.reward.mean.toFixed(3)} at step ${before.step.step}`, rank: 2 },
+          { text: `${rewardText(before.step)} at step ${before.step.step}`, rank: 2 },
           { text: `${duration(before.left)} left`, rank: 4 },
         ];
   return shortened(
@@ -286,3 +286,7 @@ export function remember(history: RunHistory, event: RunEvent): RunHistory {
       return history;
   }
 }
+
+/** The reward of a step; in a step whose every reward failed there is none. */
+const rewardText = ({ reward, success, episodes }: Step): string =>
+  success === undefined && episodes !== undefined ? 'no reward' : `reward ${reward.mean.toFixed(3)}`;

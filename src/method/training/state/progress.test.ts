@@ -57,7 +57,7 @@ const evaluation = (step: number, averageAtK: number, more: object = {}) =>
   ({ type: 'evaluation', step, averageAtK, passAtK: 1, reward: -averageAtK, agents: {}, ...more }) as EvaluationEvent;
 
 const step = (at: number, mean: number, more: object = {}) =>
-  ({ step: at, reward: { mean, std: 0 }, agents: {}, ...more }) as Step;
+  ({ step: at, reward: { mean, std: 0 }, success: mean, agents: {}, ...more }) as Step;
 
 const typesAfter = (rules: StopRules, scores: readonly number[]) =>
   scores.map((score, at) => rules.afterEvaluation(evaluation(at, score)).map(({ type }) => type));
@@ -90,6 +90,13 @@ it('end a run at a low reward in several steps in a row, and at a budget', () =>
   const floor = rulesOf({ stopWhen: { rewardFloor: { below: 0.1, steps: 2 } } });
   const rewards = [0, 0.1, 0.05, 0];
   expect(rewards.map((mean, at) => floor.afterStep(step(at + 1, mean))?.rule)).toEqual([
+    ...[undefined, undefined, undefined],
+    'rewardFloor',
+  ]);
+  // A step whose every reward failed has neither a success nor a reward: it is no low one, and ends no row of them.
+  const away = rulesOf({ stopWhen: { rewardFloor: { below: 0.1, steps: 2 } } });
+  const unjudged = step(2, 0, { success: undefined });
+  expect([step(1, 0), unjudged, unjudged, step(4, 0)].map((each) => away.afterStep(each)?.rule)).toEqual([
     ...[undefined, undefined, undefined],
     'rewardFloor',
   ]);

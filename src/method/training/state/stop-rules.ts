@@ -102,10 +102,11 @@ export class StopRules {
   }
 
   /** Counts a step. Returns the event if the run ends because of it. */
-  afterStep(event: Pick<Step, 'step' | 'reward' | 'agents' | 'cost'>): EarlyStop | undefined {
+  afterStep(event: Pick<Step, 'step' | 'reward' | 'success' | 'agents' | 'cost'>): EarlyStop | undefined {
     const { rewardFloor } = this.#settings.stopWhen ?? {};
     return this.#decide(event.step, () => {
-      if (rewardFloor !== undefined)
+      // A step whose every reward failed, while a judge was away say, tells nothing about the reward.
+      if (rewardFloor !== undefined && event.success !== undefined)
         this.#state = {
           ...this.#state,
           low: event.reward.mean < rewardFloor.below ? (this.#state.low ?? 0) + 1 : 0,
