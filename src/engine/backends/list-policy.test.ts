@@ -164,3 +164,16 @@ it('makes a backend with nothing to start, which has no critics', async () => {
   const empty = { type: 'empty', capabilities: ListPolicy.capabilities };
   expect(() => defineBackend(empty)).toThrow("the backend 'empty' has neither `open` nor `policy`");
 });
+
+it('asks a subclass for its first numbers when the subclass has its own fields', async () => {
+  class WithFields extends Bigram {
+    readonly #scale = 0.5;
+    protected override firstValues(vocabSize: number) {
+      return super.firstValues(vocabSize).map((value) => this.#scale * value);
+    }
+  }
+  const policy = new WithFields('scaled', random, nodeFiles);
+  expect(policy.parameters).toBe(V ** 2);
+  await policy.publish();
+  expect((await policy.generate(request(1, 1))).tokens).toHaveLength(1);
+});

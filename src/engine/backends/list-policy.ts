@@ -41,9 +41,10 @@ export abstract class ListPolicy implements PolicyHandle {
   readonly warnings: readonly string[] = [];
   version: number | undefined;
   readonly #files: Files;
-  #values: readonly number[]; // [P]
+  /** [P]; undefined until they are asked for: in the constructor a subclass has no fields yet. */
+  #current: readonly number[] | undefined;
   #published: readonly number[] = []; // [P]
-  #gradient: number[]; // [P]
+  #sum: number[] | undefined; // [P]; undefined is 0
 
   /** @throws BackendError for weights that are neither random nor those of another policy of this class */
   constructor(name: string, weights: WeightsSpec, files: Files) {
@@ -53,16 +54,27 @@ export abstract class ListPolicy implements PolicyHandle {
       const like = this.#alike(weights.policy);
       this.tokenizer = like.tokenizer;
       this.context = like.context;
-      this.#values = like.#values;
+      this.#current = like.#values;
     } else if (weights.type === 'random') {
       this.tokenizer = weights.tokenizer;
       this.context = weights.config.context;
-      this.#values = this.firstValues(weights.tokenizer.vocabSize);
     } else throw new BackendError(`'${name}': a policy of numbers has no weights of type '${weights.type}'`);
-    this.#gradient = this.#values.map(() => 0);
   }
 
-  /** The first parameters [P] for a vocabulary of V tokens. Called by the constructor. */
+  get #values(): readonly number[] {
+    this.#current ??= this.firstValues(this.tokenizer.vocabSize);
+    return this.#current;
+  }
+
+  set #values(values: readonly number[]) {
+    this.#current = values;
+  }
+
+  get #gradient(): number[] {
+    return this.#sum ?? this.#values.map(() => 0);
+  }
+
+  /** The first parameters [P] for a vocabulary of V tokens. Called once, after the constructors. */
   protected abstract firstValues(vocabSize: number): number[];
   /** The log-probs [V] of the token that follows `before` [T]. */
   protected abstract nextLogprobs(values: readonly number[], before: ArrayLike<number>): readonly number[];
@@ -116,7 +128,7 @@ export abstract class ListPolicy implements PolicyHandle {
         const slopes = this.slopes(this.#values, tokens.subarray(0, i), tokens[i] as number);
         for (const [p, each] of slopes.entries()) gradient[p] = (gradient[p] as number) + slope * each;
       }
-    this.#gradient = this.#gradient.map((sum, p) => sum + (gradient[p] as number));
+    this.#sum = this.#gradient.map((sum, p) => sum + (gradient[p] as number));
     const tokens = samples.reduce((sum, sample) => sum + sample.tokens.length, 0);
     return { loss, metrics, gradientNorm: Math.hypot(...gradient), tokens };
   }
@@ -133,7 +145,7 @@ export abstract class ListPolicy implements PolicyHandle {
   }
 
   async discardGradient(): Promise<void> {
-    this.#gradient = this.#values.map(() => 0);
+    this.#sum = undefined;
   }
 
   async publish(): Promise<number> {
