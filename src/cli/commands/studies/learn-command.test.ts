@@ -164,6 +164,16 @@ describe('drmas learn', () => {
     const resumed = await drmas(['resume', run, '--checkpoint', '1']);
     const tableOf = (printed: string) => printed.slice(printed.lastIndexOf('\nteam '));
     expect(tableOf(resumed.out)).toBe(tableOf(text));
+
+    // A process that was killed before its run began leaves the same files: the same command takes them.
+    const again = [...words.slice(0, -1), `${run}-again`];
+    const files = await readdir(out);
+    expect(files).toEqual(['demonstrations.jsonl', 'recipe.ts', 'tasks.jsonl', 'traced-team.json']);
+    expect(await drmas(again, { signal })).toMatchObject({ code: 130 });
+    expect(await readdir(out)).toEqual(files);
+    await writeFile(join(out, 'tasks.jsonl'), '{}\n');
+    expect(await drmas(again)).toMatchObject({ code: 2, err: expect.stringMatching(/tasks\.jsonl exists; choose/) });
+    expect(await readdir(out)).toEqual(files);
   });
 
   it("writes the schema that an agent's program demands into demonstrations of traces that do not have it", async () => {

@@ -1,7 +1,6 @@
-import { mkdir } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, join, relative, resolve } from 'node:path';
 import { RecipeError, RunError, suggestion } from '../../../base/errors.js';
-import { nodeFiles } from '../../../base/platform.js';
+import { moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '../../../base/platform.js';
 import { systemPromptOf } from '../../../method/recipe.js';
 import { loadRecipe } from '../../../method/recipe-files.js';
 import { defaultRunPath, RECIPE, requireFree } from '../../../method/store.js';
@@ -26,6 +25,10 @@ import { importOptions, requireFile, traceFlags } from './import-command.js';
 
 /** The name of the recipe that is written. */
 const RECIPE_FILE = 'recipe.ts';
+
+/** The name of the folder in which the files are made. */
+const MADE = 'learn';
+const temporaryPrefix = `${TEMPORARY}${MADE}-`;
 
 /** The share of the traced tasks that evaluations play and neither demonstrations nor steps contain. */
 const HELD_OUT = 0.2;
@@ -68,10 +71,14 @@ export const learn = defineCommand({
     const directory = run ?? (await defaultRunPath(join(out, 'recipe')));
     if (isStarted) await requireFree(nodeFiles, directory);
     const isNew = !(await nodeFiles.exists(out));
+    const ownRecipe = recipeText(out, recipe, scorers);
+    if (isStarted) await requireOwnFolder(out, ownRecipe);
     const importing = { ...(await importOptions(options)), holdOut: HELD_OUT };
-    const traces = await importTraces(path, importing, isStarted ? out : undefined);
-    const written = isStarted ? importFiles(out) : [];
+    // Under a temporary name, so that a killed process leaves no demonstrations without their schemas.
+    const made = join(out, temporaryName(MADE));
+    const written: string[] = [];
     try {
+      const traces = await importTraces(path, importing, isStarted ? made : undefined);
       const print = (line: string) => void stdout.write(`${line}\n`);
       const { width } = screenOf(stdout, environment);
       for (const line of importLines(traces, width)) print(line);
@@ -81,13 +88,18 @@ export const learn = defineCommand({
         return 0;
       }
       const chosen = { ...(seed === undefined ? {} : { seed }), ...(threads === undefined ? {} : { threads }) };
-      written.push(await writeRecipe(out, recipe, scorers));
-      written.push(await writeTracedTeam(traces, prices, out));
+      await nodeFiles.replace(join(made, RECIPE_FILE), recipeText(made, recipe, scorers));
+      const team = await writeTracedTeam(traces, prices, made);
       const request = { set, ...(seed === undefined ? {} : { seed }) };
-      for (const warning of await writeSchemas(out, request))
+      for (const warning of await writeSchemas(made, request))
         for (const line of wrap(`warning: ${warning}`, width)) print(line);
+      await nodeFiles.replace(join(made, RECIPE_FILE), ownRecipe);
+      // The recipe first: by it, the same command knows the files of a process that was killed.
+      for (const file of [join(made, RECIPE_FILE), ...importFiles(made), team])
+        if (await keep(file, join(out, basename(file)))) written.push(join(out, basename(file)));
       return await train.run(context, [join(out, RECIPE_FILE)], { set, run: directory, track: [], ...chosen });
     } finally {
+      await nodeFiles.remove(made);
       // A request that was refused can be typed again.
       if (!(await nodeFiles.exists(join(directory, RECIPE)))) {
         for (const file of written) await nodeFiles.remove(file);
@@ -137,20 +149,50 @@ function pricesOf(price: string | undefined): TracedTeam['price'] {
 }
 
 /**
- * Writes a recipe of the user's team with the imported tasks and demonstrations. @returns The path of the new file
- * @throws RunError if the file exists
+ * Requires that nothing of somebody else would be replaced: the folder has no file of an import, or those of the same
+ * command, which was killed before its run began. @throws RunError
  */
-async function writeRecipe(out: string, recipe: string, scorers: string | undefined): Promise<string> {
+async function requireOwnFolder(out: string, recipe: string): Promise<void> {
+  await removeStale(nodeFiles, out, temporaryPrefix);
   const file = join(out, RECIPE_FILE);
-  if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; choose another folder with --out`);
+  const before = (await nodeFiles.exists(file)) ? await nodeFiles.readText(file) : undefined;
+  if (before === recipe) return;
+  for (const path of [file, ...importFiles(out)]) if (await nodeFiles.exists(path)) throw existing(path);
+}
+
+const existing = (path: string) => new RunError(`${path} exists; choose another folder with --out`);
+
+/** Moves a new file to its place, unless the same content is there. Returns whether it did. @throws RunError */
+async function keep(from: string, to: string): Promise<boolean> {
+  if (!(await nodeFiles.exists(to))) {
+    await moveFile(from, to);
+    return true;
+  }
+  if (!(await isSameFile(from, to))) throw existing(to);
+  return false;
+}
+
+/** The bytes of two files that are compared at once. */
+const COMPARED_BYTES = 1 << 24;
+
+async function isSameFile(one: string, other: string): Promise<boolean> {
+  const size = await nodeFiles.size(one);
+  if (size !== (await nodeFiles.size(other))) return false;
+  for (let at = 0; at < size; at += COMPARED_BYTES) {
+    const part = await nodeFiles.readBytes(one, at, COMPARED_BYTES);
+    if (Buffer.compare(part, await nodeFiles.readBytes(other, at, COMPARED_BYTES)) !== 0) return false;
+  }
+  return true;
+}
+
+/** A recipe of the user's team with the tasks and demonstrations of a folder, which is the recipe's folder too. */
+function recipeText(folder: string, recipe: string, scorers: string | undefined): string {
   const from = (path: string) => {
-    const way = relative(dirname(resolve(file)), resolve(path))
-      .replaceAll('\\', '/')
-      .replace(/\.ts$/, '.js');
+    const way = relative(resolve(folder), resolve(path)).replaceAll('\\', '/').replace(/\.ts$/, '.js');
     return JSON.stringify(way.startsWith('.') ? way : `./${way}`);
   };
   const path = (name: string) => `fileURLToPath(new URL(${JSON.stringify(name)}, import.meta.url))`;
-  const lines = [
+  return [
     `/** Written by drmas learn: the team of ${recipe} with tasks and demonstrations of traces. */`,
     "import { fileURLToPath } from 'node:url';",
     "import { defineRecipe, jsonl, withDemonstrations } from 'drmas';",
@@ -169,8 +211,5 @@ async function writeRecipe(out: string, recipe: string, scorers: string | undefi
     `  tasks: withDemonstrations(jsonl(${path('./tasks.jsonl')}, { split: 'split' }), ${path('./demonstrations.jsonl')}),`,
     '});',
     '',
-  ];
-  await mkdir(out, { recursive: true });
-  await nodeFiles.replace(file, lines.join('\n'));
-  return file;
+  ].join('\n');
 }
