@@ -127,12 +127,20 @@ async function wholeValue(file: string): Promise<TraceValue | undefined> {
   return { value, length, placeOf };
 }
 
+/** The name of a field for the id of a span, right before its value. */
+const ID_FIELD = /"(?:context\.)?(?:spanId|span_id|id)"\s*:\s*$/;
+/** The characters before a value in which the name of its field is looked for. */
+const LONGEST_NAME = 64;
+
 /** The place of a field with this id. Other fields name it too, such as the parents of other spans. */
 function idAfter(text: string, id: string, from: number): number | undefined {
-  const value = JSON.stringify(id).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-  const field = new RegExp(`"(?:context\\.)?(?:spanId|span_id|id)"\\s*:\\s*${value}`, 'g');
-  field.lastIndex = from;
-  return field.exec(text)?.index;
+  const value = JSON.stringify(id);
+  for (let at = text.indexOf(value, from); at >= 0; at = text.indexOf(value, at + 1)) {
+    const begin = Math.max(from, at - LONGEST_NAME);
+    const field = ID_FIELD.exec(text.slice(begin, at));
+    if (field !== null) return begin + field.index;
+  }
+  return undefined;
 }
 
 /** The lines of a file; undefined for one that is too long. */
