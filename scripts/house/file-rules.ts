@@ -1,6 +1,6 @@
 /**
- * Rules for files that neither the compiler nor the linter knows: lengths of lines, time and chance in tests, and paths
- * of files.
+ * Rules for files that neither the compiler nor the linter knows: lengths of lines, time and chance in tests, clocks that
+ * jump, and paths of files.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -186,10 +186,30 @@ function addressesAsPaths({ path, text }: SourceFile): Finding[] {
   return linesOf(text).flatMap((line, i) => (ADDRESS_AS_PATH.test(line) ? [{ path, line: i + 1, message }] : []));
 }
 
+/** The files that need the time of day: for people and other programs, or beside times of files and of HTTP. */
+const TIME_OF_DAY: ReadonlySet<string> = new Set([
+  'src/base/platform/cache-directory.ts',
+  'src/dashboard/report/find-runs.ts',
+  'src/engine/endpoint/endpoint-client.ts',
+  'src/gateway/dialects/answer-parts.ts',
+  'src/runs/trackers/mlflow.ts',
+  'src/runs/trackers/tensorboard.ts',
+]);
+
+/** Waits measured by the time of day, which jumps: an hour back, a day forward. */
+function jumpingClocks({ path, text }: SourceFile): Finding[] {
+  if (!/^src\/.*(?<!\.test)\.ts$/.test(path) || TIME_OF_DAY.has(path)) return [];
+  return linesOf(text).flatMap((line, i) =>
+    /\bDate\.now\(\)/.test(line)
+      ? [{ path, line: i + 1, message: 'Date.now() jumps; measure with performance.now()' }]
+      : [],
+  );
+}
+
 /** Everything that is wrong with the files of a repository, by path and line. */
 export function houseFindings(files: readonly SourceFile[]): Finding[] {
   return files
-    .flatMap((file) => [...longLines(file), ...timeAndChance(file), ...addressesAsPaths(file)])
+    .flatMap((file) => [...longLines(file), ...timeAndChance(file), ...jumpingClocks(file), ...addressesAsPaths(file)])
     .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line));
 }
 

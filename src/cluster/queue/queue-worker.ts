@@ -141,12 +141,12 @@ async function playFor(run: Announcement, request: WorkerRequest, surroundings: 
   worker.on('error', () => {}); // the client reconnects by itself
   const until = AbortSignal.any([signal, refused.signal]);
   try {
-    let seen = Date.now();
+    let seen = performance.now();
     while (!until.aborted) {
       const now = await look();
-      if (typeof now === 'object' && now.run === run.run) seen = Date.now();
+      if (typeof now === 'object' && now.run === run.run) seen = performance.now();
       // The run writes its announcement again, so that an unreadable value lasts only if the run has ended.
-      else if (now !== 'unreadable' || Date.now() - seen > 1000 * ANNOUNCED_SECONDS) break;
+      else if (now !== 'unreadable' || performance.now() - seen > 1000 * ANNOUNCED_SECONDS) break;
       await sleep(LOOK_MS, undefined, { signal: until }).catch(() => {});
     }
   } finally {

@@ -75,6 +75,7 @@ export async function lastWritten(folder: string): Promise<string> {
 
 /**
  * A run on another machine, or without a lock file, counts as running this long after its last event, in milliseconds.
+ * Its clock, or this one, may be wrong: an event of the future is no sign of a run.
  */
 const SILENCE_MS = 120_000;
 
@@ -83,7 +84,7 @@ export async function runState(path: string, { state, latest }: RunFacts): Promi
   if (state !== 'unfinished') return state;
   const holder = await lockHolder(nodeFiles, path);
   if (holder !== undefined && holder.host === hostname()) return isAlive(holder.pid) ? 'running' : 'interrupted';
-  return latest !== null && Date.now() - Date.parse(latest) < SILENCE_MS ? 'running' : 'interrupted';
+  return latest !== null && Math.abs(Date.now() - Date.parse(latest)) < SILENCE_MS ? 'running' : 'interrupted';
 }
 
 async function ablationRuns(path: string, ablation: string): Promise<FoundRuns> {

@@ -37,7 +37,7 @@ export function waitingProgress(holder: string, onProgress: ((message: string) =
 }
 
 function repeated(report: (seconds: number) => void): () => void {
-  const began = Date.now();
-  const timer = setInterval(() => report(Math.round((Date.now() - began) / 1000)), INTERVAL_SECONDS * 1000);
+  const began = performance.now();
+  const timer = setInterval(() => report(Math.round((performance.now() - began) / 1000)), INTERVAL_SECONDS * 1000);
   return () => clearInterval(timer);
 }
