@@ -5,7 +5,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, type TestOptions } from 'vitest';
 import { type GuardedApp, type Listening, listen } from '../../src/base/platform/servers/listen.js';
 
 export interface TestedServer extends GuardedApp {
@@ -44,7 +44,8 @@ const FORMS = [
   'multipart/form-data; boundary=x',
 ];
 
-export function serverContract(name: string, open: () => Promise<TestedServer>): void {
+/** @param slow The options of the tests that take long */
+export function serverContract(name: string, open: () => Promise<TestedServer>, slow: TestOptions): void {
   describe(`${name} refuses`, () => {
     let server: TestedServer;
     let listening: Listening;
@@ -273,6 +274,32 @@ export function serverContract(name: string, open: () => Promise<TestedServer>):
       expect((await send({})).status).toBeLessThan(500);
       // A server that waits keeps this test until its own time is up.
       for (const { status } of await Promise.all(slow)) expect([0, 408]).toContain(status);
+    });
+
+    it('a flood, and serves others beside it', slow, async () => {
+      const head = `POST ${server.post} HTTP/1.1\r\nHost: localhost\r\n`;
+      const key = `Authorization: Bearer ${server.key}\r\nContent-Type: application/json\r\n`;
+      const dripping = Array.from({ length: 200 }, async (_, i) => {
+        const bytes = i % 2 === 0 ? head : `${head}${key}Content-Length: 100000\r\n\r\n{`;
+        const socket = connect(port, '127.0.0.1').on('error', () => {});
+        let sent = 0;
+        const drip = setInterval(() => socket.write(bytes[sent++] ?? ' '), 40);
+        const answer = await text(socket).catch(() => '');
+        clearInterval(drip);
+        return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0);
+      });
+      const small = `GET ${server.get} HTTP/1.1\r\nHost: localhost\r\n${key}\r\n`;
+      const flooding = Array.from({ length: 40 }, () => raw(small.repeat(500)));
+      const odd = [
+        raw(`${head}X: ${'x'.repeat(1e6)}\r\n\r\n`),
+        raw(`${head}${'X: y\r\n'.repeat(1e5)}\r\n`),
+        raw(`${head}${key}Content-Length: ${'9'.repeat(30)}\r\n\r\n`),
+      ];
+      const answered = expect.toSatisfy((status: number) => status >= 200 && status < 500 && status !== 408);
+      for (const method of ['GET', 'POST', 'GET']) expect((await send({ method })).status).toEqual(answered);
+      for (const status of await Promise.all(dripping)) expect([0, 408]).toContain(status);
+      for (const { status } of await Promise.all([...flooding, ...odd])) expect(status).toBeLessThan(500);
+      expect((await send({ method: 'GET' })).status).toEqual(answered);
     });
   });
 }

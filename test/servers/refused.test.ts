@@ -23,6 +23,7 @@ afterAll(async () => {
   for (const dispose of disposals) await dispose();
 });
 const KEY = 'a-token-of-mine';
+const slow = { tags: 'verify' };
 
 async function watching(key?: string) {
   await mkdir(join(root, 'runs'), { recursive: true });
@@ -32,8 +33,8 @@ async function watching(key?: string) {
   const routes = { get: '/api/talk', post: '/api/talk', entrance: true, mostBytes: 256e3 } as const;
   return { app, guard: watchGuard(key), ...routes, ...(key === undefined ? {} : { key }) };
 }
-serverContract('the dashboard', () => watching());
-serverContract('the dashboard with a token', () => watching(KEY));
+serverContract('the dashboard', () => watching(), slow);
+serverContract('the dashboard with a token', () => watching(KEY), slow);
 
 const chat = { get: '/v1/models', post: '/v1/chat/completions', mostBytes: 16e6 } as const;
 async function serving(key?: string) {
@@ -45,22 +46,30 @@ async function serving(key?: string) {
   });
   return { ...server, ...chat, ...(key === undefined ? {} : { key }) };
 }
-serverContract('the server of trained agents', () => serving());
-serverContract('the server of trained agents with a token', () => serving(KEY));
+serverContract('the server of trained agents', () => serving(), slow);
+serverContract('the server of trained agents with a token', () => serving(KEY), slow);
 
-serverContract('the Tinker server', async () => {
-  const store = join(root, 'store');
-  const request = { model: await writeBaseModel(root), store, token: KEY, most: 8, mostModels: 2, idleSeconds: 60 };
-  const opened = await openTinker(request, nodeHost({ threads: 1 }));
-  disposals.push(() => opened.dispose());
-  const routes = { get: '/api/v1/get_server_capabilities', post: '/api/v1/create_session', mostBytes: 64e6 };
-  return { ...opened, ...routes, key: KEY };
-});
+serverContract(
+  'the Tinker server',
+  async () => {
+    const store = join(root, 'store');
+    const request = { model: await writeBaseModel(root), store, token: KEY, most: 8, mostModels: 2, idleSeconds: 60 };
+    const opened = await openTinker(request, nodeHost({ threads: 1 }));
+    disposals.push(() => opened.dispose());
+    const routes = { get: '/api/v1/get_server_capabilities', post: '/api/v1/create_session', mostBytes: 64e6 };
+    return { ...opened, ...routes, key: KEY };
+  },
+  slow,
+);
 
-serverContract('the gateway of a run', async () => {
-  const gateway = new Gateway({ maxCalls: 8, onIgnored: () => {} });
-  const episode = { signal: ending.signal, turns: [] };
-  const calls = { agents: ['solver'], recall: () => undefined };
-  const { secret } = gateway.connect(episode as never, calls as never, 'http://localhost');
-  return { app: gateway.app, guard: gateway.guard, ...chat, key: secret, checks: 'app' };
-});
+serverContract(
+  'the gateway of a run',
+  async () => {
+    const gateway = new Gateway({ maxCalls: 8, onIgnored: () => {} });
+    const episode = { signal: ending.signal, turns: [] };
+    const calls = { agents: ['solver'], recall: () => undefined };
+    const { secret } = gateway.connect(episode as never, calls as never, 'http://localhost');
+    return { app: gateway.app, guard: gateway.guard, ...chat, key: secret, checks: 'app' };
+  },
+  slow,
+);
