@@ -2,6 +2,39 @@
 import { RandomStream } from '../../src/base/core/random.js';
 import type { Target } from './target.js';
 
+/**
+ * Values that files of attackers have: keys of prototypes, sizes and counts far beyond a file, paths out of a folder,
+ * letters that hide a name, texts that look like other types.
+ */
+function hostileValues(): unknown[] {
+  const paths = [
+    '/',
+    '..',
+    '../x',
+    '/etc/passwd',
+    '~/.ssh/id_rsa',
+    'C:\\con',
+    'file:///etc/passwd',
+    'a/../../b',
+    '\\\\h\\s',
+  ];
+  const texts = [
+    '\u202egnp.exe',
+    'a\u2066b',
+    '\udc00\ud800',
+    '\ufeff',
+    '\u0000',
+    '\r\n',
+    '\u001b]52;c;eA==\u0007',
+    '\u200b',
+  ];
+  const numbers = [2 ** 31 - 1, -(2 ** 31), 2 ** 32, 2 ** 53 + 2, -(2 ** 63), 1e9, 1e15, 5e-324, Number.MAX_VALUE];
+  const objects = ['__proto__', 'constructor', 'toJSON', 'then', 'length', 'hasOwnProperty'].map((key) =>
+    JSON.parse(`{${JSON.stringify(key)}:{"polluted":true}}`),
+  );
+  return [...paths, ...texts, ...numbers, ...objects, 'NaN', '1e999', 'x'.repeat(1e5), new Array(20_000).fill(0)];
+}
+
 const NUMBERS = '0 -1 1 2 7 255 256 65535 2147483647 2147483648 4294967295 4294967296 9007199254740991 1e9 1e308 1e999'
   .concat(' -1e999 NaN Infinity 0.1 -0 1e-320 18446744073709551615 00 0x10 1.5 null true')
   .split(' ');
@@ -25,6 +58,7 @@ const VALUES: readonly unknown[] = [
   {},
   [[[[]]]],
   { __proto__: null, length: 1e9 },
+  ...hostileValues(),
 ];
 const KEYS = ['__proto__', 'constructor', 'prototype', 'toString', 'length', '', 'type', 'a.b', '\u0000'];
 const LONGEST = 1 << 18;
@@ -113,15 +147,12 @@ const inNumbers: Change = (input, random) => {
   return spliced(input, index, index + number.length, random.of(NUMBERS));
 };
 
-/** Where the input is JSON: a value, a key or an entry of it. */
-const inJson: Change = (input, random, _, words) => {
-  let root: unknown;
-  try {
-    root = JSON.parse(input.toString());
-  } catch {
-    return inNumbers(input, random, [], words);
-  }
-  const places: [Record<string, unknown>, string][] = [];
+/** An object and a key of it, or a list and an index. */
+type Place = readonly [holder: Record<string, unknown>, key: string];
+
+/** The places of values in a JSON value, at most 2000, and the deepest level. */
+function placesOf(root: unknown): { readonly places: readonly Place[]; readonly deepest: number } {
+  const places: Place[] = [];
   const waiting: [unknown, number][] = [[root, 1]];
   let deepest = 0;
   for (let next = waiting.pop(); next !== undefined && places.length < 2000; next = waiting.pop()) {
@@ -133,6 +164,41 @@ const inJson: Change = (input, random, _, words) => {
       waiting.push([inner, depth + 1]);
     }
   }
+  return { places, deepest };
+}
+
+/** Each value of a target's seeds in JSON, replaced by each of the hostile values. */
+export function* hostileInputs({ seeds }: Target): Generator<{ readonly place: string; readonly input: Buffer }> {
+  for (const seed of seeds) {
+    const prefix = String(seed).startsWith('\u0000') ? '\u0000' : '';
+    let root: unknown;
+    try {
+      root = JSON.parse(String(seed).slice(prefix.length));
+    } catch {
+      continue;
+    }
+    for (const [holder, key] of placesOf(root).places) {
+      const before = holder[key];
+      for (const [number, value] of VALUES.entries()) {
+        holder[key] = value;
+        yield { place: `${key} = VALUES[${number}]`, input: Buffer.from(`${prefix}${JSON.stringify(root)}`) };
+      }
+      holder[key] = nested(before, 2000);
+      yield { place: `${key}, nested`, input: Buffer.from(`${prefix}${JSON.stringify(root)}`) };
+      holder[key] = before;
+    }
+  }
+}
+
+/** Where the input is JSON: a value, a key or an entry of it. */
+const inJson: Change = (input, random, _, words) => {
+  let root: unknown;
+  try {
+    root = JSON.parse(input.toString());
+  } catch {
+    return inNumbers(input, random, [], words);
+  }
+  const { places, deepest } = placesOf(root);
   if (places.length === 0) return Buffer.from(JSON.stringify(random.of(VALUES)));
   const [holder, key] = random.of(places);
   switch (random.below(5)) {
