@@ -20,6 +20,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { RandomStream } from '../../src/base/core/random.js';
+import { killedEvaluate, killedImprove, killedLearn, killedServe } from './commands.js';
 import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
 
 const { values } = parseArgs({
@@ -171,6 +172,11 @@ const making = (kind: 'kill' | 'full', command: Making) => async (run: string, n
   return end.code === 0 ? 'no such call' : `call ${number + 1}`;
 };
 
+const around = {
+  ...{ root, whole: join(root, 'whole'), environment, expectWhole },
+  uniform: () => random.uniform(),
+};
+
 const tests: readonly Test[] = [
   { name: 'SIGKILL at random moments, up to three times', trials: [40, 2], trial: signalled('SIGKILL') },
   { name: 'SIGTERM at random moments, up to three times', trials: [30, 1], trial: signalled('SIGTERM') },
@@ -182,6 +188,11 @@ const tests: readonly Test[] = [
   { name: 'no space in a call of import', trials: [12, 2], trial: making('full', importing) },
   { name: 'SIGKILL in a call of export', trials: [20, 2], trial: making('kill', exporting) },
   { name: 'no space in a call of export', trials: [20, 2], trial: making('full', exporting) },
+  { name: 'SIGKILL of learn, up to twice', trials: [24, 2], trial: killedLearn(around) },
+  { name: 'SIGKILL of evaluate', trials: [24, 1], trial: killedEvaluate(around) },
+  { name: 'SIGKILL of improve', trials: [24, 2], trial: killedImprove(around) },
+  { name: 'SIGKILL of serve, twice', trials: [20, 1], trial: killedServe(around, false) },
+  { name: 'SIGKILL of serve --follow, twice', trials: [20, 1], trial: killedServe(around, true) },
   {
     name: 'a directory that is moved while it is written',
     trials: [4, 1],

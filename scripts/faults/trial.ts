@@ -65,11 +65,15 @@ export function isComplete(run: string): boolean {
   return existsSync(path) && readFileSync(path, 'utf8').includes('"type":"run.finished","reason":"completed"');
 }
 
-/** All that has to be equal, by name: events without times, every file of episodes and of the last checkpoint. */
-export function fingerprint(run: string): string {
+/**
+ * All that has to be equal, by name: events without times, every file of episodes and of the last checkpoint.
+ * @param without A type of events that may differ, such as one with paths
+ */
+export function fingerprint(run: string, without?: string): string {
   const hash = createHash('sha256');
   for (const line of readFileSync(join(run, 'events.jsonl'), 'utf8').trimEnd().split('\n')) {
     const { time: _, seconds: _seconds, phaseSeconds: _phases, ...lasting } = JSON.parse(line);
+    if (lasting.type === without) continue;
     hash.update(`${JSON.stringify(lasting)}\n`);
   }
   const checkpoints = readdirSync(join(run, 'checkpoints')).sort();
