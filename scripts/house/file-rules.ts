@@ -1,6 +1,6 @@
 /**
- * Rules for files that neither the compiler nor the linter knows: lengths of lines, time and chance in tests, clocks that
- * jump, and paths of files.
+ * Rules for files that neither the compiler nor the linter knows: lengths of lines, time and chance in tests, clocks
+ * that jump, and paths of files.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

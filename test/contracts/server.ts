@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, type TestOptions } from 'vitest';
 import { type GuardedApp, type Listening, listen } from '../../src/base/platform/servers/listen.js';
+import { repeatedly } from '../support/time-and-chance.js';
 
 export interface TestedServer extends GuardedApp {
   /** Requests that a client makes; only whether they reach the app matters. */
@@ -283,9 +284,9 @@ export function serverContract(name: string, open: () => Promise<TestedServer>, 
         const bytes = i % 2 === 0 ? head : `${head}${key}Content-Length: 100000\r\n\r\n{`;
         const socket = connect(port, '127.0.0.1').on('error', () => {});
         let sent = 0;
-        const drip = setInterval(() => socket.write(bytes[sent++] ?? ' '), 40);
+        const stop = repeatedly(40, () => socket.write(bytes[sent++] ?? ' '));
         const answer = await text(socket).catch(() => '');
-        clearInterval(drip);
+        stop();
         return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0);
       });
       const small = `GET ${server.get} HTTP/1.1\r\nHost: localhost\r\n${key}\r\n`;
