@@ -17,7 +17,7 @@ namespace drmas {
 namespace {
 
 /// The best table of this addon that this processor can run and `wanted` (empty: any) allows; null when there is none.
-const KernelTable* pickTable(const std::string& wanted) {
+KernelTable (*pickTable(const std::string& wanted))() {
   const auto allowed = [&](const char* name) { return wanted.empty() || wanted == name; };
 #if defined(__x86_64__)
   if (kSets.avx512 && allowed("avx512") && thisProcessor().avx512) return kSets.avx512;
@@ -61,9 +61,9 @@ bool pickBfloat16Products(KernelTable& table, const std::string& wanted) {
 
 /// Whose cores blocks are made for: this processor's, unless somebody names others.
 Cores pickCores(const std::string& wanted) {
-  if (!wanted.empty()) return wanted == "amd" ? Cores::Amd : Cores::Any;
+  if (!wanted.empty()) return wanted == "amd" ? Cores::Amd : wanted == "older-amd" ? Cores::OlderAmd : Cores::Any;
 #if defined(__x86_64__)
-  if (thisProcessor().maker == Maker::Amd) return Cores::Amd;
+  if (thisProcessor().maker == Maker::Amd) return thisProcessor().avx512 ? Cores::Amd : Cores::OlderAmd;
 #endif
   return Cores::Any;
 }
@@ -161,9 +161,9 @@ napi_value create(napi_env env, napi_callback_info info) {
     napi_throw_range_error(env, "ERR_DRMAS_KERNELS", "threads must be a number from 1 to 1024");
     return nullptr;
   }
-  const KernelTable* picked = pickTable(count > 1 ? textOf(env, values[1]) : "");
+  const auto picked = pickTable(count > 1 ? textOf(env, values[1]) : "");
   if (!picked) return nullptr;
-  KernelTable table = *picked;
+  KernelTable table = picked();
   if (!pickBfloat16Products(table, count > 2 ? textOf(env, values[2]) : "")) return nullptr;
 
   const std::string cores = count > 3 ? textOf(env, values[3]) : "";

@@ -3,6 +3,7 @@
 // not know the flags compiles it without, and then there is nothing in it. With -DDRMAS_EMULATED_TILES they are AMX's
 // for any processor.
 #include "generated/table.h"
+#include "set.h"
 
 // Older versions of Clang write AMX's name without the second underscore.
 #if defined(DRMAS_EMULATED_TILES) || defined(__AMX_BF16__) || defined(__AMXBF16__)
@@ -13,15 +14,12 @@
 #define DRMAS_HAVE_NARROW
 #endif
 
-#define DRMAS_JOIN_(a, b) a##b
-#define DRMAS_JOIN(a, b) DRMAS_JOIN_(a, b)
-
 namespace drmas {
 
-bool DRMAS_JOIN(bfloat16_, DRMAS_ISA)(KernelTable& table);
+bool DRMAS_OF_SET(bfloat16)(KernelTable& table);
 
 /// Puts these kernels into the table; false if there are none.
-bool DRMAS_JOIN(bfloat16_, DRMAS_ISA)(KernelTable& table) {
+bool DRMAS_OF_SET(bfloat16)(KernelTable& table) {
 #if defined(DRMAS_HAVE_NARROW)
   table.bfloat16PackedSize = DRMAS_ISA::bfloat16PackedSize;
   table.bfloat16Pack = DRMAS_ISA::bfloat16Pack<float>;

@@ -1,15 +1,22 @@
-// One instruction set's table. The build compiles this file once per set, with -DDRMAS_ISA=<name> and matching flags.
+// One instruction set's table. The build compiles this file, products.cpp and blocks.cpp once per set, side by side,
+// with -DDRMAS_ISA=<name> and matching flags: in one unit they would take twice as long on two cores.
 #include "generated/kernels.h"
-
-#define DRMAS_STRING_(x) #x
-#define DRMAS_STRING(x) DRMAS_STRING_(x)
-#define DRMAS_JOIN_(a, b) a##b
-#define DRMAS_JOIN(a, b) DRMAS_JOIN_(a, b)
+#include "set.h"
 
 namespace drmas {
 
-extern const KernelTable DRMAS_JOIN(table_, DRMAS_ISA);
+void DRMAS_OF_SET(products)(KernelTable&);
+void DRMAS_OF_SET(blocks)(KernelTable&);
+KernelTable DRMAS_OF_SET(table)();
 
-const KernelTable DRMAS_JOIN(table_, DRMAS_ISA) = DRMAS_ISA::tableNamed(DRMAS_STRING(DRMAS_ISA));
+KernelTable DRMAS_OF_SET(table)() {
+  KernelTable table{};
+  table.isa = DRMAS_STRING(DRMAS_ISA);
+  table.bfloat16Products = "widened";
+  DRMAS_ISA::kernelsOf(table);
+  DRMAS_OF_SET(products)(table);
+  DRMAS_OF_SET(blocks)(table);
+  return table;
+}
 
 }  // namespace drmas

@@ -15,9 +15,9 @@
 
 namespace drmas {
 
-/// Whose cores blocks are made for: what they read ahead and what their caches hold differs. No kernel's result depends
-/// on it.
-enum class Cores { Any, Amd };
+/// Whose cores blocks are made for: what they read ahead and what their caches hold differs. AMD's older ones have no
+/// AVX-512. No kernel's result depends on it.
+enum class Cores { Any, Amd, OlderAmd };
 
 class Pool {
  public:

@@ -5,20 +5,20 @@
 namespace drmas {
 
 #ifdef DRMAS_HAVE_avx512
-extern const KernelTable table_avx512;
-#define DRMAS_AVX512 &table_avx512
+KernelTable table_avx512();
+#define DRMAS_AVX512 table_avx512
 #else
 #define DRMAS_AVX512 nullptr
 #endif
 #ifdef DRMAS_HAVE_avx2
-extern const KernelTable table_avx2;
-#define DRMAS_AVX2 &table_avx2
+KernelTable table_avx2();
+#define DRMAS_AVX2 table_avx2
 #else
 #define DRMAS_AVX2 nullptr
 #endif
 #ifdef DRMAS_HAVE_portable
-extern const KernelTable table_portable;
-#define DRMAS_PORTABLE &table_portable
+KernelTable table_portable();
+#define DRMAS_PORTABLE table_portable
 #else
 #define DRMAS_PORTABLE nullptr
 #endif

@@ -7,9 +7,9 @@ namespace drmas {
 
 /// Null: not in this addon.
 struct Sets {
-  const KernelTable* avx512;
-  const KernelTable* avx2;
-  const KernelTable* portable;
+  KernelTable (*avx512)();
+  KernelTable (*avx2)();
+  KernelTable (*portable)();
   // Kernels on operands in bfloat16, which replace those of a table; false if the compiler could not make them.
   bool (*tiles)(KernelTable&);
   bool (*pairs)(KernelTable&);

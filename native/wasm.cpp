@@ -1,7 +1,9 @@
 // The WebAssembly face of the kernels, beside addon.cpp: one exported function a kernel. src/engine/tensor/wasm checks
 // the arguments and passes addresses. `npm run generate -- wasm` compiles this file alone, for a 128-bit vector set,
 // without an operating system or a C++ library: wasm/ has the few parts of the standard library that the kernels use.
+#include "generated/blocks.h"
 #include "generated/kernels.h"
+#include "generated/products.h"
 
 #define DRMAS_EXPORT(name) extern "C" __attribute__((export_name(#name)))
 

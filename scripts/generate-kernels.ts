@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { addonHeader, kernelsHeader, tableHeader, wasmExports } from './kernels/cpp.js';
+import { addonHeader, PARTS, partHeader, tableHeader, wasmExports } from './kernels/cpp.js';
 import { kernels } from './kernels/declarations.js';
 import { kernelExamples, nativeExamples } from './kernels/examples.js';
 import { kernelInterface } from './kernels/interface.js';
@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 const FILES: Readonly<Record<string, () => string>> = {
   'native/generated/table.h': tableHeader,
-  'native/generated/kernels.h': kernelsHeader,
+  ...Object.fromEntries(PARTS.map((part) => [`native/generated/${part}.h`, () => partHeader(part)])),
   'native/generated/addon.h': addonHeader,
   'native/generated/wasm-exports.h': wasmExports,
   'src/engine/tensor/kernel-operations.ts': kernelInterface,

@@ -177,7 +177,7 @@ export const linearKernels = {
   },
   bfloat16BlockLinearTransposed: {
     only: 'processor',
-    header: 'kernels/products/bfloat16.h',
+    header: 'kernels/products/bfloat16-blocks.h',
     reference: 'bfloat16-products.ts',
     computes: '`blockLinearTransposed` with operands rounded to bfloat16',
     details: 'The matrix is W [outputs, inputs].',

@@ -44,6 +44,20 @@ inline F16 keepLanes(F16 x, int n, float fill) {
 }
 #endif
 
+/// Each two neighbours in reverse order.
+inline F16 swapNeighbours(F16 x) {
+#if defined(__AVX512F__)
+  return {_mm512_permute_ps(x.v, 0xb1)};
+#elif defined(__AVX2__) && defined(__FMA__)
+  return {_mm256_permute_ps(x.a, 0xb1), _mm256_permute_ps(x.b, 0xb1)};
+#else
+  alignas(64) float from[kLanes], to[kLanes];
+  store(from, x);
+  for (int i = 0; i < kLanes; i++) to[i] = from[i ^ 1];
+  return load(to);
+#endif
+}
+
 #if !defined(__AVX2__)
 /// Transposes 16 vectors of 16 lanes: rows become columns.
 inline void transpose(F16* rows) {

@@ -105,26 +105,30 @@ const includes = (of: readonly Kernel[]) =>
 const instance = (kernel: Kernel, version: string) =>
   kernel.hasBfloat16 ? `${kernel.name}<${version === kernel.name ? 'float' : 'Bfloat16'}>` : version;
 
-/** native/generated/kernels.h: the table of the instruction set that it is compiled for. */
-export function kernelsHeader(): string {
-  const entries = kernels.flatMap((kernel) =>
-    versionsOf(kernel).map((version) => `      ${instance(kernel, version)},`),
+/** The units that an instruction set's kernels are compiled in, side by side: native/NAME.cpp each. */
+export const PARTS = ['kernels', 'products', 'blocks'] as const;
+type Part = (typeof PARTS)[number];
+
+const partOf = ({ header }: Kernel): Part =>
+  !header.startsWith('kernels/products/') ? 'kernels' : /blocks\.h$/.test(header) ? 'blocks' : 'products';
+
+/** native/generated/NAME.h: the kernels of one part, for the instruction set that it is compiled for. */
+export function partHeader(part: Part): string {
+  const ofPart = kernels.filter((kernel) => partOf(kernel) === part);
+  const entries = ofPart.flatMap((kernel) =>
+    versionsOf(kernel).map((version) => `  table.${version} = ${instance(kernel, version)};`),
   );
   return file([
-    '// The table of the instruction set that this is compiled for.',
+    `// The kernels of ${part}.cpp in the table of the instruction set that it is compiled for.`,
     '#pragma once',
-    ...includes(kernels),
+    ...includes(ofPart),
     '#include "table.h"',
     '',
     'namespace drmas {',
     'namespace DRMAS_ISA {',
     '',
-    'constexpr KernelTable tableNamed(const char* isa) {',
-    '  return {',
-    '      isa,',
-    '      "widened",',
+    `inline void ${part}Of(KernelTable& table) {`,
     ...entries,
-    '  };',
     '}',
     '',
     '}  // namespace DRMAS_ISA',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../src/base/core/errors.js';
 import { shippedSources } from '../../src/engine/tensor/native/build.js';
+import { KERNEL_SOURCES } from '../../src/engine/tensor/native/units.js';
 
 /** Raised when a program is called with wrong arguments. */
 export class UsageError extends Error {}
@@ -31,7 +32,7 @@ const beside = (name: string) => fileURLToPath(new URL(`../../test/native/${name
 
 /** The sources that are compiled, with the flags of one instruction set, to the program that runs all its kernels. */
 export const everyKernelSources = (): string[] => [
-  join(shippedSources(), 'kernels.cpp'),
+  ...KERNEL_SOURCES.map((name) => join(shippedSources(), name)),
   beside('every-kernel.cpp'),
   beside('emulated-tiles.cpp'),
 ];

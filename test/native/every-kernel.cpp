@@ -3,8 +3,8 @@
 // what an emulated ARM processor writes with what this one does; `npm run verify -- sanitizers` runs it with several
 // threads under the thread sanitizer. Which kernels there are, and on what each runs, is generated: every-kernel.h.
 //
-// usage: every-kernel THREADS   (compiled with -DDRMAS_ISA=<set> beside native/kernels.cpp of the same set and
-//                               emulated-tiles.cpp)
+// usage: every-kernel THREADS   (compiled with -DDRMAS_ISA=<set> beside kernels.cpp, products.cpp and blocks.cpp
+//                               of native/, for the same set, and emulated-tiles.cpp)
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -15,12 +15,10 @@
 
 #include "../../native/generated/table.h"
 #include "../../native/processor.h"
-
-#define DRMAS_JOIN_(a, b) a##b
-#define DRMAS_JOIN(a, b) DRMAS_JOIN_(a, b)
+#include "../../native/set.h"
 
 namespace drmas {
-extern const KernelTable DRMAS_JOIN(table_, DRMAS_ISA);
+KernelTable DRMAS_OF_SET(table)();
 bool bfloat16_amx_emulated(KernelTable&);
 }
 
@@ -122,7 +120,7 @@ void keep(const Sizes& s, const char* name, const std::vector<Element>& values) 
 
 int main(int count, char** words) {
   const int threads = count > 1 ? std::atoi(words[1]) : 1;
-  const KernelTable& kernels = DRMAS_JOIN(table_, DRMAS_ISA);
+  const KernelTable kernels = DRMAS_OF_SET(table)();
   Pool pool(threads, Cores::Any, false), ofAmd(threads, Cores::Amd, hasFours());
   KernelTable tiles = kernels;
   bfloat16_amx_emulated(tiles);

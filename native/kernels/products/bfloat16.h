@@ -4,7 +4,6 @@
 #pragma once
 #include <algorithm>
 
-#include "blocks.h"
 #include "rounding.h"
 #include "weight-gradient.h"
 
@@ -28,17 +27,20 @@ inline void bfloat16Pack(Pool& pool, Bfloat16* packed, const Element* weight, lo
         for (int n = 0; n < width; n += kLanes) {
           F16 lines[kLanes];
           loadColumns(lines, weight + (first + n) * inputs + k, inputs, width - n, inputs - k);
-          for (long i = k; i < std::min(inputs, k + kLanes); i++) {
-            alignas(64) float line[kLanes];
-            store(line, lines[i - k]);
-            for (int j = 0; j < kLanes; j++) to[(i ^ 1) * kPanel + n + j] = rounded(line[j]);
-          }
+          for (long i = k; i < std::min(inputs, k + kLanes); i++)
+            storeRounded(to + (i ^ 1) * kPanel + n, lines[i - k]);
         }
     else
       for (long k = 0; k < inputs; k += 2) {
         const Element* from = weight + k * outputs + first;
         const bool both = k + 1 < inputs;
-        for (int n = 0; n < width; n++) {
+        int n = 0;
+        if constexpr (sizeof(Element) == sizeof(float))
+          for (; n + kLanes <= width; n += kLanes) {
+            storeRounded(to + (k + 1) * kPanel + n, load(from + n));
+            if (both) storeRounded(to + k * kPanel + n, load(from + outputs + n));
+          }
+        for (; n < width; n++) {
           to[(k + 1) * kPanel + n] = rounded(from[n]);
           if (both) to[k * kPanel + n] = rounded(from[outputs + n]);
         }
@@ -55,7 +57,9 @@ inline const float* roundedRows(Pool& pool, const float* x, long rows, long inpu
     for (long r = first; r < end; r++) {
       float* to = factors + r * steps;
       const float* from = x + r * inputs;
-      for (long k = 0; k + 1 < inputs; k += 2) {
+      long k = 0;
+      for (; k + kLanes <= inputs; k += kLanes) store(to + k, swapNeighbours(roundedLine(load(from + k))));
+      for (; k + 1 < inputs; k += 2) {
         to[k] = roundedFloat(from[k + 1]);
         to[k + 1] = roundedFloat(from[k]);
       }
@@ -70,29 +74,17 @@ inline void bfloat16Linear(Pool& pool, float* out, const float* x, const Bfloat1
   linear(pool, out, roundedRows(pool, x, rows, inputs), packed, rows, 2 * pairsOf(inputs), outputs, accumulate);
 }
 
-inline void bfloat16BlockLinearTransposed(Pool& pool, float* out, const float* x, const int32_t* blocks, long format,
-                                          long rows, long inputs, long outputs, bool accumulate) {
-  const float* factors = roundedRows(pool, x, rows, inputs);
-  inBlocks(blocks, format, outputs, inputs, [&](const auto& matrix) {
-    linearUnpacked(pool, out, factors, rows, 2 * pairsOf(inputs), outputs, accumulate,
-                   [&](float* to, long column, long first, long count) {
-                     matrix.unpackTransposed(to, column, first, count);
-                     for (float* pair = to; pair < to + count * kPanel; pair += 2 * kPanel)
-                       for (int n = 0; n < kPanel; n++) {
-                         const float one = roundedFloat(pair[n]);
-                         pair[n] = roundedFloat(pair[kPanel + n]);
-                         pair[kPanel + n] = one;
-                       }
-                   });
-  });
-}
-
 /// The rows of a matrix, rounded, each pair of them in reverse order; an odd one out has a row of zeros before it.
 inline void roundRowPairs(Pool& pool, float* to, const float* from, long rows, long width) {
   if (rows % 2 == 1) std::fill_n(to + (rows - 1) * width, width, 0.f);
   forRowBlocks(pool, rows, width, [&](long first, long end) {
-    for (long r = first; r < end; r++)
-      for (long i = 0; i < width; i++) to[(r ^ 1) * width + i] = roundedFloat(from[r * width + i]);
+    for (long r = first; r < end; r++) {
+      float* line = to + (r ^ 1) * width;
+      const float* row = from + r * width;
+      forVectors(
+          width, [&](long i) { store(line + i, roundedLine(load(row + i))); },
+          [&](long i, int rest) { storePartial(line + i, roundedLine(loadPartial(row + i, rest)), rest); });
+    }
   });
 }
 

@@ -65,8 +65,11 @@ inline long tilesPerBlock(long rows, long most, long threads) {
   return best;
 }
 
-/// Tiles of two rows widen a panel once for a block of rows: in every tile it would cost a tenth to a half of the time.
-constexpr bool kWidensFirst = kTileRows < 6;
+/// Narrow tiles widen a panel once for a block of rows: in every tile it would cost a tenth to a half of the time. A
+/// block of few tiles widens in registers: its weights come from memory, where they are half as long.
+constexpr bool kWidensFirst = kTileRows <= 6;
+/// More rows than these meet a widened panel.
+constexpr long kWidenedRows = kTileRows < 6 ? kTileRows : 4 * kTileRows;
 
 /// What a block of rows is at most: its tiles, and the inputs that these are multiplied with at a time; and whether the
 /// results of the next tile are called for.
@@ -76,8 +79,8 @@ struct Blocks {
 };
 
 inline Blocks blocksFor(Cores cores) {
-  const bool amd = cores == Cores::Amd;
-  if (kWidensFirst) return {32, 512, !amd};
+  const bool amd = cores != Cores::Any;
+  if (kTileRows < 6) return {32, 512, !amd};
   // In higher blocks the results leave the caches before the next panel's turn.
   return amd ? Blocks{96 / kTileRows, 1 << 20, false} : Blocks{48 / kTileRows, 512, true};
 }
@@ -168,7 +171,7 @@ inline void linear(Pool& pool, float* out, const Factor<Element>* x, const Eleme
              [&](long column, long first, long count, long height, const auto& multiply) {
                const Element* panel = packed + column * inputs + first * kPanel;
                if constexpr (kWidensFirst)
-                 if (height > kTileRows) return multiply(widened(panel, kPanel * count));
+                 if (height > kWidenedRows) return multiply(widened(panel, kPanel * count));
                multiply(panel);
              });
 }

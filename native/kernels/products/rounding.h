@@ -32,6 +32,23 @@ inline float roundedFloat(float value) {
   return value;
 }
 
+/// 16 numbers, rounded. Loops over as many as a vector has become vectors in compilers that take no others.
+inline F16 roundedLine(F16 values) {
+  alignas(64) float line[kLanes];
+  store(line, values);
+  for (float& value : line) value = roundedFloat(value);
+  return load(line);
+}
+
+/// Writes 16 numbers, rounded.
+inline void storeRounded(Bfloat16* to, F16 values) {
+  alignas(64) float line[kLanes];
+  alignas(32) Bfloat16 halves[kLanes];
+  store(line, values);
+  for (int i = 0; i < kLanes; i++) halves[i] = rounded(line[i]);
+  std::memcpy(to, halves, sizeof halves);
+}
+
 /// Numbers that are in bfloat16 already.
 inline Bfloat16 rounded(Bfloat16 value) {
   return (value & 0x7f80u) == 0 ? value & 0x8000u : value;

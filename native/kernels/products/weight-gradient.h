@@ -1,8 +1,8 @@
 // Gradients of linear layers' weights. dWeight[i][n] += sum over rows r of x[r][i] dOut[r][n], rows in order.
 //
 // Both operands are read across their rows, where no processor looks ahead and rows a power of two apart share a few
-// places of the cache. So a task first copies a block of each to where tiles read it in order. AMD's cores lose more by
-// a copy of x than by x as it lies.
+// places of the cache. So a task first copies a block of each to where tiles read it in order. AMD's cores with AVX-512
+// lose more by a copy of x than by x as it lies; the ones before them gain by it as others do.
 #pragma once
 #include <algorithm>
 #include <cstring>

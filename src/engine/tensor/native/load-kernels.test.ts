@@ -12,6 +12,8 @@ import { unitsFor } from './units.js';
 
 /** Sources that compile in no time and say which version of them was loaded. */
 const KERNELS = 'namespace drmas { int DRMAS_ISA() { return 1; } }\n';
+const PRODUCTS = 'namespace drmas { namespace products { int DRMAS_ISA() { return 1; } } }\n';
+const BLOCKS = 'namespace drmas { namespace blocks { int DRMAS_ISA() { return 1; } } }\n';
 const BFLOAT16 = 'namespace drmas { int DRMAS_ISA() { return 2; } }\n';
 const addon = (isa: string) => `#include <node_api.h>
 static napi_value create(napi_env env, napi_callback_info) {
@@ -47,6 +49,8 @@ async function writeSources(isa: string): Promise<string> {
   const directory = join(root, `sources ${count++}`);
   await mkdir(directory);
   await writeFile(join(directory, 'kernels.cpp'), KERNELS);
+  await writeFile(join(directory, 'products.cpp'), PRODUCTS);
+  await writeFile(join(directory, 'blocks.cpp'), BLOCKS);
   await writeFile(join(directory, 'bfloat16.cpp'), BFLOAT16);
   await writeFile(join(directory, 'sets.cpp'), 'namespace drmas { int sets = 3; }\n');
   await writeFile(join(directory, 'processor.cpp'), PROCESSOR);
@@ -110,10 +114,9 @@ async function filesIn(DRMAS_CACHE: string): Promise<string[]> {
 describe.runIf(process.arch === 'x64')('the plan of a build', () => {
   it('links what runs on every processor first, whose copies of shared templates the linker keeps', () => {
     expect(unitsFor('x64').map(({ object }) => object)).toEqual([
-      'portable.o',
-      'amx_emulated.o',
-      'avx2.o',
-      'avx512.o',
+      ...['portable-blocks.o', 'portable.o', 'portable-products.o', 'amx_emulated.o'],
+      ...['avx2-blocks.o', 'avx2.o', 'avx2-products.o'],
+      ...['avx512-blocks.o', 'avx512.o', 'avx512-products.o'],
       'avx512bf16.o',
       'amx.o',
       'sets-portable-amx_emulated-avx2-avx512-avx512bf16-amx.o',
@@ -249,7 +252,8 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     const DRMAS_CACHE = emptyCache();
     const wide = { bfloat16Products: 'widened' } as const;
     expect(await load({ CXX, DRMAS_CACHE }, wide)).toMatchObject({ isa: 'first', builds: 1 });
-    const first = ['addon.o', 'avx512.node', 'avx512.o', 'processor', 'sets-avx512.o'];
+    const kernels = ['avx512-blocks.o', 'avx512-products.o', 'avx512.o'];
+    const first = ['addon.o', 'avx512.node', ...kernels, 'processor', 'sets-avx512.o'].sort();
     expect(await ended()).toEqual(first);
     let running = 0;
     const most = Math.max(...(await lines()).map((line) => (running += line.startsWith('begin') ? 1 : -1)));
@@ -289,14 +293,14 @@ describe.skipIf(missing !== undefined)(missing ? `with a compiler (skipped: ${mi
     // The compiler's end is not enough: the process has to note the file, which takes a moment on a busy machine.
     const noted = async () =>
       (await readdir(DRMAS_CACHE, { recursive: true })).filter((file) => /\.sha256$/.test(file));
-    await eventually(async () => expect(await noted()).toHaveLength(4));
-    expect(await ended()).toHaveLength(4);
+    await eventually(async () => expect(await noted()).toHaveLength(6));
+    expect(await ended()).toHaveLength(6);
     child.kill('SIGKILL');
     await writeFile(GO, '');
     expect(await load({ CXX, DRMAS_CACHE, GO })).toMatchObject({ isa: 'first', builds: 1 });
     const began = (await lines()).filter((line) => line.startsWith('begin'));
     expect(began.filter((line) => line === 'begin amx.o')).toHaveLength(2);
-    expect(began).toHaveLength(7); // of six files
+    expect(began).toHaveLength(9); // of eight files
   });
 
   it('keeps what is compiled when one file takes too much processor time', { tags: 'verify' }, async () => {

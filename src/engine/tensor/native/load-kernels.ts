@@ -27,7 +27,7 @@ export interface NativeOptions extends SetRequest {
   /** At least 1; the calling thread is one of them. */
   readonly threads: number;
   /** Whose cores blocks of products are made for, which changes no bits; by default this processor's. */
-  readonly cores?: 'amd' | 'any' | undefined;
+  readonly cores?: 'amd' | 'older-amd' | 'any' | undefined;
   /** Called with a sentence for people before a step that takes a while, and every few seconds while it lasts. */
   readonly onProgress?: ((message: string) => void) | undefined;
   readonly environment?: Environment | undefined;

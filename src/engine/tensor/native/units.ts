@@ -22,7 +22,7 @@ const ISA_FLAGS: Readonly<Record<Isa, readonly string[]>> = {
   portable: [],
 };
 
-/** The flags that kernels.cpp is compiled with for an instruction set, without the level of optimisation. */
+/** The flags that an instruction set's kernels are compiled with, without the level of optimisation. */
 export const kernelFlags = (isa: Isa): string[] => [...COMMON, `-DDRMAS_ISA=${isa}`, ...ISA_FLAGS[isa]];
 
 /** The directory of Node's headers for addons, and of the lists of Node's exports. */
@@ -34,12 +34,16 @@ export function nodeHeaders() {
   return { include, definitions: definitions.node_api_def };
 }
 
-const kernelUnit = (isa: Isa): Unit => ({
-  source: 'kernels.cpp',
-  object: `${isa}.o`,
-  // Written out in vectors, the kernels gain nothing by -O3, which takes up to twice as long. The portable ones do.
-  flags: [isa === 'portable' ? '-O3' : '-O2', ...kernelFlags(isa)],
-});
+/** The sources of an instruction set's kernels, the longest to compile first. */
+export const KERNEL_SOURCES = ['blocks.cpp', 'kernels.cpp', 'products.cpp'] as const;
+
+const kernelUnits = (isa: Isa): Unit[] =>
+  KERNEL_SOURCES.map((source) => ({
+    source,
+    object: source === 'kernels.cpp' ? `${isa}.o` : `${isa}-${source.replace('.cpp', '.o')}`,
+    // Written out in vectors, the kernels gain nothing by -O3, which takes up to twice as long. The portable ones do.
+    flags: [isa === 'portable' ? '-O3' : '-O2', ...kernelFlags(isa)],
+  }));
 
 /** bfloat16.cpp for an instruction on operands in bfloat16, or for AMX's tiles emulated, which any processor runs. */
 function productUnit(name: string, flags: readonly string[], newer?: readonly string[]): Unit {
@@ -55,18 +59,19 @@ const PRODUCT_UNITS: Readonly<Record<Exclude<Bfloat16Products, 'widened'>, Unit>
 
 /** The units of an addon with these kernels: the list of its sets, and addon.cpp, which is the same for all addons. */
 function withAddon(kernels: readonly Unit[]): Unit[] {
-  const names = kernels.map(({ object }) => object.replace('.o', ''));
+  const tables = kernels.filter(({ source }) => source === 'kernels.cpp' || source === 'bfloat16.cpp');
+  const names = tables.map(({ object }) => object.replace('.o', ''));
   const have = names.map((name) => `-DDRMAS_HAVE_${name}`);
   return [
     ...kernels,
     { source: 'sets.cpp', object: `sets-${names.join('-')}.o`, flags: ['-O2', ...COMMON, ...have] },
-    { source: 'addon.cpp', object: 'addon.o', flags: ['-O2', ...COMMON, `-I${nodeHeaders().include}`] },
+    { source: 'addon.cpp', object: 'addon.o', flags: ['-O1', ...COMMON, `-I${nodeHeaders().include}`] },
   ];
 }
 
 /** The units of one set. */
 export function unitsOf({ isa, products }: KernelSet): Unit[] {
-  return withAddon([kernelUnit(isa), ...(products === 'widened' ? [] : [PRODUCT_UNITS[products]])]);
+  return withAddon([...kernelUnits(isa), ...(products === 'widened' ? [] : [PRODUCT_UNITS[products]])]);
 }
 
 /** The units of an addon with all sets of an architecture as Node names it. */
@@ -74,8 +79,8 @@ export function unitsFor(architecture: string): Unit[] {
   const { 'amx-emulated': emulated, 'avx512-bf16': pairs, amx } = PRODUCT_UNITS;
   // Least first: of a template of the standard library that several units have, the linker keeps the first, and that
   // must run on every processor.
-  const portable = [kernelUnit('portable'), emulated];
+  const portable = [...kernelUnits('portable'), emulated];
   return withAddon(
-    architecture === 'x64' ? [...portable, kernelUnit('avx2'), kernelUnit('avx512'), pairs, amx] : portable,
+    architecture === 'x64' ? [...portable, ...kernelUnits('avx2'), ...kernelUnits('avx512'), pairs, amx] : portable,
   );
 }
