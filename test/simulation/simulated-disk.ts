@@ -97,6 +97,9 @@ export class DiskOfProcess implements Files {
     throw failure('ENOSPC', path);
   }
 
+  /** A process that has ended waits for ever. What is appended is on the disk. */
+  flush = (_path: string): Promise<void> => (this.#dead ? never : Promise.resolve());
+
   replace(path: string, content: string): Promise<void> {
     return this.#change(path, () => {
       this.#requireDirectory(path);

@@ -23,6 +23,7 @@ export function memoryFiles(content: Map<string, Uint8Array | string>): Files {
     },
     exists: async (path) => content.has(path),
     append: () => undefined,
+    flush: async () => undefined,
     makeDirectory: unused,
     modified: unused,
     rename: unused,

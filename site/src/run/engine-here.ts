@@ -54,6 +54,7 @@ export function tabFiles(fetched: ReadonlyMap<string, Uint8Array>): Files {
     readBytes: async (path, from, length) => get(path).slice(from, from + length),
     write: async () => refuse(),
     append: refuse,
+    flush: async () => refuse(),
     replace: async () => refuse(),
     makeDirectory: async () => refuse(),
     rename: async () => refuse(),

@@ -11,10 +11,13 @@ export interface Files {
   /** Writes the content, part by part if it is iterable, and flushes it to disk. */
   write(path: string, content: string | Uint8Array | Iterable<string | Uint8Array>): Promise<void>;
   /**
-   * Appends to a file that has `at` bytes, whole or not at all, and flushes it. If the disk is full, the part that was
-   * written is cut off again. A file of 0 bytes need not exist. @throws when the file has another size
+   * Appends to a file that has `at` bytes, whole or not at all. If the disk is full, the part that was written is cut
+   * off again. A file of 0 bytes need not exist. The content outlives this process, and after `flush` the machine.
+   * @throws when the file has another size
    */
   append(path: string, content: string, at: number): void;
+  /** Flushes a file that was appended to. */
+  flush(path: string): Promise<void>;
   /** Replaces a file's content. A crash leaves the old content or the new one, never a mixture. */
   replace(path: string, content: string): Promise<void>;
   makeDirectory(path: string): Promise<void>;

@@ -26,6 +26,10 @@ export class ChainedFile {
   readonly #hash: Hash;
   #bytes: number;
   #lines: number;
+  #flushing: Promise<void> | undefined;
+  /** Lines were appended after the last flush began. */
+  #unflushed = false;
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(files: Files, path: string, hash = createHash('sha256'), { bytes, lines } = START) {
     this.#files = files;
@@ -39,11 +43,36 @@ export class ChainedFile {
     return { bytes: this.#bytes, lines: this.#lines, sha256: this.#hash.copy().digest('hex') };
   }
 
-  /** Appends one line, whole or not at all. */
+  /**
+   * Appends one line, whole or not at all, and begins to flush it.
+   * @throws also the error of an earlier flush: nobody knows which lines are on disk then
+   */
   append(text: string): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
     const line = `${text}\n`;
     this.#files.append(this.path, line, this.#bytes);
     this.#moveBehind(line);
+    this.#unflushed = true;
+    this.#flushing ??= this.#flush();
+  }
+
+  /** Waits until all lines are on disk. @throws the error of a flush */
+  async flushed(): Promise<void> {
+    await this.#flushing;
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  async #flush(): Promise<void> {
+    try {
+      await undefined; // lines that are appended together are flushed together
+      while (this.#unflushed) {
+        this.#unflushed = false;
+        await this.#files.flush(this.path);
+      }
+    } catch (error) {
+      this.#failure = { error };
+    }
+    this.#flushing = undefined;
   }
 
   #moveBehind(line: string): void {

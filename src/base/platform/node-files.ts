@@ -16,8 +16,8 @@ export function temporaryName(name: string): string {
 const WRITE_BYTES = 2 ** 18;
 
 /**
- * The file system of this machine. When `write`, `append`, `replace` and `rename` return, the bytes and the entries of
- * their directories are on disk, not only in the page cache.
+ * The file system of this machine. When `write`, `flush`, `replace` and `rename` end, the bytes and the entries of their
+ * directories are on disk, not only in the page cache.
  */
 export const nodeFiles: Files = {
   async readText(path) {
@@ -28,6 +28,7 @@ export const nodeFiles: Files = {
   readBytes,
   write,
   append,
+  flush: (path) => flushFile(path, 'r+'),
   async replace(path, content) {
     const temporary = join(dirname(path), temporaryName(basename(path)));
     try {
@@ -117,7 +118,6 @@ function append(path: string, content: string, at: number): void {
     const bytes = Buffer.from(content);
     try {
       for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done, bytes.length - done, at + done);
-      fsyncSync(file);
     } catch (error) {
       ftruncateSync(file, at); // possible on a full disk too
       throw withPath(error, path);

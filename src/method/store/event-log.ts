@@ -26,6 +26,11 @@ export class EventLog {
     return this.#file.cursor;
   }
 
+  /** Waits until all written events are on disk. @throws the error of a flush */
+  flushed(): Promise<void> {
+    return this.#file.flushed();
+  }
+
   /** The events that wait. */
   get held(): readonly RunEvent[] {
     return this.#held ?? [];

@@ -237,6 +237,36 @@ describe('one writer', () => {
   });
 });
 
+describe('a checkpoint', () => {
+  it('waits until the events before it are on disk', async () => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const files: Files = { ...nodeFiles, flush: (path) => gate.then(() => nodeFiles.flush(path)) };
+    const run = await RunDirectory.create(join(root, 'run'), record, { files });
+    run.emit(warning('before'));
+    let filled = false;
+    const written = run.writeCheckpoint(1, async (directory) => {
+      filled = true;
+      await writeFile(join(directory, 'weights'), '1');
+    });
+    for (let look = 0; look < 20; look++) await run.checkpoints(); // time in which it would fill the directory
+    expect(filled).toBe(false);
+    open();
+    await written;
+    expect(await run.latestCheckpoint()).toMatchObject({ step: 1 });
+  });
+
+  it('is not written if they cannot be flushed', async () => {
+    const files: Files = { ...nodeFiles, flush: () => Promise.reject(new Error('EIO')) };
+    const run = await RunDirectory.create(join(root, 'run'), record, { files });
+    run.emit(warning('before'));
+    await expect(run.writeCheckpoint(1, async () => undefined)).rejects.toThrow('EIO');
+    expect(await run.checkpoints()).toEqual([]);
+  });
+});
+
 describe('an event that could not be written whole', () => {
   it('is removed before the next', async () => {
     let full = false;

@@ -116,12 +116,18 @@ export class RunDirectory {
     if (this.#lock === undefined) return;
     const { cursor } = this.#log;
     try {
+      await this.#flushed();
       if (this.begun && cursor.bytes > 0) await this.#digests.end(JSON.stringify({ file: EVENTS, ...cursor }));
     } catch {
       // If the disk is full, the events after the last checkpoint have no digest.
     }
     await this.#lock.release();
     this.#lock = undefined;
+  }
+
+  /** Waits until all lines of the log and of the digests are on disk. */
+  async #flushed(): Promise<void> {
+    await Promise.all([this.#log.flushed(), this.#digests.flushed()]);
   }
 
   /** Stamps and writes an event, passes it to the listeners, and returns it. */
@@ -237,6 +243,7 @@ export class RunDirectory {
     const { interrupted = false, keep = Number.POSITIVE_INFINITY, pinned = [] } = options;
     await this.begin();
     const cursor = { events: this.#log.cursor, episodes: this.#digests.cursor, interrupted };
+    await this.#flushed(); // no checkpoint needs more of the files than is on disk
     const written = await this.#checkpoints.write(step, cursor, fill);
     await this.#options.onCheckpoint?.();
     if (written !== undefined) this.#announce(written);
