@@ -82,34 +82,26 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
   it('share out long sums of few rows, whose panels do not share out evenly', async () => {
     if (!one) throw new Error(reason);
     const inputs = 530;
+    const sumsOf = (kernels: HostKernels, rows: number, outputs: number) => {
+      const packed = floats(kernels, new Float32Array(kernels.packedSize({ inputs, outputs })));
+      const weight = floats(kernels, noise(inputs * outputs, 'weight'));
+      kernels.pack({ packed, weight, inputs, outputs, transpose: false });
+      const out = floats(kernels, noise(rows * outputs, 'before'));
+      const x = floats(kernels, noise(rows * inputs, 'x'));
+      kernels.linear({ out, x, packed, rows, inputs, outputs, accumulate: true });
+      return body(out);
+    };
+    const sizes = [13, 20].flatMap((rows) => [40, 100, 160, 260].map((outputs) => [rows, outputs] as const));
+    const expected = sizes.map(([rows, outputs]) => sumsOf(one, rows, outputs));
     for (const threads of [3, 4, 5]) {
       const more = await open(threads);
       if (!more) throw new Error(reason);
-      for (const rows of [13, 20])
-        for (const outputs of [40, 100, 160, 260]) {
-          const [expected, out] = [one, more].map((kernels) => {
-            const matrix = floats(kernels, new Float32Array(kernels.packedSize({ inputs, outputs })));
-            kernels.pack({
-              packed: matrix,
-              weight: floats(kernels, noise(inputs * outputs, 'weight')),
-              inputs,
-              outputs,
-              transpose: false,
-            });
-            const sums = floats(kernels, noise(rows * outputs, 'before'));
-            kernels.linear({
-              out: sums,
-              x: floats(kernels, noise(rows * inputs, 'x')),
-              packed: matrix,
-              rows,
-              inputs,
-              outputs,
-              accumulate: true,
-            });
-            return body(sums);
-          }) as [Float32Array, Float32Array];
-          sameBits(out, expected, `${rows} x ${inputs} x ${outputs}, ${threads} threads`);
-        }
+      for (const [i, [rows, outputs]] of sizes.entries())
+        sameBits(
+          sumsOf(more, rows, outputs),
+          expected[i] as Float32Array,
+          `${rows} x ${inputs} x ${outputs}, ${threads} threads`,
+        );
       more.dispose();
     }
   });
