@@ -179,7 +179,7 @@ describe('a reward', () => {
       };
       const over = played(counts, reward, { timeoutMs: 30 });
       await eventually(() => isAsked);
-      await pass(30);
+      await pass(2000); // what is left of the reward has a second to end
       return over;
     });
     expect(failure).toEqual({ reason: 'timeout', message: 'not over after 30 ms', scoring: true });
