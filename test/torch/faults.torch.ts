@@ -10,6 +10,7 @@ import { describe, expect, it } from 'vitest';
 import { RandomStream } from '../../src/base/core/random.js';
 import { stopwatch, takesTime } from '../support/time-and-chance.js';
 import { temporaryRoot } from '../support/tiny-run.js';
+import { childrenOf, isAlive } from './child-processes.js';
 import { torchPython } from './torch-python.js';
 
 const available = await torchPython();
@@ -44,25 +45,6 @@ function drmas(...args: string[]): Program {
     });
   return { child, ended: new Promise((resolve) => child.once('close', (code) => resolve({ code, output }))) };
 }
-
-/** The children of a process whose command has a word. */
-async function childrenOf(parent: number, word: string): Promise<number[]> {
-  const found: number[] = [];
-  for (const name of await readdir('/proc')) {
-    const pid = Number(name);
-    const stat = Number.isInteger(pid) ? await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '') : '';
-    if (Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) !== parent) continue;
-    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-    if (command.includes(word)) found.push(pid);
-  }
-  return found;
-}
-
-const isAlive = (pid: number) =>
-  readFile(`/proc/${pid}/stat`, 'utf8').then(
-    (stat) => !/^\d+ \(.*\) Z/.test(stat),
-    () => false,
-  );
 
 /** SHA-256 of each file of the last checkpoint that holds numbers. */
 async function weightsOf(run: string): Promise<Record<string, string>> {

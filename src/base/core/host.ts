@@ -4,10 +4,11 @@ import type { RunListener } from './play/run-listener.js';
 
 /**
  * The devices of the engine on PyTorch: a card of NVIDIA, a GPU of Apple, or the processor, which is for tests.
+ * `torch-cpu:1` is a second worker on the processor, to rehearse a team on two cards.
  */
 export const TORCH_DEVICES = [
   ...(['cuda', 'cuda:0', 'cuda:1', 'cuda:2', 'cuda:3', 'cuda:4', 'cuda:5', 'cuda:6', 'cuda:7'] as const),
-  ...(['mps', 'torch-cpu'] as const),
+  ...(['mps', 'torch-cpu', 'torch-cpu:1'] as const),
 ] as const;
 export type TorchDevice = (typeof TORCH_DEVICES)[number];
 

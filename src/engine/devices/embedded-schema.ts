@@ -9,7 +9,8 @@ export const embeddedSchema = z.strictObject({
     .optional()
     .describe(
       'The device that computes. `cuda` and `cuda:N`: a card of NVIDIA, through PyTorch, which needs Python with ' +
-        '`torch`. `mps`: the GPU of a Mac, likewise. `torch-cpu`: PyTorch on the processor, for tests. `gpu`: any GPU ' +
+        '`torch`. `mps`: the GPU of a Mac, likewise. `torch-cpu`: PyTorch on the processor, for tests, and ' +
+        '`torch-cpu:1`: a second such worker. `gpu`: any GPU ' +
         "through WebGPU, which needs `npm install webgpu`; it is experimental. Results differ from the processor's in " +
         'the last bits. Default: `cpu`, unless `DRMAS_KERNELS` is `webgpu`.',
     ),

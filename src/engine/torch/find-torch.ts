@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { BackendError, DeviceError } from '../../base/errors.js';
 import type { TorchDevice } from '../../base/host.js';
+import { isTorchProcessor } from '../contract/architecture.js';
 
 const cardSchema = z.strictObject({
   name: z.string(),
@@ -151,7 +152,7 @@ export function deviceProblem(
   { python, torch, cuda, cards, mps }: FoundTorch,
   device: TorchDevice,
 ): string | undefined {
-  if (device === 'torch-cpu') return undefined;
+  if (isTorchProcessor(device)) return undefined;
   if (device === 'mps') return mps ? undefined : `PyTorch ${torch} finds no GPU of Apple here`;
   if (cuda === null)
     return (

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { BackendError } from '../../base/errors.js';
 import type { Files, TorchDevice } from '../../base/host.js';
-import type { Precision } from '../contract/architecture.js';
+import { isTorchProcessor, type Precision } from '../contract/architecture.js';
 import { EmbeddedBackend } from '../embedded/embedded-backend.js';
 import type { EngineMethod, FromWorker, ToWorker } from '../embedded/thread/engine-protocol.js';
 import { type EngineLink, EngineThread } from '../embedded/thread/engine-thread.js';
@@ -35,7 +35,8 @@ export async function startTorch(options: TorchOptions): Promise<EmbeddedBackend
   requireDevice(torch, device);
   const onCard = device.startsWith('cuda');
   const { slots, rows } = SIZES[onCard ? 'card' : 'processor'];
-  const name = device === 'torch-cpu' ? 'cpu' : device;
+  const onProcessor = isTorchProcessor(device);
+  const name = onProcessor ? 'cpu' : device;
   const child = new TorchProcess({
     python: torch.python,
     program: [workerProgram],
@@ -48,7 +49,7 @@ export async function startTorch(options: TorchOptions): Promise<EmbeddedBackend
   const thread = new EngineThread(linkTo(child), { kernels, isa, threads: used, notice: undefined, readsFiles: true });
   return new EmbeddedBackend(thread, files, {
     precisions: ['float32', 'bfloat16'],
-    defaultPrecision: device === 'torch-cpu' ? 'float32' : 'bfloat16',
+    defaultPrecision: onProcessor ? 'float32' : 'bfloat16',
   });
 }
 

@@ -1,7 +1,12 @@
 /** The memory that the engine on PyTorch needs, from the sizes of models alone. Not yet compared with a card. */
 import type { TorchDevice } from '../../base/host.js';
 import type { Footprint, MemoryPlan, PlannedPolicy } from '../backends/backend-declaration.js';
-import type { AdapterSettings, DecoderConfig, Precision } from '../contract/architecture.js';
+import {
+  type AdapterSettings,
+  type DecoderConfig,
+  isTorchProcessor,
+  type Precision,
+} from '../contract/architecture.js';
 import { adapterParameterCount } from '../model/decoder/weights/adapter-tensors.js';
 import { layersOf, MATRICES, matrixShapes, parameterCount } from '../model/decoder/weights/decoder-tensors.js';
 import { usedBuffers } from '../model/optimizers/index.js';
@@ -37,7 +42,7 @@ export async function torchMemoryPlan(
   let [trained, mostActive] = [0, 0];
   for (const { name, config, adapter, agentAdapters, precision, optimizer, agents, versions } of planned) {
     if (config === undefined) continue;
-    const bytes = BYTES[precision ?? (device === 'torch-cpu' ? 'float32' : 'bfloat16')];
+    const bytes = BYTES[precision ?? (isTorchProcessor(device) ? 'float32' : 'bfloat16')];
     const ofAgents = agentAdapters === undefined ? 0 : agents * adapterParameterCount(config, agentAdapters);
     const whole = parameterCount(config);
     const count = adapter === undefined ? whole + ofAgents : adapterParameterCount(config, adapter.settings);
@@ -93,8 +98,8 @@ function layerBytes(config: DecoderConfig, adapter: AdapterSettings | undefined,
 
 async function cardNote(device: TorchDevice, total: number): Promise<string> {
   const card = (await lookForTorch())?.cards[Number(device.split(':')[1] ?? 0)];
-  if (card === undefined) return 'memory is that of a card, and PyTorch finds none here';
+  if (card === undefined) return `memory is that of a card, and PyTorch finds no ${device} here`;
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
   const fits = total <= card.free ? 'so the run fits' : 'so the run does not fit';
-  return `memory is that of a card: ${card.name} has ${gigabytes(card.free)} free, ${fits}`;
+  return `memory is that of a card: ${device}, ${card.name}, has ${gigabytes(card.free)} free, ${fits}`;
 }

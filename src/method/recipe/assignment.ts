@@ -58,8 +58,8 @@ export function assignmentOf({ assign, policies, warmStart, functions = {} }: Re
     model,
     agents: Object.keys(assign).filter((agent) => assign[agent] === name),
   }));
-  const frozen = grouped(assign, (entry) => (entry.type === 'frozen' ? entry.model : undefined)).map(
-    ({ name, spec, agents }) => ({ name, model: spec, agents }),
+  const frozen = grouped(assign, (entry) => (entry.type === 'frozen' ? entry : undefined)).map(
+    ({ name, spec, agents }) => ({ name, model: spec.model, agents }),
   );
   const ofServers = grouped(assign, (entry) => (entry.type === 'endpoint' ? entry : undefined));
   const known = [...new Set(Object.values(functions))];

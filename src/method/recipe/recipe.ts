@@ -36,13 +36,22 @@ export interface RecipeCode {
 }
 
 /**
- * The backend of a model: the policy's own, or the recipe's, which also holds frozen models. A model that is no decoder
- * is on the backend of its kind.
+ * The backend of a model: the policy's own, or the recipe's, which also holds frozen models, on the model's device. A
+ * model that is no decoder is on the backend of its kind. Equal devices have equal words, so that they are one engine.
  */
-export function backendOfModel({ backend, policies }: Pick<Recipe, 'backend' | 'policies'>, name: string): BackendSpec {
+export function backendOfModel(
+  { backend, policies, assign }: Pick<Recipe, 'backend' | 'policies' | 'assign'>,
+  name: string,
+): BackendSpec {
   const policy = policies[name];
   if (policy !== undefined && isOtherModel(policy.model)) return { type: modelKindOf(policy.model).backend };
-  return policy?.backend ?? backend;
+  const assigned = policy === undefined ? assign[name] : undefined;
+  const frozen = typeof assigned === 'object' && assigned.type === 'frozen' ? assigned : undefined;
+  const spec: BackendSpec = policy?.backend ?? backend;
+  if (spec.type !== 'embedded') return spec;
+  const asked = policy?.device ?? frozen?.device ?? spec.device;
+  const device = asked === 'cuda:0' ? 'cuda' : asked;
+  return device === spec.device ? spec : { ...spec, device };
 }
 
 /** The recipe's estimator with its choices. */
@@ -64,7 +73,7 @@ export function samplerOfModel(
 }
 
 /** The backend of a model in words, with its sampler if it has one. */
-export function backendText(recipe: Pick<Recipe, 'backend' | 'sampler' | 'policies'>, name: string): string {
+export function backendText(recipe: Pick<Recipe, 'backend' | 'sampler' | 'policies' | 'assign'>, name: string): string {
   const sampler = samplerOfModel(recipe, name);
   return `'${backendOfModel(recipe, name).type}'${sampler === undefined ? '' : ` with the sampler '${sampler.type}'`}`;
 }

@@ -398,9 +398,10 @@ export interface PolicyInput {
         readonly type: 'embedded';
         /**
          * The device that computes. `cuda` and `cuda:N`: a card of NVIDIA, through PyTorch, which needs Python with
-         * `torch`. `mps`: the GPU of a Mac, likewise. `torch-cpu`: PyTorch on the processor, for tests. `gpu`: any
-         * GPU through WebGPU, which needs `npm install webgpu`; it is experimental. Results differ from the
-         * processor's in the last bits. Default: `cpu`, unless `DRMAS_KERNELS` is `webgpu`.
+         * `torch`. `mps`: the GPU of a Mac, likewise. `torch-cpu`: PyTorch on the processor, for tests, and
+         * `torch-cpu:1`: a second such worker. `gpu`: any GPU through WebGPU, which needs `npm install webgpu`; it
+         * is experimental. Results differ from the processor's in the last bits. Default: `cpu`, unless
+         * `DRMAS_KERNELS` is `webgpu`.
          */
         readonly device?:
           | 'cpu'
@@ -416,6 +417,7 @@ export interface PolicyInput {
           | 'cuda:7'
           | 'mps'
           | 'torch-cpu'
+          | 'torch-cpu:1'
           | undefined;
         /**
          * True keeps only each layer's input in training, and computes the rest again for the backward pass. It
@@ -470,6 +472,27 @@ export interface PolicyInput {
          */
         readonly deadlineSeconds?: number | undefined;
       }
+    | undefined;
+  /**
+   * The device of this policy and its reference. It replaces the `device` of the policy's backend, which is
+   * the embedded one. Each device has an engine of its own, and the engines work side by side. `--device`
+   * sets the device of the policies without this setting.
+   */
+  readonly device?:
+    | 'cpu'
+    | 'gpu'
+    | 'cuda'
+    | 'cuda:0'
+    | 'cuda:1'
+    | 'cuda:2'
+    | 'cuda:3'
+    | 'cuda:4'
+    | 'cuda:5'
+    | 'cuda:6'
+    | 'cuda:7'
+    | 'mps'
+    | 'torch-cpu'
+    | 'torch-cpu:1'
     | undefined;
   /** A sampler for this policy alone. It replaces the whole `sampler` of the recipe and has the same keys. */
   readonly sampler?:
@@ -2038,9 +2061,10 @@ export type BackendInput =
       readonly type: 'embedded';
       /**
        * The device that computes. `cuda` and `cuda:N`: a card of NVIDIA, through PyTorch, which needs Python with
-       * `torch`. `mps`: the GPU of a Mac, likewise. `torch-cpu`: PyTorch on the processor, for tests. `gpu`: any
-       * GPU through WebGPU, which needs `npm install webgpu`; it is experimental. Results differ from the
-       * processor's in the last bits. Default: `cpu`, unless `DRMAS_KERNELS` is `webgpu`.
+       * `torch`. `mps`: the GPU of a Mac, likewise. `torch-cpu`: PyTorch on the processor, for tests, and
+       * `torch-cpu:1`: a second such worker. `gpu`: any GPU through WebGPU, which needs `npm install webgpu`; it
+       * is experimental. Results differ from the processor's in the last bits. Default: `cpu`, unless
+       * `DRMAS_KERNELS` is `webgpu`.
        */
       readonly device?:
         | 'cpu'
@@ -2056,6 +2080,7 @@ export type BackendInput =
         | 'cuda:7'
         | 'mps'
         | 'torch-cpu'
+        | 'torch-cpu:1'
         | undefined;
       /**
        * True keeps only each layer's input in training, and computes the rest again for the backward pass. It

@@ -1,5 +1,6 @@
 /** The backends of a run: the backend of the recipe, and the backends of single policies. */
 
+import { DeviceError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
 import type { BackendDeclaration, OpenOptions, SamplerSpec } from '../../engine/backends.js';
 import type { Backend, WeightsSpec } from '../../engine/contract.js';
@@ -28,7 +29,7 @@ export interface ModelPlace {
 
 /** The backends and samplers of the named models. */
 export function modelPlaces(
-  recipe: Pick<Recipe, 'backend' | 'sampler' | 'policies' | 'lists'>,
+  recipe: Pick<Recipe, 'backend' | 'sampler' | 'policies' | 'assign' | 'lists'>,
   names: readonly string[],
 ): ModelPlace[] {
   return names.map((name) => {
@@ -71,7 +72,14 @@ export async function openBackends(
   const groups = modelsByBackend(models);
   const weightsOf = (names: readonly string[]) => names.map((name) => weights[name] as WeightsSpec);
   const started = await Promise.allSettled(
-    groups.map(({ spec, row, names }) => (openBackend ?? row.open)(spec, { host, models: weightsOf(names) })),
+    groups.map(async ({ spec, row, names }) => {
+      try {
+        return await (openBackend ?? row.open)(spec, { host, models: weightsOf(names) });
+      } catch (error) {
+        if (groups.length === 1 || !(error instanceof DeviceError)) throw error;
+        throw new DeviceError(error.reason, `${names.join(', ')}: ${error.message}`);
+      }
+    }),
   );
   const failed = started.find((each) => each.status === 'rejected');
   const backends = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));

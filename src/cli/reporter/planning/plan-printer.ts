@@ -9,7 +9,8 @@ import { labelled } from '../start-printer.js';
 import { byteText, duration, grouped, percent, short, significant, table, visible, wrap } from '../text-layout.js';
 
 export function planLines(plan: RunForecast, width: number): string[] {
-  const { recipe, steps, tokens, agents, countedFrom, memory, memoryElsewhere, notes, played, measured } = plan;
+  const { recipe, steps, tokens, agents, countedFrom, memory, memoryByDevice = {}, memoryElsewhere, notes } = plan;
+  const { played, measured } = plan;
   const { episodes } = tokens;
   const trains = isTraining(plan);
   const head = [
@@ -30,6 +31,10 @@ export function planLines(plan: RunForecast, width: number): string[] {
             `about ${byteText(memory.total)}: keys and values ${byteText(memory.cache)}${memory.bases > 0 ? `, shared bases ${byteText(memory.bases)}` : ''}, policies below`,
           ],
         ]),
+    ...Object.entries(memoryByDevice).map(([device, { total, cache, bases }]) => [
+      '',
+      `${device}: ${byteText(total)}, of which keys and values ${byteText(cache)}, shared bases ${byteText(bases)}`,
+    ]),
     ...timeRows(plan),
   ];
   const agentRows = Object.entries(agents).map(([agent, { calls, promptTokens, responseTokens }]) => [

@@ -1,6 +1,6 @@
 /** The settings of a policy: its model, and how it learns. */
 import { z } from 'zod';
-import { PRECISIONS, PROJECTIONS } from '../../../engine/contract.js';
+import { ENGINE_DEVICES, PRECISIONS, PROJECTIONS } from '../../../engine/contract.js';
 import { completeModel, defaultOptimizer, modelSchema, optimizerSchema } from '../../../engine/model.js';
 import { criticSchema, klSchema, priceSchema, scheduleSchema } from '../learning.js';
 import type { Sections } from '../lists.js';
@@ -91,6 +91,14 @@ export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' |
       .describe(
         'A backend for this policy alone. It replaces the whole `backend` of the recipe and has the same ' +
           'keys. Policies with equal settings share one backend.',
+      ),
+    device: z
+      .enum(ENGINE_DEVICES)
+      .optional()
+      .describe(
+        "The device of this policy and its reference. It replaces the `device` of the policy's backend, which is the " +
+          'embedded one. Each device has an engine of its own, and the engines work side by side. `--device` sets the ' +
+          'device of the policies without this setting.',
       ),
     sampler: sampler
       .optional()

@@ -58,6 +58,13 @@ export function checkBackends(
     const played = Object.keys(assign).filter((agent) => assign[agent] === policy.name);
     requireAll(policyChecks(policy, device, played));
   }
+  for (const { name, agents } of frozen) {
+    const entry = assign[name];
+    const placed = typeof entry === 'object' && entry.type === 'frozen' && entry.device !== undefined;
+    requireAll(deviceChecks(recipe, name, `assign.${agents[0]}.device`, placed));
+  }
+  for (const { name, settings } of policies.values())
+    requireAll(deviceChecks(recipe, name, `policies.${name}.device`, settings.device !== undefined));
   for (const { name, model, agents } of frozen)
     requireAll(modelChecks(checkOf(name), canOf(name), 'frozen', `assign.${agents[0]}.model`, model));
   if (purpose === 'training') {
@@ -110,6 +117,16 @@ function* agentAdapterChecks(
     path,
     test: odd === undefined,
     message: `the agent '${odd}' names a directory: expected letters, digits, '-' and '_'`,
+  };
+}
+
+/** Only the engine of this package computes on a device that a model can choose. */
+function* deviceChecks(recipe: Recipe, name: string, path: string, placed: boolean): Checks {
+  const { type } = backendOfModel(recipe, name);
+  yield {
+    path,
+    test: !placed || type === 'embedded',
+    message: `the backend '${type}' places no model on a device of its choice; expected none`,
   };
 }
 

@@ -57,6 +57,12 @@ describe('what a backend cannot do', () => {
     const bonus = ['policies.solver.entropyCoefficient=0.01'];
     refused(bonus, { distribution: 'sampled' }, /^policies.solver.entropyCoefficient: .*no entropy bonus, got 0.01/);
     refused(['policies.solver.entropySchedule.type=linear'], {}, /^policies.solver.entropySchedule: .*above 0/);
+    expect(() =>
+      check(
+        tinyRecipe({}, ['policies.solver.backend={"type":"tinker","url":"http://x"}', 'policies.solver.device=cuda:1']),
+        EMBEDDED_CAPABILITIES,
+      ),
+    ).toThrow(/^policies.solver.device: the backend 'tinker' places no model on a device of its choice; expected none/);
     refused(['advantage.type=gae'], { roles: { ...roles, critic: [] } }, /^advantage.type: .*no critic/);
     refused(['training.spike.action=skip'], { gradientNorms: 'after' }, /^training.spike.action: /);
   });

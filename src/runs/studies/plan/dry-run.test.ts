@@ -58,6 +58,17 @@ describe('planRun', () => {
     expect(notes[0]).toMatch(/a rehearsal of 2 tasks/);
   });
 
+  it('counts the memory of each device, and two words for one card as one', async () => {
+    const one = ['backend.device=cuda', 'policies.verifier.device=cuda:0', 'warmStart.share=policy'];
+    expect((await plan(tinyRecipe({}, one))).memoryByDevice).toBeUndefined();
+    const two = ['backend.device=cuda', 'policies.verifier.device=cuda:1', 'warmStart.share=policy'];
+    const { memory, memoryByDevice = {} } = await plan(tinyRecipe({}, two));
+    expect(Object.keys(memoryByDevice)).toEqual(['cuda', 'cuda:1']);
+    const totals = Object.values(memoryByDevice).map(({ total }) => total);
+    expect(Math.min(...totals)).toBeGreaterThan(0);
+    expect(totals.reduce((sum, bytes) => sum + bytes)).toBe(memory?.total);
+  });
+
   it('names the agents that the rehearsal never called', async () => {
     const team = defineTeam({
       task: digitTeam.task,

@@ -43,7 +43,7 @@ import {
 import { demandedSchema, inProcessExecutor } from '../../../teams/rollout.js';
 import { judgesOf } from '../../../teams/tasks.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
-import { modelPlaces, modelsByBackend } from '../../run/open-backends.js';
+import { type BackendModels, modelPlaces, modelsByBackend } from '../../run/open-backends.js';
 import { fittedTasks, prepareTasks, taskWarnings, undividedFile } from '../../run/open-run.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
 
@@ -74,6 +74,8 @@ export interface RunPlan {
    * Bytes in this process: bases that adapters share, keys and values, and the total. Absent if a server computes.
    */
   readonly memory?: MemoryPlan['total'];
+  /** The same by device, if policies are placed on several. */
+  readonly memoryByDevice?: Readonly<Record<string, NonNullable<MemoryPlan['total']>>>;
   /** A sentence about the memory of servers that compute. */
   readonly memoryElsewhere?: string;
   /** The assumptions behind the figures, warnings about the tasks, and missing facts. */
@@ -120,6 +122,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     return backendOf(recipe, spec).plan.memoryElsewhere(sized) ?? [];
   });
   const memory = totalMemory(plans);
+  const memoryByDevice = memory === undefined ? {} : deviceMemory(held, plans);
   const rehearsal = rehearsalNotes(recipe, episodes);
   const budget = tokenBudget(recipe, use, agentUse(recipe, evaluated));
   return {
@@ -136,6 +139,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     },
     policies,
     ...(memory === undefined ? {} : { memory }),
+    ...(Object.keys(memoryByDevice).length < 2 ? {} : { memoryByDevice }),
     ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
     notes: [
       ...taskWarnings(tasks),
@@ -307,6 +311,24 @@ function totalMemory(plans: readonly (MemoryPlan | undefined)[]): MemoryPlan['to
   if (whole.length === 0 || whole.length < totals.length) return undefined;
   const sum = (kind: 'bases' | 'cache' | 'total') => whole.reduce((bytes, total) => bytes + total[kind], 0);
   return { bases: sum('bases'), cache: sum('cache'), total: sum('total') };
+}
+
+/** The memory of each device; engines on one device share it. */
+function deviceMemory(
+  held: readonly BackendModels[],
+  plans: readonly (MemoryPlan | undefined)[],
+): Readonly<Record<string, NonNullable<MemoryPlan['total']>>> {
+  const byDevice = new Map<string, (MemoryPlan | undefined)[]>();
+  for (const [i, { spec }] of held.entries()) {
+    const device = 'device' in spec && typeof spec.device === 'string' ? spec.device : 'cpu';
+    if (plans[i]?.total !== undefined) byDevice.set(device, [...(byDevice.get(device) ?? []), plans[i]]);
+  }
+  return Object.fromEntries(
+    Array.from(byDevice).flatMap(([device, ofDevice]) => {
+      const total = totalMemory(ofDevice);
+      return total === undefined ? [] : [[device, total]];
+    }),
+  );
 }
 
 function plannedPolicies(
