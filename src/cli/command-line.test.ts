@@ -345,6 +345,31 @@ describe('evaluate', () => {
     });
   });
 
+  it('is a check for CI: exit code 1 below the score, with the verdict as JSON and as JUnit', async () => {
+    await drmas(['train', file, '--run', run]);
+    const junit = join(root, 'junit.xml');
+    const words = ['evaluate', run, '--samples', '2', '--junit', junit, '--at-least'];
+    expect(await drmas([...words, '0.5'])).toMatchObject({ code: 0, err: '' }); // the score is 0.5
+    const passed = await readFile(junit, 'utf8');
+    expect(passed).toContain('<testsuite name="drmas evaluate" tests="1" failures="0"');
+    expect(passed).not.toContain('<failure');
+    expect(await drmas([...words, '0.51'])).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('episodes: '),
+      err: 'avg@2 is 50.0 %, below the 51.0 % of --at-least\n',
+    });
+    expect(await readFile(junit, 'utf8')).toMatch(/failures="1"[\s\S]*<failure message="avg@2 is 50.0 % on .*51.0 %"/);
+    const machine = await drmas([...words, '0.51', '--json']);
+    expect([machine.code, JSON.parse(machine.out)]).toMatchObject([1, { atLeast: 0.51, passed: false }]);
+  });
+
+  it('refuses a score to check that is none, and JUnit without one', async () => {
+    const refusal = async (...words: string[]) => await drmas(['evaluate', run, ...words]);
+    expect((await refusal('--at-least', '90')).err).toMatch(/from 0 to 1, got '90'; for 90 % write 0.9/);
+    for (const word of ['', 'x', '-0.1', 'NaN']) expect((await refusal(`--at-least=${word}`)).code).toBe(2);
+    expect(await refusal('--junit', 'x.xml')).toMatchObject({ code: 2, err: expect.stringMatching(/add --at-least/) });
+  });
+
   it('prints the scores if the episodes cannot be stored', async () => {
     await drmas(['train', file, '--run', run]);
     const episodes = join(run, 'episodes');

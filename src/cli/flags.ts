@@ -57,6 +57,18 @@ export const decimal = (description: string): Flag<number | undefined> => ({
   },
 });
 
+/** A number from 0 to 1. */
+export const share = (description: string): Flag<number | undefined> => ({
+  value: 'share',
+  description,
+  parse: (word) => {
+    const value = Number(word);
+    if (word.trim() !== '' && value >= 0 && value <= 1) return value;
+    const hint = value > 1 && value <= 100 ? `; for ${value} % write ${value / 100}` : '';
+    throw new InvalidArgumentError(`expected a number from 0 to 1, got '${word}'${hint}`);
+  },
+});
+
 /** Words separated by commas. */
 export const list = (value: string, description: string): Flag<readonly string[] | undefined> => ({
   value,

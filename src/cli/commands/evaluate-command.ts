@@ -1,6 +1,7 @@
-import { messageOf } from '../../base/errors.js';
+import { ArgumentError, messageOf } from '../../base/errors.js';
 import { EVENT_VERSION } from '../../base/events.js';
 import { systemClock } from '../../base/host.js';
+import { nodeFiles } from '../../base/platform.js';
 import { evaluateRun } from '../../runs/index.js';
 import { interruptedForGood, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -12,14 +13,17 @@ import {
   json,
   list,
   set,
+  share,
   text,
   threads,
   toggle,
   withDevice,
 } from '../flags.js';
+import { junitReport } from '../reporter/junit-report.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { StatusLines, screenOf } from '../reporter/screen.js';
+import { percent } from '../reporter/text-layout.js';
 
 /**
  * Plays held-out tasks with a checkpoint of a run, or with a recipe's models before training. Stores the episodes in
@@ -29,7 +33,7 @@ export const evaluate = defineCommand({
   name: 'evaluate',
   description: 'evaluate a run, or a recipe before any training, on held-out tasks',
   details:
-    'plays held-out tasks with the last checkpoint, or with an older one (`--checkpoint`), and prints avg@k, pass@k and maj@k with intervals. `--by level` also prints scores for each value of a task field. Given a recipe, the models play as they are before reinforcement, and all agents may be frozen endpoints: the baseline of hosted models, with cost if the endpoints have a `price`',
+    'plays held-out tasks with the last checkpoint, or with an older one (`--checkpoint`), and prints avg@k, pass@k and maj@k with intervals. `--by level` also prints scores for each value of a task field. Given a recipe, the models play as they are before reinforcement, and all agents may be frozen endpoints: the baseline of hosted models, with cost if the endpoints have a `price`. `--at-least 0.9` is a check for CI: the exit code is 1 if avg@k is lower',
   arguments: [argument('run', 'directory of the run; or a recipe, by name or file')],
   flags: {
     set,
@@ -40,6 +44,8 @@ export const evaluate = defineCommand({
     recipe: text('file', "the recipe's file, if it was moved"),
     episodes: text('file', 'for a recipe: new file for the played episodes (default: a file below runs/)'),
     allowEndpoint,
+    atLeast: share('exit with code 1 if avg@k is below this share, such as 0.9'),
+    junit: text('file', 'with --at-least: also write the verdict as JUnit XML'),
     acceptChanges: toggle('evaluate although the code of the recipe has changed'),
     device,
     threads,
@@ -49,9 +55,12 @@ export const evaluate = defineCommand({
     'drmas evaluate runs/first --tasks 500 --samples 8 --by level',
     'drmas evaluate runs/first --set evaluation.sampling.temperature=0',
     'drmas evaluate my-team.ts --tasks 100',
+    'drmas evaluate runs/first --at-least 0.9 --junit report.xml',
   ],
-  async run(context, [path], { json: asJson, checkpoint: from, ...options }) {
+  async run(context, [path], { json: asJson, checkpoint: from, atLeast, junit, ...options }) {
     const { signal } = context;
+    if (junit !== undefined && atLeast === undefined)
+      throw new ArgumentError('--junit needs a score to check: add --at-least, such as --at-least 0.9');
     const screen = screenOf(context.stdout, context.environment);
     const lines = new StatusLines(screen);
     try {
@@ -70,8 +79,10 @@ export const evaluate = defineCommand({
       );
       lines.say();
       const now = systemClock.now();
+      // A score that is no number, since no episode has one, is not enough.
+      const check = atLeast === undefined ? undefined : { atLeast, passed: event.averageAtK >= atLeast };
       if (asJson === true) {
-        jsonSink(context).write({ ...event, time: now.toISOString(), version: EVENT_VERSION });
+        jsonSink(context).write({ ...event, ...check, time: now.toISOString(), version: EVENT_VERSION });
       } else {
         const { width } = screen;
         for (const line of [evaluationLine(event, width), '', ...evaluationLines(event, width)])
@@ -81,7 +92,13 @@ export const evaluate = defineCommand({
         context.stderr.write(`cannot store the episodes: ${messageOf(error)}\n`); // the scores are printed nevertheless
       });
       if (kept !== undefined && asJson !== true) context.stdout.write(`episodes: ${kept}\n`);
-      return kept === undefined ? 1 : 0;
+      if (check?.passed === false) {
+        const score = `avg@${event.samples} is ${percent(event.averageAtK)}`;
+        context.stderr.write(`${score}, below the ${percent(check.atLeast)} of --at-least\n`);
+      }
+      if (check !== undefined && junit !== undefined)
+        await nodeFiles.write(junit, junitReport(path, event, check.atLeast));
+      return kept === undefined || check?.passed === false ? 1 : 0;
     } catch (error) {
       if (!signal.aborted) throw error;
       return interruptedForGood(context);
