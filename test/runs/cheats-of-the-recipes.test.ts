@@ -12,10 +12,11 @@ import { readRequest } from '../../recipes/repair/sandbox.js';
 import { relations } from '../../recipes/search/words.js';
 import { itemList } from '../../recipes/shop/world.js';
 import { RandomStream } from '../../src/base/core/random.js';
+import type { Task, TaskSource } from '../../src/base/core/task.js';
 import { loadRecipe, shippedRecipes } from '../../src/method/recipe/load-recipe.js';
 import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
-import type { Task, TaskSource, Team } from '../../src/teams/index.js';
+import type { Team } from '../../src/teams/index.js';
 import { inProcessExecutor } from '../../src/teams/rollout.js';
 
 /** What an agent reads, and the randomness of its answers. */
@@ -136,8 +137,8 @@ const claims: Readonly<Record<string, Claim | { readonly notOurs: string }>> = {
   'paper-math': { notOurs: 'for models and data that you download' },
   'paper-search': { notOurs: 'for models and data that you download' },
   repair: {
-    trained: 0.9,
-    measured: 'no mean of seeds is stored; this is a bound below a trained team',
+    trained: 0.985,
+    measured: 'drmas train repair --seed 1 --set warmStart.seed=1, 1 seed',
     honest: () => {
       const line = (text: string, version: 1 | 2) => {
         const { operation, source, target } = readRequest(text);
