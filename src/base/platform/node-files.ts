@@ -16,8 +16,8 @@ export function temporaryName(name: string): string {
 const WRITE_BYTES = 2 ** 18;
 
 /**
- * The file system of this machine. When `write`, `flush`, `replace` and `rename` end, the bytes and the entries of their
- * directories are on disk, not only in the page cache.
+ * The file system of this machine. When `write`, `flush`, `replace` and `rename` end, the bytes and the entries of
+ * their directories are on disk, not only in the page cache.
  */
 export const nodeFiles: Files = {
   async readText(path) {

@@ -210,4 +210,21 @@ describe('numbers of calls and schemas', () => {
     expect(messages.flatMap(({ toolCalls = [] }) => toolCalls)[0]?.arguments).toBe(input);
     expect(tools.map(({ parameters }) => jsonOf(parameters))).toEqual([schema]);
   });
+
+  it('keep their digits in an answer too', async () => {
+    const input = '{"id":9007199254740993,"price":5.0}';
+    const answer = {
+      ...{ id: 'a', model: 'm', content: '', finishReason: 'tool_calls' as const },
+      ...{ toolCalls: [{ id: 'c', name: 'f', arguments: input }], usage: { promptTokens: 1, responseTokens: 1 } },
+    };
+    const app = modelApp({
+      authorise: () => 'me',
+      models: () => [],
+      complete: async () => answer as never,
+      countTokens: () => 1,
+    });
+    const body = JSON.stringify({ ...plain, tools: [lookTool] });
+    const response = await app.request('/v1/messages', { method: 'POST', body });
+    expect(await response.text()).toContain(`"input":${input}`);
+  });
 });

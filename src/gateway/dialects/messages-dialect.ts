@@ -1,7 +1,7 @@
 /** Anthropic's messages. */
 import { z } from 'zod';
 import type { DialectError } from '../../base/errors.js';
-import { isObject, jsonOf } from '../../base/errors.js';
+import { isObject, jsonOf, parseExactly } from '../../base/errors.js';
 import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import { wholeDeltas } from './answer-parts.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
@@ -184,10 +184,10 @@ const shell = (id: string, model: string) => ({
   model,
 });
 
-/** The arguments of a call as the object that they are. */
+/** The arguments of a call as the object that they are, with all digits of its numbers: `exactJson` writes them. */
 function inputOf({ arguments: text }: ToolCall): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch {
     return {}; // the reply of a user's own server need not be JSON
   }

@@ -1,6 +1,6 @@
 /** Models behind the HTTP interfaces that clients know: one app for any models. It runs wherever fetch does. */
 import { type Context, Hono } from 'hono';
-import { DialectError, EpisodeOverError, messageOf, suggestion } from '../../base/errors.js';
+import { DialectError, EpisodeOverError, exactJson, messageOf, suggestion } from '../../base/errors.js';
 import { visible } from '../../base/host.js';
 import { openAiError, wholeAnswer } from './answer-parts.js';
 import { chatDialect } from './chat-dialect.js';
@@ -224,7 +224,7 @@ type Answers = readonly [AsyncIterable<ModelDelta>, ...(readonly AsyncIterable<M
 
 const whole: Responder<Answers> = async (dialect, request, [first, ...further], gone) => {
   const body = Promise.all([wholeAnswer(first), ...further.map(wholeAnswer)]).then(
-    ([answer, ...others]) => JSON.stringify(dialect.write(request, answer, others)),
+    ([answer, ...others]) => exactJson(dialect.write(request, answer, others)),
     (error: unknown) => {
       gone(); // the other answers would go on
       throw error;

@@ -1,4 +1,4 @@
-import { isObject } from '../../../base/errors.js';
+import { isObject, parseExactly } from '../../../base/errors.js';
 import type { FinishReason, History, Message, Tokenizer, Tool, ToolCall, Turn } from '../../../base/nouns.js';
 
 /** The response's ids without the stop token at their end. */
@@ -238,7 +238,7 @@ function canonical(text: string): string {
   try {
     const sorted = (_: string, value: unknown) =>
       isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
-    return JSON.stringify(JSON.parse(text), sorted);
+    return JSON.stringify(parseExactly(text), sorted);
   } catch {
     return text;
   }
