@@ -10,7 +10,7 @@ const slow = Array.from({ length: 400 }, (_, i) => `src/room-${i}/part.test.ts`)
 const commit = { tree: 'a'.repeat(40), changed: [] as string[], slow };
 
 describe('the choice of slow checks', () => {
-  it('knows each check of npm run verify: its paths, or why it stands apart', () => {
+  it('knows the paths of each check of the slow suites, or why it stands apart', () => {
     expect([...Object.keys(SUITES), ...Object.keys(APART)].sort()).toEqual(Object.keys(checks).sort());
     const missing = Object.values(SUITES).flatMap(({ paths }) => paths.filter((path) => !existsSync(join(root, path))));
     expect(missing).toEqual([]);

@@ -69,6 +69,17 @@ export const share = (description: string): Flag<number | undefined> => ({
   },
 });
 
+/** A share of a card, above 0 and at most 1, or a whole number of cards, as Ray takes it. */
+export const cards = (description: string): Flag<number | undefined> => ({
+  value: 'x',
+  description,
+  parse: (word) => {
+    const value = Number(word);
+    if (word.trim() !== '' && value > 0 && (value <= 1 || Number.isInteger(value))) return value;
+    throw new InvalidArgumentError(`expected a share of a card such as 0.5, or a whole number of cards, got '${word}'`);
+  },
+});
+
 /** Words separated by commas. */
 export const list = (value: string, description: string): Flag<readonly string[] | undefined> => ({
   value,

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { RecipeError } from '../base/errors.js';
 import { RayRuns } from '../cluster/ray.js';
 import { type CommandContext, INTERRUPTED } from './command-context.js';
-import { text } from './flags.js';
+import { cards, text } from './flags.js';
 
 export const onRay = {
   ray: text('url', "train as jobs of a Ray cluster; the address of its head's dashboard, http://HOST:8265"),
@@ -12,6 +12,7 @@ export const onRay = {
     'line',
     'with --ray: command that starts drmas on a node (default: npm ci with the lockfile, or npx)',
   ),
+  gpusPerRun: cards('with --ray: share of a card for each run, such as 0.5, or a number of cards (default: no card)'),
 };
 
 export interface RayFlags {
@@ -20,6 +21,8 @@ export interface RayFlags {
   readonly rayCommand?: string | undefined;
   /** CPUs of a job. */
   readonly cpus?: number | undefined;
+  /** Cards of a job. */
+  readonly gpusPerRun?: number | undefined;
 }
 
 /**
@@ -29,14 +32,15 @@ export interface RayFlags {
  */
 export async function withRay(
   context: CommandContext,
-  { ray: url, store, rayCommand: command, cpus }: RayFlags,
+  { ray: url, store, rayCommand: command, cpus, gpusPerRun: gpus }: RayFlags,
   work: (there: CommandContext) => Promise<number>,
 ): Promise<number> {
   if (url === undefined) {
     if (store !== undefined || command !== undefined) throw new RecipeError('--store and --ray-command need --ray');
+    if (gpus !== undefined) throw new RecipeError('--gpus-per-run needs --ray');
     return work(context);
   }
-  const runs = new RayRuns({ url, store, command, cpus });
+  const runs = new RayRuns({ url, store, command, cpus, gpus });
   await runs.check();
   // The nodes check their own kernels.
   const place = { ...context.place, requireKernels: async () => {}, executeRun: runs.executeRun };

@@ -31,11 +31,21 @@ export class RayCluster {
   readonly url: string;
   readonly #python: string;
   readonly #directory: string;
+  readonly #cpus: number;
+  readonly #gpus: number;
   readonly #port: number;
   readonly #mark: string;
   readonly #processes: ServerProcess[] = [];
 
-  private constructor(python: string, directory: string, port: number, dashboard: number) {
+  private constructor(
+    python: string,
+    directory: string,
+    port: number,
+    dashboard: number,
+    { cpus, gpus }: { readonly cpus: number; readonly gpus: number },
+  ) {
+    this.#cpus = cpus;
+    this.#gpus = gpus;
     this.#python = python;
     this.#directory = directory;
     this.#port = port;
@@ -43,19 +53,19 @@ export class RayCluster {
     this.url = `http://127.0.0.1:${dashboard}`;
   }
 
-  /** Starts a head with one CPU. */
-  static async start(python: string): Promise<RayCluster> {
+  /** Starts a head, by default with one CPU. Cards are only declared: no node looks for them. */
+  static async start(python: string, { cpus = 1, gpus = 0 } = {}): Promise<RayCluster> {
     // Sockets lie below it, whose paths have at most 107 characters.
     const directory = await mkdtemp('/tmp/drmas-ray-');
     const [port, dashboard, client] = await Promise.all([freePort(), freePort(), freePort()]);
-    const cluster = new RayCluster(python, directory, port, dashboard);
+    const cluster = new RayCluster(python, directory, port, dashboard, { cpus, gpus });
     const ports = [`--port=${port}`, `--dashboard-port=${dashboard}`, `--ray-client-server-port=${client}`];
     const words = ['--head', '--dashboard-host=127.0.0.1', '--disable-usage-stats', ...ports];
     await cluster.#start(words, async () => (await cluster.#alive()).length > 0);
     return cluster;
   }
 
-  /** Adds a node with one CPU. @param environment Variables that its jobs have too */
+  /** Adds a node like the head. @param environment Variables that its jobs have too */
   async addNode(environment: NodeJS.ProcessEnv = {}): Promise<RayNode> {
     const before = await this.#alive();
     let id: string | undefined;
@@ -98,7 +108,11 @@ export class RayCluster {
     isUp: () => Promise<boolean>,
     environment: NodeJS.ProcessEnv = {},
   ): Promise<ServerProcess> {
-    const small = ['--num-cpus=1', '--object-store-memory=100000000'];
+    const small = [
+      `--num-cpus=${this.#cpus}`,
+      ...(this.#gpus > 0 ? [`--num-gpus=${this.#gpus}`] : []),
+      '--object-store-memory=100000000',
+    ];
     const seconds = stopwatch();
     let output = '';
     while (seconds() < PATIENCE_SECONDS) {

@@ -48,13 +48,13 @@ export const ablate = defineCommand({
     'drmas ablate math --weights correct,attempts --points 5 --seeds 5',
     'drmas ablate runs/math-ablation-20260131-094501',
   ],
-  run: async (context, [source], { variant, weights, points, ray, store, rayCommand, ...flags }) => {
+  run: async (context, [source], { variant, weights, points, ray, store, rayCommand, gpusPerRun, ...flags }) => {
     if (weights !== undefined && variant.length > 0)
       throw new RecipeError('--weights and --variant exclude each other');
     if (weights === undefined && points !== undefined) throw new RecipeError('--points needs --weights');
     const graded = weights && { parts: weights, variants: weightVectors(weights, points) };
     const together = ray === undefined ? {} : { parallel: flags.parallel ?? JOBS_AT_ONCE };
-    return withRay(context, { ray, store, rayCommand, cpus: flags.threads }, (there) =>
+    return withRay(context, { ray, store, rayCommand, gpusPerRun, cpus: flags.threads }, (there) =>
       reportAblation(
         there,
         { command: 'ablate', type: 'ablation', completed: (given) => given },

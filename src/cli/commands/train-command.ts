@@ -64,11 +64,11 @@ export const train = defineCommand({
   async run(context, [source], { json: asJson = false, dryRun = false, watch = false, resume = false, ...flags }) {
     if (flags.acceptChanges === true && !resume) throw new ArgumentError('--accept-changes needs --resume');
     if (dryRun) return showPlan(context, source, { ...flags, json: asJson });
-    const { ray, store, rayCommand, ...options } = withModel(withDevice(flags));
+    const { ray, store, rayCommand, gpusPerRun, ...options } = withModel(withDevice(flags));
     // Jobs of a cluster store their runs themselves.
     const [here, there] = ray === undefined ? [store, undefined] : [undefined, store];
     const resumes = resume && options.run !== undefined && (await isRun(options.run, here));
-    const cluster = { ray, store: there, rayCommand, cpus: options.threads };
+    const cluster = { ray, store: there, rayCommand, gpusPerRun, cpus: options.threads };
     const kept = here === undefined ? options : { ...options, store: here };
     return withRay(context, cluster, (working) =>
       (resumes ? resumeRun : begin)(working, source, { ...kept, watch }, asJson),

@@ -17,6 +17,8 @@ interface JobRequest {
   readonly id: string;
   readonly entrypoint: string;
   readonly cpus: number;
+  /** The share of a card, or a number of cards. Undefined: none. */
+  readonly gpus?: number | undefined;
   readonly packageName: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly metadata: Readonly<Record<string, string>>;
@@ -57,13 +59,14 @@ export class RayClient {
 
   /** Submits a job. Repeats the request while the cluster accepts no jobs, or the head does not answer. */
   async submit(
-    { id, entrypoint, cpus, packageName, environment, metadata }: JobRequest,
+    { id, entrypoint, cpus, gpus, packageName, environment, metadata }: JobRequest,
     signal: AbortSignal,
   ): Promise<void> {
     const body = {
       entrypoint,
       submission_id: id,
       entrypoint_num_cpus: cpus,
+      ...(gpus === undefined ? {} : { entrypoint_num_gpus: gpus }),
       metadata,
       runtime_env: { working_dir: `gcs://${packageName}`, env_vars: environment },
     };

@@ -23,6 +23,8 @@ export interface RayOptions {
   readonly store?: string | undefined;
   /** CPUs of a job; default 1. */
   readonly cpus?: number | undefined;
+  /** Cards of a job: a share such as 0.5, or a whole number. Default: none, so the job sees no card. */
+  readonly gpus?: number | undefined;
   /** The command that starts drmas on the nodes. */
   readonly command?: string | undefined;
   /** Milliseconds between two requests for a job's state. */
@@ -124,7 +126,7 @@ export class RayRuns {
   async #submit(id: string, log: RunDirectory, project: ProjectPackage, signal: AbortSignal): Promise<void> {
     const { name, bytes, recipe, command } = project;
     await this.#client.upload(name, bytes); // for each job, because Ray removes unused packages
-    const { cpus = 1 } = this.#options;
+    const { cpus = 1, gpus } = this.#options;
     const store = this.#store;
     const run = `${id}/${id.replace(/-\d+$/, '')}`; // jobs of one node may share a working directory
     const kept = store === undefined ? [] : ['--store', store];
@@ -133,6 +135,7 @@ export class RayRuns {
     const request = {
       id,
       cpus,
+      gpus,
       packageName: name,
       entrypoint: `${command} ${words.map(shellWord).join(' ')}`,
       environment: environmentOf(store),
