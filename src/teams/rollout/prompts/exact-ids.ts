@@ -1,4 +1,4 @@
-import { isObject, parseExactly } from '../../../base/errors.js';
+import { isObject } from '../../../base/errors.js';
 import type { FinishReason, History, Message, Tokenizer, Tool, ToolCall, Turn } from '../../../base/nouns.js';
 
 /** The response's ids without the stop token at their end. */
@@ -229,7 +229,7 @@ function sameCalls(calls: readonly ToolCall[], others: readonly ToolCall[] = [])
   return canonicalCalls(calls) === canonicalCalls(others);
 }
 
-/** Calls as a text that is equal for all spellings of their arguments. */
+/** Calls as a text that is equal for all spellings of their arguments, also for numbers that a framework rounded. */
 function canonicalCalls(calls: readonly Pick<ToolCall, 'name' | 'arguments'>[]): string {
   return JSON.stringify(calls.map((call) => [call.name, canonical(call.arguments)]));
 }
@@ -238,7 +238,7 @@ function canonical(text: string): string {
   try {
     const sorted = (_: string, value: unknown) =>
       isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
-    return JSON.stringify(parseExactly(text), sorted);
+    return JSON.stringify(JSON.parse(text), sorted);
   } catch {
     return text;
   }
