@@ -155,7 +155,7 @@ const claims: Readonly<Record<string, Claim | { readonly notOurs: string }>> = {
         'any new name': ({ texts, random }) => (texts[1] ?? '').replace(/^\w+/, random.pick(operations).names[2]),
       },
     },
-    notNeeded: { coder: "a fixer that knows every name can do the coder's work" },
+    notNeeded: { coder: "a fixer that knows all names can do the coder's work" },
   },
   search,
   'search-hard': {
