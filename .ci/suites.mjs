@@ -5,7 +5,8 @@
  * A suite has its turn if a commit of the last day changed one of its paths: of the day before the date of the commit
  * itself. Those with the most changed files come first, until `BUDGET_SECONDS` are used up; what is left out is named.
  * Of the files with slow tests a commit gets those that changed, with those whose source changed, and a quarter of the
- * others by the hash of its tree, up to `MOST_SLOW`. `CI_ALL=1` chooses everything. Without a history everything counts as changed.
+ * others by the hash of its tree, up to `MOST_SLOW`. `CI_ALL=1` chooses everything. Without a history everything counts
+ * as changed.
  *
  * Prints lines of `suite NAME`, `slow FILE` and `skipped NAME, because ...`.
  */

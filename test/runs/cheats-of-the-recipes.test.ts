@@ -187,7 +187,7 @@ const claims: Readonly<Record<string, Claim | { readonly notOurs: string }>> = {
   },
   solo: {
     trained: 0.5,
-    measured: 'no mean of seeds is stored; this is a bound below a trained agent',
+    measured: 'not measured: a bound of this test, which no stored run supports',
     honest: () => ({ solver }),
   },
   sums: {
