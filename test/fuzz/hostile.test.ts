@@ -29,7 +29,7 @@ describe('a hostile value in a field is taken or refused by name', () => {
     expect(await complaints(target, DAILY)).toEqual([]);
   });
 
-  it.each(inJson)('%s, many', { tags: 'verify' }, async (_, target) => {
+  it.each(inJson)('%s, many', { tags: 'verify', timeout: 600_000 }, async (_, target) => {
     expect(await complaints(target, SLOW)).toEqual([]);
   });
 });

@@ -53,7 +53,7 @@ describe('the store of traces', () => {
 const [HEAP, FILE] = [96, 160];
 
 describe('drmas import', () => {
-  it('reads and writes files that are larger than its memory', { tags: 'verify', timeout: 300_000 }, async () => {
+  it('reads and writes files that are larger than its memory', { tags: 'verify', timeout: 900_000 }, async () => {
     const file = join(root, 'large.jsonl');
     const out = join(root, 'large');
     const handle = await open(file, 'w');

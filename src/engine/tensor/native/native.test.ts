@@ -59,7 +59,10 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     for (const kernels of [two, four]) kernels.dispose();
   });
 
-  it('give the same bits whoever makes the processor that blocks are made for', { tags: 'verify' }, async () => {
+  it('give the same bits whoever makes the processor that blocks are made for', {
+    tags: 'verify',
+    timeout: 300_000,
+  }, async () => {
     for (const [isa, bfloat16Products] of [
       ['avx512', 'avx512-bf16'],
       ['avx512', 'widened'],
