@@ -38,7 +38,13 @@ it.skipIf(unavailable !== undefined)(
   async () => {
     const keys = await certificate(join(root, 'keys'));
     const recipe = await readFile(new URL('../queue/team.ts', import.meta.url), 'utf8');
-    const files = { 'mine.ts': recipe.replace('../../src/index.js', 'drmas') };
+    const alone = recipe
+      .replace('../../src/index.js', 'drmas')
+      .replace(
+        "{ takesTime } from '../support/time-and-chance.js'",
+        "{ setTimeout as takesTime } from 'node:timers/promises'",
+      );
+    const files = { 'mine.ts': alone };
     const packed = join(program.main, '../../../..');
     const folders = {
       package: packed,
