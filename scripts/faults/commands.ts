@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
 
-/** What the trials share. */
+/** The folder, the run and the randomness that the trials share. */
 export interface Surroundings {
   /** A folder for files that all trials read. */
   readonly root: string;

@@ -112,7 +112,7 @@ function longLines(file: SourceFile): Finding[] {
 
 const TIME_AND_CHANCE = 'test/support/time-and-chance.ts';
 
-/** What a test takes in place of a name: functions of `TIME_AND_CHANCE`. */
+/** The functions of `TIME_AND_CHANCE` that a test takes in place of a name. */
 const INSTEAD: Readonly<Record<string, string>> = {
   ...ofNames(
     ['setTimeout', 'timers/promises'],
@@ -160,7 +160,7 @@ function timeAndChance({ path, text }: SourceFile): Finding[] {
   return findings;
 }
 
-/** What a node uses: `performance.now`, `new Date()`, a called function, or the name of a module that is imported. */
+/** The name that a node uses: `performance.now`, `new Date()`, a called function, or the module that is imported. */
 function nameOfUse(node: ts.Node): string | undefined {
   if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier))
     return node.moduleSpecifier.text.replace(/^node:/, '');

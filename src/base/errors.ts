@@ -37,7 +37,6 @@ export {
   parseExactly,
   parseWithSources,
 } from './core/exact-json.js';
-
 export { faultsError, issuesText, parseAt, requireKnownKeys, shown, suggestion } from './core/validation/explain.js';
 export { fitsJsonSchema, fitsSchema } from './core/validation/json-schema.js';
 export {

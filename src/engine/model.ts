@@ -5,7 +5,6 @@ export { FlatOptimizer, type OptimizerState } from './model/decoder/flat-optimiz
 export type { Sequence } from './model/decoder/packed-batch.js';
 export { clippedStep, gradientNorm, requireFinite, type TrainedPart } from './model/decoder/trained-part.js';
 export { adapterParameterCount } from './model/decoder/weights/adapter-tensors.js';
-
 export { parameterCount } from './model/decoder/weights/decoder-tensors.js';
 export { wholeWeights } from './model/initial-weights.js';
 export { contextOf, tableSize } from './model/kinds/choice-table.js';

@@ -28,7 +28,7 @@ process.env.XDG_CONFIG_HOME ??= mkdtempSync(join(tmpdir(), 'drmas-config-'));
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(process.env.DRMAS_TEST_SEED ?? 1) });
 
 // "toEqual" looks at each number of an array by itself: seconds for a file of weights. Files share their workers, and a
-// worker keeps what it is told.
+// worker keeps its testers.
 const FAST = Symbol.for('drmas.tests.sameBits');
 const worker = globalThis as { [FAST]?: true };
 if (!worker[FAST]) {

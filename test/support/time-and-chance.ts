@@ -7,14 +7,14 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fakeTimers from '@sinonjs/fake-timers';
 
-// Kept from here, since a test may replace that of the global object by a fake clock.
+// A test may replace the clock of the global object by a fake one.
 const now = performance.now.bind(performance);
 
 /** Milliseconds that `eventually` waits: less than a test has, so that its own error is the one that is seen. */
 const PATIENCE_MS = 50_000;
 
 /**
- * Checks again and again until the check neither throws nor returns false, and returns what it returns.
+ * Checks again and again until the check neither throws nor returns false. Returns the value of the last check.
  * @param patienceMs Milliseconds after which the error of the last check is thrown; above 50,000 only in a test that
  *   has more time
  */

@@ -45,7 +45,7 @@ export class ChainedFile {
 
   /**
    * Appends one line, whole or not at all, and begins to flush it.
-   * @throws also the error of an earlier flush: nobody knows which lines are on disk then
+   * @throws also the error of an earlier flush: it is not known which lines are on disk then
    */
   append(text: string): void {
     if (this.#failure !== undefined) throw this.#failure.error;

@@ -149,8 +149,8 @@ function pricesOf(price: string | undefined): TracedTeam['price'] {
 }
 
 /**
- * Requires that nothing of somebody else would be replaced: the folder has no file of an import, or those of the same
- * command, which was killed before its run began. @throws RunError
+ * Requires that no file of another command would be replaced: the folder has no file of an import, or the files of the
+ * same command, which was killed before its run began. @throws RunError
  */
 async function requireOwnFolder(out: string, recipe: string): Promise<void> {
   await removeStale(nodeFiles, out, temporaryPrefix);
