@@ -19,11 +19,11 @@ import { fileURLToPath } from 'node:url';
 /** Changes of this many hours before a commit count as its own, because a landing brings many commits. */
 const HOURS = 24;
 /** The seconds of two quiet cores that the chosen suites may take together, beside the daily tests. */
-const BUDGET_SECONDS = 1500;
+const BUDGET_SECONDS = 900;
 /** A commit gets one in so many of the other files with slow tests. */
 const SHARE = 4;
 /** The most files with slow tests: 12 s each on two quiet cores. */
-const MOST_SLOW = 70;
+const MOST_SLOW = 45;
 
 /**
  * @typedef {object} Suite
