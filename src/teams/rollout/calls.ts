@@ -110,6 +110,12 @@ function askOf(
           episode.fail(failure.reason === 'too-many-turns' ? failure : failure.with({ agent: role.name }));
         }
       };
+      /** An answer that is missing or does not fit ends an episode of `play`. The reward may ask its judge again. */
+      const refuse = (error: unknown) => {
+        if (askedBy === 'play') throw error;
+        stopListening();
+        reject(EpisodeFailure.is(error) ? error.with({ agent: role.name }) : error);
+      };
       attempt(() => {
         if (askedBy === 'play') requireStep(role.name, options, counter);
         else requireJudge(role);
@@ -138,8 +144,7 @@ function askOf(
             }
             // A call that fails ends the episode, and is rejected with the rest: its listeners stay.
             if (result.status === 'rejected' && isGoneForGood(result.reason)) throw result.reason;
-            if (result.status === 'rejected')
-              throw new EpisodeFailure('backend', `${role.name}: ${messageOf(result.reason)}`);
+            if (result.status === 'rejected') return refuse(noAnswer(role.name, result.reason));
             const { turn, thrown } = turnOf(role, call, result.value, askedBy);
             if (probe !== undefined && thrown !== undefined) throw thrown;
             if (probe !== undefined) {
@@ -152,7 +157,7 @@ function askOf(
             if (time !== undefined) listener?.answered?.(turn, time());
             // Like an error of `play` about this output, it ends the episode, and the turn stays.
             if (thrown !== undefined)
-              throw ofAgents(thrown, episode.turns, { team: episode.request.team, settings: context.agents });
+              return refuse(ofAgents(thrown, episode.turns, { team: episode.request.team, settings: context.agents }));
             prompts.add(turn, call);
             stopListening();
             resolve(replyOf(turn));
@@ -164,6 +169,10 @@ function askOf(
     return reply;
   };
 }
+
+/** The failure of a call that a model or a server did not answer. */
+const noAnswer = (agent: string, cause: unknown): EpisodeFailure =>
+  new EpisodeFailure('backend', `${agent}: ${messageOf(cause)}`, {}, { cause });
 
 /** A probe asks what the agent can do: an error is the answer to it, unless the model is gone. */
 const refusalOf = (error: unknown): unknown =>

@@ -115,6 +115,37 @@ describe('a judge in the reward', () => {
     });
   });
 
+  it.each(['that cannot answer', 'whose parser throws'])('%s is asked again with the reward', async (kind) => {
+    let asked = 0;
+    const fails = () => asked++ < 2;
+    const sampler = scriptedSampler(({ policy }) => {
+      if (policy === 'judge' && kind === 'that cannot answer' && fails()) throw new Error('busy');
+      return policy === 'judge' ? '7' : 'a';
+    });
+    const parse = (text: string) => {
+      if (kind === 'whose parser throws' && fails()) throw new SyntaxError('busy');
+      return integer(text);
+    };
+    const team = { ...teamOf(grade), agents: { ...agents, judge: agent({ parse }) } } as unknown as Team;
+    const whole = await played(team, sampler, { rewardRetries: 2 });
+    expect([whole.failure, whole.score.team]).toEqual([undefined, 7]);
+    asked = 0;
+    const { failure } = await played(team, sampler, { rewardRetries: 1 });
+    expect(failure).toMatchObject({ agent: 'judge', scoring: true, message: 'judge: busy (the last of 2 tries)' });
+  });
+
+  it('that cannot answer does not end an episode whose reward does without it', async () => {
+    const sampler = scriptedSampler(({ policy }) => {
+      if (policy === 'judge') throw new Error('gone');
+      return 'a';
+    });
+    const { score, failure } = await played(
+      teamOf(async (context) => grade(context).catch(() => 0.5)),
+      sampler,
+    );
+    expect([score.team, failure]).toEqual([0.5, undefined]);
+  });
+
   it('has no part in the limit of calls, which is for play: neither its calls nor those of a try that threw', async () => {
     let tries = 0;
     const again = teamOf(async (context) => {
