@@ -90,7 +90,11 @@ export const criticSchema = z.strictObject({
   clip: positive
     .default(0.5)
     .describe('The largest change of a value in the updates of one step. The value loss does not push it further.'),
-  aheadSteps: z.int().min(0).default(0).describe('Steps at the start of the run in which only the critic learns.'),
+  aheadSteps: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe('Steps in which only the critic learns: the first ones in which an agent of the policy is called.'),
 });
 
 export type CriticSettings = z.output<typeof criticSchema>;

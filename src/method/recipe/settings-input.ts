@@ -311,7 +311,7 @@ export interface PolicyInput {
          */
         readonly clip?: number | undefined;
         /**
-         * Steps at the start of the run in which only the critic learns.
+         * Steps in which only the critic learns: the first ones in which an agent of the policy is called.
          * @default `0`
          */
         readonly aheadSteps?: number | undefined;

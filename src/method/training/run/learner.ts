@@ -56,7 +56,7 @@ export interface Learner {
   turns(groups: readonly EpisodeGroup[]): readonly TurnChain[];
 }
 
-/** The number of steps at the beginning in which a policy waits for its critic. 0 without a critic. */
+/** The number of a policy's first steps in which it waits for its critic. 0 without a critic. */
 export const stepsAhead = ({ critic }: Pick<Learner, 'critic'>): number => critic?.settings.aheadSteps ?? 0;
 
 /** The same run, but its policies learn from the first step on instead of waiting for their critics. */

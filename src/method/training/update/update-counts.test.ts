@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { choiceRecipe, game, learnSteps } from '../../../../test/support/choice-run.js';
+import { tinyDecoder } from '../../../engine/model/model-spec.js';
+import { tinySizes } from '../../../runs/testing/train-tiny.js';
 import type { RecipeInput } from '../../recipe/define.js';
 import { UpdateCounts } from './update-counts.js';
 
@@ -25,6 +27,35 @@ describe('the rise of a learning rate', () => {
     expect(rates('second')).toEqual([2, 4, 6, 6]);
     expect(rates('first').slice(0, 6)).toEqual([0.1, 0.2, 0.3, 0.4, 0.5, 0.5].map((rate) => expect.closeTo(rate, 12)));
   });
+});
+
+it('a policy waits for the updates of its critic, also if its agent is called late', async () => {
+  const model = tinyDecoder({ ...tinySizes, context: 64, tokenizer: { type: 'bytes' } });
+  const { play: _, ...rest } = game({ reward: (rounds) => rounds.length });
+  let episodes = 0;
+  const late = {
+    ...rest,
+    play: async ({ agents }: { agents: Record<string, (text: string) => Promise<unknown>> }) => {
+      const isCalled = episodes++ >= 2 * 2; // from step 3 on
+      await agents.first?.('show');
+      if (isCalled) await agents.second?.('show');
+      return { rounds: [], chance: 0 };
+    },
+  };
+  const steps = await learnSteps(
+    choiceRecipe(
+      {
+        team: late as never,
+        advantage: { type: 'gae' },
+        policies: { first: { model }, second: { model } },
+        training: { steps: 5, tasksPerStep: 1, groupSize: 2 },
+      } as Partial<RecipeInput>,
+      ['policies.first.critic.aheadSteps=2', 'policies.second.critic.aheadSteps=2'],
+    ),
+  );
+  const learns = (policy: string) => steps.map(({ event }) => (event.policies[policy]?.learningRate ?? 0) > 0);
+  expect(learns('first')).toEqual([false, false, true, true, true]);
+  expect(learns('second')).toEqual([false, false, false, false, true]);
 });
 
 describe('the counts of updates', () => {

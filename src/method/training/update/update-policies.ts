@@ -13,7 +13,7 @@ import type { KlCoefficients } from '../signals/kl-penalty.js';
 import { settleKl } from './settle-kl.js';
 import type { UpdateCounts } from './update-counts.js';
 import { updateCritic } from './update-critic.js';
-import { type SpikeLimits, updatePolicy } from './update-policy.js';
+import { type CountsUpdates, type SpikeLimits, updatePolicy } from './update-policy.js';
 import type { PolicyUpdate, Updates } from './update-result.js';
 
 /** The result of learning from a step. */
@@ -62,7 +62,7 @@ export async function updatePolicies(
       const learnt = chains.map((chain) => chain.map((turn) => advantages.byTurn.get(turn) as TurnAdvantage));
       const critic = await updateCritic(learner, position, learnt, signals, { counts, warn: host.warn });
       const learn = async () => {
-        if (step <= stepsAhead(learner)) return NOTHING_LEARNT;
+        if (waits(learner, counts)) return NOTHING_LEARNT;
         const samples = samplesOf(learner, learnt, signals);
         const { update, ratios } = await updatePolicy(learner, position, samples, options);
         const tokens = updatedTokens(chains, ratios);
@@ -74,6 +74,18 @@ export async function updatePolicies(
     }),
   );
   return Object.fromEntries(updates.flat());
+}
+
+/**
+ * Whether a policy still waits for its critic in this step, which is counted then. The critic learns in steps that call
+ * an agent of the policy, so other steps do not count.
+ */
+function waits(learner: Learner, counts: CountsUpdates): boolean {
+  const steps = `${learner.name}.critic.ahead`; // no policy can have this name
+  const waited = counts.of(steps, 1);
+  const stillWaits = waited < stepsAhead(learner);
+  if (stillWaits) counts.set(steps, waited + 1);
+  return stillWaits;
 }
 
 /** One sample a chain. */
