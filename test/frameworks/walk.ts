@@ -62,7 +62,7 @@ export const recipeOf = (program: Program) =>
       ...{ width: 48, layers: 2, heads: 3, feedForward: 128, context: 384 },
       tokenizer: { type: 'bytes' },
     }),
-    warmStart: { steps: 160, batch: 8, learningRate: 3e-3 },
+    warmStart: { steps: 300, batch: 8, learningRate: 3e-3 },
     training: { steps: 1, tasksPerStep: 2, groupSize: 2 },
     evaluation: { tasks: 2, samples: 1 },
   });
