@@ -68,7 +68,7 @@ describe('a loss of a user', () => {
 describe('a tracker of a user', () => {
   it('gets every event of the run', async () => {
     const { directory, events } = await run('own-tracker');
-    const rows = stepsOf(events).map(({ step, reward }) => `${step},${reward.mean}`);
+    const rows = stepsOf(events).map(({ step, reward }) => `${step},${reward?.mean}`);
     expect(readFileSync(join(directory, 'rewards.csv'), 'utf8')).toBe(`step,reward\n${rows.join('\n')}\n`);
   });
 });
@@ -79,7 +79,7 @@ describe('a backend of a user', () => {
     expect(settings.backend).toEqual({ type: 'unigrams' });
     const started = events.find(({ type }) => type === 'run.started');
     expect(started).toMatchObject({ hardware: { kernels: 'unigrams' } });
-    const rewards = stepsOf(events).map(({ reward }) => reward.mean);
+    const rewards = stepsOf(events).map(({ reward }) => reward?.mean ?? Number.NaN);
     expect(rewards.at(-1)).toBeGreaterThan((rewards[0] as number) + 0.2);
     const { averageAtK } = await evaluate(directory, { threads: 1 });
     const last = events.findLast((event) => event.type === 'evaluation');

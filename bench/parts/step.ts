@@ -95,7 +95,7 @@ function drmasContestant(threads: number, mode: 'alone' | 'peers', directory: st
           'ms rollout': 1e3 * middle(({ phaseSeconds }) => phaseSeconds.rollout),
           'ms update': 1e3 * middle(({ phaseSeconds }) => phaseSeconds.update),
           'tokens sampled': middle(({ tokens }) => tokens.sampled),
-          reward: middle(({ reward }) => reward.mean),
+          reward: middle(({ reward }) => reward?.mean ?? Number.NaN),
           ...(mode === 'peers' && {
             'ms step 4 to 23': 1e3 * median(steps.slice(...EARLY).map(({ wall }) => wall)),
           }),

@@ -13,7 +13,9 @@ import { defineRecipe } from 'drmas';
 import { defineTracker, type RunEvent } from 'drmas/events';
 import { model, tasks, team } from './digits.js';
 
-const rowOf = (event: RunEvent) => (event.type === 'step' ? `${event.step},${event.reward.mean}\n` : '');
+/** A step has no reward if the reward of each of its episodes failed. */
+const rowOf = (event: RunEvent) =>
+  event.type === 'step' && event.reward !== undefined ? `${event.step},${event.reward.mean}\n` : '';
 
 export const rewards = defineTracker({
   name: 'rewards',

@@ -163,7 +163,7 @@ export async function trainDesk(
       }),
     })),
     weights: Object.fromEntries(Object.entries(files).filter(([path]) => path.endsWith('.safetensors'))),
-    rewards: steps.map(({ reward }) => reward.mean),
+    rewards: steps.map(({ reward }) => reward?.mean ?? Number.NaN),
     failures: episodes.flatMap(({ failure }) => failure ?? []),
   };
 }

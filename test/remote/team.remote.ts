@@ -92,7 +92,7 @@ describe.skipIf('unavailable' in remote)('a team on a real server', () => {
       const { events } = await resume(run, definition);
       const steps = events.flatMap((event) => (event.type === 'step' ? [event] : []));
       expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-      const rewards = steps.map(({ reward }) => reward.mean);
+      const rewards = steps.map(({ reward }) => reward?.mean ?? Number.NaN);
       console.log(`reward of ten steps: ${rewards.map((reward) => reward.toFixed(2)).join(' ')}`);
       expect(mean(rewards.slice(-3))).toBeGreaterThan(mean(rewards.slice(0, 3)) + 0.1);
       expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed' });

@@ -34,7 +34,7 @@ describe('a run in which calls have a price', () => {
   it('trains on the reward minus the costs, and reports both in every step and in an ablation', async () => {
     for (const { reward, parts = {} } of await stepsOf(priced)) {
       expect(parts.calls).toBeLessThan(-0.25);
-      expect(reward.mean).toBeCloseTo((parts.outcome as number) + (parts.calls as number), 12);
+      expect(reward?.mean).toBeCloseTo((parts.outcome as number) + (parts.calls as number), 12);
     }
     const summary = summariseRun({ name: 'a', variant: 'a', seed: 1 }, await priced.events());
     expect(summary.rewards).toMatchObject({ 'reward: calls': expect.any(Number) });

@@ -111,7 +111,7 @@ describe('the recipe desk', () => {
     expect(called / 256).toBeGreaterThan(0.15);
     expect(called / 256).toBeLessThan(0.4);
     expect(step?.metrics?.escalated).toBeCloseTo(called / 256, 12);
-    expect(step?.reward.mean).toBeGreaterThan(0.6);
+    expect(step?.reward?.mean).toBeGreaterThan(0.6);
     for (const { rewardMean, inflation } of Object.values(specialists)) {
       expect(rewardMean).toBeLessThan(0.35);
       expect(inflation.predicted).toBeGreaterThan(1.5);
@@ -152,7 +152,7 @@ describe('the recipe repair', () => {
 
     it('has a team that is usually right, and a fixer that is called in the episodes that go badly', () => {
       const { coder, fixer } = step?.agents ?? {};
-      expect(step?.reward.mean).toBeGreaterThan(0.65);
+      expect(step?.reward?.mean).toBeGreaterThan(0.65);
       expect((fixer?.turns ?? 0) / (coder?.turns ?? 1)).toBeGreaterThan(0.2);
       expect((fixer?.turns ?? 0) / (coder?.turns ?? 1)).toBeLessThan(0.35);
       expect(fixer?.rewardMean).toBeLessThan(0.25);

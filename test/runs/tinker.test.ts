@@ -47,7 +47,7 @@ describe('a team on a server', () => {
         remoteRecipe(directory, { url: fake.url, profile: behaves }, {}, [...faster, ...longer, ...overrides]),
       );
       expect(fake.models).toBe(0); // all places on the server are free again
-      return (await run.events()).flatMap((event) => (event.type === 'step' ? [event.reward.mean] : []));
+      return (await run.events()).flatMap((event) => (event.type === 'step' ? [event.reward?.mean ?? Number.NaN] : []));
     };
     const [averaging, summing] = [await rewards('skyrl-jax'), await rewards('hosted', 'training.steps=3')];
     for (const [i, reward] of summing.entries()) expect(averaging[i]).toBeCloseTo(reward, 6);

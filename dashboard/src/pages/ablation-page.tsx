@@ -121,7 +121,7 @@ function comparable(runs: readonly HeardRun[]): readonly HeardRun[] {
 const scores = ({ evaluations }: EventsByKind): ChartPoint[] =>
   evaluations.map(({ step, averageAtK }) => ({ x: step, y: averageAtK }));
 const rewards = ({ steps }: EventsByKind): ChartPoint[] =>
-  steps.map(({ step, reward }) => ({ x: step, y: reward.mean }));
+  steps.flatMap(({ step, reward }) => (reward === undefined ? [] : [{ x: step, y: reward.mean }]));
 
 interface BandsProps extends ChartStyle {
   readonly title: string;

@@ -85,7 +85,7 @@ function rewardLine({ log: { steps } }: HeardRun): Pick<Line, 'points'> {
   return {
     points: pointsOf(
       steps.map(({ step }) => step),
-      steps.map(({ reward }) => reward.mean),
+      steps.map(({ reward }) => reward?.mean ?? Number.NaN),
     ),
   };
 }

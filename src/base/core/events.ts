@@ -192,10 +192,10 @@ export interface Step {
   /** The cost of the step. Absent if no policy has a price. */
   readonly cost?: number;
   /**
-   * Of all played episodes as in evaluations: a failed one earns 0 minus the cost of its calls. Both are 0, and
-   * `success` is absent, if the reward of every episode failed.
+   * Of all played episodes as in evaluations: a failed one earns 0 minus the cost of its calls. Absent, as `success`
+   * is, if the reward of each episode failed. Logs of earlier versions have 0 there.
    */
-  readonly reward: { readonly mean: number; readonly std: number };
+  readonly reward?: { readonly mean: number; readonly std: number };
   /** The played episodes, including those that the update did not use. */
   readonly episodes?: {
     readonly played: number;

@@ -53,7 +53,7 @@ export type TrackerDefinition = Omit<TrackerDeclaration, 'address' | 'descriptio
  *   open: async (run) => ({
  *     name: 'printed',
  *     event(event) {
- *       if (event.type === 'step') process.stderr.write(`${run.name} ${event.step}: ${event.reward.mean}\n`);
+ *       if (event.type === 'step') process.stderr.write(`${run.name} ${event.step}: ${event.reward?.mean}\n`);
  *     },
  *   }),
  * });

@@ -289,4 +289,6 @@ export function remember(history: RunHistory, event: RunEvent): RunHistory {
 
 /** The reward of a step; in a step whose every reward failed there is none. */
 const rewardText = ({ reward, success, episodes }: Step): string =>
-  success === undefined && episodes !== undefined ? 'no reward' : `reward ${reward.mean.toFixed(3)}`;
+  reward === undefined || (success === undefined && episodes !== undefined)
+    ? 'no reward'
+    : `reward ${reward.mean.toFixed(3)}`;

@@ -97,15 +97,17 @@ function measured(event: EvaluationEvent, name: string, all: readonly Evaluation
 }
 
 function curveLines(history: RunHistory, width: number): string[] {
-  const rewards = history.steps.map((step) => step.reward.mean);
-  const range = `${(rewards[0] ?? 0).toFixed(2)} to ${(rewards.at(-1) ?? 0).toFixed(2)}`;
+  const rewards = history.steps.flatMap(({ reward }) => reward?.mean ?? []);
+  const [first = Number.NaN] = rewards;
+  const range = `${first.toFixed(2)} to ${(rewards.at(-1) ?? first).toFixed(2)}`;
   const curve = sparkline(rewards, width - 2, Math.min(0, ...rewards), Math.max(1, ...rewards));
   const isReward = headlineOf(history.evaluations, history.started?.success) === 'reward';
   const shown = ({ averageAtK, reward = 0 }: EvaluationEvent) => (isReward ? significant(reward) : percent(averageAtK));
   const { best } = history;
   const kept = best === undefined ? [] : [`best evaluation: step ${best.step} (${best.by} ${significant(best.score)})`];
   const scores = history.evaluations.map(shown).join(' -> ');
-  return [`training reward, ${range}`, `  ${curve}`, ...(scores === '' ? [] : [`evaluations: ${scores}`]), ...kept];
+  const shownRewards = rewards.length === 0 ? [] : [`training reward, ${range}`, `  ${curve}`];
+  return [...shownRewards, ...(scores === '' ? [] : [`evaluations: ${scores}`]), ...kept];
 }
 
 /** Turns, invalid share, gradient norms, spikes, predicted inflation and largest advantage of every agent. */

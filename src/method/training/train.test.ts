@@ -245,7 +245,7 @@ describe('one step of a scripted team', () => {
     });
     expect(step?.agents.solver?.rewardMean).toBeCloseTo(mean(solverRewards), 12);
     expect(step?.agents.verifier?.rewardStd).toBeCloseTo(standardDeviation(verifierRewards), 12);
-    expect(step?.reward.mean).toBe(0.5);
+    expect(step?.reward?.mean).toBe(0.5);
     expect(step?.groups).toEqual({ allRight: 0, allWrong: 0, mixed: 1, penaltyOnly: 0 });
   });
 

@@ -130,6 +130,7 @@ export function summariseRun(
   const spikes = events.filter(
     (event): event is Spike & RunEvent => event.type === 'spike' || event.type === 'skipped',
   );
+  const rewards = steps.flatMap(({ reward }) => reward?.mean ?? []);
   const last = evaluations.at(-1);
   const { metrics, unscored, episodes = 0 } = last ?? {};
   const counts = unscored === undefined ? {} : { unscored, episodes };
@@ -148,10 +149,10 @@ export function summariseRun(
     ...(metrics === undefined || !hasScore(counts) ? {} : { metrics }),
     ...(last === undefined || !hasScore(counts) ? {} : { rewards: rewardsOf(last) }),
     ...(spending === undefined ? {} : { spending }),
-    reward: mean(steps.map((step) => step.reward.mean)),
+    reward: mean(rewards),
     spikes: spikes.length,
     curve: {
-      rewards: steps.map((step) => step.reward.mean),
+      rewards,
       evaluations: evaluations.map(({ step, averageAtK }) => ({ step, score: averageAtK })),
     },
     agents: Object.fromEntries(

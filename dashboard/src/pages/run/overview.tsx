@@ -72,7 +72,8 @@ export function Overview({ run, listed }: OverviewProps) {
 function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings: readonly Crossing[] }) {
   const { first, last, headline } = listed;
   const { steps, best, stop } = run.log;
-  const recent = steps.slice(-10).map(({ reward }) => reward.mean);
+  const rewards = steps.flatMap(({ reward }) => reward?.mean ?? []);
+  const recent = rewards.slice(-10);
   const zero = patientZero(crossings);
   const unmoved = zero === undefined ? unmovedAgents(steps, listed) : [];
   const { episodes = 0, unscored } = run.log.evaluations.at(-1) ?? {};
@@ -121,7 +122,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
         ) : (
           <>
             <b>{significant(mean(recent))}</b>{' '}
-            <span class="faint">first {significant(mean(steps.slice(0, 10).map(({ reward }) => reward.mean)))}</span>
+            <span class="faint">first {significant(mean(rewards.slice(0, 10)))}</span>
           </>
         )}
       </Tile>

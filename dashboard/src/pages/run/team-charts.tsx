@@ -63,7 +63,7 @@ export function RewardChart({ run }: OfRun) {
   const { steps } = run.log;
   const lines = useMemo((): Line[] => {
     const parts = namedLines(steps, ({ parts }) => parts, 1);
-    return [lineOver(steps, 'reward', 0, ({ reward }) => reward.mean), ...(parts.length < 2 ? [] : parts)];
+    return [lineOver(steps, 'reward', 0, ({ reward }) => reward?.mean), ...(parts.length < 2 ? [] : parts)];
   }, [steps]);
   return (
     <Chart

@@ -146,7 +146,7 @@ export class ComparisonReporter {
     });
     const parts = going.map(({ variant, recipe: { training }, last, playing }): Part => {
       const { step = 0 } = last ?? {};
-      const reward = last === undefined ? '' : ` reward ${last.reward.mean.toFixed(2)}`;
+      const reward = last?.reward === undefined ? '' : ` reward ${last.reward.mean.toFixed(2)}`;
       const within =
         playing?.phase === 'training' && playing.step > step ? ` (${playing.done}/${playing.episodes})` : '';
       const text = `${variant} ${step}/${training.steps}${reward}`;

@@ -266,9 +266,10 @@ function callsByAgent(
 function rewards({ played }: RecordedStep): Partial<Step> {
   const judged = withoutUnscored(played.all).flatMap((group) => group.episodes);
   const earned = judged.map(({ score }) => score.team);
+  if (judged.length === 0) return {};
   return {
     reward: { mean: mean(earned), std: standardDeviation(earned) },
-    ...(judged.length === 0 ? {} : { success: mean(judged.map(successOf)) }),
+    success: mean(judged.map(successOf)),
     ...namedMeans(judged),
   };
 }

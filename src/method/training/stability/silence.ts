@@ -146,7 +146,7 @@ function reasonOfGroups(
   const left = failed === 0 ? '' : `, and ${failed} of ${all} episodes failed`;
   const equal = `the episodes of each of ${count} groups earn the same`;
   if (groups.allWrong === count) {
-    if (failed === 0 && reward.std === 0 && reward.mean !== 0)
+    if (failed === 0 && reward?.std === 0 && reward.mean !== 0)
       return `all ${all} episodes earn ${significant(reward.mean)}, whatever the agents write. Look at the team's reward.`;
     return `${equal}, because none of them succeeds. ${remedies.allWrong({ warmStart })} npx drmas plan --play shows their texts.`;
   }

@@ -86,6 +86,19 @@ it('end a run once, at a score or without a better score for a while', () => {
   expect(typesAfter(lost, [0.5, Number.NaN])).toEqual([['best'], ['stop']]);
 });
 
+it('leave out an evaluation of which no episode has a score, because the judge was away', () => {
+  const away = evaluation(1, 0, { reward: 0, unscored: 4, episodes: 4 });
+  const best = rulesOf({ keepBest: true, bestBy: 'reward' });
+  const typesOf = (rules: StopRules, ...all: EvaluationEvent[]) =>
+    all.map((each) => rules.afterEvaluation(each).map(({ type }) => type));
+  // The reward of these evaluations is minus their score: a 0 would be the best.
+  expect(typesOf(best, evaluation(0, 0.5), away, evaluation(2, 0.4))).toEqual([['best'], [], ['best']]);
+  const patient = rulesOf({ stopWhen: { patience: 2 } });
+  expect(typesOf(patient, evaluation(0, 0.5), away, away, away, evaluation(4, 0.4))).toEqual([[], [], [], [], []]);
+  const some = rulesOf({ keepBest: true });
+  expect(typesOf(some, evaluation(0, 0.5, { unscored: 3, episodes: 4 }))).toEqual([['best']]);
+});
+
 it('end a run at a low reward in several steps in a row, and at a budget', () => {
   const floor = rulesOf({ stopWhen: { rewardFloor: { below: 0.1, steps: 2 } } });
   const rewards = [0, 0.1, 0.05, 0];
@@ -95,7 +108,7 @@ it('end a run at a low reward in several steps in a row, and at a budget', () =>
   ]);
   // A step whose every reward failed has neither a success nor a reward: it is no low one, and ends no row of them.
   const away = rulesOf({ stopWhen: { rewardFloor: { below: 0.1, steps: 2 } } });
-  const unjudged = step(2, 0, { success: undefined });
+  const unjudged = step(2, 0, { success: undefined, reward: undefined });
   expect([step(1, 0), unjudged, unjudged, step(4, 0)].map((each) => away.afterStep(each)?.rule)).toEqual([
     ...[undefined, undefined, undefined],
     'rewardFloor',

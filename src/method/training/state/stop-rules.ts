@@ -102,11 +102,11 @@ export class StopRules {
   }
 
   /** Counts a step. Returns the event if the run ends because of it. */
-  afterStep(event: Pick<Step, 'step' | 'reward' | 'success' | 'agents' | 'cost'>): EarlyStop | undefined {
+  afterStep(event: Pick<Step, 'step' | 'reward' | 'agents' | 'cost'>): EarlyStop | undefined {
     const { rewardFloor } = this.#settings.stopWhen ?? {};
     return this.#decide(event.step, () => {
       // A step whose every reward failed, while a judge was away say, tells nothing about the reward.
-      if (rewardFloor !== undefined && event.success !== undefined)
+      if (rewardFloor !== undefined && event.reward !== undefined)
         this.#state = {
           ...this.#state,
           low: event.reward.mean < rewardFloor.below ? (this.#state.low ?? 0) + 1 : 0,
@@ -120,7 +120,9 @@ export class StopRules {
     const { step } = event;
     const before = this.#state.best;
     const stop = this.#decide(step, () => {
-      this.#compare(step, event[this.#by] ?? Number.NaN);
+      // Nor does an evaluation of which no episode has a score.
+      const { unscored = 0, episodes = Number.POSITIVE_INFINITY } = event;
+      if (unscored < episodes) this.#compare(step, event[this.#by] ?? Number.NaN);
       this.#spend(event);
     });
     const { best } = this.#state;

@@ -159,7 +159,7 @@ describe('a filtered run', () => {
     const { played = 0, kept } = step?.filter ?? {};
     expect([played * 4, kept]).toEqual([episodes.length, 4]);
     expect(step?.agents.teller?.turns).toBe(played * 4);
-    expect(step?.reward.mean).toBeCloseTo(mean(episodes.map(({ score }) => score.team)), 12);
+    expect(step?.reward?.mean).toBeCloseTo(mean(episodes.map(({ score }) => score.team)), 12);
     expect((step?.groups.mixed ?? 0) + (step?.groups.allRight ?? 0)).toBe(played);
     const learnt = episodes.filter(({ turns }) => turns[0]?.advantage !== undefined);
     expect(new Set(learnt.map(({ task }) => task.id)).size).toBe(4);

@@ -35,7 +35,7 @@ describe('--track otel', () => {
 
     const learnt = events.filter((event): event is RunEvent & Step => event.type === 'step');
     expect(steps.map(({ attributes }) => attributes['drmas.train.reward.mean'])).toEqual(
-      learnt.map(({ reward }) => reward.mean),
+      learnt.map(({ reward }) => reward?.mean),
     );
     expect(under(run)).toEqual(steps);
     expect(run.attributes).toMatchObject({ 'drmas.run': 'first', 'drmas.recipe': 'tiny', 'drmas.end': 'completed' });

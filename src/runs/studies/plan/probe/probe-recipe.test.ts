@@ -32,7 +32,7 @@ describe('probeRecipe', () => {
     const step = events.find((event): event is Step & RunEvent => event.type === 'step');
     expect(report).toMatchObject({ start: 'warm start', tasks: 2, groupSize: 4, episodes: 8 });
     expect(report.projection.warmStart).toBe(0);
-    expect(report.reward).toBeCloseTo(step?.reward.mean ?? Number.NaN, 12);
+    expect(report.reward).toBeCloseTo(step?.reward?.mean ?? Number.NaN, 12);
     expect(report.success.mean).toBeCloseTo(step?.success ?? Number.NaN, 12);
     for (const [agent, of] of Object.entries(step?.agents ?? {})) {
       const { turns, rewardMean, invalid, responseTokens } = of;
