@@ -3,8 +3,9 @@
 import { onAbort } from '../../base/async.js';
 import { isSmall } from '../../base/errors.js';
 import type { Episode, FailureReason } from '../../base/nouns.js';
-import type { Reward, RewardContext } from '../team/team.js';
+import type { Reward, RewardContext, RewardValue } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
+import { requireNamed, share, valueText } from './reward-values.js';
 import type { RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 import { lessCallCosts, rewardedTurns, scoreOf, withPartWeights } from './score.js';
@@ -35,6 +36,9 @@ export async function judgeEpisode(
   const judge = async () => Promise.all([rewarded(), team.success?.(judged), team.metrics?.(judged)]);
   const [reward, success, metrics] = await perform('reward', () => repeated(judge, context.rewardRetries ?? 0, signal));
   try {
+    if (metrics !== undefined) requireNamed(metrics, 'the metrics', 'an object with a number for each name');
+    // A branch that returns nothing would count by the reward alone.
+    if (team.success !== undefined) share(success as RewardValue, 'the success');
     const judgement = { success, metrics: { ...running.log.metrics, ...metrics } };
     const earned = scoreOf(reward, Object.keys(team.agents), judgement);
     const score = withPartWeights(lessCallCosts(earned, played, context.agents), context.partWeights);
@@ -59,7 +63,7 @@ export async function judgeGroup(
   const judge = async () => team.rewardGroup?.({ task, episodes, agents, signal });
   const rewards = await perform('reward', () => repeated(judge, context.rewardRetries ?? 0, signal));
   if (!Array.isArray(rewards) || rewards.length !== episodes.length) {
-    const returned = Array.isArray(rewards) ? `${rewards.length} rewards` : String(rewards);
+    const returned = Array.isArray(rewards) ? `${rewards.length} rewards` : valueText(rewards);
     const message = `rewardGroup returned ${returned}, expected a list with one for each of ${episodes.length} episodes`;
     throw new EpisodeFailure('reward', message);
   }

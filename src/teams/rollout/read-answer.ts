@@ -116,7 +116,13 @@ const none: Parsed = { value: undefined, penalised: false };
 function parsed({ name, agent }: AgentSpeaker, text: string): Parsed {
   try {
     const value = agent.parse(text);
-    return isPenalised(value) ? value : { value, penalised: false };
+    if (value instanceof Promise) {
+      value.catch(() => {}); // nothing awaits it
+      throw new ArgumentError('its parser returned a promise: a parser must not be async; `await` in `play`');
+    }
+    const read = isPenalised(value) ? value : { value, penalised: false };
+    // Number(text) of a text that is no number.
+    return Number.isNaN(read.value) ? none : read;
   } catch (error) {
     return { ...none, thrown: EpisodeFailure.of('error', error, name) };
   }

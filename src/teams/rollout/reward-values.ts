@@ -28,6 +28,12 @@ export function sumOf(reward: RewardValue | RewardParts | undefined, what: strin
   return { sum: finiteReward(sum, `the sum of the parts of ${what}`), parts: Object.fromEntries(parts) };
 }
 
+/** The values that a team names by an object. @throws EpisodeFailure for a list, a Map and everything else */
+export function requireNamed(value: unknown, what: string, expected: string): void {
+  if (typeof value !== 'object' || value === null || value instanceof Promise || kindOf(value) !== 'Object')
+    throw new EpisodeFailure('reward', `${what} are ${valueText(value)}, expected ${expected}`);
+}
+
 export function measured(metrics: Metrics): Record<string, number> {
   return Object.fromEntries(
     entriesOf(metrics, 'the episode has', 'metrics').flatMap(([name, value]) =>
@@ -64,8 +70,8 @@ function entriesOf<Value>(named: Readonly<Record<string, Value>>, owner: string,
 /** The built-in kind of an object, such as `Object`, `Map` or `Float32Array`. */
 const kindOf = (value: object): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
 
-/** A wrong value as text. A text is quoted: `0.5` without quotes would be a number to the reader. */
-function valueText(value: unknown): string {
+/** A wrong value as text, for messages. A text is quoted: `0.5` without quotes would be a number to the reader. */
+export function valueText(value: unknown): string {
   if (typeof value === 'string')
     return `the text ${JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)}`;
   if (value instanceof Promise) return 'a promise';

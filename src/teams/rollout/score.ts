@@ -10,7 +10,7 @@ import {
 } from '../../base/nouns.js';
 import type { Metrics, Reward, RewardValue, TurnReward } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
-import { finiteReward, LARGEST, measured, share, sumOf } from './reward-values.js';
+import { finiteReward, LARGEST, measured, requireNamed, share, sumOf, valueText } from './reward-values.js';
 import type { AgentSettings, RolloutContext } from './rollout-context.js';
 
 /** The score of an episode without turns or without a reward. */
@@ -44,8 +44,13 @@ function rewardScore(reward: Reward, agents: readonly string[]): Score {
     const { sum, parts = {} } = sumOf(reward, 'the reward');
     return { ...noScore, team: sum, parts };
   }
+  const stranger = Object.keys(reward).find((key) => !['team', 'agents', 'turns'].includes(key));
+  if (stranger !== undefined)
+    throw new EpisodeFailure('reward', `the reward has 'team' and '${stranger}', expected { team, agents, turns }`);
   const { sum, parts = {} } = sumOf(reward.team, 'the reward');
-  const sums = Object.entries(reward.agents ?? {}).map(([name, value]) => {
+  const { agents: own = {} } = reward;
+  requireNamed(own, 'the rewards of agents', 'an object with a reward for each name');
+  const sums = Object.entries(own).map(([name, value]) => {
     if (!agents.includes(name))
       throw new EpisodeFailure('reward', `expected one of the agents ${agents.join(', ')}, got '${name}'`);
     return { name, ...sumOf(value, `the reward of '${name}'`) };
@@ -127,17 +132,23 @@ function hasTeam(reward: Reward): reward is Extract<Reward, { readonly team: unk
 export function rewardedTurns(reward: Reward, turns: readonly Turn[]): readonly Turn[] {
   if (!hasTeam(reward) || reward.turns === undefined) return turns;
   if (!Array.isArray(reward.turns))
-    throw new EpisodeFailure('reward', `the rewards of turns are ${String(reward.turns)}, expected a list`);
+    throw new EpisodeFailure('reward', `the rewards of turns are ${valueText(reward.turns)}, expected a list`);
   const rewards = new Map<number, Pick<Turn, 'stepReward' | 'duration'>>();
   for (const each of reward.turns as readonly (TurnReward | null | undefined)[]) {
     if (typeof each !== 'object' || each === null)
-      throw new EpisodeFailure('reward', `the reward of a turn is ${String(each)}, expected { turn, value }`);
+      throw new EpisodeFailure('reward', `the reward of a turn is ${valueText(each)}, expected { turn, value }`);
     const { turn, value, duration } = each;
     if (!turns.some((played) => played.turn === turn))
-      throw new EpisodeFailure('reward', `there is no turn ${String(turn)} to reward, the episode has ${turns.length}`);
+      throw new EpisodeFailure(
+        'reward',
+        `there is no turn ${valueText(turn)} to reward, the episode has ${turns.length}`,
+      );
     if (rewards.has(turn)) throw new EpisodeFailure('reward', `turn ${turn} is rewarded twice`);
-    if (duration !== undefined && !(duration >= 0 && duration <= LARGEST))
-      throw new EpisodeFailure('reward', `the duration of turn ${turn} is ${duration}, expected a number >= 0`);
+    if (duration !== undefined && !(typeof duration === 'number' && duration >= 0 && duration <= LARGEST))
+      throw new EpisodeFailure(
+        'reward',
+        `the duration of turn ${turn} is ${valueText(duration)}, expected a number >= 0`,
+      );
     const stepReward = finiteReward(value, `the reward of turn ${turn}`);
     rewards.set(turn, { stepReward, ...(duration === undefined ? {} : { duration }) });
   }

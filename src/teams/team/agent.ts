@@ -8,7 +8,7 @@ import { jsonParser, type Parser, schemaProblem, type UsingParser } from './pars
 export interface Agent<Value = unknown> {
   /** The system prompt at the beginning of every conversation of this agent. */
   readonly system: string | undefined;
-  /** The parser of the agent's texts; `undefined` means that a text is invalid. */
+  /** The parser of the agent's texts; `undefined` and `NaN` mean that a text is invalid. */
   readonly parse: UsingParser<Value>;
   /** The agent's sampling settings; the recipe completes them and may override them. */
   readonly sampling: Partial<Sampling>;

@@ -1,0 +1,133 @@
+/** What a team's functions may return by mistake: each odd value at each place is refused there, or has no effect. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { Episode } from '../../base/core/episode.js';
+import { scriptedContext } from '../../runs/testing/play-scripted.js';
+import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
+import { agent } from '../team/agent.js';
+import { defineTeam, type Team } from '../team/team.js';
+import { playEpisode } from './play-episode.js';
+
+const revoked = () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+};
+
+/** Values that are neither a number nor an object of numbers, by the name that a message has for them. */
+const ODD: Readonly<Record<string, () => unknown>> = {
+  null: () => null,
+  undefined: () => undefined,
+  NaN: () => Number.NaN,
+  Infinity: () => Number.POSITIVE_INFINITY,
+  bigint: () => 1n,
+  text: () => 'yes',
+  'empty text': () => '',
+  list: () => [1],
+  'empty list': () => [],
+  'empty object': () => ({}),
+  Map: () => new Map([['solver', 1]]),
+  Set: () => new Set([1]),
+  Date: () => new Date(0),
+  Error: () => new Error('no reward'),
+  Number: () => new Number(1),
+  Float32Array: () => new Float32Array([1]),
+  function: () => () => 1,
+  symbol: () => Symbol('one'),
+  promise: () => Promise.resolve(1),
+  'object of a text': () => ({ solver: 'good' }),
+  'revoked proxy': revoked,
+};
+
+/** Where a team returns a value: the functions of a team that does so, and the odd values that mean something there. */
+const PLACES: Readonly<Record<string, { functions: (odd: unknown) => object; allowed?: readonly string[] }>> = {
+  'the reward': { functions: (odd) => ({ reward: () => odd }), allowed: ['promise'] },
+  'a part of the reward': { functions: (odd) => ({ reward: () => ({ right: odd }) }) },
+  "the team's reward": { functions: (odd) => ({ reward: () => ({ team: odd }) }) },
+  'the rewards of agents': {
+    functions: (odd) => ({ reward: () => ({ team: 1, agents: odd }) }),
+    allowed: ['undefined', 'empty object'],
+  },
+  "an agent's own reward": { functions: (odd) => ({ reward: () => ({ team: 1, agents: { solver: odd } }) }) },
+  'the rewards of turns': {
+    functions: (odd) => ({ reward: () => ({ team: 1, turns: odd }) }),
+    allowed: ['undefined', 'empty list'],
+  },
+  'the reward of a turn': { functions: (odd) => ({ reward: () => ({ team: 1, turns: [{ turn: 0, value: odd }] }) }) },
+  'the turn that is rewarded': {
+    functions: (odd) => ({ reward: () => ({ team: 1, turns: [{ turn: odd, value: 1 }] }) }),
+  },
+  'the duration of a turn': {
+    functions: (odd) => ({ reward: () => ({ team: 1, turns: [{ turn: 0, value: 1, duration: odd }] }) }),
+    allowed: ['undefined'],
+  },
+  'a misspelt key beside team': { functions: (odd) => ({ reward: () => ({ team: 1, agent: odd }) }) },
+  'the success': { functions: (odd) => ({ reward: () => 1, success: () => odd }), allowed: ['promise'] },
+  'the metrics': {
+    functions: (odd) => ({ reward: () => 1, metrics: () => odd }),
+    allowed: ['undefined', 'empty object'],
+  },
+  'a metric': { functions: (odd) => ({ reward: () => 1, metrics: () => ({ right: odd }) }), allowed: ['undefined'] },
+};
+
+/** Plays the team once, with an agent that answers "about 7". */
+const playedBy = (team: Team): Promise<Episode> =>
+  playEpisode(
+    scriptedContext(
+      team,
+      scriptedSampler(() => 'about 7'),
+    ),
+    { team, task: { id: 't', data: {} }, sample: 0, phase: 'training', step: 1 },
+  );
+
+const played = (functions: object): Promise<Episode> => {
+  const team = defineTeam({
+    task: z.unknown(),
+    agents: { solver: agent() },
+    play: async ({ agents: { solver } }) => (await solver('go')).text,
+    reward: () => 1,
+  });
+  return playedBy({ ...team, ...functions } as unknown as Team);
+};
+
+describe('a value that makes no sense', () => {
+  it.each(Object.entries(PLACES))('as %s is refused, and never counts as 0 or as nothing', async (_, place) => {
+    const { functions, allowed = [] } = place;
+    for (const [name, odd] of Object.entries(ODD)) {
+      const { failure, score } = await played(functions(odd()));
+      if (allowed.includes(name)) expect([failure, score.team], name).toEqual([undefined, 1]);
+      else expect(failure?.reason, name).toBe('reward');
+      expect(failure?.message ?? '', name).not.toMatch(/\[object|Cannot convert|Cannot read/);
+    }
+  });
+});
+
+describe('a parser', () => {
+  const parsedBy = async (parse: (text: string) => unknown) => {
+    const team = defineTeam({
+      task: z.unknown(),
+      agents: { solver: agent({ parse, invalidPenalty: 0.25 }) },
+      play: async ({ agents: { solver } }) => (await solver('go')).value,
+      reward: () => 1,
+    }) as unknown as Team;
+    return playedBy(team);
+  };
+
+  it('that is async is refused: each of its values would be a promise, and valid', async () => {
+    const { failure } = await parsedBy(async (text) => Number(text));
+    expect(failure).toMatchObject({
+      reason: 'error',
+      agent: 'solver',
+      message: 'solver: its parser returned a promise: a parser must not be async; `await` in `play`',
+    });
+  });
+
+  it.each([
+    ['Number', (text: string) => Number(text)],
+    ['Number, penalised', (text: string) => ({ value: Number(text), penalised: true })],
+  ])('that gives NaN for a text, as %s does, makes the turn invalid', async (_, parse) => {
+    const { turns, outcome } = await parsedBy(parse);
+    expect(turns).toMatchObject([{ valid: false, penalty: 0.25 }]);
+    expect(outcome).toBeUndefined();
+  });
+});
