@@ -66,6 +66,8 @@ const digit = matches('\\p{Nd}');
 const word = matches('[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]');
 /** `\w` elsewhere, to which Oniguruma counts the numerals of Latin-1. */
 export const wordOutside = anyOf([word, matches('[\u00b2\u00b3\u00b9\u00bc-\u00be]')]);
+/** `\w` of Rust's own expressions, which cut at words and look for letters beside a token. */
+export const rustWord = matches('[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]');
 const hexDigit = matches('[0-9A-Fa-f]');
 
 /** The sets that a letter behind a backslash names. */

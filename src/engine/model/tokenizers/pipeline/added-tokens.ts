@@ -1,6 +1,6 @@
 /** Tokens that a tokenizer.json adds to its vocabulary. They are cut out of a text before it is split. */
 import { isObject } from '../../../../base/errors.js';
-import { CharacterSet, space, wordOutside } from '../pattern/character-set.js';
+import { CharacterSet, rustWord, space } from '../pattern/character-set.js';
 import type { Work } from '../work.js';
 
 export interface AddedToken {
@@ -106,9 +106,10 @@ export class TokenFinder {
       const start = token.takesLeft ? Math.max(from, spaceBefore(text, at, from)) : at;
       const stop = token.takesRight ? spaceBehind(text, end) : end;
       if (start > from) sections.push(text.slice(from, start));
-      sections.push(token.id);
+      if (start < stop) sections.push(token.id);
       from = stop;
-      at = stop;
+      // Like the original, which also finds tokens in the white space that this one takes.
+      at = end;
     }
     if (from < text.length) sections.push(text.slice(from));
     return sections;
@@ -128,7 +129,7 @@ export class TokenFinder {
   }
 }
 
-const words = new CharacterSet(wordOutside);
+const words = new CharacterSet(rustWord);
 
 function touchesWord(text: string, start: number, end: number): boolean {
   const before = [...text.slice(Math.max(0, start - 2), start)].at(-1)?.codePointAt(0);

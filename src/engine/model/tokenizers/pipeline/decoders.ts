@@ -109,11 +109,7 @@ function withoutEnds(token: string, content: string, start: number, stop: number
 function metaspaceOf(part: Part): Decode {
   const mark = textOf(part, 'replacement', '▁');
   const prepends = part.prepend_scheme !== 'never' && flagOf(part, 'add_prefix_space', true);
-  return (tokens) =>
-    tokens.map((token, i) => {
-      const text = i === 0 && prepends && token.startsWith(mark) ? token.slice(mark.length) : token;
-      return text.replaceAll(mark, ' ');
-    });
+  return (tokens) => tokens.map((token, i) => token.replaceAll(mark, i === 0 && prepends ? '' : ' '));
 }
 
 function wordPieceOf(part: Part): Decode {

@@ -15,11 +15,8 @@ interface LibraryNormalizer {
 }
 
 interface Parts {
-  readonly BPE: new (settings: Settings) => LibraryModel;
   readonly WordPiece: new (settings: Settings) => LibraryModel;
-  readonly Unigram: new (settings: Settings, endToken: string) => LibraryModel;
-  readonly BertNormalizer: new (settings: Settings) => LibraryNormalizer;
   readonly PrecompiledNormalizer: new (settings: Settings) => LibraryNormalizer;
 }
 
-export const { BPE, WordPiece, Unigram, BertNormalizer, PrecompiledNormalizer } = library as unknown as Parts;
+export const { WordPiece, PrecompiledNormalizer } = library as unknown as Parts;

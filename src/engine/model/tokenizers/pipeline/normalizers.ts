@@ -1,7 +1,7 @@
 /** The normalizers of a tokenizer.json, which change a text before it is cut. */
 import { space } from '../pattern/character-set.js';
 import type { Work } from '../work.js';
-import { BertNormalizer, PrecompiledNormalizer } from './library.js';
+import { PrecompiledNormalizer } from './library.js';
 import { bytesAsText, finderOf, flagOf, type Part, partsOf, replaced, textOf, unknownPart } from './part.js';
 
 export type Normalize = (text: string, work: Work) => string;
@@ -43,8 +43,7 @@ function plainNormalizer(part: Part): ((text: string) => string) | undefined {
     case 'NFKD':
       return (text) => text.normalize(type);
     case 'Lowercase':
-      // One by one: at the end of a word the method gives another small sigma.
-      return (text) => Array.from(text, (character) => character.toLowerCase()).join('');
+      return lowered;
     case 'StripAccents':
       return (text) => text.replace(/\p{M}/gu, '');
     case 'Prepend': {
@@ -57,16 +56,36 @@ function plainNormalizer(part: Part): ((text: string) => string) | undefined {
       return (text) => stripped(text, left, right);
     }
     case 'BertNormalizer':
-      return libraryNormalizer(new BertNormalizer(part));
-    case 'Precompiled':
-      return libraryNormalizer(new PrecompiledNormalizer(part));
+      return bertNormalizer(part);
+    case 'Precompiled': {
+      const normalizer = new PrecompiledNormalizer(part);
+      return (text) => normalizer.normalize(text);
+    }
     default:
       return undefined;
   }
 }
 
-const libraryNormalizer = (normalizer: { normalize(text: string): string }) => (text: string) =>
-  normalizer.normalize(text);
+/** One by one: at the end of a word the method of JavaScript gives another small sigma. */
+const lowered = (text: string) => Array.from(text, (character) => character.toLowerCase()).join('');
+
+/** The Chinese characters of BERT, some blocks of Unicode. */
+const CHINESE =
+  /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu;
+
+function bertNormalizer(part: Part): (text: string) => string {
+  const lowers = flagOf(part, 'lowercase', true);
+  const steps: readonly (readonly [isOn: boolean, change: (text: string) => string])[] = [
+    [
+      flagOf(part, 'clean_text', true),
+      (text) => text.replace(/(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\ufffd]/gu, '').replace(/\p{White_Space}/gu, ' '),
+    ],
+    [flagOf(part, 'handle_chinese_chars', true), (text) => text.replace(CHINESE, ' $& ')],
+    [flagOf(part, 'strip_accents', lowers), (text) => text.normalize('NFD').replace(/\p{Mn}/gu, '')],
+    [lowers, lowered],
+  ];
+  return (text) => steps.reduce((changed, [isOn, change]) => (isOn ? change(changed) : changed), text);
+}
 
 /** The text without white space at its ends. JavaScript's `trim` takes other characters. */
 function stripped(text: string, left: boolean, right: boolean): string {

@@ -38,6 +38,7 @@ export function pipelineOf(tokenizer: Settings, config: Settings): Pipeline {
   const addedIds = new Map(added.map(({ content, id }) => [content, id]));
   const texts = new Map<number, string>();
   for (const [text, id] of vocabulary.ids) texts.set(id, text);
+  for (const [id, text] of vocabulary.texts?.entries() ?? []) texts.set(id, text);
   for (const { content, id } of added) texts.set(id, content);
   let size = 0;
   for (const id of texts.keys()) size = Math.max(size, id + 1);
@@ -46,11 +47,13 @@ export function pipelineOf(tokenizer: Settings, config: Settings): Pipeline {
     added.flatMap((token) => (token.isNormalized ? [] : [[token.content, token] as const])),
   );
   const work = new Work(added.reduce((sum, { content }) => sum + content.length, 0));
-  const normalized = new TokenFinder(
-    added.flatMap((token) =>
-      token.isNormalized ? [[normalize?.(token.content, work) ?? token.content, token] as const] : [],
-    ),
+  const changed = added.flatMap((token) =>
+    token.isNormalized ? [[normalize?.(token.content, work) ?? token.content, token] as const] : [],
   );
+  const normalized = new TokenFinder(changed);
+  /** The original decodes such a token to the text by which it is found. */
+  const decoded = new Map(texts);
+  for (const [text, { id }] of changed) decoded.set(id, text);
 
   const split = (text: string, isFirst: boolean, work: Work) =>
     (cut?.(text, isFirst, work) ?? [text]).flatMap((piece) => vocabulary.split(piece, work));
@@ -69,7 +72,7 @@ export function pipelineOf(tokenizer: Settings, config: Settings): Pipeline {
       });
     },
     decode(ids) {
-      const tokens = ids.flatMap((id) => texts.get(id) ?? []);
+      const tokens = ids.flatMap((id) => decoded.get(id) ?? []);
       const work = new Work(tokens.reduce((sum, token) => sum + token.length, 0));
       return decode === undefined ? tokens.join(' ') : decode(tokens, work).join('');
     },

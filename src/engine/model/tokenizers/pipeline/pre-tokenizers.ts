@@ -25,7 +25,8 @@ const BEHAVIORS = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext'
 type Behavior = (typeof BEHAVIORS)[number];
 
 const SPACES = regexFinder('\\s');
-const WORDS = regexFinder('\\w+|[^\\w\\s]+');
+/** Rust's own expressions count the two joiners to `\\w`. */
+const WORDS = regexFinder('[\\w\u200c\u200d]+|[^\\w\\s\u200c\u200d]+');
 /** Punctuation, to which the original counts all signs of ASCII. */
 const PUNCTUATION = regexFinder('[\\p{P}!-/:-@\\[-`{-~]');
 /** Rust's `char::is_numeric` is Unicode's general category N. */

@@ -1,16 +1,9 @@
 /** The vocabulary of a tokenizer.json, which splits pieces of a text into tokens. */
 import { isObject } from '../../../../base/errors.js';
-import type { Work } from '../work.js';
-import { BPE, type LibraryModel, Unigram, WordPiece } from './library.js';
-
-export interface Vocabulary {
-  /** The id of each token. */
-  readonly ids: ReadonlyMap<string, number>;
-  /** The ids of a piece's tokens. Undefined: the vocabulary has no token for a part of it. */
-  split(piece: string, work: Work): readonly (number | undefined)[];
-}
-
-type Settings = Readonly<Record<string, unknown>>;
+import { bytePairs } from './byte-pairs.js';
+import { type LibraryModel, WordPiece } from './library.js';
+import { unigram } from './unigram.js';
+import { type Settings, type Vocabulary, vocabularyIds } from './vocabulary-parts.js';
 
 /** @param settings The `model` of a tokenizer.json. @throws Error naming what cannot be used */
 export function vocabularyOf(settings: unknown): Vocabulary {
@@ -27,10 +20,8 @@ export function vocabularyOf(settings: unknown): Vocabulary {
       // The library compares each part of a piece with the vocabulary.
       return libraryVocabulary(new WordPiece(settings), (length) => (length > longest ? 1 : length * length));
     }
-    case 'Unigram': {
-      const longest = longestOf(vocab);
-      return libraryVocabulary(new Unigram(settings, ''), (length) => length * longest * longest);
-    }
+    case 'Unigram':
+      return unigram(settings);
     case 'WordLevel':
       return wordLevel(vocab, settings.unk_token);
     default:
@@ -45,33 +36,6 @@ function legacyType({ merges, continuing_subword_prefix: prefix, vocab }: Settin
   return prefix === undefined ? 'WordLevel' : 'WordPiece';
 }
 
-function longestOf(vocab: unknown): number {
-  const entries: unknown[] = Array.isArray(vocab) ? vocab : [];
-  return entries.reduce<number>((longest, entry) => {
-    const text: unknown = Array.isArray(entry) ? entry[0] : undefined;
-    return typeof text === 'string' ? Math.max(longest, text.length) : longest;
-  }, 0);
-}
-
-/**
- * Byte-pair encoding. The original leaves characters out that the vocabulary cannot represent, and then merges; the
- * library merges first.
- */
-function bytePairs(settings: Settings): Vocabulary {
-  const { ids, split } = libraryVocabulary(new BPE(settings), (length) => length);
-  if (settings.unk_token != null || settings.byte_fallback === true) return { ids, split };
-  const isWhole = (piece: string) => settings.ignore_merges === true && ids.has(piece);
-  return {
-    ids,
-    split(piece, work) {
-      const known = isWhole(piece)
-        ? piece
-        : Array.from(piece, (character) => (ids.has(character) ? character : '')).join('');
-      return split(known, work);
-    },
-  };
-}
-
 /** @param cost The work that a piece of a length takes */
 function libraryVocabulary(model: LibraryModel, cost: (length: number) => number): Vocabulary {
   const { tokens_to_ids: ids, unk_token_id: unknown } = model;
@@ -84,8 +48,8 @@ function libraryVocabulary(model: LibraryModel, cost: (length: number) => number
   };
 }
 
-function wordLevel(vocab: Settings | unknown[], unknown: unknown): Vocabulary {
-  const ids = new Map(Object.entries(vocab as Readonly<Record<string, number>>));
+function wordLevel(vocab: unknown, unknown: unknown): Vocabulary {
+  const ids = vocabularyIds(vocab);
   const unknownId = typeof unknown === 'string' ? ids.get(unknown) : undefined;
   return { ids, split: (piece) => [ids.get(piece) ?? unknownId] };
 }
