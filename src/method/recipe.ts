@@ -6,7 +6,7 @@ export {
   type RecipeDefinition,
   type RecipeInput,
 } from './recipe/define.js';
-export { frozen } from './recipe/frozen.js';
+export { type FrozenSpec, frozen, frozenSchema } from './recipe/frozen.js';
 export { keyVariablesOf, type Lists, typeOf } from './recipe/lists.js';
 export { parseOverride } from './recipe/overrides.js';
 export type { Plugin } from './recipe/plugins/plugins.js';

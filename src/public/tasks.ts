@@ -12,6 +12,7 @@ export type {
   TaskSource,
   Trace,
 } from '../base/core/task.js';
+export type { AgentAnswer, AgentQuestion } from '../runs/studies/demonstrate/speaker.js';
 export { type RecordedEpisode, type RecordOptions, recordDemonstrations } from '../runs/traces/demonstration-rows.js';
 export type { Scorer, ScorerInput, Verdict } from '../teams/scorers/foreign-scorers.js';
 export {

@@ -9,6 +9,21 @@ export {
 } from './studies/ablation/ablate.js';
 export type { PlannedRun } from './studies/ablation/ablation-plan.js';
 export { weightVectors } from './studies/ablation/weight-vectors.js';
+export {
+  type Demonstrated,
+  type DemonstratedTask,
+  type DemonstrationRequest,
+  recordTeam,
+  requestDemonstrations,
+} from './studies/demonstrate/demonstrate.js';
+export {
+  type AgentAnswer,
+  type AgentQuestion,
+  type Answerer,
+  NoMoreAnswers,
+  type Speaker,
+  speakerOfModule,
+} from './studies/demonstrate/speaker.js';
 export { type Improvement, type ImprovementResult, improvePrompts } from './studies/improve/improve-prompts.js';
 export { poolScore } from './studies/improve/prompt-pool.js';
 export { episodesOf, type ImprovementRequest, requestImprovement } from './studies/improve/request-improvement.js';

@@ -29,6 +29,8 @@ export interface LoadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Receives messages for people, such as the progress of a download. */
   readonly notify?: ((message: string) => void) | undefined;
+  /** Only tasks are wanted: demonstrations are not read, and their file may be missing. */
+  readonly withoutDemonstrations?: boolean | undefined;
 }
 
 /** The tasks of one split. A generated family is practically endless; a file has one task a line. */

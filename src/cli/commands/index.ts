@@ -15,6 +15,7 @@ import { chat } from './serving/chat-command.js';
 import { mcp } from './serving/mcp-command.js';
 import { serve } from './serving/serve-command.js';
 import { worker } from './serving/worker-command.js';
+import { demonstrate } from './studies/demonstrate-command.js';
 import { importCommand } from './studies/import-command.js';
 import { improve } from './studies/improve-command.js';
 import { learn } from './studies/learn-command.js';
@@ -31,7 +32,7 @@ export const commandGroups: Readonly<Record<string, readonly Command[]>> = {
   'Train:': [train, resume, evaluate, ablate, improve],
   'Watch:': [watch, report, runs, inspectLog, mcp],
   'Use the trained agents:': [exportPolicy, serve, chat],
-  'Traces of production:': [importCommand, learn],
+  'Demonstrations:': [demonstrate, importCommand, learn],
 };
 
 export const commands: readonly Command[] = Object.values(commandGroups).flat();

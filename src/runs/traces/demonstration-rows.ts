@@ -62,10 +62,8 @@ export async function recordDemonstrations(
 ): Promise<number> {
   if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; demonstrations need a new file`);
   const all = typeof episodes === 'string' ? await episodesIn(episodes) : episodes;
-  const kept = all.filter((episode) => episode.failure === undefined && successOf(episode) >= minScore);
-  const rows = kept.flatMap(({ turns }) =>
-    turns.filter(({ agent, valid }) => valid && (agents?.includes(agent) ?? true)).map(rowOfTurn),
-  );
+  const kept = all.filter((episode) => reaches(episode, minScore));
+  const rows = kept.flatMap((episode) => demonstrationsIn(episode, agents));
   if (rows.length === 0)
     throw new RunError(`no valid turn is left of ${all.length} episodes, ${kept.length} of them with the score`);
   const lines = await LineFile.create(file);
@@ -78,6 +76,16 @@ export async function recordDemonstrations(
   await LineFile.keep(lines);
   return rows.length;
 }
+
+/** Whether an episode did not fail and its success is at least this score. */
+export const reaches = (episode: RecordedEpisode, minScore: number): boolean =>
+  episode.failure === undefined && successOf(episode) >= minScore;
+
+/** The valid turns of an episode, of these agents or of all, from which a warm start can learn: none is empty. */
+export const demonstrationsIn = ({ turns }: RecordedEpisode, agents?: readonly string[]): DemonstrationRow[] =>
+  turns.filter((turn) => turn.valid && (agents?.includes(turn.agent) ?? true) && !isEmpty(turn)).map(rowOfTurn);
+
+const isEmpty = ({ text, content = text, toolCalls = [] }: Turn) => content === '' && toolCalls.length === 0;
 
 async function episodesIn(path: string): Promise<readonly RecordedEpisode[]> {
   try {

@@ -40,7 +40,7 @@ export function isSilent(agent: Learning | undefined): boolean {
 const REMEDIES: Readonly<Record<FailureReason, string>> = {
   error: 'Fix the team first: the message shows where its code threw.',
   'invalid-output':
-    "If this happens often, the model is too weak for the output that the team's code needs: show it some answers in a warm start (`recordDemonstrations` makes demonstrations of answers that you write, see docs/recipes.md), or use a larger model or a simpler schema. Code that catches the error decides itself what the episode earns.",
+    "If this happens often, the model is too weak for the output that the team's code needs: show it some answers in a warm start (`npx drmas demonstrate` records the answers of a hosted model, of a script or of you, see docs/recipes.md), or use a larger model or a simpler schema. Code that catches the error decides itself what the episode earns.",
   reward: "Fix the team's reward first: the message shows what it returned, or where it threw.",
   overlong: 'Use a model with a longer context, a smaller maxTokens, or shorter results of tools.',
   timeout: 'Use a longer training.episodeTimeoutMs, or faster tools.',

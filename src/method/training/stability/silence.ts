@@ -167,7 +167,7 @@ function reasonOfAgent(agent: AgentStep | undefined): string {
 /** Remedies if no task is solved, and if all tasks are. */
 export const remedies = {
   allWrong: ({ warmStart }: { readonly warmStart: boolean }) =>
-    `If a right answer would earn no more, mend the team's reward. Else: ${warmStart ? 'a longer warm start' : 'a warm start (`recordDemonstrations` makes demonstrations of answers that you write, see docs/recipes.md)'}, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.`,
+    `If a right answer would earn no more, mend the team's reward. Else: ${warmStart ? 'a longer warm start' : 'a warm start (`npx drmas demonstrate` records the answers of a hosted model, of a script or of you, see docs/recipes.md)'}, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.`,
   failed:
     "The failures are the tasks that are left to learn, but training.failedEpisodes leaves them out: mend their reasons (the events have them), or set training.failedEpisodes=zero if the agents' texts cause them.",
   allRight:

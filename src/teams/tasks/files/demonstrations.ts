@@ -110,6 +110,7 @@ export function withDemonstrations<Data>(
       return withDemonstrations(configured, demonstrationFile as string, named);
     },
     async load(split, schema, options) {
+      if (options?.withoutDemonstrations === true) return tasks.load(split, schema, options);
       // A file may change between two uses in one process: `drmas learn` writes it, rehearses, and writes it anew.
       const version = await versionOf(path);
       if (read === undefined || read.version !== version)

@@ -170,8 +170,8 @@ describe('advise', () => {
   });
 
   it('has a remedy for outputs that do not fit, whose page shows how', () => {
-    const [, page = ''] = /recordDemonstrations.*(docs\/[\w-]+\.md)/.exec(remedyOfFailure('invalid-output')) ?? [];
+    const [, page = ''] = /drmas demonstrate.*(docs\/[\w-]+\.md)/.exec(remedyOfFailure('invalid-output')) ?? [];
     const text = readFileSync(new URL(`../../../../../${page}`, import.meta.url), 'utf8');
-    expect(text).toMatch(/playScripted.*recordDemonstrations\('/s);
+    expect(text).toMatch(/^npx drmas demonstrate .*playScripted.*recordDemonstrations\('/ms);
   });
 });
