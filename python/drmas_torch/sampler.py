@@ -56,14 +56,39 @@ CACHE_SHARE = 0.5
 """The share of a card's free memory that a cache may take."""
 
 
-def first_of(cumulative: Tensor, mass: Tensor, wanted: Tensor) -> Tensor:
-    """The first place in each row with mass whose cumulative sum exceeds the number wanted [B, 1]; else the last with
-    mass."""
+def place_at(mass: Tensor, wanted: Tensor) -> Tensor:
+    """The first place in each row of mass [B, N] up to which its sum exceeds the number wanted [B]; else the last place
+    with mass.
+
+    Sums are products with a triangle of ones, first over blocks, then within the block that holds the place: the same
+    bits in every run, which scans on a card do not promise.
+    """
+    blocks = F.pad(mass, (0, -mass.shape[1] % SUMS)).view(len(mass), -1, SUMS)
+    sums = blocks.sum(-1)
+    ends = sums @ _triangle(sums)
+    block, rows = _first_of(ends, sums, wanted), torch.arange(len(mass), device=mass.device)
+    inner = blocks[rows, block]
+    start = (ends - sums)[rows, block]
+    return block * SUMS + _first_of(start[:, None] + inner @ _triangle(inner), inner, wanted)
+
+
+def _first_of(cumulative: Tensor, mass: Tensor, wanted: Tensor) -> Tensor:
     has = mass > 0
-    hit = has & (cumulative > wanted)
+    hit = has & (cumulative > wanted[:, None])
     place = torch.arange(mass.shape[1], device=mass.device)
     last = torch.where(has, place, -1).amax(-1).clamp(min=0)
     return torch.where(hit.any(-1), hit.int().argmax(-1), last)
+
+
+_triangles: dict[tuple[int, torch.device], Tensor] = {}
+
+
+def _triangle(summed: Tensor) -> Tensor:
+    """Ones on and above the diagonal, for sums along rows. A CUDA graph keeps the address of the one it was given."""
+    key = summed.shape[-1], summed.device
+    if key not in _triangles:
+        _triangles[key] = torch.ones(key[0], key[0], dtype=summed.dtype, device=summed.device).triu()
+    return _triangles[key]
 
 
 def draw(
@@ -72,8 +97,6 @@ def draw(
     """One token a row of logits [B, V], and its log-prob over the whole vocabulary.
 
     The distribution is inverted at a number of [0, 1) in the order of ids; a scale of 0 takes the most probable token.
-    Cumulative sums are products with a triangle of ones: the same bits in every run, which scans on a card do not
-    promise.
     """
     greedy, wide = scale == 0, widest(logits.device)
     logits = logits * torch.where(greedy, torch.ones_like(scale), scale)[:, None]
@@ -82,32 +105,15 @@ def draw(
     if filtered:
         ranked, order = torch.sort(mass, dim=-1, descending=True, stable=True)
         rank = torch.arange(mass.shape[1], device=mass.device)[None]
-        ranked = ranked * torch.where((top_k > 0)[:, None], rank < top_k[:, None], True)
-        before = ranked.to(wide).cumsum(-1) - ranked
-        kept = (ranked > 0) & (before < top_p[:, None] * ranked.to(wide).sum(-1, keepdim=True))
-        kept[:, 0] = True
+        ranked = torch.where((top_k[:, None] > 0) & (rank >= top_k[:, None]), 0, ranked).to(wide)
+        # The fewest tokens that reach the share top_p: one that reaches it exactly is the last.
+        share = torch.nextafter(top_p.to(wide) * ranked.sum(-1), ranked.new_tensor(-1))
+        kept = (ranked > 0) & (rank <= place_at(ranked, share)[:, None])
         mass = mass * torch.zeros_like(mass).scatter(1, order, kept.to(mass.dtype))
-    blocks = F.pad(mass, (0, -mass.shape[1] % SUMS)).to(wide).view(len(mass), -1, SUMS)
-    sums = blocks.sum(-1)
-    ends = sums @ _triangle(sums.shape[1], mass.device)
-    wanted = uniforms.to(wide)[:, None] * ends[:, -1:]
-    block = first_of(ends, sums, wanted)
-    rows = torch.arange(len(mass), device=mass.device)
-    start = (ends[rows, block] - sums[rows, block])[:, None]
-    inner = blocks[rows, block]
-    token = block * SUMS + first_of(start + inner @ _triangle(SUMS, mass.device), inner, wanted)
+    mass = mass.to(wide)
+    token = place_at(mass, uniforms.to(wide) * mass.sum(-1))
     token = torch.where(greedy, logits.argmax(-1), token)
     return token, logits.gather(1, token[:, None])[:, 0] - total
-
-
-_triangles: dict[tuple[int, torch.device], Tensor] = {}
-
-
-def _triangle(size: int, device: torch.device) -> Tensor:
-    key = size, device
-    if key not in _triangles:
-        _triangles[key] = torch.ones(size, size, dtype=widest(device), device=device).triu()
-    return _triangles[key]
 
 
 @dataclass(frozen=True)
