@@ -25,13 +25,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import numpy as np
 import torch
 import torch.nn.functional as F
-from drmas_torch.attention import SequenceMixer, segments_of
 from drmas_torch.config import AdapterSettings, Config, size_of
-from drmas_torch.decoder import Decoder, Mixer, Pieces, Ropes
-from drmas_torch.policy import Batch, Place, Policy, Sample
+from drmas_torch.decoder import Decoder, Pieces, Ropes
+from drmas_torch.place import Place
+from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler
 from drmas_torch.trained import Trained, clipped_step
-from drmas_torch.tree import Tree
 from drmas_torch.worker import place_of
 
 ALL = ('q', 'k', 'v', 'o', 'gate', 'up', 'down')
@@ -198,14 +197,6 @@ def ones(batch: Batch, logprobs: np.ndarray, entropies: np.ndarray) -> tuple[np.
     return np.full(len(logprobs), 1e-3, np.float32), np.full(len(entropies), 1e-4, np.float32)
 
 
-class Apart(Place):
-    """The place of a processor on a card: each sequence attends by itself."""
-
-    def training(self, config: Config, tree: Tree) -> tuple[torch.Tensor, torch.Tensor, Mixer]:
-        tokens, positions = (torch.from_numpy(part).to(device) for part in (tree.tokens, tree.positions))
-        return tokens, positions, SequenceMixer(config, positions, segments_of(tree))
-
-
 def check() -> None:
     SHAPES['check'] = {**SHAPES['smollm2-135m'], 'layers': 2, 'vocabSize': 2048} if on_card else SHAPES['tiny']
     place = place_of(device, 8192, False)
@@ -216,9 +207,9 @@ def check() -> None:
         policy = policy_on(base, where, 1)
         for part in [[sample] for sample in samples] if apart else [samples]:
             policy.accumulate(part, ones)
-        return policy._trained.gradient.clone()
+        return policy.trained.gradient.clone()
 
-    alone = gradient(Apart(device, 8192, Pieces(), None, False), True)
+    alone = gradient(Place(device, 8192, Pieces(), None, False), True)
     one, two = gradient(place), gradient(place)
     note(
         'check',
@@ -230,13 +221,14 @@ def check() -> None:
 
 def request(number: int, prompt: np.ndarray, most: int) -> Request:
     uniforms = np.random.default_rng(number).random(most).astype(np.float32)
-    return Request(number, prompt, 1.0, 1.0, 0, most, frozenset(), uniforms, False)
+    wanted: Any = {'id': number, 'temperature': 1.0, 'topP': 1.0, 'topK': 0, 'maxTokens': most, 'stopTokens': []}
+    return Request({**wanted, 'streamed': False}, prompt, uniforms)
 
 
 def sampler_of(base: Decoder, place: Place, rows: int, adapters: int) -> Sampler:
     sampler = Sampler(place, base, rows, SETTINGS, lambda *_: None)
     for number in range(adapters):
-        sampler.load(number, 0, policy_on(base, place, number)._trained.tensors)
+        sampler.load(number, 0, policy_on(base, place, number).trained.tensors)
     return sampler
 
 
@@ -308,7 +300,7 @@ def publish(name: str, base: Decoder, place: Place) -> None:
 
     def once() -> None:
         sampler.unload(0)
-        sampler.load(0, 1, policy._trained.tensors)
+        sampler.load(0, 1, policy.trained.tensors)
         sampler.submit(request(1, prompt, 1), 0)
         while sampler.busy:
             sampler.step()
@@ -327,7 +319,7 @@ def train(name: str, base: Decoder, place: Place) -> None:
 
         def step(policy: Policy = policy, samples: list[Sample] = samples) -> None:
             policy.accumulate(samples, ones)
-            clipped_step([policy._trained], {'optimizer': ADAM, 'clipNorm': 1.0})
+            clipped_step(policy.parts, {'optimizer': ADAM, 'clipNorm': 1.0})
 
         if on_card:
             torch.cuda.reset_peak_memory_stats()

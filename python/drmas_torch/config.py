@@ -7,12 +7,14 @@ and their hashes are the same bytes on every engine. Matrices are [inputs, outpu
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
+
+from .messages import AdapterJson, DecoderJson
 
 MATRICES = ('qkv', 'attentionOut', 'gateUp', 'down')
 Shapes = list[tuple[str, tuple[int, ...]]]
@@ -20,7 +22,7 @@ Shapes = list[tuple[str, tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class Config:
-    """`DecoderConfig` of the engine (src/engine/contract/architecture.ts), read once."""
+    """`DecoderConfig` of the engine (src/engine/contract/architecture.ts), as far as a forward pass needs it."""
 
     vocab_size: int
     width: int
@@ -31,52 +33,42 @@ class Config:
     feed_forward: int
     context: int
     norm_epsilon: float
-    biases: str | None  # 'qkv', or 'qkvo' with one for the output projection
-    query_key_norm: bool
-    gelu: bool
-    offset_norms: bool
-    result_norms: bool
-    scaled_embedding: bool
-    score_scale: float
-    window: int | None
-    window_layers: frozenset[int]
-    unrotated: frozenset[int]
-    taps: int
-    convolving: frozenset[int]
-    untied_output: bool
+    attention_bias: str | None = None  # 'qkv', or 'qkvo' with one for the output projection
+    query_key_norm: bool = False
+    gate: str = 'silu'
+    offset_norms: bool = False
+    result_norms: bool = False
+    scaled_embedding: bool = False
+    score_divisor: float | None = None
+    unrotated_layers: Sequence[int] = ()
+    untied_output: bool = False
+    window: int | None = None
+    window_layers: frozenset[int] = frozenset()
+    taps: int = 0
+    convolving: frozenset[int] = frozenset()
 
     @staticmethod
-    def of(json: dict[str, Any]) -> Config:
-        window = json.get('slidingWindow') or {}
-        convolution = json.get('convolution') or {}
-        return Config(
-            vocab_size=json['vocabSize'],
-            width=json['width'],
-            layers=json['layers'],
-            heads=json['heads'],
-            kv_heads=json['kvHeads'],
-            head_dim=json['headDim'],
-            feed_forward=json['feedForward'],
-            context=json['context'],
-            norm_epsilon=json['normEpsilon'],
-            biases=json.get('attentionBias'),
-            query_key_norm=bool(json.get('queryKeyNorm')),
-            gelu=json.get('gate') == 'gelu',
-            offset_norms=bool(json.get('offsetNorms')),
-            result_norms=bool(json.get('resultNorms')),
-            scaled_embedding=bool(json.get('scaledEmbedding')),
-            score_scale=(json.get('scoreDivisor') or json['headDim']) ** -0.5,
-            window=window.get('positions'),
-            window_layers=frozenset(window.get('layers', ())),
-            unrotated=frozenset(json.get('unrotatedLayers') or ()),
-            taps=convolution.get('taps', 0),
-            convolving=frozenset(convolution.get('layers', ())),
-            untied_output=bool(json.get('untiedOutput')),
-        )
+    def of(json: DecoderJson) -> Config:
+        window, convolution = json.get('slidingWindow'), json.get('convolution')
+        found = {re.sub('[A-Z]', lambda capital: '_' + capital[0].lower(), key): json[key] for key in json}
+        if window:
+            found.update(window=window['positions'], window_layers=frozenset(window['layers']))
+        if convolution:
+            found.update(taps=convolution['taps'], convolving=frozenset(convolution['layers']))
+        known = {field.name for field in fields(Config)}
+        return Config(**{name: value for name, value in found.items() if name in known and value is not None})
+
+    @property
+    def score_scale(self) -> float:
+        return (self.score_divisor or self.head_dim) ** -0.5
 
     def window_of(self, layer: int) -> int | None:
         """How many positions a query of this layer sees, its own included; None: all."""
         return self.window if layer in self.window_layers else None
+
+    def kept(self, layer: int) -> list[tuple[int, int]]:
+        """Heads and sizes of what a layer keeps of each token for later ones: keys and values, or its inputs."""
+        return [(1, self.width)] if layer in self.convolving else 2 * [(self.kv_heads, self.head_dim)]
 
     def matrix(self, layer: int, name: str) -> tuple[int, list[tuple[str, int]]]:
         """The inputs of a matrix, and the projections that it holds side by side with their outputs."""
@@ -111,8 +103,8 @@ class Config:
                 ('feedForwardNorm', (self.width,)),
                 ('gateUp', matrix('gateUp')),
                 ('down', matrix('down')),
-                ('qkvBias', (qkv if self.biases else 0,)),
-                ('attentionOutBias', (self.width if self.biases == 'qkvo' else 0,)),
+                ('qkvBias', (qkv if self.attention_bias else 0,)),
+                ('attentionOutBias', (self.width if self.attention_bias == 'qkvo' else 0,)),
                 ('queryNorm', (head_norm,)),
                 ('keyNorm', (head_norm,)),
                 ('attentionResultNorm', (result_norm,)),
@@ -135,7 +127,7 @@ class AdapterSettings:
     targets: tuple[str, ...]
 
     @staticmethod
-    def of(json: dict[str, Any]) -> AdapterSettings:
+    def of(json: AdapterJson) -> AdapterSettings:
         return AdapterSettings(json['rank'], json['alpha'], tuple(json['targets']))
 
     @property

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -16,20 +15,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from .attention import Mixer
 from .config import Config
 
 Adds = Callable[[int, str, Tensor], 'Tensor | None']
 """What an adapter adds to the product of a layer's matrix with x; None if it does not adapt the matrix."""
-
-
-class Mixer(Protocol):
-    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """From queries [R, heads, d], keys and values [R, kv heads, d] to [R, heads, d]."""
-        ...
-
-    def convolve(self, layer: int, x: Tensor, kernel: Tensor) -> Tensor:
-        """The causal convolution of x [R, width] with a kernel [taps, width] along each sequence."""
-        ...
 
 
 class Ropes:
@@ -45,7 +35,7 @@ class Ropes:
         self.tables = {'plain': table(frequencies)}
         if local is not None:
             self.tables['local'] = table(local)
-        skipped = config.unrotated | config.convolving
+        skipped = {*config.unrotated_layers, *config.convolving}
         self.of_layer = [
             None if layer in skipped else 'local' if layer in config.window_layers else 'plain'
             for layer in range(config.layers)
@@ -149,5 +139,5 @@ class Decoder:
         result = self._product(i, 'attentionOut', mixed, adds, 'attentionOutBias')
         x = x + (self._norm(result, at + 'attentionResultNorm') if c.result_norms else result)
         gate_up = self._product(i, 'gateUp', self._norm(x, at + 'feedForwardNorm'), adds)
-        result = self._product(i, 'down', self.pieces.gated(gate_up, c.gelu), adds)
+        result = self._product(i, 'down', self.pieces.gated(gate_up, c.gate == 'gelu'), adds)
         return x + (self._norm(result, at + 'feedForwardResultNorm') if c.result_norms else result)

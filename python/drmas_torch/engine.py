@@ -3,34 +3,29 @@ caller's."""
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from .config import AdapterSettings, Config, size_of
+from .config import AdapterSettings, Config
 from .decoder import Decoder, Ropes
-from .files import FilePart, read_parts
+from .files import Base
 from .frames import Arrays, Header, Inbox
-from .policy import Base, Batch, Critic, Place, Policy, Sample, Trunk
-from .sampler import Request, Result, Sampler
-from .trained import OptimizerState, Trained, clipped_step
+from .messages import DecoderJson, Optimizer, Part, Refusal, Samples, Shape, Step, Wanted
+from .place import Place
+from .policy import Batch, Critic, Policy, Sample
+from .sampler import Request, Running, Sampler
+from .trained import NonFinite, OptimizerState, Trained, clipped_step
 
-Answer = tuple[Header, Arrays]
+Answer = tuple[Any, Arrays]
+"""The value of an answer, which is a JSON object, and its arrays."""
 Send = Callable[[Header, Arrays], None]
 DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
-
-
-class Refusal(Exception):
-    """A request that the caller made wrongly. `name` is the class of its error there."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.name = name
+NOTHING: Answer = {}, {}
 
 
 @dataclass
@@ -40,296 +35,246 @@ class Resident:
     id: int
     name: str
     policy: Policy
-    dtype: torch.dtype
-    base: Base | None
-    shape: dict[str, Any]
+    shape: Shape
     next_version: int = 0
     samplers: dict[int, Sampler] = field(default_factory=dict)
     """By the versions that can be sampled, the oldest first."""
     spare: list[Sampler] = field(default_factory=list)
     """Samplers of whole models whose versions are kept no longer; their memory serves later versions."""
 
-    @property
-    def published(self) -> list[int]:
-        return list(self.samplers)
-
     def plays(self, version: int) -> bool:
-        return any(self.samplers[version].plays(key) for key in self.keys(version))
+        return any(self.samplers[version].plays(self.key(version, agent)) for agent in self.voices)
 
     @property
-    def agents(self) -> tuple[str, ...]:
-        return self.policy.agents if isinstance(self.policy, Trunk) else ()
+    def voices(self) -> tuple[str, ...]:
+        """What can be sampled: the model itself, and each agent with an adapter of its own."""
+        return '', *self.policy.agents
 
     def key(self, version: int, agent: str) -> Hashable:
+        """The name of a version in its sampler."""
         return self.id, version, agent
-
-    def keys(self, version: int) -> list[Hashable]:
-        """The names of a version in its sampler: its own, and one for each agent with an adapter."""
-        return [self.key(version, agent) for agent in ('', *self.agents)]
 
 
 class Engine:
+    """A call named `createBase` is the method `on_create_base`."""
+
     def __init__(self, inbox: Inbox, send: Send, place: Place, slots: int) -> None:
         self.inbox, self.send, self.place, self.slots = inbox, send, place, slots
-        self.bases: dict[int, tuple[Config, Ropes, Tensor | None]] = {}
-        self.hashes: dict[int, str | list[FilePart]] = {}
-        self.base_models: dict[tuple[int, torch.dtype], Base] = {}
+        self.bases: dict[int, Base] = {}
         self.policies: dict[int, Resident] = {}
         self.critics: dict[int, Critic] = {}
         self.shared_samplers: dict[Hashable, Sampler] = {}
         self._streamed: list[tuple[int, int]] = []
 
+    def call(self, method: str, args: dict[str, Any], arrays: Arrays) -> Answer:
+        name = 'on_' + re.sub('[A-Z]', lambda capital: '_' + capital[0].lower(), method)
+        return cast(Answer, getattr(self, name)(arrays, **args))
+
     # Models
 
-    def create_base(self, arrays: Arrays, id: int, config: Header, files: list[Header] | None = None) -> Answer:
+    def on_create_base(self, arrays: Arrays, id: int, config: DecoderJson, files: list[Part] | None = None) -> Answer:
         """A model that does not train: from the array `weights`, or from parts of files."""
-        shape = Config.of(config)
-        parts = [FilePart(**part) for part in files or []]
-        flat = read_parts(parts, size_of(shape.shapes())) if parts else torch.from_numpy(arrays['weights'].copy())
-        self.bases[id] = shape, self._ropes(shape, arrays), flat
-        # Products may be in a narrower number type than the weights are, and the hash is that of the weights.
-        self.hashes[id] = parts or hash_of(flat)
-        return {}, {}
+        read = Config.of(config)
+        ropes = self._ropes(read, arrays)
+        self.bases[id] = Base(read, ropes, self.place.pieces, self.place.device, files or arrays['weights'])
+        return NOTHING
 
-    def base_hash(self, arrays: Arrays, id: int) -> Answer:
-        """SHA-256 of a base's weights as float32 in the order of the flat buffer."""
-        known = self.hashes[id]
-        if not isinstance(known, str):
-            known = self.hashes[id] = hash_of(read_parts(known, size_of(self.bases[id][0].shapes())))
-        return {'hash': known}, {}
+    def on_base_hash(self, arrays: Arrays, id: int) -> Answer:
+        return {'hash': self.bases[id].hash()}, {}
+
+    def on_base_flat(self, arrays: Arrays, id: int) -> Answer:
+        return {}, {'weights': self.bases[id].flat()}
+
+    def on_create_policy(self, arrays: Arrays, id: int, name: str, shape: Shape, precision: str) -> Answer:
+        """The array `flat` has the weights that train."""
+        self.policies[id] = Resident(id, name, self._model(shape, arrays, DTYPES[precision]), shape)
+        return NOTHING
+
+    def _model(self, shape: Shape, arrays: Arrays, dtype: torch.dtype) -> Policy:
+        settings = AdapterSettings.of(shape['adapter']) if shape.get('adapter') else None
+        flat = torch.from_numpy(arrays['flat'].copy()).to(self.place.device)
+        if 'base' in shape:
+            decoder = self.bases[shape['base']].decoder(dtype)
+            trained = Trained(flat, settings.shapes(decoder.config)) if settings is not None else None
+            return Policy(self.place, decoder, trained, settings)
+        config = Config.of(shape['trunk'] if 'trunk' in shape else shape['config'])
+        agents, shapes = shape.get('agents', []), config.shapes()
+        if settings is not None:
+            shapes += [(f'{agent} {name}', size) for agent in agents for name, size in settings.shapes(config)]
+        trained = Trained(flat, shapes)
+        decoder = Decoder(config, trained.tensors, self._ropes(config, arrays), dtype, self.place.pieces)
+        return Policy(self.place, decoder, trained, settings, agents)
 
     def _ropes(self, config: Config, arrays: Arrays) -> Ropes:
         return Ropes(config, arrays['frequencies'], arrays.get('local'), self.place.device)
 
-    def _base(self, id: int, dtype: torch.dtype) -> Base:
-        """The base in the number type of a policy's products."""
-        if (id, dtype) not in self.base_models:
-            config, ropes, flat = self.bases[id]
-            if flat is None:  # another number type came first, and has the values rounded to its own
-                known = next(base for (other, _), base in self.base_models.items() if other == id)
-                flat = torch.from_numpy(known.flat())
-            self.base_models[id, dtype] = Base(config, flat, ropes, self.place, dtype)
-            self.bases[id] = config, ropes, None
-        return self.base_models[id, dtype]
-
-    def create_policy(self, arrays: Arrays, id: int, name: str, shape: Header, precision: str) -> Answer:
-        """`shape`: {base, adapter?}, {config} or {trunk, agents, adapter}; the array `flat` has the weights that
-        train."""
-        policy, base = self._model(shape, arrays, DTYPES[precision])
-        self.policies[id] = Resident(id, name, policy, DTYPES[precision], base, shape)
-        return {}, {}
-
-    def _model(self, shape: Header, arrays: Arrays, dtype: torch.dtype) -> tuple[Policy, Base | None]:
-        place = self.place
-        if 'base' in shape:
-            base = self._base(shape['base'], dtype)
-            if shape.get('adapter') is None:
-                return Policy(place, base.decoder, None), base
-            settings = AdapterSettings.of(shape['adapter'])
-            return Policy(
-                place, base.decoder, Trained(self._flat(arrays), settings.shapes(base.config)), settings
-            ), base
-        config = Config.of(shape['trunk'] if 'trunk' in shape else shape['config'])
-        ropes = self._ropes(config, arrays)
-        if 'trunk' in shape:
-            settings = AdapterSettings.of(shape['adapter'])
-            return Trunk(place, config, ropes, dtype, self._flat(arrays), shape['agents'], settings), None
-        trained = Trained(self._flat(arrays), config.shapes())
-        return Policy(place, Decoder(config, trained.tensors, ropes, dtype, place.pieces), trained), None
-
-    def _flat(self, arrays: Arrays) -> Tensor:
-        return torch.from_numpy(arrays['flat'].copy()).to(self.place.device)
-
-    def copy_weights(self, arrays: Arrays, source: int, target: int) -> Answer:
+    def on_copy_weights(self, arrays: Arrays, source: int, target: int) -> Answer:
         one, other = self._of(source), self._of(target)
         if one.shape != other.shape:
-            raise Refusal(
-                'BackendError', f"the weights of policy '{one.name}' do not fit '{other.name}': their models differ"
-            )
-        self._trained(other).load(self._trained(one).flat, None)
-        return {}, {}
+            raise Refusal(f"the weights of policy '{one.name}' do not fit '{other.name}': their models differ")
+        other.policy.trained.load(one.policy.trained.flat, None)
+        return NOTHING
 
-    def set_state(
-        self, arrays: Arrays, id: int, optimizer: Header | None = None, next_version: int | None = None
+    def on_set_state(
+        self, arrays: Arrays, id: int, optimizer: Optimizer | None = None, next_version: int | None = None
     ) -> Answer:
         resident = self._of(id)
-        self._load(self._trained(resident), arrays, optimizer)
+        self._load(resident.policy.trained, arrays, optimizer)
         if next_version is not None:
             resident.next_version = next_version
-        return {}, {}
+        return NOTHING
 
-    def _load(self, trained: Trained, arrays: Arrays, optimizer: Header | None, of: str = '') -> None:
-        state = optimizer and OptimizerState(
-            optimizer['type'],
-            optimizer['step'],
-            {name: torch.from_numpy(arrays[of + name].copy()).to(self.place.device) for name in optimizer['buffers']},
-        )
-        trained.load(torch.from_numpy(arrays[of + 'weights'].copy()), state or None)
+    def _load(self, trained: Trained, arrays: Arrays, optimizer: Optimizer | None) -> None:
+        state = None
+        if optimizer is not None:
+            buffers = {name: torch.from_numpy(arrays[name].copy()) for name in optimizer['buffers']}
+            on_device = {name: buffer.to(self.place.device) for name, buffer in buffers.items()}
+            state = OptimizerState(optimizer['type'], optimizer['step'], on_device)
+        trained.load(torch.from_numpy(arrays['weights'].copy()), state)
 
-    def state(self, arrays: Arrays, id: int, optimizer: bool) -> Answer:
+    def on_state(self, arrays: Arrays, id: int, optimizer: bool) -> Answer:
         """The weights, and with `optimizer` its state. @throws NonFinite naming policy and tensor"""
         resident = self._of(id)
-        trained = resident.policy.trained
+        trained = resident.policy.weights
         if trained is None:
-            return {}, {'weights': resident.base.flat() if resident.base else np.zeros(0, np.float32)}
+            return {}, {'weights': self.bases[resident.shape['base']].flat()}
         trained.require_finite(optimizer)
-        header, out = {}, {'weights': trained.flat.cpu().numpy()}
-        if optimizer:
-            header = self._optimizer(trained, out)
-            header['version'] = resident.published[-1] if resident.published else 0
-        return header, out
+        out = {'weights': trained.flat.cpu().numpy()}
+        if not optimizer:
+            return {}, out
+        version = list(resident.samplers)[-1] if resident.samplers else 0
+        return {**self._optimizer(trained, out), 'version': version}, out
 
     @staticmethod
-    def _optimizer(trained: Trained, out: Arrays, of: str = '') -> Header:
+    def _optimizer(trained: Trained, out: Arrays, of: str = '') -> Optimizer:
         state = trained.optimizer
         buffers = state.buffers if state.step > 0 else {}
         out.update({of + name: buffer.cpu().numpy() for name, buffer in buffers.items()})
         return {'type': state.type, 'step': state.step, 'buffers': list(buffers)}
 
-    def base_flat(self, arrays: Arrays, id: int) -> Answer:
-        _, _, flat = self.bases[id]
-        if flat is not None:
-            return {}, {'weights': flat.float().numpy()}
-        return {}, {'weights': next(base for (own, _), base in self.base_models.items() if own == id).flat()}
-
-    def drop(self, arrays: Arrays, id: int) -> Answer:
+    def on_drop(self, arrays: Arrays, id: int) -> Answer:
         resident = self._of(id)
-        if any(resident.plays(version) for version in resident.published):
-            raise Refusal('ArgumentError', 'a policy that is playing cannot be unloaded')
-        for version in resident.published:
+        if any(resident.plays(version) for version in resident.samplers):
+            raise Refusal('a policy that is playing cannot be unloaded', 'ArgumentError')
+        for version in list(resident.samplers):
             self._unload(resident, version)
         del self.policies[id]
-        return {}, {}
+        return NOTHING
 
     # Training
 
-    def score(self, arrays: Arrays, id: int, samples: Header) -> Answer:
+    def on_score(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
         return {}, {'logprobs': joined(self._of(id).policy.score(samples_of(samples, arrays)))}
 
-    def logits(self, arrays: Arrays, id: int) -> Answer:
+    def on_logits(self, arrays: Arrays, id: int) -> Answer:
         return {}, {'logits': self._of(id).policy.logits(arrays['tokens'])}
 
-    def accumulate(self, arrays: Arrays, id: int, samples: Header) -> Answer:
-        """Sends the log-probs and entropies of each micro-batch, and receives the slopes of the loss."""
-        policy = self._of(id).policy
-
-        def upstream(batch: Batch, logprobs: np.ndarray, entropies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            given = self._exchange(batch, {'logprobs': logprobs, 'entropies': entropies})
-            return given['logprobs'], given['entropies']
-
-        rows, norm = policy.accumulate(samples_of(samples, arrays), upstream)
+    def on_accumulate(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
+        rows, norm = self._accumulate(self._of(id).policy, samples, arrays)
         # The norm may be NaN, which JSON has no word for.
-        return {'rows': policy.rows_computed}, {'norm': np.array([norm]), 'logprobs': joined(rows)}
+        return {}, {'norm': np.array([norm]), 'logprobs': joined(rows)}
 
-    def _exchange(self, batch: Batch, scores: Arrays) -> Arrays:
-        places = np.concatenate([*batch.written, np.zeros(0, np.int64)]).astype(np.int32)
-        header = {'type': 'scores', 'indices': batch.samples, 'counts': [len(one) for one in batch.written]}
-        self.send(header, {'places': places, **scores})
-        return self.inbox.until('slopes')[1]
+    def _accumulate(self, policy: Policy, samples: Samples, arrays: Arrays) -> tuple[list[np.ndarray], float]:
+        """Sends the scores of each micro-batch, and receives the slopes of the loss."""
 
-    def optim_step(self, arrays: Arrays, id: int, settings: Header) -> Answer:
-        resident = self._of(id)
-        return clipped_step([self._trained(resident)], settings, resident.policy.slices(settings.get('partRates'))), {}
+        def upstream(batch: Batch, *scores: np.ndarray) -> list[np.ndarray]:
+            header = {'type': 'scores', 'indices': batch.samples, 'counts': [len(one) for one in batch.written]}
+            places = np.concatenate(batch.written).astype(np.int32)
+            self.send(header, {'places': places, **dict(zip(policy.scored, scores, strict=True))})
+            slopes = self.inbox.until('slopes')[1]
+            return [slopes[name] for name in policy.scored]
 
-    def discard(self, arrays: Arrays, id: int) -> Answer:
-        self._trained(self._of(id)).discard()
-        return {}, {}
+        return policy.accumulate(samples_of(samples, arrays), upstream)
 
-    def reset_optimizer(self, arrays: Arrays, id: int) -> Answer:
-        trained = self._trained(self._of(id))
+    def on_optim_step(self, arrays: Arrays, id: int, settings: Step) -> Answer:
+        policy = self._of(id).policy
+        return clipped_step(policy.parts, settings, policy.slices(settings.get('partRates'))), {}
+
+    def on_discard(self, arrays: Arrays, id: int) -> Answer:
+        self._of(id).policy.trained.discard()
+        return NOTHING
+
+    def on_reset_optimizer(self, arrays: Arrays, id: int) -> Answer:
+        trained = self._of(id).policy.trained
         trained.optimizer = OptimizerState(trained.optimizer.type)
-        return {}, {}
+        return NOTHING
 
     # Critics
 
-    def create_critic(self, arrays: Arrays, id: int, policy: int) -> Answer:
+    def on_create_critic(self, arrays: Arrays, id: int, policy: int) -> Answer:
         """A critic of a policy's shape and present weights, whose head is 0."""
-        like = self._of(policy)
-        if isinstance(like.policy, Trunk):
-            raise Refusal('BackendError', f"policy '{like.name}' has adapters of agents, so it has no critic")
-        flat = self._trained(like).flat.clone()
-        decoder = like.policy.decoder
-        trained = Trained(flat, self._trained(like).shapes)
-        if like.base is None:
+        resident = self._of(policy)
+        like = resident.policy
+        if like.agents:
+            raise Refusal(f"policy '{resident.name}' has adapters of agents, so it has no critic")
+        trained, decoder = Trained(like.trained.flat.clone(), like.trained.shapes), like.decoder
+        if 'base' not in resident.shape:
             decoder = Decoder(decoder.config, trained.tensors, decoder.ropes, decoder.dtype, decoder.pieces)
-        own = Policy(self.place, decoder, trained, like.policy.settings)
-        self.critics[id] = Critic(own, torch.zeros(decoder.config.width + 1, device=self.place.device))
-        return {}, {}
+        head = torch.zeros(decoder.config.width + 1, device=self.place.device)
+        self.critics[id] = Critic(self.place, decoder, trained, like.settings, head)
+        return NOTHING
 
-    def critic_values(self, arrays: Arrays, id: int, samples: Header) -> Answer:
-        return {}, {'values': joined(self.critics[id].values(samples_of(samples, arrays)))}
+    def on_critic_values(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
+        return {}, {'values': joined(self.critics[id].score(samples_of(samples, arrays)))}
 
-    def critic_accumulate(self, arrays: Arrays, id: int, samples: Header) -> Answer:
-        def upstream(batch: Batch, values: np.ndarray) -> np.ndarray:
-            return self._exchange(batch, {'values': values})['values']
+    def on_critic_accumulate(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
+        self._accumulate(self.critics[id], samples, arrays)
+        return NOTHING
 
-        self.critics[id].accumulate(samples_of(samples, arrays), upstream)
-        return {}, {}
+    def on_critic_step(self, arrays: Arrays, id: int, settings: Step) -> Answer:
+        return clipped_step(self.critics[id].parts, settings), {}
 
-    def critic_step(self, arrays: Arrays, id: int, settings: Header) -> Answer:
-        critic = self.critics[id]
-        return clipped_step([critic.trunk, critic.head], settings), {}
-
-    def critic_state(self, arrays: Arrays, id: int) -> Answer:
-        critic = self.critics[id]
-        header, out = {}, {}
-        for of, part in (('trunk ', critic.trunk), ('head ', critic.head)):
+    def on_critic_state(self, arrays: Arrays, id: int) -> Answer:
+        header: dict[str, Optimizer] = {}
+        out: Arrays = {}
+        for name, part in zip(('trunk', 'head'), self.critics[id].parts, strict=True):
             part.require_finite(True)
-            out[of + 'weights'] = part.flat.cpu().numpy()
-            header[of.strip()] = self._optimizer(part, out, of)
+            out[f'{name} weights'] = part.flat.cpu().numpy()
+            header[name] = self._optimizer(part, out, f'{name} ')
         return header, out
 
-    def set_critic(self, arrays: Arrays, id: int, part: str, optimizer: Header | None = None) -> Answer:
+    def on_set_critic(self, arrays: Arrays, id: int, part: str, optimizer: Optimizer | None = None) -> Answer:
         critic = self.critics[id]
-        self._load(critic.trunk if part == 'trunk' else critic.head, arrays, optimizer)
-        return {}, {}
+        self._load(critic.trained if part == 'trunk' else critic.head, arrays, optimizer)
+        return NOTHING
 
     # Sampling
 
-    def publish(self, arrays: Arrays, id: int, keep: int) -> Answer:
+    def on_publish(self, arrays: Arrays, id: int, keep: int) -> Answer:
         """Publishes the present weights as the next version; `keep` versions can be sampled from now on."""
         resident = self._of(id)
-        stale = resident.published[: max(0, len(resident.published) - max(1, keep) + 1)]
+        stale = list(resident.samplers)[: max(0, len(resident.samplers) - max(1, keep) + 1)]
         if any(resident.plays(version) for version in stale):
-            raise Refusal('BackendError', f"policy '{resident.name}' is playing; its weights cannot change now")
+            raise Refusal(f"policy '{resident.name}' is playing; its weights cannot change now")
         for version in stale:
             self._unload(resident, version)
         version = resident.next_version
         resident.next_version += 1
         sampler = self._sampler(resident)
-        policy = resident.policy
-        if isinstance(policy, Trunk):
-            sampler.load(resident.key(version, ''), version, None)
-            for agent in policy.agents:
-                sampler.load(resident.key(version, agent), version, policy.adapter(agent))
-        else:
-            adapter = policy.trained.tensors if policy.settings is not None and policy.trained is not None else None
-            sampler.load(resident.key(version, ''), version, adapter)
+        for agent in resident.voices:
+            sampler.load(resident.key(version, agent), version, resident.policy.adapters.get(agent))
         resident.samplers[version] = sampler
         return {'version': version}, {}
 
     def _sampler(self, resident: Resident) -> Sampler:
         """The sampler of a base for all adapters of a shape on it; for a whole model one with a copy of its weights."""
-        policy = resident.policy
-        if resident.base is not None:
-            key = resident.shape['base'], resident.dtype, policy.settings
+        policy, of = resident.policy, resident.policy.decoder
+        if 'base' in resident.shape:
+            key = resident.shape['base'], of.dtype, policy.settings
             if key not in self.shared_samplers:
-                self.shared_samplers[key] = self._new_sampler(policy.decoder, policy.settings)
+                self.shared_samplers[key] = self._new_sampler(of, policy.settings)
             return self.shared_samplers[key]
         if resident.spare:
             sampler = resident.spare.pop()
         else:
-            config, dtype = policy.config, policy.decoder.dtype
-            shapes = config.shapes()
             # Matrices are kept in the number type of products, so that a tick need not cast them.
             copies = {
-                name: torch.empty_like(policy.decoder.tensors[name], dtype=dtype if len(shape) == 2 else torch.float32)
-                for name, shape in shapes
+                name: torch.empty_like(of.tensors[name], dtype=of.dtype if len(shape) == 2 else torch.float32)
+                for name, shape in of.config.shapes()
             }
-            decoder = Decoder(config, copies, policy.decoder.ropes, dtype, policy.decoder.pieces)
-            sampler = self._new_sampler(decoder, policy.settings)
+            sampler = self._new_sampler(Decoder(of.config, copies, of.ropes, of.dtype, of.pieces), policy.settings)
         for name, tensor in sampler.decoder.tensors.items():
-            tensor.copy_(policy.decoder.tensors[name].detach())
+            tensor.copy_(of.tensors[name].detach())
         return sampler
 
     def _new_sampler(self, decoder: Decoder, settings: AdapterSettings | None) -> Sampler:
@@ -337,12 +282,12 @@ class Engine:
 
     def _unload(self, resident: Resident, version: int) -> None:
         sampler = resident.samplers.pop(version)
-        for key in resident.keys(version):
-            sampler.unload(key)
-        if resident.base is None:
+        for agent in resident.voices:
+            sampler.unload(resident.key(version, agent))
+        if 'base' not in resident.shape:
             resident.spare.append(sampler)
 
-    def generate(self, requests: Sequence[Header], arrays: Arrays) -> None:
+    def generate(self, requests: Sequence[Wanted], arrays: Arrays) -> None:
         """Puts requests in their samplers' queues; their prompts and uniforms come one after another."""
         at, drawn = 0, 0
         for one in requests:
@@ -354,41 +299,27 @@ class Engine:
             except (Refusal, ValueError) as error:
                 self.send({'type': 'refused', 'id': one['id'], 'error': plain(error)}, {})
 
-    def _submit(self, one: Header, prompt: np.ndarray, uniforms: np.ndarray) -> None:
+    def _submit(self, one: Wanted, prompt: np.ndarray, uniforms: np.ndarray) -> None:
         resident = self._of(one['policy'])
-        if not resident.published:
-            raise Refusal('BackendError', f"policy '{resident.name}' has not been published")
-        version = one['version'] if one.get('version') is not None else resident.published[-1]
-        if version not in resident.published:
-            raise Refusal('BackendError', f"version {version} of policy '{resident.name}' is not kept")
-        agent = ''
-        if resident.agents:
-            agent = one.get('agent') or ''
-            if agent not in resident.agents:
-                names = ', '.join(resident.agents)
-                spoken = agent or 'no agent'
-                raise Refusal(
-                    'BackendError', f"policy '{resident.name}' has adapters of {names}; the request is of {spoken}"
-                )
-        config = resident.policy.config
+        name, config, agents = resident.name, resident.policy.config, resident.policy.agents
+        if not resident.samplers:
+            raise Refusal(f"policy '{name}' has not been published")
+        given = one.get('version')
+        version = given if given is not None else list(resident.samplers)[-1]
+        if version not in resident.samplers:
+            raise Refusal(f"version {version} of policy '{name}' is not kept")
+        agent = (agents and one.get('agent')) or ''
+        if agents and agent not in agents:
+            spoken = agent or 'no agent'
+            raise Refusal(f"policy '{name}' has adapters of {', '.join(agents)}; the request is of {spoken}")
         if not 1 <= len(prompt) < config.context:
             raise Refusal(
-                'ArgumentError', f'a prompt of {len(prompt)} tokens leaves no room in a context of {config.context}'
+                f'a prompt of {len(prompt)} tokens leaves no room in a context of {config.context}', 'ArgumentError'
             )
         wrong = prompt[(prompt < 0) | (prompt >= config.vocab_size)]
         if len(wrong):
-            raise Refusal('ArgumentError', f'token {wrong[0]} is outside the vocabulary of {config.vocab_size}')
-        request = Request(
-            one['id'],
-            prompt.copy(),
-            one['temperature'],
-            one['topP'],
-            one['topK'],
-            one['maxTokens'],
-            frozenset(one['stopTokens']),
-            uniforms.copy(),
-            one['streamed'],
-        )
+            raise Refusal(f'token {wrong[0]} is outside the vocabulary of {config.vocab_size}', 'ArgumentError')
+        request = Request(one, prompt.copy(), uniforms.copy())
         resident.samplers[version].submit(request, resident.key(version, agent))
 
     def cancel(self, ids: set[int]) -> None:
@@ -396,8 +327,8 @@ class Engine:
             sampler.cancel(ids)
 
     def _samplers(self) -> list[Sampler]:
-        whole = [sampler for one in self.policies.values() if one.base is None for sampler in one.samplers.values()]
-        return [*self.shared_samplers.values(), *whole]
+        whole = (one.samplers.values() for one in self.policies.values() if 'base' not in one.shape)
+        return [*self.shared_samplers.values(), *(sampler for samplers in whole for sampler in samplers)]
 
     @property
     def busy(self) -> bool:
@@ -405,7 +336,7 @@ class Engine:
 
     def tick(self) -> None:
         """One token for every running request of every policy."""
-        ended: list[Result] = []
+        ended: list[Running] = []
         for sampler in self._samplers():
             if sampler.busy:
                 ended += sampler.step()
@@ -418,7 +349,7 @@ class Engine:
                     'id': one.request.id,
                     'length': len(one.tokens),
                     'finishReason': one.finish_reason,
-                    'policyVersion': one.version,
+                    'policyVersion': one.version.number,
                 }
                 for one in ended
             ]
@@ -426,73 +357,22 @@ class Engine:
             logprobs = np.array([logprob for one in ended for logprob in one.logprobs], np.float32)
             self.send({'type': 'generated', 'results': results}, {'tokens': tokens, 'logprobs': logprobs})
 
-    # The machine
-
-    def memory(self, arrays: Arrays) -> Answer:
-        """Bytes on the card: taken by tensors now and at most, and free."""
-        if self.place.device.type != 'cuda':
-            return {}, {}
-        free, total = torch.cuda.mem_get_info(self.place.device)
-        most = torch.cuda.max_memory_allocated(self.place.device)
-        return {
-            'allocated': torch.cuda.memory_allocated(self.place.device),
-            'most': most,
-            'free': free,
-            'total': total,
-        }, {}
-
     def _of(self, id: int) -> Resident:
         if id not in self.policies:
-            raise Refusal('BackendError', f'the engine has no policy of number {id}')
+            raise Refusal(f'the engine has no policy of number {id}')
         return self.policies[id]
-
-    @staticmethod
-    def _trained(resident: Resident) -> Trained:
-        if resident.policy.trained is None:
-            raise Refusal('ArgumentError', 'a frozen model has no weights of its own to train')
-        return resident.policy.trained
-
-    def call(self, method: str, args: Header, arrays: Arrays) -> Answer:
-        return CALLS[method](self, arrays, **args)
-
-
-CALLS: dict[str, Callable[..., Answer]] = {
-    'createBase': Engine.create_base,
-    'baseFlat': Engine.base_flat,
-    'baseHash': Engine.base_hash,
-    'createPolicy': Engine.create_policy,
-    'copyWeights': Engine.copy_weights,
-    'setState': Engine.set_state,
-    'state': Engine.state,
-    'drop': Engine.drop,
-    'score': Engine.score,
-    'logits': Engine.logits,
-    'accumulate': Engine.accumulate,
-    'optimStep': Engine.optim_step,
-    'discard': Engine.discard,
-    'resetOptimizer': Engine.reset_optimizer,
-    'publish': Engine.publish,
-    'createCritic': Engine.create_critic,
-    'criticValues': Engine.critic_values,
-    'criticAccumulate': Engine.critic_accumulate,
-    'criticStep': Engine.critic_step,
-    'criticState': Engine.critic_state,
-    'setCritic': Engine.set_critic,
-    'memory': Engine.memory,
-}
 
 
 def plain(error: BaseException) -> Header:
     """An error as data, with the name of its class on the other side."""
-    if isinstance(error, Refusal):
-        return {'name': error.name, 'message': str(error)}
     if isinstance(error, torch.OutOfMemoryError):
         return {'name': 'DeviceError', 'reason': 'memory', 'message': f'the device has too little memory: {error}'}
-    name = 'NonFiniteError' if type(error).__name__ == 'NonFinite' else 'BackendError'
+    name = error.name if isinstance(error, Refusal) else 'BackendError'
+    name = 'NonFiniteError' if isinstance(error, NonFinite) else name
     return {'name': name, 'message': str(error) or type(error).__name__}
 
 
-def samples_of(header: Header, arrays: Arrays) -> list[Sample]:
+def samples_of(header: Samples, arrays: Arrays) -> list[Sample]:
     """Samples whose tokens and masks come one after another. `agents` may be missing."""
     ends = np.cumsum(arrays['lengths'])
     agents = header.get('agents') or [''] * len(ends)
@@ -500,13 +380,6 @@ def samples_of(header: Header, arrays: Arrays) -> list[Sample]:
         Sample(arrays['tokens'][end - length : end], arrays['mask'][end - length : end], temperature, agent)
         for end, length, temperature, agent in zip(ends, arrays['lengths'], header['temperatures'], agents, strict=True)
     ]
-
-
-def hash_of(flat: Tensor, numbers: int = 2**22) -> str:
-    digest = hashlib.sha256()
-    for part in flat.split(numbers):
-        digest.update(part.float().numpy().data)
-    return digest.hexdigest()
 
 
 def joined(rows: Sequence[np.ndarray]) -> np.ndarray:

@@ -11,48 +11,14 @@ import torch
 from torch import Tensor
 
 from .adapters import adapter_adds
-from .attention import (
-    ROWS,
-    SequenceMixer,
-    TreeMixer,
-    ancestors_of,
-    padded,
-    segments_of,
-)
-from .config import AdapterSettings, Config, size_of, views
-from .decoder import Adds, Decoder, Mixer, Pieces, Ropes
+from .attention import ROWS, padded
+from .config import AdapterSettings, size_of
+from .decoder import Adds, Decoder
 from .head import TokenScores, logits_of, scale_of_scores
+from .messages import Rates, Refusal
+from .place import Place
 from .trained import Slice, Trained
 from .tree import Tree, groups_of
-
-ROWS_ON_A_CARD = 1024
-"""Rows of a batch on a card are a multiple of this: few lengths to compile for."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where an engine computes. `rows`: the most rows of a micro-batch."""
-
-    device: torch.device
-    rows: int
-    pieces: Pieces
-    flex: Callable[..., Tensor] | None
-    recompute: bool
-
-    def training(self, config: Config, tree: Tree) -> tuple[Tensor, Tensor, Mixer]:
-        """Tokens, positions and the mixer of a tree, padded by rows that see only themselves."""
-        multiple = ROWS if self.flex is None else ROWS_ON_A_CARD
-        rows = padded(tree.rows, multiple)
-        tokens, positions = (
-            torch.from_numpy(np.pad(part, (0, rows - tree.rows))).to(self.device)
-            for part in (tree.tokens, tree.positions)
-        )
-        ancestors = torch.from_numpy(ancestors_of(tree.paths, rows, config.taps)).to(self.device)
-        if self.flex is None:
-            return tokens, positions, SequenceMixer(config, positions, segments_of(tree), ancestors)
-        end = np.concatenate((tree.end, np.arange(tree.rows, rows) + 1))
-        mixer = TreeMixer(config, torch.from_numpy(end).to(self.device), positions, self.flex, ancestors=ancestors)
-        return tokens, positions, mixer
 
 
 @dataclass(frozen=True)
@@ -90,33 +56,110 @@ class Batch:
     def count(self) -> int:
         return sum(len(places) for places in self.written)
 
+    def numbers(self, values: Tensor) -> np.ndarray:
+        """Those of the written tokens [count]."""
+        return values.detach()[: self.count].float().cpu().numpy()
 
-class Base:
-    """A model that does not train, in the number type of its products."""
-
-    def __init__(self, config: Config, flat: Tensor, ropes: Ropes, place: Place, dtype: torch.dtype) -> None:
-        tensors = views(flat, config.shapes())
-        self.config, self.ropes, self.dtype = config, ropes, dtype
-        self.tensors = {
-            name: tensor.to(place.device, dtype if tensor.dim() == 2 else torch.float32, copy=True)
-            for name, tensor in tensors.items()
-        }
-        self.decoder = Decoder(config, self.tensors, ropes, dtype, place.pieces)
-
-    def flat(self) -> np.ndarray:
-        return torch.cat([tensor.float().reshape(-1).cpu() for tensor in self.tensors.values()]).numpy()
+    def spread(self, rows: list[np.ndarray], values: Tensor) -> None:
+        """Writes one number for each written token to the samples' rows."""
+        ends = np.cumsum([len(places) for places in self.written])
+        parts = np.split(self.numbers(values), ends[:-1])
+        for i, places, part in zip(self.samples, self.written, parts, strict=True):
+            rows[i][places] = part
 
 
-class Model:
-    """A decoder with the weights of it that train. `trained` is None for a base that only scores."""
+Upstream = Callable[..., Sequence[np.ndarray]]
+"""From a batch and the scores [N] of its written tokens to the loss's slopes with respect to each kind of score."""
 
-    def __init__(self, place: Place, decoder: Decoder, trained: Trained | None) -> None:
-        self.place, self.decoder, self.trained = place, decoder, trained
-        self.config = decoder.config
+
+class Policy:
+    """A whole decoder that trains, an adapter that trains on a base, a trunk with an adapter for each agent that all
+    train, or a base that only scores. The flat buffer of a trunk has the decoder, then the adapters."""
+
+    scored: tuple[str, ...] = ('logprobs', 'entropies')
+    """The kinds of scores."""
+
+    def __init__(
+        self,
+        place: Place,
+        decoder: Decoder,
+        weights: Trained | None,
+        settings: AdapterSettings | None = None,
+        agents: Sequence[str] = (),
+    ) -> None:
+        self.place, self.decoder, self.config, self.settings = place, decoder, decoder.config, settings
+        self.weights, self.agents = weights, tuple(agents)
         self.rows_computed = 0
+        self.adapters: dict[str, dict[str, Tensor]] = {}
+        """By agent; '' is the adapter of all."""
+        if weights is not None and settings is not None:
+            names = [name for name, _ in settings.shapes(self.config)]
+            for agent in self.agents or ('',):
+                own = {name: weights.tensors[f'{agent} {name}' if agent else name] for name in names}
+                self.adapters[agent] = own
+
+    @property
+    def trained(self) -> Trained:
+        """@throws Refusal if nothing trains"""
+        if self.weights is None:
+            raise Refusal('a frozen model has no weights of its own to train', 'ArgumentError')
+        return self.weights
+
+    @property
+    def parts(self) -> list[Trained]:
+        """What trains together."""
+        return [self.trained]
 
     def adds_of(self, agent: str) -> Adds | None:
-        return None
+        if agent and agent not in self.adapters:
+            raise ValueError(f"agent '{agent}' has no adapter: expected one of {', '.join(self.agents)}")
+        if agent not in self.adapters or self.settings is None:
+            return None
+        return adapter_adds(self.config, self.settings, self.adapters[agent])
+
+    def slices(self, rates: Rates | None) -> list[Slice] | None:
+        """The slices of the weights that a step with these rates of parts changes; None: all, at the settings' rate."""
+        if rates is None:
+            return None
+        if not self.agents:
+            raise ValueError('rates of parts need adapters of agents on the policy')
+        if rates['trunk'] == rates['adapters'] == 1:
+            return None
+        border = size_of(self.config.shapes())
+        parts = Slice(0, border, rates['trunk']), Slice(border, self.trained.flat.numel(), rates['adapters'])
+        return [part for part in parts if part.rate > 0]
+
+    def scores(self, batch: Batch) -> tuple[Tensor, ...]:
+        return TokenScores.apply(batch.hidden, self.decoder.output, batch.targets, batch.scale)
+
+    @torch.no_grad()
+    def score(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        """The first kind of scores of the written tokens, 0 elsewhere: one [T] row a sample."""
+        rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
+        for batch in self.batches(samples):
+            batch.spread(rows, self.scores(batch)[0])
+        return rows
+
+    @torch.no_grad()
+    def logits(self, tokens: np.ndarray) -> np.ndarray:
+        """The logits after each token [T, vocabulary], without adapters of agents."""
+        hidden = self._hidden(Tree([tokens]), self.adds_of(''))
+        return logits_of(hidden[: padded(len(tokens), ROWS)], self.decoder.output)[: len(tokens)].cpu().numpy()
+
+    def accumulate(self, samples: Sequence[Sample], upstream: Upstream) -> tuple[list[np.ndarray], float]:
+        """Adds the gradient of a loss. Returns the first kind of scores and the norm of the gradient of this call."""
+        targets = [part.begin_call() for part in self.parts]
+        try:
+            rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
+            for batch in self.batches(samples):
+                scores = self.scores(batch)
+                batch.spread(rows, scores[0])
+                slopes = upstream(batch, *(batch.numbers(each) for each in scores))
+                if batch.count:
+                    torch.autograd.backward(scores, [padded_slopes(each, scores[0]) for each in slopes])
+        finally:
+            norms = [part.end_call(target) for part, target in zip(self.parts, targets, strict=True)]
+        return rows, norms[0]
 
     def batches(self, samples: Sequence[Sample]) -> Iterator[Batch]:
         """Runs the forward pass of all samples, each agent by itself. Use a batch before asking for the next one."""
@@ -134,48 +177,17 @@ class Model:
         written = [sample.written for sample in some]
         rows = np.concatenate([path[places - 1] for path, places in zip(tree.paths, written, strict=True)])
         targets = np.concatenate([sample.tokens[places] for sample, places in zip(some, written, strict=True)])
-        scales = np.repeat(
-            np.array([scale_of_scores(sample.temperature) for sample in some], np.float32),
-            [len(places) for places in written],
-        )
+        scales = np.repeat([scale_of_scores(sample.temperature) for sample in some], [len(one) for one in written])
         more = padded(len(rows), ROWS) - len(rows)
-        device = self.place.device
-        read, wanted = (
-            torch.from_numpy(np.pad(part.astype(np.int64), (0, more))).to(device) for part in (rows, targets)
+        read, wanted, scale = (
+            torch.from_numpy(np.pad(part.astype(dtype), (0, more), constant_values=fill)).to(self.place.device)
+            for part, dtype, fill in ((rows, np.int64, 0), (targets, np.int64, 0), (scales, np.float32, 1))
         )
-        scale = torch.from_numpy(np.pad(scales, (0, more), constant_values=1)).to(device)
         return Batch(group, written, hidden[read], wanted, scale)
 
     def _hidden(self, tree: Tree, adds: Adds | None) -> Tensor:
         tokens, positions, mixer = self.place.training(self.config, tree)
         return self.decoder.hidden(tokens, positions, mixer, adds, self.place.recompute)
-
-    @torch.no_grad()
-    def score(self, samples: Sequence[Sample]) -> list[np.ndarray]:
-        """The log-probs of the written tokens, 0 elsewhere: one [T] row a sample."""
-        rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
-        for batch in self.batches(samples):
-            logprobs, _ = TokenScores.apply(batch.hidden, self.decoder.output, batch.targets, batch.scale)
-            spread(rows, batch, logprobs)
-        return rows
-
-    @torch.no_grad()
-    def logits(self, tokens: np.ndarray) -> np.ndarray:
-        """The logits after each token [T, vocabulary], without adapters of agents."""
-        hidden = self._hidden(Tree([tokens]), self.adds_of(''))
-        return logits_of(hidden[: padded(len(tokens), ROWS)], self.decoder.output)[: len(tokens)].cpu().numpy()
-
-
-Upstream = Callable[[Batch, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""From the log-probs and entropies [N] of a batch's written tokens to the loss's slopes with respect to both."""
-
-
-def spread(rows: list[np.ndarray], batch: Batch, values: Tensor) -> None:
-    """Writes one number for each written token of a batch to the samples' rows."""
-    numbers, at = values.detach().float().cpu().numpy(), 0
-    for i, places in zip(batch.samples, batch.written, strict=True):
-        rows[i][places] = numbers[at : at + len(places)]
-        at += len(places)
 
 
 def padded_slopes(slopes: np.ndarray, like: Tensor) -> Tensor:
@@ -183,126 +195,22 @@ def padded_slopes(slopes: np.ndarray, like: Tensor) -> Tensor:
     return torch.from_numpy(np.pad(slopes, (0, len(like) - len(slopes)))).to(like.device, like.dtype)
 
 
-class Policy(Model):
-    """A whole decoder that trains, an adapter that trains on a base, or a base that only scores."""
+class Critic(Policy):
+    """A model with a value head: the normed stream times the head's weights plus a bias."""
+
+    scored = ('values',)
 
     def __init__(
-        self, place: Place, decoder: Decoder, trained: Trained | None, settings: AdapterSettings | None = None
+        self, place: Place, decoder: Decoder, weights: Trained, settings: AdapterSettings | None, head: Tensor
     ) -> None:
-        super().__init__(place, decoder, trained)
-        self.settings = settings
-
-    def adds_of(self, agent: str) -> Adds | None:
-        if self.settings is None or self.trained is None:
-            return None
-        return adapter_adds(self.config, self.settings, self.trained.tensors)
-
-    def accumulate(self, samples: Sequence[Sample], upstream: Upstream) -> tuple[list[np.ndarray], float]:
-        """Adds the gradient of a loss. Returns the log-probs and the norm of the gradient of this call."""
-        trained = self._trained
-        target = trained.begin_call()
-        try:
-            rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
-            for batch in self.batches(samples):
-                scores = TokenScores.apply(batch.hidden, self.decoder.output, batch.targets, batch.scale)
-                spread(rows, batch, scores[0])
-                count = batch.count
-                slopes = upstream(batch, *(part.detach()[:count].float().cpu().numpy() for part in scores))
-                if count:
-                    torch.autograd.backward(scores, [padded_slopes(each, scores[0]) for each in slopes])
-        finally:
-            norm = trained.end_call(target)
-        return rows, norm
+        """`head`: weights [width], then the bias."""
+        super().__init__(place, decoder, weights, settings)
+        self.head = Trained(head, [('head', (head.numel(),))])
 
     @property
-    def _trained(self) -> Trained:
-        if self.trained is None:
-            raise ValueError('a frozen model has no weights of its own to train')
-        return self.trained
+    def parts(self) -> list[Trained]:
+        return [self.trained, self.head]
 
-    def slices(self, rates: dict[str, float] | None) -> list[Slice] | None:
-        """The slices of the weights that a step with these rates of parts changes; None: all, at the settings' rate."""
-        if rates is not None:
-            raise ValueError('rates of parts need adapters of agents on the policy')
-        return None
-
-
-class Trunk(Policy):
-    """A whole decoder with an adapter for each agent; all of it trains. The flat buffer has the decoder, then the
-    adapters."""
-
-    def __init__(
-        self,
-        place: Place,
-        config: Config,
-        ropes: Ropes,
-        dtype: torch.dtype,
-        flat: Tensor,
-        agents: Sequence[str],
-        settings: AdapterSettings,
-    ) -> None:
-        whole, each = config.shapes(), settings.shapes(config)
-        shapes = whole + [(f'{agent} {name}', shape) for agent in agents for name, shape in each]
-        trained = Trained(flat, shapes)
-        super().__init__(place, Decoder(config, trained.tensors, ropes, dtype, place.pieces), trained, settings)
-        self.agents, self.border = tuple(agents), size_of(whole)
-        self._names = [name for name, _ in each]
-        self._adds = {agent: adapter_adds(config, settings, self.adapter(agent)) for agent in agents}
-
-    def adapter(self, agent: str) -> dict[str, Tensor]:
-        """The tensors of an agent's adapter."""
-        tensors = self._trained.tensors
-        return {name: tensors[f'{agent} {name}'] for name in self._names}
-
-    def adds_of(self, agent: str) -> Adds | None:
-        if agent == '':
-            return None
-        if agent not in self._adds:
-            raise ValueError(f"agent '{agent}' has no adapter: expected one of {', '.join(self.agents)}")
-        return self._adds[agent]
-
-    def slices(self, rates: dict[str, float] | None) -> list[Slice] | None:
-        if rates is None or rates['trunk'] == rates['adapters'] == 1:
-            return None
-        parts = [
-            Slice(0, self.border, rates['trunk']),
-            Slice(self.border, self._trained.flat.numel(), rates['adapters']),
-        ]
-        return [part for part in parts if part.rate > 0]
-
-
-class Critic:
-    """A decoder, or an adapter on one, with a value head: the normed stream times the head's weights plus a bias."""
-
-    def __init__(self, policy: Policy, head: Tensor) -> None:
-        """`policy`: a model of its own. `head`: weights [width], then the bias."""
-        self.policy = policy
-        self.head = Trained(head, [('head', (head.numel(),))])
-        if policy.trained is None:
-            raise ValueError('a frozen model has no weights of its own to train')
-        self.trunk = policy.trained
-
-    def _values(self, batch: Batch) -> Tensor:
+    def scores(self, batch: Batch) -> tuple[Tensor, ...]:
         head = self.head.tensors['head']
-        return batch.hidden.float() @ head[:-1] + head[-1]
-
-    @torch.no_grad()
-    def values(self, samples: Sequence[Sample]) -> list[np.ndarray]:
-        """A value for each written token, from the tokens before it; 0 elsewhere."""
-        rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
-        for batch in self.policy.batches(samples):
-            spread(rows, batch, self._values(batch))
-        return rows
-
-    def accumulate(self, samples: Sequence[Sample], upstream: Callable[[Batch, np.ndarray], np.ndarray]) -> None:
-        """Adds the gradient of a loss, from the values of a batch's written tokens [N] to the loss's slopes."""
-        targets = [part.begin_call() for part in (self.trunk, self.head)]
-        try:
-            for batch in self.policy.batches(samples):
-                values = self._values(batch)
-                slopes = upstream(batch, values.detach()[: batch.count].cpu().numpy())
-                if batch.count:
-                    values.backward(padded_slopes(slopes, values))
-        finally:
-            for part, target in zip((self.trunk, self.head), targets, strict=True):
-                part.end_call(target)
+        return (batch.hidden.float() @ head[:-1] + head[-1],)

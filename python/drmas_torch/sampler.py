@@ -8,6 +8,7 @@ request that ends has one more token drawn, which nobody reads.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,23 +19,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .adapters import AdapterBank
-from .attention import (
-    BLOCK,
-    KEYS,
-    ROWS,
-    Cache,
-    CacheMixer,
-    CacheRows,
-    SequenceMixer,
-    TreeMixer,
-    ancestors_of,
-    padded,
-    segments_of,
-)
+from .attention import KEYS, ROWS, Cache, CacheRows, Mixer, by_slot, padded
 from .config import AdapterSettings, widest
 from .decoder import Decoder
 from .head import logits_of, scale_of_draws
-from .policy import Place
+from .messages import Wanted
+from .place import Place
 from .tree import Tree
 
 SUMS = 256
@@ -43,14 +33,13 @@ SUMS = 256
 STATE = {
     'token': (torch.long, 0),
     'position': (torch.long, 0),
-    'drawn': (torch.long, 0),
     'top_k': (torch.long, 0),
     'bank': (torch.long, -1),
     'scale': (torch.float32, 1),
     'top_p': (torch.float32, 1),
     'logprob': (torch.float32, 0),
 }
-"""Of each slot: the token to feed next, its position, how many were drawn, how to draw, the adapter, what was drawn."""
+"""Of each slot: the token to feed next, its position, how to draw, the adapter, what was drawn."""
 
 CACHE_SHARE = 0.5
 """The share of a card's free memory that a cache may take."""
@@ -65,11 +54,11 @@ def place_at(mass: Tensor, wanted: Tensor) -> Tensor:
     """
     blocks = F.pad(mass, (0, -mass.shape[1] % SUMS)).view(len(mass), -1, SUMS)
     sums = blocks.sum(-1)
-    ends = sums @ _triangle(sums)
+    ends = sums @ _triangle(sums.shape[1], sums.dtype, sums.device)
     block, rows = _first_of(ends, sums, wanted), torch.arange(len(mass), device=mass.device)
     inner = blocks[rows, block]
     start = (ends - sums)[rows, block]
-    return block * SUMS + _first_of(start[:, None] + inner @ _triangle(inner), inner, wanted)
+    return block * SUMS + _first_of(start[:, None] + inner @ _triangle(SUMS, sums.dtype, sums.device), inner, wanted)
 
 
 def _first_of(cumulative: Tensor, mass: Tensor, wanted: Tensor) -> Tensor:
@@ -80,15 +69,9 @@ def _first_of(cumulative: Tensor, mass: Tensor, wanted: Tensor) -> Tensor:
     return torch.where(hit.any(-1), hit.int().argmax(-1), last)
 
 
-_triangles: dict[tuple[int, torch.device], Tensor] = {}
-
-
-def _triangle(summed: Tensor) -> Tensor:
-    """Ones on and above the diagonal, for sums along rows. A CUDA graph keeps the address of the one it was given."""
-    key = summed.shape[-1], summed.device
-    if key not in _triangles:
-        _triangles[key] = torch.ones(key[0], key[0], dtype=summed.dtype, device=summed.device).triu()
-    return _triangles[key]
+@functools.cache
+def _triangle(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.ones(size, size, dtype=dtype, device=device).triu()
 
 
 def draw(
@@ -107,7 +90,8 @@ def draw(
         rank = torch.arange(mass.shape[1], device=mass.device)[None]
         ranked = torch.where((top_k[:, None] > 0) & (rank >= top_k[:, None]), 0, ranked).to(wide)
         # The fewest tokens that reach the share top_p: one that reaches it exactly is the last.
-        share = torch.nextafter(top_p.to(wide) * ranked.sum(-1), ranked.new_tensor(-1))
+        share = top_p.to(wide) * ranked.sum(-1)
+        share = torch.nextafter(share, torch.full_like(share, -1))
         kept = (ranked > 0) & (rank <= place_at(ranked, share)[:, None])
         mass = mass * torch.zeros_like(mass).scatter(1, order, kept.to(mass.dtype))
     mass = mass.to(wide)
@@ -118,63 +102,55 @@ def draw(
 
 @dataclass(frozen=True)
 class Request:
-    id: int
+    wanted: Wanted
     prompt: np.ndarray
-    temperature: float
-    top_p: float
-    top_k: int
-    most_tokens: int
-    stop_tokens: frozenset[int]
     uniforms: np.ndarray
-    streamed: bool
 
-
-@dataclass
-class Running:
-    request: Request
-    key: Hashable
-    slot: int
-    tokens: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    ended: bool = False
-
-
-@dataclass(frozen=True)
-class Result:
-    request: Request
-    tokens: list[int]
-    logprobs: list[float]
-    finish_reason: str
-    version: int
+    @property
+    def id(self) -> int:
+        return self.wanted['id']
 
 
 @dataclass(frozen=True)
 class Version:
-    """Published weights: their place in the bank, -1 for the decoder's own, and their number."""
+    """Published weights: their place in the bank, -1 for the decoder's own, and their number. Keys and values belong to
+    an owner."""
 
     place: int
     number: int
     owner: int
 
 
+@dataclass
+class Running:
+    request: Request
+    key: Hashable
+    version: Version
+    slot: int
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish_reason: str | None = None
+    """None while it runs."""
+
+
 class Slots:
     """The tokens whose keys and values each slot of the cache holds. A slot that is free keeps them until it is
     needed, so that a prompt which goes on from an earlier one is not computed again."""
 
-    def __init__(self, count: int, capacity: int) -> None:
-        self.tokens = np.full((count, capacity), -1, np.int32)
-        self.length = np.zeros(count, np.int64)
-        self.owner = np.full(count, -1, np.int64)
-        self.used = np.zeros(count, np.int64)
-        self.busy = np.zeros(count, bool)
+    def __init__(self) -> None:
+        self.tokens = np.zeros((0, 0), np.int32)
+        self.length, self.owner, self.used = (np.zeros(0, np.int64) for _ in range(3))
+        self.busy = np.zeros(0, bool)
         self._clock = 0
 
-    def adopt(self, other: Slots) -> None:
-        count, capacity = other.tokens.shape
-        self.tokens[:count, :capacity] = other.tokens
+    def resize(self, count: int, capacity: int) -> None:
+        """Keeps the contents that still have a place."""
+        tokens = np.zeros((count, capacity), np.int32)
+        n, width = min(count, len(self.tokens)), min(capacity, self.tokens.shape[1])
+        tokens[:n, :width] = self.tokens[:n, :width]
+        self.tokens = tokens
         for name in ('length', 'owner', 'used', 'busy'):
-            getattr(self, name)[:count] = getattr(other, name)
-        self._clock = other._clock
+            setattr(self, name, np.pad(getattr(self, name)[:n], (0, count - n)))
 
     def take(self, prompt: np.ndarray, owner: int) -> tuple[int, int, int] | None:
         """A slot for a prompt, the slot of the same owner that shares most first tokens with it, and how many (at most
@@ -229,37 +205,38 @@ class Sampler:
         adapter: AdapterSettings | None,
         on_token: Callable[[int, int], None],
     ) -> None:
-        self.place, self.decoder, self.most_slots, self.adapter, self.on_token = (
-            place,
-            decoder,
-            slots,
-            adapter,
-            on_token,
-        )
-        self.bank: AdapterBank | None = None
-        self._free_places: list[int] = []
+        self.place, self.decoder, self.most_slots, self.on_token = place, decoder, slots, on_token
+        self.adapter, self.bank = adapter, None if adapter is None else self._bank(adapter, 4)
+        self._free_places = [3, 2, 1, 0]
         self._versions: dict[Hashable, Version] = {}
         self._owners = 0
         self._waiting: list[tuple[Request, Hashable]] = []
         self._running: list[Running] = []
-        self._cache: Cache | None = None
-        self._slots = Slots(0, 0)
-        self._state: dict[str, Tensor] = {}
+        self._cache = Cache(decoder.config, place.device, decoder.dtype)
+        self._slots = Slots()
+        self._state = {name: torch.zeros(0, dtype=dtype, device=place.device) for name, (dtype, _) in STATE.items()}
+        self._uniforms = torch.zeros(0, 0, device=place.device)
+        """Of each slot the random number of the draw at each position."""
+        self._on_card = place.device.type == 'cuda'
         self._graphs: dict[tuple[int, int, bool], torch.cuda.CUDAGraph] = {}
         self._pool: Any = None
         self._late: Late | None = None
-        self._read: list[tuple[Tensor, Tensor]] = []
 
     # Versions
 
     def load(self, key: Hashable, number: int, adapter: dict[str, Tensor] | None) -> None:
         place = -1
         if adapter is not None:
+            if self.bank is None or self.adapter is None:
+                raise ValueError('this sampler has no adapters')
             if not self._free_places:
-                self._more_places()
+                old, before = self.bank, self.bank.places
+                self.bank = self._bank(self.adapter, 2 * before)
+                self.bank.adopt(old)
+                self._free_places = list(range(2 * before - 1, before - 1, -1))
+                self._graphs.clear()
             place = self._free_places.pop()
-            if self.bank is not None:
-                self.bank.load(place, adapter)
+            self.bank.load(place, adapter)
         self._owners += 1
         self._versions[key] = Version(place, number, self._owners)
 
@@ -269,16 +246,8 @@ class Sampler:
         if version.place >= 0:
             self._free_places.append(version.place)
 
-    def _more_places(self) -> None:
-        if self.adapter is None:
-            raise ValueError('this sampler has no adapters')
-        old, before = self.bank, self.bank.places if self.bank else 0
-        places = max(4, 2 * before)
-        self.bank = AdapterBank(self.decoder.config, self.adapter, places, self.place.device, self.decoder.dtype)
-        if old is not None:
-            self.bank.adopt(old)
-        self._free_places = list(range(places - 1, before - 1, -1))
-        self._graphs.clear()
+    def _bank(self, adapter: AdapterSettings, places: int) -> AdapterBank:
+        return AdapterBank(self.decoder.config, adapter, places, self.place.device, self.decoder.dtype)
 
     def plays(self, key: Hashable) -> bool:
         return any(one.key == key for one in self._running) or any(waiting == key for _, waiting in self._waiting)
@@ -290,64 +259,50 @@ class Sampler:
 
     def cancel(self, ids: set[int]) -> None:
         self._waiting = [entry for entry in self._waiting if entry[0].id not in ids]
-        for one in self._running:
-            if one.request.id in ids:
-                self._end(one)
+        for one in [one for one in self._running if one.request.id in ids]:
+            self._end(one, 'cancelled')
 
     @property
     def busy(self) -> bool:
         return bool(self._waiting or self._running or self._late)
 
-    def _end(self, one: Running) -> None:
-        one.ended = True
+    def _end(self, one: Running, reason: str) -> None:
+        one.finish_reason = reason
         self._slots.release(one.slot)
         self._running.remove(one)
 
     def _positions(self, request: Request) -> int:
-        return min(self.decoder.config.context, len(request.prompt) + request.most_tokens)
+        return min(self.decoder.config.context, len(request.prompt) + request.wanted['maxTokens'])
 
     # A tick
 
     @torch.no_grad()
-    def step(self) -> list[Result]:
-        """One token for every running request. Returns the results that have come to their end."""
+    def step(self) -> list[Running]:
+        """One token for every running request. Returns those that have come to their end."""
         self._admit()
         late, self._late = self._late, None
         if self._running:
             running = list(self._running)
             tokens, logprobs = self._decode()
-            if self.place.device.type == 'cuda':
-                self._late = self._read_later(running, tokens, logprobs)
-            else:
+            if not self._on_card:
                 return self._take(running, tokens, logprobs)
+            # A copy that nobody waits for goes to pinned memory.
+            ids, scores = (part.to('cpu', non_blocking=True) for part in (tokens, logprobs))
+            event = torch.cuda.Event()
+            event.record()
+            self._late = running, ids, scores, event
         if late is None:
             return []
         running, tokens, logprobs, event = late
         event.synchronize()
         return self._take(running, tokens, logprobs)
 
-    def _read_later(self, running: list[Running], tokens: Tensor, logprobs: Tensor) -> Late:
-        """Begins to copy what a tick has drawn. One pair of buffers is read while the other is filled."""
-        if len(self._read) != 2 or len(self._read[0][0]) < len(tokens):
-            size = len(self._state['token'])
-            self._read = [
-                (torch.empty(size, dtype=torch.long, pin_memory=True), torch.empty(size, pin_memory=True))
-                for _ in range(2)
-            ]
-        self._read.reverse()
-        ids, scores = (buffer[: len(tokens)] for buffer in self._read[0])
-        ids.copy_(tokens, non_blocking=True)
-        scores.copy_(logprobs, non_blocking=True)
-        event = torch.cuda.Event()
-        event.record()
-        return running, ids, scores, event
-
-    def _take(self, running: list[Running], tokens: Tensor, logprobs: Tensor) -> list[Result]:
-        """Gives each request the token that its slot has drawn."""
+    def _take(self, running: list[Running], tokens: Tensor, logprobs: Tensor) -> list[Running]:
+        """Gives each request the token that its slot has drawn. Returns those that end."""
         drawn, scores = tokens.tolist(), logprobs.tolist()
-        results = []
+        ended = []
         for one in running:
-            if one.ended:
+            if one.finish_reason is not None:
                 continue
             request, token = one.request, drawn[one.slot]
             last = one.tokens[-1] if one.tokens else int(request.prompt[-1])
@@ -355,14 +310,13 @@ class Sampler:
             self._slots.tokens[one.slot, at], self._slots.length[one.slot] = last, at + 1
             one.tokens.append(token)
             one.logprobs.append(scores[one.slot])
-            if request.streamed:
+            if request.wanted['streamed']:
                 self.on_token(request.id, token)
-            stopped = token in request.stop_tokens
+            stopped = token in request.wanted['stopTokens']
             if stopped or len(request.prompt) + len(one.tokens) >= self._positions(request):
-                reason = 'stop' if stopped else 'length'
-                results.append(Result(request, one.tokens, one.logprobs, reason, self._versions[one.key].number))
-                self._end(one)
-        return results
+                self._end(one, 'stop' if stopped else 'length')
+                ended.append(one)
+        return ended
 
     def _admit(self) -> None:
         """Moves waiting requests into slots, and computes the keys and values of all but the last token of their
@@ -370,14 +324,13 @@ class Sampler:
         if not self._waiting:
             return
         self._fit()
-        cache = self._cache
-        if cache is None:
-            return
-        admitted: list[tuple[Running, int]] = []
+        admitted: list[Running] = []
+        begun: dict[int, int] = {}
+        """Of each slot that is taken in this tick, how many tokens were there."""
         while self._waiting:
             request, key = self._waiting[0]
             version = self._versions[key]
-            if self._positions(request) > cache.capacity:
+            if self._positions(request) > self._cache.capacity:
                 break
             taken = self._slots.take(request.prompt, version.owner)
             if taken is None:
@@ -385,174 +338,114 @@ class Sampler:
             slot, source, shared = taken
             self._waiting.pop(0)
             # What another request of this tick will compute is shared as a tree, not by a copy.
-            if any(one.slot == source for one, _ in admitted):
-                sourced = next(begun for one, begun in admitted if one.slot == source)
-                shared = min(shared, sourced)
+            shared = min(shared, begun.get(source, shared))
             if slot != source and shared > 0:
-                cache.copy(source, slot, shared)
-            one = Running(request, key, slot)
-            admitted.append((one, shared))
-            self._running.append(one)
-        if not admitted:
-            return
-        self._write_state([one for one, _ in admitted])
-        self._prefill([(one, shared) for one, shared in admitted if shared < len(one.request.prompt) - 1])
+                self._cache.copy(source, slot, shared)
+            begun[slot] = shared
+            admitted.append(Running(request, key, version, slot))
+        if admitted:
+            self._running += admitted
+            self._write_state(admitted)
+            self._prefill([one for one in admitted if begun[one.slot] < len(one.request.prompt) - 1], begun)
 
     def _fit(self) -> None:
         """Makes the cache large enough for all that waits, if there is memory for it."""
-        config, cache = self.decoder.config, self._cache
+        cache = self._cache
         longest = max(self._positions(request) for request, _ in self._waiting)
-        capacity = padded(max(longest, cache.capacity if cache else 0), KEYS)
-        count = padded(min(self.most_slots, len(self._running) + len(self._waiting)), ROWS)
-        count = max(count, cache.slots if cache else 0)
-        if cache is not None and capacity == cache.capacity and count == cache.slots:
+        capacity = padded(max(longest, cache.capacity), KEYS)
+        count = max(padded(min(self.most_slots, len(self._running) + len(self._waiting)), ROWS), cache.slots)
+        if capacity == cache.capacity and count == cache.slots:
             return
-        of_slot = capacity * Cache.bytes_of_position(config, self.decoder.dtype)
-        if self.place.device.type == 'cuda':
-            free, _ = torch.cuda.mem_get_info(self.place.device)
-            fits = int(CACHE_SHARE * free) // of_slot // ROWS * ROWS
-            if fits < count and cache is not None and (capacity == cache.capacity or self._running):
+        if self._on_card:
+            free = (
+                torch.cuda.mem_get_info(self.place.device)[0] + cache.slots * cache.capacity * cache.bytes_of_position
+            )
+            fits = int(CACHE_SHARE * free) // (capacity * cache.bytes_of_position) // ROWS * ROWS
+            if fits < count and cache.slots > 0 and (capacity == cache.capacity or self._running):
                 return  # what is there goes on; a longer request waits until none is running
             count = max(ROWS, min(count, fits))
-        larger = Cache(config, count, capacity, self.place.device, self.decoder.dtype)
-        slots = Slots(count, capacity)
-        if cache is not None and count >= cache.slots:
-            larger.adopt(cache)
-            slots.adopt(self._slots)
-        self._cache, self._slots = larger, slots
         self._graphs.clear()
-        self._resize_state(count, capacity)
-
-    def _resize_state(self, count: int, capacity: int) -> None:
-        """The state of each slot: the token to feed, its position, the number of drawn tokens, and how to draw."""
-        device, old = self.place.device, self._state
-        self._state = {
-            name: torch.full((count,), fill, dtype=dtype, device=device) for name, (dtype, fill) in STATE.items()
-        }
-        self._state['uniforms'] = torch.zeros(count, capacity, device=device)
-        for name, tensor in old.items():
-            if name == 'uniforms':
-                self._state[name][: len(tensor), : tensor.shape[1]] = tensor[:count]
-            else:
-                self._state[name][: len(tensor)] = tensor[:count]
+        if count < cache.slots:  # what is in the cache goes, before the memory is taken anew
+            cache.resize(0, 0)
+            self._slots = Slots()
+        cache.resize(count, capacity)
+        self._slots.resize(count, capacity)
+        for name, (_, fill) in STATE.items():
+            self._state[name] = F.pad(self._state[name], (0, count - len(self._state[name])), value=fill)
+        n, width = self._uniforms.shape
+        self._uniforms = F.pad(self._uniforms, (0, capacity - width, 0, count - n))
 
     def _write_state(self, admitted: list[Running]) -> None:
-        state, device = self._state, self.place.device
-        slots = torch.tensor([one.slot for one in admitted], device=device)
-        requests = [one.request for one in admitted]
+        prompts, wanted = [one.request.prompt for one in admitted], [one.request.wanted for one in admitted]
         columns = {
-            'token': [int(r.prompt[-1]) for r in requests],
-            'position': [len(r.prompt) - 1 for r in requests],
-            'drawn': [0 for _ in requests],
-            'top_k': [r.top_k for r in requests],
-            'bank': [self._versions[one.key].place for one in admitted],
-            'scale': [scale_of_draws(r.temperature) for r in requests],
-            'top_p': [r.top_p for r in requests],
+            'token': [int(prompt[-1]) for prompt in prompts],
+            'position': [len(prompt) - 1 for prompt in prompts],
+            'top_k': [one['topK'] for one in wanted],
+            'bank': [one.version.place for one in admitted],
+            'scale': [scale_of_draws(one['temperature']) for one in wanted],
+            'top_p': [one['topP'] for one in wanted],
         }
+        slots = torch.tensor([one.slot for one in admitted], device=self.place.device)
         for name, values in columns.items():
-            state[name][slots] = torch.tensor(values, dtype=state[name].dtype).to(device)
-        width = state['uniforms'].shape[1]
-        uniforms = np.stack([np.pad(r.uniforms[:width], (0, max(0, width - len(r.uniforms)))) for r in requests])
-        state['uniforms'][slots] = torch.from_numpy(uniforms).to(device)
+            state = self._state[name]
+            state[slots] = torch.tensor(values, dtype=state.dtype).to(state.device)
+        uniforms = np.zeros((len(admitted), self._uniforms.shape[1]), np.float32)
+        for row, one in zip(uniforms, admitted, strict=True):
+            place = row[len(one.request.prompt) - 1 :]
+            place[: len(one.request.uniforms)] = one.request.uniforms[: len(place)]
+        self._uniforms[slots] = torch.from_numpy(uniforms).to(self.place.device)
 
-    def _prefill(self, admitted: list[tuple[Running, int]]) -> None:
+    def _prefill(self, admitted: list[Running], begun: dict[int, int]) -> None:
         """The keys and values of prompts, as one tree for all that have the same version and the same cached tokens."""
-        cache = self._cache
-        if not admitted or cache is None:
+        if not admitted:
             return
-        groups: dict[tuple[Hashable, bytes], list[tuple[Running, int]]] = {}
-        for one, shared in admitted:
-            groups.setdefault((one.key, one.request.prompt[:shared].tobytes()), []).append((one, shared))
-        device, on_card = self.place.device, self.place.flex is not None
-        tokens, positions, ends, banks, paths = [], [], [], [], []
-        writes: list[tuple[np.ndarray, int, np.ndarray]] = []
-        reads: list[tuple[np.ndarray, int, np.ndarray]] = []
-        segments = []
-        rows = 0
+        groups: dict[tuple[Hashable, bytes], list[Running]] = {}
+        for one in admitted:
+            groups.setdefault((one.key, one.request.prompt[: begun[one.slot]].tobytes()), []).append(one)
+        trees, slots, banks = [], [], []
         for group in groups.values():
-            shared = group[0][1]
-            tree = Tree([one.request.prompt[shared:-1] for one, _ in group], shared)
-            # On a card the cached tokens are rows too, whose keys and values are read from the cache.
-            before = shared if on_card else 0
-            slots = [one.slot for one, _ in group]
-            segments += segments_of(tree, shared, slots, rows) if not on_card else []
-            tokens += [np.zeros(before, np.int64), tree.tokens]
-            positions += [np.arange(before), tree.positions]
-            ends += [np.full(before, rows + before + tree.rows), tree.end + rows + before]
-            place = self._versions[group[0][0].key].place
-            banks.append(np.full(before + tree.rows, place))
-            if before:
-                reads.append((np.arange(rows, rows + before), slots[0], np.arange(before)))
-            for path, slot in zip(tree.paths, slots, strict=True):
-                writes.append((path + rows + before, slot, np.arange(len(path)) + shared))
-                paths.append(np.concatenate((np.arange(rows, rows + before), path + rows + before)))
-            rows += before + tree.rows
-        more = padded(rows, BLOCK if on_card else ROWS) - rows
-        columns = [np.concatenate(part) for part in (tokens, positions, banks)]
-        token, position, bank = (
-            torch.from_numpy(np.pad(part, (0, more), constant_values=fill)).to(device)
-            for part, fill in zip(columns, (0, 0, -1), strict=True)
-        )
-        written = self._places(writes)
-        mixer: SequenceMixer | TreeMixer
-        if self.place.flex is None:
-            mixer = SequenceMixer(self.decoder.config, position, segments, None, cache, written)
-        else:
-            end = torch.from_numpy(np.concatenate([*ends, np.arange(rows, rows + more) + 1])).to(device)
-            ancestors = torch.from_numpy(ancestors_of(paths, rows + more, self.decoder.config.taps)).to(device)
-            read = self._places(reads) if reads else None
-            mixer = TreeMixer(self.decoder.config, end, position, self.place.flex, cache, written, read, ancestors)
+            shared = begun[group[0].slot]
+            trees.append(Tree([one.request.prompt[shared:-1] for one in group], shared))
+            slots.append([one.slot for one in group])
+            banks += trees[-1].rows * [group[0].version.place]
+        token, position, mixer = self.place.prefill(self.decoder.config, trees, slots, self._cache)
+        bank = torch.tensor(banks + (len(token) - len(banks)) * [-1], device=self.place.device)
         self.decoder.hidden(token, position, mixer, self.bank.adds(bank) if self.bank else None)
-
-    def _places(self, parts: list[tuple[np.ndarray, int, np.ndarray]]) -> CacheRows:
-        """Rows with their slots and positions in the cache."""
-        slots = np.concatenate([np.full(len(rows), slot) for rows, slot, _ in parts])
-        columns = (np.concatenate([part[0] for part in parts]), slots, np.concatenate([part[2] for part in parts]))
-        return CacheRows(*(torch.from_numpy(column).to(self.place.device) for column in columns))
 
     # Decoding
 
     def _decode(self) -> tuple[Tensor, Tensor]:
         """Draws a token for each slot up to the last one that runs: tokens and log-probs [count]."""
         cache = self._cache
-        if cache is None:
-            raise ValueError('nothing was admitted')
         highest = max(one.slot for one in self._running) + 1
         # A token that is read late has not been counted yet.
-        longest = max(len(one.request.prompt) + len(one.tokens) for one in self._running) + (self._graphed and 1)
-        filtered = any(one.request.top_k > 0 or one.request.top_p < 1 for one in self._running)
-        if not self._graphed:
-            count, length = padded(highest, ROWS), min(cache.capacity, padded(longest, KEYS))
-            self._tick(count, length, filtered)
-        else:
+        longest = max(len(one.request.prompt) + len(one.tokens) for one in self._running) + self._on_card
+        filtered = any(one.request.wanted['topK'] > 0 or one.request.wanted['topP'] < 1 for one in self._running)
+        if self._on_card:
             count = min(cache.slots, max(ROWS, 1 << (highest - 1).bit_length()))
-            length = min(cache.capacity, padded(longest, 4 * KEYS))
-            self._graph(count, length, filtered).replay()
+            self._graph(count, min(cache.capacity, padded(longest, 4 * KEYS)), filtered).replay()
+        else:
+            count = padded(highest, ROWS)
+            self._tick(count, min(cache.capacity, padded(longest, KEYS)), filtered)
         return self._state['token'][:count], self._state['logprob'][:count]
-
-    @property
-    def _graphed(self) -> bool:
-        return self.place.device.type == 'cuda'
 
     def _tick(self, count: int, length: int, filtered: bool) -> None:
         """The work of a tick, all on the device: it reads and writes the state of the slots."""
-        state, cache = self._state, self._cache
-        if cache is None:
-            raise ValueError('nothing was admitted')
-        token, position, drawn = (state[name][:count] for name in ('token', 'position', 'drawn'))
-        group_rows = 1 if self._graphed else ROWS
-        mixer = CacheMixer(self.decoder.config, cache, position, length, group_rows)
-        adds = self.bank.adds(state['bank'][:count]) if self.bank else None
-        hidden = self.decoder.hidden(token, position, mixer, adds)
-        uniforms = state['uniforms'][:count].gather(1, drawn[:, None])[:, 0]
-        scale, top_k, top_p = (state[name][:count] for name in ('scale', 'top_k', 'top_p'))
+        cache, config = self._cache, self.decoder.config
+        state = {name: tensor[:count] for name, tensor in self._state.items()}
+        token, position = state['token'], state['position']
+        slots = torch.arange(count, device=position.device)
+        back = torch.arange(1, max(1, config.taps), device=position.device)[:, None]
+        ancestors = torch.where(position >= back, slots * cache.capacity + position - back, -1)
+        attention = by_slot(config, position, length, 1 if self._on_card else ROWS)
+        mixer = Mixer(config, attention, ancestors, cache, CacheRows(slice(None), slots, position))
+        hidden = self.decoder.hidden(token, position, mixer, self.bank.adds(state['bank']) if self.bank else None)
+        uniforms = self._uniforms[:count].gather(1, position[:, None])[:, 0]
         logits = logits_of(hidden, self.decoder.output)
-        drawn_token, logprob = draw(logits, uniforms, scale, top_k, top_p, filtered)
-        token.copy_(drawn_token)
-        state['logprob'][:count] = logprob
-        last = min(cache.capacity, self.decoder.config.context) - 1
-        position.copy_((position + 1).clamp(max=last))
-        drawn.copy_((drawn + 1).clamp(max=last))
+        new, logprob = draw(logits, uniforms, state['scale'], state['top_k'], state['top_p'], filtered)
+        token.copy_(new)
+        state['logprob'].copy_(logprob)
+        position.copy_((position + 1).clamp(max=min(cache.capacity, config.context) - 1))
 
     def _graph(self, count: int, length: int, filtered: bool) -> torch.cuda.CUDAGraph:
         """The tick of this size as a CUDA graph. It is captured when it is first needed."""

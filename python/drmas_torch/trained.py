@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from .config import Shapes, views, widest
+from .messages import OptimizerSettings, Step, Stepped
 
 BUFFERS = {'adamw': ('first_moment', 'second_moment'), 'sgd': ('momentum',), 'nigt': ('direction', 'ahead')}
 
@@ -115,12 +115,10 @@ def norm_of(gradients: Sequence[Tensor]) -> float:
     return math.sqrt(sum(norm * norm for norm in norms))
 
 
-def clipped_step(
-    parts: Sequence[Trained], settings: dict[str, Any], slices: Sequence[Slice] | None = None
-) -> dict[str, Any]:
+def clipped_step(parts: Sequence[Trained], settings: Step, slices: Sequence[Slice] | None = None) -> Stepped:
     """Clips the gradients of the parts by their common norm, updates the parts, and clears the gradients.
 
-    `settings` is `OptimStepSettings`. A norm that is not finite or above `skipAboveNorm` updates nothing. `slices` are
+    A norm that is not finite or above `skipAboveNorm` updates nothing. `slices` are
     those of the only part. @throws NonFinite; with `undoNonFinite` the update was undone
     """
     try:
@@ -159,7 +157,7 @@ def _clear_between(gradient: Tensor, slices: Sequence[Slice]) -> None:
         end = one.end
 
 
-def _update(part: Trained, settings: dict[str, Any], scale: float, slices: Sequence[Slice]) -> None:
+def _update(part: Trained, settings: OptimizerSettings, scale: float, slices: Sequence[Slice]) -> None:
     """One step on the gradient times `scale`. A change of the optimiser's type clears its state."""
     kind = settings['type']
     if kind not in BUFFERS:
@@ -181,7 +179,7 @@ def _update(part: Trained, settings: dict[str, Any], scale: float, slices: Seque
         )
 
 
-def _adamw(w: Tensor, g: Tensor, buffers: list[Tensor], s: dict[str, Any], step: int) -> None:
+def _adamw(w: Tensor, g: Tensor, buffers: list[Tensor], s: OptimizerSettings, step: int) -> None:
     """AdamW (Loshchilov and Hutter 2019)."""
     m, v = buffers
     m.mul_(s['beta1']).add_(g, alpha=1 - s['beta1'])
@@ -191,7 +189,7 @@ def _adamw(w: Tensor, g: Tensor, buffers: list[Tensor], s: dict[str, Any], step:
     w.addcdiv_(m, root, value=-s['learningRate'] / (1 - s['beta1'] ** step))
 
 
-def _sgd(w: Tensor, g: Tensor, buffers: list[Tensor], s: dict[str, Any], step: int) -> None:
+def _sgd(w: Tensor, g: Tensor, buffers: list[Tensor], s: OptimizerSettings, step: int) -> None:
     """torch.optim.SGD without dampening."""
     change = g + s['weightDecay'] * w
     if buffers:
@@ -201,7 +199,7 @@ def _sgd(w: Tensor, g: Tensor, buffers: list[Tensor], s: dict[str, Any], step: i
     w.sub_(change, alpha=s['learningRate'])
 
 
-def _nigt(w: Tensor, g: Tensor, buffers: list[Tensor], s: dict[str, Any], step: int) -> None:
+def _nigt(w: Tensor, g: Tensor, buffers: list[Tensor], s: OptimizerSettings, step: int) -> None:
     """N-PG-IGT (Fatkhullin, Barakat, Kireeva, He 2023, arXiv 2302.01734, algorithm 1)."""
     direction, ahead = buffers
     kept = 0.0 if step == 1 else s['momentum']

@@ -29,32 +29,33 @@ class Branch:
 
 
 class Tree:
-    """`tokens`, `positions`, `end` [R]; `paths[i]`: the row of each token of sequence i."""
+    """`tokens`, `positions`, `end` [R]; `paths[i]`: the row of each token of sequence i. `before` tokens come before
+    each sequence, and have no row."""
 
-    def __init__(self, sequences: Sequence[np.ndarray], offset: int = 0) -> None:
-        """`offset`: the position of the first token of every sequence."""
+    def __init__(self, sequences: Sequence[np.ndarray], before: int = 0) -> None:
+        self.before = before
         order = order_of_tokens(sequences)
         tokens: list[np.ndarray] = []
         positions: list[np.ndarray] = []
         self.branches: list[Branch] = []
         self.paths: list[np.ndarray] = [np.zeros(0, np.int64)] * len(sequences)
         self.rows = 0
-        before, path = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        last, path = np.zeros(0, np.int32), np.zeros(0, np.int64)
         ends = np.zeros(sum(len(sequence) for sequence in sequences), np.int64)
         for i in order:
             sequence = sequences[i]
-            common = common_prefix(before, sequence)
+            common = common_prefix(last, sequence)
             ends[path[common:]] = self.rows
             count = len(sequence) - common
             new = np.arange(self.rows, self.rows + count)
             path = np.concatenate((path[:common], new))
             tokens.append(sequence[common:])
-            positions.append(np.arange(common, len(sequence)) + offset)
+            positions.append(np.arange(common, len(sequence)) + before)
             if count:
                 self.branches.append(Branch(i, self.rows, count))
             self.rows += count
             self.paths[i] = path
-            before = sequence
+            last = sequence
         ends[path] = self.rows
         self.tokens = np.concatenate([*tokens, np.zeros(0, np.int32)]).astype(np.int64)
         self.positions = np.concatenate([*positions, np.zeros(0, np.int64)])

@@ -15,7 +15,7 @@ import torch
 from .decoder import Pieces
 from .engine import Engine, plain
 from .frames import Arrays, Frame, FrameError, Header, Inbox, write_frame
-from .policy import Place
+from .place import Place
 
 
 def take(engine: Engine, frame: Frame) -> None:

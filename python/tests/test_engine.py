@@ -7,16 +7,18 @@ import json
 import math
 import struct
 import unittest
+from typing import Any
 
 import numpy as np
 import torch
 
 from drmas_torch.adapters import AdapterBank, adapter_adds
-from drmas_torch.attention import BLOCK, SequenceMixer, TreeMixer, ancestors_of, segments_of, tree_blocks
+from drmas_torch.attention import BLOCK, Cache, tree_blocks
 from drmas_torch.config import AdapterSettings, Config, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes
 from drmas_torch.frames import FrameError, read_frame, write_frame
-from drmas_torch.policy import Batch, Place, Policy, Sample
+from drmas_torch.place import Place
+from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler, draw
 from drmas_torch.trained import Trained
 from drmas_torch.tree import Tree, groups_of
@@ -35,6 +37,20 @@ SHAPE = {
     'ropeBase': 1e4,
     'normEpsilon': 1e-6,
 }
+
+
+FEATURES: tuple[dict[str, object], ...] = (
+    {},
+    {'slidingWindow': {'positions': 7, 'layers': [0, 2]}},
+    {'convolution': {'taps': 3, 'layers': [1]}},
+)
+
+
+def on_flex() -> Place:
+    """The place of a card on a processor."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return Place(CPU, 4096, Pieces(), flex_attention, False)
 
 
 def place(rows: int = 4096, recompute: bool = False) -> Place:
@@ -84,18 +100,16 @@ def samples(seed: int) -> list[Sample]:
 
 def request(number: int, prompt: np.ndarray, **changes: object) -> Request:
     uniforms = np.random.default_rng(number).random(12).astype(np.float32)
-    given = {'temperature': 1.0, 'top_p': 1.0, 'top_k': 0, 'most_tokens': 12, **changes}
-    return Request(
-        number,
-        prompt,
-        given['temperature'],
-        given['top_p'],
-        given['top_k'],
-        given['most_tokens'],
-        frozenset(),
-        uniforms,
-        False,
-    )  # type: ignore[arg-type]
+    wanted: Any = {
+        'id': number,
+        'temperature': 1.0,
+        'topP': 1.0,
+        'topK': 0,
+        'maxTokens': 12,
+        'stopTokens': [],
+        **changes,
+    }
+    return Request({**wanted, 'streamed': False}, prompt, uniforms)
 
 
 def slopes(batch: Batch, logprobs: np.ndarray, entropies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -123,11 +137,11 @@ class Trees(unittest.TestCase):
         for _ in range(10):
             tree = Tree(forest(random))
             rows = -(-tree.rows // BLOCK) * BLOCK
-            end = torch.from_numpy(np.concatenate((tree.end, np.arange(tree.rows, rows) + 1)))
             row = torch.arange(rows)
+            end = torch.from_numpy(np.concatenate((tree.end, np.arange(tree.rows, rows) + 1)))
             pairs = (row[None] <= row[:, None]) & (row[:, None] < end[None])
             blocks = pairs.view(rows // BLOCK, BLOCK, -1, BLOCK).transpose(1, 2).flatten(2)
-            part, whole = tree_blocks(end)
+            part, whole = tree_blocks(row, end, rows)
             diagonal = torch.eye(len(blocks), dtype=torch.bool)
             self.assertTrue(torch.equal(part | whole, blocks.any(-1)))
             self.assertTrue(torch.equal(whole & ~diagonal, blocks.all(-1) & ~diagonal))
@@ -143,26 +157,15 @@ class Trees(unittest.TestCase):
 
 class Attention(unittest.TestCase):
     def test_flex_attention_sees_what_sequences_see(self) -> None:
-        """The mixer of cards beside that of processors; its backward pass needs a card."""
-        from torch.nn.attention.flex_attention import flex_attention
-
-        for features in (
-            {},
-            {'slidingWindow': {'positions': 7, 'layers': [0, 2]}},
-            {'convolution': {'taps': 3, 'layers': [1]}},
-        ):
-            model = decoder(**features)
-            tree = Tree(forest(np.random.default_rng(4), 40))
-            rows = -(-tree.rows // BLOCK) * BLOCK
-            more = rows - tree.rows
-            tokens, positions = (torch.from_numpy(np.pad(x, (0, more))) for x in (tree.tokens, tree.positions))
-            end = torch.from_numpy(np.concatenate((tree.end, np.arange(tree.rows, rows) + 1)))
-            ancestors = torch.from_numpy(ancestors_of(tree.paths, rows, model.config.taps))
-            apart = SequenceMixer(model.config, positions, segments_of(tree), ancestors)
-            at_once = TreeMixer(model.config, end, positions, flex_attention, ancestors=ancestors)
-            with torch.no_grad():
-                one, other = (model.hidden(tokens, positions, mixer) for mixer in (apart, at_once))
-            self.assertLess(float((one - other)[: tree.rows].abs().max()), 1e-4)
+        """The attention of cards beside that of processors; its backward pass needs a card."""
+        for features in FEATURES:
+            model, tree = decoder(**features), Tree(forest(np.random.default_rng(4), 40))
+            found = []
+            for where in (place(), on_flex()):
+                tokens, positions, mixer = where.training(model.config, tree)
+                with torch.no_grad():
+                    found.append(model.hidden(tokens, positions, mixer)[: tree.rows])
+            self.assertLess(float((found[0] - found[1]).abs().max()), 1e-4)
 
     def test_gradients_of_trees_are_those_of_rows_apart(self) -> None:
         some = samples(5)
@@ -179,9 +182,9 @@ class Attention(unittest.TestCase):
 
                 rows = apart.accumulate([sample], own)[0]
                 np.testing.assert_array_equal(rows[0], logprobs[i])  # to the last bit
-            wanted = apart._trained.gradient
+            wanted = apart.trained.gradient
             for policy in (together, small):
-                difference = (policy._trained.gradient - wanted).norm() / wanted.norm()
+                difference = (policy.trained.gradient - wanted).norm() / wanted.norm()
                 self.assertLess(float(difference), 1e-5)
 
     def test_gradients_are_slopes(self) -> None:
@@ -201,7 +204,7 @@ class Attention(unittest.TestCase):
             return total
 
         policy.accumulate(some, slopes)
-        gradient, flat = policy._trained.gradient.clone(), policy._trained.flat
+        gradient, flat = policy.trained.gradient.clone(), policy.trained.flat
         direction = torch.from_numpy(np.random.default_rng(7).normal(size=flat.numel()).astype(np.float32))
         with torch.no_grad():
             start, step = flat.clone(), 2e-4
@@ -214,11 +217,13 @@ class Attention(unittest.TestCase):
 
 
 class Sampling(unittest.TestCase):
-    def sampled(self, base: Decoder, waves: list[int], **changes: object) -> dict[int, tuple[list[int], list[float]]]:
+    def sampled(
+        self, base: Decoder, waves: list[int], where: Place | None = None, **changes: object
+    ) -> dict[int, tuple[list[int], list[float]]]:
         """Three turns of each of 8 conversations with two adapters, submitted in waves."""
-        sampler = Sampler(place(), base, 16, SETTINGS, lambda *_: None)
+        sampler = Sampler(where or place(), base, 16, SETTINGS, lambda *_: None)
         for number in (1, 2):
-            sampler.load(number, 0, adapted(base, number)._trained.tensors)
+            sampler.load(number, 0, adapted(base, number).trained.tensors)
         random = np.random.default_rng(8)
         system = random.integers(0, 300, 20)
         prompts = [np.concatenate((system, random.integers(0, 300, 5 + i // 4))).astype(np.int32) for i in range(8)]
@@ -247,6 +252,28 @@ class Sampling(unittest.TestCase):
             self.assertEqual(len(together), 24)
             for waves in ([1], [3, 5, 1]):
                 self.assertEqual(self.sampled(base, waves), together)
+
+    def test_prefill_by_flex_attention_is_prefill_by_sequence(self) -> None:
+        """Cached tokens are read, not computed again, on a card as on a processor."""
+        for features in FEATURES:
+            base = decoder(**features)
+            one, other = self.sampled(base, [3, 5, 1]), self.sampled(base, [3, 5, 1], on_flex())
+            self.assertEqual({id: tokens for id, (tokens, _) in one.items()}, {id: t for id, (t, _) in other.items()})
+            apart = [abs(a - b) for id in one for a, b in zip(one[id][1], other[id][1], strict=True)]
+            self.assertLess(max(apart), 1e-4)
+
+    def test_a_cache_that_grows_keeps_what_it_holds(self) -> None:
+        cache = Cache(decoder(convolution={'taps': 3, 'layers': [1]}).config, CPU, torch.float32)
+        cache.resize(2, 64)
+        for tensors in cache.layers:
+            for tensor in tensors:
+                tensor.copy_(torch.randn(tensor.shape))
+        old = [tensor.clone() for tensors in cache.layers for tensor in tensors]
+        cache.resize(8, 128)
+        new = [tensor for tensors in cache.layers for tensor in tensors]
+        for before, after in zip(old, new, strict=True):
+            self.assertTrue(torch.equal(after[:2, :, :64], before))
+            self.assertEqual(float(after[2:].abs().sum() + after[:2, :, 64:].abs().sum()), 0)
 
     def test_log_probs_are_the_trainers(self) -> None:
         base = decoder()
@@ -281,6 +308,10 @@ class Sampling(unittest.TestCase):
         for top_k, top_p, kept in ((2, 1.0, {0, 1}), (0, 0.71, {0, 1, 2}), (0, 0.39, {0}), (1, 0.9, {0})):
             tokens, _ = draw(logits, uniforms, one, zero + top_k, one * top_p, True)
             self.assertEqual(set(tokens.tolist()), kept)
+        # A token that reaches the share exactly is the last, as far down as the vocabulary goes.
+        flat = torch.zeros(1000, 2048)
+        tokens, _ = draw(flat, uniforms, one, zero, one * 0.5, True)
+        self.assertEqual(int(tokens.max()), 1023)
         greedy, _ = draw(logits, uniforms, one * 0, zero, one, False)
         self.assertEqual(set(greedy.tolist()), {0})
 
@@ -291,14 +322,14 @@ class Adapters(unittest.TestCase):
         bank = AdapterBank(base.config, SETTINGS, 4, CPU, torch.float32)
         policies = [adapted(base, seed) for seed in (1, 2, 3)]
         for slot, policy in enumerate(policies):
-            bank.load(slot, policy._trained.tensors)
+            bank.load(slot, policy.trained.tensors)
         x = torch.from_numpy(np.random.default_rng(1).normal(size=(16, 32)).astype(np.float32))
         places = torch.tensor([0, 1, 2, -1] * 4)
         for matrix in ('qkv', 'gateUp'):
             both = bank.adds(places)(1, matrix, x)
             assert both is not None
             for slot, policy in enumerate(policies):
-                alone = adapter_adds(base.config, SETTINGS, policy._trained.tensors)(1, matrix, x)
+                alone = adapter_adds(base.config, SETTINGS, policy.trained.tensors)(1, matrix, x)
                 assert alone is not None
                 self.assertTrue(torch.equal(both[places == slot], alone[places == slot]))
             self.assertEqual(float(both[places == -1].abs().max()), 0)
