@@ -1,5 +1,4 @@
 /** Starts the engine on PyTorch: a worker in Python that is a child of this process. */
-import { fileURLToPath } from 'node:url';
 import { BackendError } from '../../base/errors.js';
 import type { Files, TorchDevice } from '../../base/host.js';
 import { isTorchProcessor, type Precision } from '../contract/architecture.js';
@@ -11,6 +10,7 @@ import { findTorch, requireDevice } from './find-torch.js';
 import { TorchEngine } from './torch-engine.js';
 import { arrayIn, TorchProcess } from './torch-process.js';
 import { SIZES } from './torch-sizes.js';
+import { workerProgram } from './worker-program.js';
 
 export interface TorchOptions {
   readonly device: TorchDevice;
@@ -39,7 +39,7 @@ export async function startTorch(options: TorchOptions): Promise<EmbeddedBackend
   const name = onProcessor ? 'cpu' : device;
   const child = new TorchProcess({
     python: torch.python,
-    program: [workerProgram],
+    program: [workerProgram(import.meta.url)],
     options: [
       ...['--device', name, '--threads', String(THREADS), '--slots', String(slots), '--rows', String(rows)],
       ...(recompute ? ['--recompute'] : []),
@@ -55,8 +55,6 @@ export async function startTorch(options: TorchOptions): Promise<EmbeddedBackend
 
 /** Sums of several threads have other bits for other numbers of them, and `torch-cpu` is for tests. */
 const THREADS = 1;
-
-const workerProgram = fileURLToPath(new URL('../../../python/drmas_torch', import.meta.url));
 
 type Ready = Extract<FromWorker, { type: 'ready' }>;
 

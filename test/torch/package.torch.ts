@@ -1,0 +1,35 @@
+/** The engine on PyTorch from the packed package: compiled modules, and the worker that ships beside them. */
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { temporaryRoot } from '../support/tiny-run.js';
+import { torchPython } from './torch-python.js';
+
+const available = await torchPython();
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+const place = temporaryRoot();
+const run = async (command: string, words: readonly string[], cwd: string) =>
+  (await promisify(execFile)(command, words, { cwd, maxBuffer: 2 ** 26 })).stdout;
+
+it.skipIf(!available)('trains from the packed package', async () => {
+  const installed = join(place, 'node_modules/drmas');
+  await mkdir(installed, { recursive: true });
+  await run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', place], repository);
+  const tarball = (await readdir(place)).find((name) => name.endsWith('.tgz')) as string;
+  await run('tar', ['-xzf', join(place, tarball), '-C', installed, '--strip-components=1'], place);
+  // The sources as they are now: `dist` of a clone may be older.
+  const compiled = join(installed, 'dist');
+  await rm(compiled, { recursive: true, force: true });
+  await run(process.execPath, ['--import', 'tsx', 'scripts/compile.ts', compiled], repository);
+  // The package's own packages are those of the clone.
+  await symlink(join(repository, 'node_modules'), join(installed, 'node_modules'), 'junction');
+  const few = ['warmStart.steps=1', 'training.steps=1', 'training.tasksPerStep=2', 'evaluation.tasks=2'];
+  const words = [
+    ...[join(compiled, 'src/cli/main.js'), 'train', 'solo', '--run', join(place, 'run'), '--device', 'torch-cpu'],
+    ...few.flatMap((setting) => ['--set', setting]),
+  ];
+  expect(await run(process.execPath, words, place)).toContain('the run is in');
+});
