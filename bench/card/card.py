@@ -1,7 +1,8 @@
 """What the engine on PyTorch does on a card, in minutes: `python3 bench/card/card.py --seconds 400 --out FOLDER`.
 
 Parts: `check` (gradients by FlexAttention beside sequences that attend by themselves; the same step twice), `decode`
-(milliseconds a tick with all rows in use, tokens a second with refill, the limit of the card's memory), `train` (rows
+(milliseconds a tick with all rows in use, tokens a second with refill, the limit of the card's memory), `kernels` (how
+many a tick launches in a layer, and beside the layers), `train` (rows
 of a step and rows with nothing in common), `gap` (sampler beside trainer), `publish`, and the peers transformers and
 PEFT where they are installed. Each result is a line of JSON in FOLDER/card.jsonl at once. The script stops at its
 limit with what it has. It needs torch and numpy, and no network. `--device cpu --shapes tiny` rehearses it without a
@@ -11,6 +12,7 @@ card.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import os
@@ -32,6 +34,7 @@ from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler
 from drmas_torch.trained import Trained, clipped_step
 from drmas_torch.worker import place_of
+from torch.utils._python_dispatch import TorchDispatchMode
 
 ALL = ('q', 'k', 'v', 'o', 'gate', 'up', 'down')
 RANK, PROMPT, WRITTEN = 16, 160, 192
@@ -293,6 +296,49 @@ def decode(name: str, base: Decoder, place: Place) -> None:
             )
 
 
+class Operations(TorchDispatchMode):
+    """Counts operations, those without a kernel left out: views and new memory."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        aliases = [one.alias_info for one in func._schema.returns]
+        is_view = any(alias is not None and not alias.is_write for alias in aliases)
+        self.count += not is_view and not func._schema.name.startswith(('aten::_unsafe_view', 'aten::empty'))
+        return func(*args, **(kwargs or {}))
+
+
+def kernels_of_tick(base: Decoder, place: Place, layers: int) -> int:
+    """On a card the kernels that it ran, on a processor the operations that would each be one."""
+    config = dataclasses.replace(base.config, layers=layers)
+    ropes = Ropes(config, np.ones(config.head_dim // 2, np.float32), None, device)
+    sampler = sampler_of(Decoder(config, base.tensors, ropes, base.dtype, base.pieces), place, 8, 2)
+    for i in range(8):
+        sampler.submit(request(i, np.arange(9, dtype=np.int32), 4), i % 2)
+    sampler.step()
+
+    def tick() -> None:
+        with torch.no_grad():
+            sampler._tick(8, 64, False)
+
+    tick()
+    if not on_card:
+        with Operations() as counted:
+            tick()
+        return counted.count
+    wait()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        tick()
+        wait()
+    return sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profile.events())
+
+
+def kernels(name: str, base: Decoder, place: Place) -> None:
+    one, two = (kernels_of_tick(base, place, layers) for layers in (1, 2))
+    counted = 'kernels' if on_card else 'operations'
+    note('kernels', shape=name, counted=counted, a_layer=two - one, beside=2 * one - two)
+
+
 def publish(name: str, base: Decoder, place: Place) -> None:
     """From the end of an update to the first new token."""
     sampler, policy = sampler_of(base, place, 8, 1), policy_on(base, place, 5)
@@ -516,7 +562,7 @@ for name in given.shapes.split(','):
         break
     place = place_of(device, 4096 if name in ('qwen3-4b', 'qwen3-8b') else 8192, False)
     base = base_of(name, torch.bfloat16 if on_card else torch.float32, place)
-    for work in (decode, train, gap, publish):
+    for work in (decode, kernels, train, gap, publish):
         if left() > 30:
             attempt(work.__name__, partial(work, name, base, place), shape=name)
     del base
