@@ -55,44 +55,45 @@ class AdapterBank:
     It needs no gather and no kernel of ours, and one CUDA graph serves every mix of agents.
     """
 
-    def __init__(
-        self, config: Config, settings: AdapterSettings, places: int, device: torch.device, dtype: torch.dtype
-    ) -> None:
-        self.config, self.settings, self.places = config, settings, places
+    def __init__(self, config: Config, settings: AdapterSettings, device: torch.device, dtype: torch.dtype) -> None:
+        self.config, self.settings, self.places = config, settings, 0
         self.A: dict[tuple[int, str], Tensor] = {}
         self.B: dict[tuple[int, str], Tensor] = {}
+        self._widths: dict[tuple[int, str], int] = {}
         for layer in range(config.layers):
             for matrix in MATRICES:
                 width = padded(len(settings.adapted(config, layer, matrix)) * settings.rank, WIDTH)
                 if width:
                     inputs, parts = config.matrix(layer, matrix)
-                    outputs = sum(size for _, size in parts)
-                    self.A[layer, matrix] = torch.zeros(inputs, places * width, device=device, dtype=dtype)
-                    self.B[layer, matrix] = torch.zeros(places * width, outputs, device=device, dtype=dtype)
-        widths = {A.shape[1] for A in self.A.values()}
-        self.owner = {width: torch.arange(places, device=device).repeat_interleave(width // places) for width in widths}
+                    self._widths[layer, matrix] = width
+                    self.A[layer, matrix] = torch.zeros(inputs, 0, device=device, dtype=dtype)
+                    self.B[layer, matrix] = torch.zeros(0, sum(size for _, size in parts), device=device, dtype=dtype)
+
+    def resize(self, places: int) -> None:
+        """Makes room for more adapters, and keeps those that are there."""
+        for key, width in self._widths.items():
+            more = (places - self.places) * width
+            self.A[key], self.B[key] = F.pad(self.A[key], (0, more)), F.pad(self.B[key], (0, 0, 0, more))
+        self.places = places
 
     def load(self, place: int, tensors: dict[str, Tensor]) -> None:
-        for (layer, matrix), A in self.A.items():
+        for (layer, matrix), width in self._widths.items():
+            some = slice(place * width, (place + 1) * width)
             down, up = joined(self.config, self.settings, tensors, layer, matrix)
-            some = slice(place * down.shape[1], (place + 1) * down.shape[1])
-            A[:, some] = down
-            self.B[layer, matrix][some] = up
-
-    def adopt(self, other: AdapterBank) -> None:
-        """Takes over the adapters of a smaller bank."""
-        for key, A in other.A.items():
-            self.A[key][:, : A.shape[1]] = A
-            self.B[key][: A.shape[1]] = other.B[key]
+            self.A[layer, matrix][:, some], self.B[layer, matrix][some] = down, up
 
     def adds(self, places: Tensor) -> Adds:
         """What the adapter at each row's place adds, for rows with these places [R]; -1: none."""
-        own = {width: owner[None, :] == places[:, None] for width, owner in self.owner.items()}
+        own: dict[int, Tensor] = {}
+        for key, width in self._widths.items():
+            if width not in own:
+                owner = torch.arange(self.places, device=places.device).repeat_interleave(width)
+                own[width] = (owner[None, :] == places[:, None]).to(self.A[key].dtype)
 
         def adds(layer: int, matrix: str, x: Tensor) -> Tensor | None:
-            A = self.A.get((layer, matrix))
-            if A is None:
+            width = self._widths.get((layer, matrix))
+            if width is None:
                 return None
-            return ((x @ A) * own[A.shape[1]].to(x.dtype)) @ self.B[layer, matrix]
+            return ((x @ self.A[layer, matrix]) * own[width]) @ self.B[layer, matrix]
 
         return adds

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -42,9 +41,9 @@ def padded(count: int, multiple: int) -> int:
     return -(-count // multiple) * multiple
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, sees: Tensor, scale: float, least: int = 1) -> Tensor:
-    """Softmax attention of q [B, n, heads, d] over k and v [B, kv heads, L, d]. `sees` [B, 1, n · heads / kv heads, L],
-    or 1 for its rows, has at least one key a row. Products have at least `least` rows."""
+def attend(q: Tensor, k: Tensor, v: Tensor, hides: Tensor, scale: float, least: int = 1) -> Tensor:
+    """Softmax attention of q [B, n, heads, d] over k and v [B, kv heads, L, d]. `hides` [B, 1, M, L] with
+    M = n · heads / kv heads or 1 leaves at least one key a row. Products have at least `least` rows."""
     batch, n, _, d = q.shape
     heads = k.shape[1]
     rows = q.view(batch, n, heads, -1, d).transpose(1, 2).reshape(batch, heads, -1, d)
@@ -52,7 +51,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, sees: Tensor, scale: float, least: i
     if count < least:
         rows = F.pad(rows, (0, 0, 0, least - count))
     scores = (rows @ k.transpose(-1, -2)).float() * scale
-    out = torch.softmax(scores.masked_fill(~sees, -torch.inf), -1).to(v.dtype) @ v
+    out = torch.softmax(scores.masked_fill(hides, -torch.inf), -1).to(v.dtype) @ v
     return out[:, :, :count].reshape(batch, heads, n, -1, d).transpose(1, 2).reshape(q.shape)
 
 
@@ -181,13 +180,13 @@ def by_sequence(config: Config, segments: Sequence[Segment], device: torch.devic
 
     def of(window: int | None) -> Attention:
         each = [torch.from_numpy(group.sees(window)).to(device) for group in groups]
-        seen = [sees.repeat_interleave(config.heads // config.kv_heads, 1)[:, None] for sees in each]
+        hidden = [~sees.repeat_interleave(config.heads // config.kv_heads, 1)[:, None] for sees in each]
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             outs = []
-            for group, those, sees in zip(groups, reals, seen, strict=True):
+            for group, those, hides in zip(groups, reals, hidden, strict=True):
                 keys, values = (part[group.paths].transpose(1, 2) for part in (k, v))
-                outs.append(attend(q[group.rows], keys, values, sees, config.score_scale).flatten(0, 1)[those])
+                outs.append(attend(q[group.rows], keys, values, hides, config.score_scale).flatten(0, 1)[those])
             return torch.zeros_like(q).index_copy(0, places, torch.cat(outs))
 
         return attention
@@ -200,11 +199,11 @@ def by_slot(config: Config, position: Tensor, length: int, least: int) -> Window
     back = position[:, None] - torch.arange(length, device=position.device)
 
     def of(window: int | None) -> Attention:
-        sees = ((back >= 0) if window is None else (back >= 0) & (back < window))[:, None, None]
+        hides = ((back < 0) if window is None else (back < 0) | (back >= window))[:, None, None]
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             keys, values = k[: len(q), :, :length], v[: len(q), :, :length]
-            return attend(q[:, None], keys, values, sees, config.score_scale, least)[:, 0]
+            return attend(q[:, None], keys, values, hides, config.score_scale, least)[:, 0]
 
         return attention
 
@@ -225,37 +224,30 @@ def tree_blocks(begin: Tensor, end: Tensor, rows: int, block: int = BLOCK) -> tu
     return some & ~whole, whole
 
 
-def tree_mask(begin: Tensor, end: Tensor, positions: Tensor, rows: int, window: int | None) -> Any:
-    """The block mask of `by_tree`."""
+def by_tree(
+    config: Config, begin: Tensor, end: Tensor, positions: Tensor, rows: int, flex: Callable[..., Tensor]
+) -> Windowed:
+    """All rows attend at once. Key k, at one of `positions`, is seen by the rows q with begin[k] <= q < end[k]. The
+    last keys are the rows' own. Rows and keys are multiples of `BLOCK`."""
     from torch.nn.attention.flex_attention import BlockMask
 
     part, whole = tree_blocks(begin, end, rows)
-    if window is not None:
-        part, whole = part | whole, torch.zeros_like(whole)
     asking = positions[len(positions) - rows :]
 
     def listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
         order = torch.argsort(blocks.int(), dim=-1, descending=True, stable=True)
         return blocks.sum(-1).int()[None, None], order.int()[None, None]
 
-    def sees(_b: Tensor, _h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        seen = (begin[j] <= i) & (i < end[j])
-        return seen if window is None else seen & (asking[i] - positions[j] < window)
-
-    return BlockMask.from_kv_blocks(*listed(part), *listed(whole), BLOCK_SIZE=BLOCK, mask_mod=sees)
-
-
-def by_tree(
-    config: Config, begin: Tensor, end: Tensor, positions: Tensor, rows: int, flex: Callable[..., Tensor]
-) -> Windowed:
-    """All rows attend at once. Key k, at one of `positions`, is seen by the rows q with begin[k] <= q < end[k]. The
-    last keys are the rows' own. Rows and keys are multiples of `BLOCK`."""
-
     def of(window: int | None) -> Attention:
-        mask = tree_mask(begin, end, positions, rows, window)
+        def sees(_b: Tensor, _h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            seen = (begin[j] <= i) & (i < end[j])
+            return seen if window is None else seen & (asking[i] - positions[j] < window)
+
+        blocks = (part, whole) if window is None else (part | whole, torch.zeros_like(whole))
+        mask = BlockMask.from_kv_blocks(*listed(blocks[0]), *listed(blocks[1]), BLOCK_SIZE=BLOCK, mask_mod=sees)
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            q, k, v = (part.transpose(0, 1)[None] for part in (q, k, v))
+            q, k, v = (each.transpose(0, 1)[None] for each in (q, k, v))
             out = flex(q, k, v, block_mask=mask, scale=config.score_scale, enable_gqa=True)
             return out[0].transpose(0, 1)
 

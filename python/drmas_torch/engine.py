@@ -25,7 +25,6 @@ Answer = tuple[Any, Arrays]
 """The value of an answer, which is a JSON object, and its arrays."""
 Send = Callable[[Header, Arrays], None]
 DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
-NOTHING: Answer = {}, {}
 
 
 @dataclass
@@ -68,16 +67,15 @@ class Engine:
 
     def call(self, method: str, args: dict[str, Any], arrays: Arrays) -> Answer:
         name = 'on_' + re.sub('[A-Z]', lambda capital: '_' + capital[0].lower(), method)
-        return cast(Answer, getattr(self, name)(arrays, **args))
+        return cast('Answer | None', getattr(self, name)(arrays, **args)) or ({}, {})
 
     # Models
 
-    def on_create_base(self, arrays: Arrays, id: int, config: DecoderJson, files: list[Part] | None = None) -> Answer:
+    def on_create_base(self, arrays: Arrays, id: int, config: DecoderJson, files: list[Part] | None = None) -> None:
         """A model that does not train: from the array `weights`, or from parts of files."""
         read = Config.of(config)
         ropes = self._ropes(read, arrays)
         self.bases[id] = Base(read, ropes, self.place.pieces, self.place.device, files or arrays['weights'])
-        return NOTHING
 
     def on_base_hash(self, arrays: Arrays, id: int) -> Answer:
         return {'hash': self.bases[id].hash()}, {}
@@ -85,10 +83,9 @@ class Engine:
     def on_base_flat(self, arrays: Arrays, id: int) -> Answer:
         return {}, {'weights': self.bases[id].flat()}
 
-    def on_create_policy(self, arrays: Arrays, id: int, name: str, shape: Shape, precision: str) -> Answer:
+    def on_create_policy(self, arrays: Arrays, id: int, name: str, shape: Shape, precision: str) -> None:
         """The array `flat` has the weights that train."""
         self.policies[id] = Resident(id, name, self._model(shape, arrays, DTYPES[precision]), shape)
-        return NOTHING
 
     def _model(self, shape: Shape, arrays: Arrays, dtype: torch.dtype) -> Policy:
         settings = AdapterSettings.of(shape['adapter']) if shape.get('adapter') else None
@@ -108,21 +105,19 @@ class Engine:
     def _ropes(self, config: Config, arrays: Arrays) -> Ropes:
         return Ropes(config, arrays['frequencies'], arrays.get('local'), self.place.device)
 
-    def on_copy_weights(self, arrays: Arrays, source: int, target: int) -> Answer:
+    def on_copy_weights(self, arrays: Arrays, source: int, target: int) -> None:
         one, other = self._of(source), self._of(target)
         if one.shape != other.shape:
             raise Refusal(f"the weights of policy '{one.name}' do not fit '{other.name}': their models differ")
         other.policy.trained.load(one.policy.trained.flat, None)
-        return NOTHING
 
     def on_set_state(
         self, arrays: Arrays, id: int, optimizer: Optimizer | None = None, next_version: int | None = None
-    ) -> Answer:
+    ) -> None:
         resident = self._of(id)
         self._load(resident.policy.trained, arrays, optimizer)
         if next_version is not None:
             resident.next_version = next_version
-        return NOTHING
 
     def _load(self, trained: Trained, arrays: Arrays, optimizer: Optimizer | None) -> None:
         state = None
@@ -152,14 +147,13 @@ class Engine:
         out.update({of + name: buffer.cpu().numpy() for name, buffer in buffers.items()})
         return {'type': state.type, 'step': state.step, 'buffers': list(buffers)}
 
-    def on_drop(self, arrays: Arrays, id: int) -> Answer:
+    def on_drop(self, arrays: Arrays, id: int) -> None:
         resident = self._of(id)
         if any(resident.plays(version) for version in resident.samplers):
             raise Refusal('a policy that is playing cannot be unloaded', 'ArgumentError')
         for version in list(resident.samplers):
             self._unload(resident, version)
         del self.policies[id]
-        return NOTHING
 
     # Training
 
@@ -190,18 +184,16 @@ class Engine:
         policy = self._of(id).policy
         return clipped_step(policy.parts, settings, policy.slices(settings.get('partRates'))), {}
 
-    def on_discard(self, arrays: Arrays, id: int) -> Answer:
+    def on_discard(self, arrays: Arrays, id: int) -> None:
         self._of(id).policy.trained.discard()
-        return NOTHING
 
-    def on_reset_optimizer(self, arrays: Arrays, id: int) -> Answer:
+    def on_reset_optimizer(self, arrays: Arrays, id: int) -> None:
         trained = self._of(id).policy.trained
         trained.optimizer = OptimizerState(trained.optimizer.type)
-        return NOTHING
 
     # Critics
 
-    def on_create_critic(self, arrays: Arrays, id: int, policy: int) -> Answer:
+    def on_create_critic(self, arrays: Arrays, id: int, policy: int) -> None:
         """A critic of a policy's shape and present weights, whose head is 0."""
         resident = self._of(policy)
         like = resident.policy
@@ -212,14 +204,12 @@ class Engine:
             decoder = Decoder(decoder.config, trained.tensors, decoder.ropes, decoder.dtype, decoder.pieces)
         head = torch.zeros(decoder.config.width + 1, device=self.place.device)
         self.critics[id] = Critic(self.place, decoder, trained, like.settings, head)
-        return NOTHING
 
     def on_critic_values(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
         return {}, {'values': joined(self.critics[id].score(samples_of(samples, arrays)))}
 
-    def on_critic_accumulate(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
+    def on_critic_accumulate(self, arrays: Arrays, id: int, samples: Samples) -> None:
         self._accumulate(self.critics[id], samples, arrays)
-        return NOTHING
 
     def on_critic_step(self, arrays: Arrays, id: int, settings: Step) -> Answer:
         return clipped_step(self.critics[id].parts, settings), {}
@@ -233,10 +223,9 @@ class Engine:
             header[name] = self._optimizer(part, out, f'{name} ')
         return header, out
 
-    def on_set_critic(self, arrays: Arrays, id: int, part: str, optimizer: Optimizer | None = None) -> Answer:
+    def on_set_critic(self, arrays: Arrays, id: int, part: str, optimizer: Optimizer | None = None) -> None:
         critic = self.critics[id]
         self._load(critic.trained if part == 'trunk' else critic.head, arrays, optimizer)
-        return NOTHING
 
     # Sampling
 

@@ -81,7 +81,7 @@ def read_parts(parts: Sequence[Part], begin: int, size: int) -> Tensor:
     for part in parts:
         dtype, at = DTYPES[part['dtype']], part['at'] - begin
         count = math.prod(part['shape'])
-        mapped = np.memmap(part['path'], np.uint8, 'r', part['offset'], (count * dtype.itemsize,))
+        mapped = np.memmap(part['path'], np.uint8, 'c', part['offset'], (count * dtype.itemsize,))
         tensor = torch.frombuffer(mapped, dtype=dtype, count=count).view(part['shape'])
         stride = part.get('stride')
         if stride is None:

@@ -206,8 +206,8 @@ class Sampler:
         on_token: Callable[[int, int], None],
     ) -> None:
         self.place, self.decoder, self.most_slots, self.on_token = place, decoder, slots, on_token
-        self.adapter, self.bank = adapter, None if adapter is None else self._bank(adapter, 4)
-        self._free_places = [3, 2, 1, 0]
+        self.bank = None if adapter is None else AdapterBank(decoder.config, adapter, place.device, decoder.dtype)
+        self._free_places: list[int] = []
         self._versions: dict[Hashable, Version] = {}
         self._owners = 0
         self._waiting: list[tuple[Request, Hashable]] = []
@@ -227,13 +227,12 @@ class Sampler:
     def load(self, key: Hashable, number: int, adapter: dict[str, Tensor] | None) -> None:
         place = -1
         if adapter is not None:
-            if self.bank is None or self.adapter is None:
+            if self.bank is None:
                 raise ValueError('this sampler has no adapters')
             if not self._free_places:
-                old, before = self.bank, self.bank.places
-                self.bank = self._bank(self.adapter, 2 * before)
-                self.bank.adopt(old)
-                self._free_places = list(range(2 * before - 1, before - 1, -1))
+                before, places = self.bank.places, max(4, 2 * self.bank.places)
+                self.bank.resize(places)
+                self._free_places = list(range(places - 1, before - 1, -1))
                 self._graphs.clear()
             place = self._free_places.pop()
             self.bank.load(place, adapter)
@@ -245,9 +244,6 @@ class Sampler:
         self._slots.forget(version.owner)
         if version.place >= 0:
             self._free_places.append(version.place)
-
-    def _bank(self, adapter: AdapterSettings, places: int) -> AdapterBank:
-        return AdapterBank(self.decoder.config, adapter, places, self.place.device, self.decoder.dtype)
 
     def plays(self, key: Hashable) -> bool:
         return any(one.key == key for one in self._running) or any(waiting == key for _, waiting in self._waiting)
@@ -357,10 +353,9 @@ class Sampler:
         if capacity == cache.capacity and count == cache.slots:
             return
         if self._on_card:
-            free = (
-                torch.cuda.mem_get_info(self.place.device)[0] + cache.slots * cache.capacity * cache.bytes_of_position
-            )
-            fits = int(CACHE_SHARE * free) // (capacity * cache.bytes_of_position) // ROWS * ROWS
+            each = cache.bytes_of_position
+            free = torch.cuda.mem_get_info(self.place.device)[0] + cache.slots * cache.capacity * each
+            fits = int(CACHE_SHARE * free) // (capacity * each) // ROWS * ROWS
             if fits < count and cache.slots > 0 and (capacity == cache.capacity or self._running):
                 return  # what is there goes on; a longer request waits until none is running
             count = max(ROWS, min(count, fits))

@@ -319,7 +319,8 @@ class Sampling(unittest.TestCase):
 class Adapters(unittest.TestCase):
     def test_a_bank_adds_what_each_adapter_adds(self) -> None:
         base = decoder()
-        bank = AdapterBank(base.config, SETTINGS, 4, CPU, torch.float32)
+        bank = AdapterBank(base.config, SETTINGS, CPU, torch.float32)
+        bank.resize(4)
         policies = [adapted(base, seed) for seed in (1, 2, 3)]
         for slot, policy in enumerate(policies):
             bank.load(slot, policy.trained.tensors)
