@@ -110,9 +110,10 @@ async function saidBy(planted: Planted) {
   const events = await eventsOf(run);
   const warnings = events.flatMap((event) => (event.type === 'warning' ? [event] : []));
   const steps = events.filter((event) => event.type === 'step');
+  const started = events.find((event) => event.type === 'run.started');
   const last = events.findLast((event): event is typeof event & EvaluationEvent => event.type === 'evaluation');
   const unmoved = unmovedAgents(steps, { headline: 'score', last }).map((line) => {
-    return { code: 'unmoved', message: `${line}. ${howToMove(steps)}` };
+    return { code: 'unmoved', message: `${line}. ${howToMove(steps, started)}` };
   });
   return {
     said: [...warnings, ...ended, ...unmoved].map(({ code, message }) => ({ code, message })),
@@ -136,6 +137,15 @@ const lottery: Pick<Planted, 'play' | 'reward'> = {
   play: async ({ solver }, question, chance) => {
     const { value } = await solver(question);
     return { one: Number(chance < (featureOf(String(value)) === question ? 0.7 : 0.3)) };
+  },
+  reward: (_, { one }) => one as number,
+};
+
+/** The reward is drawn, whatever the agent writes. */
+const byChance: Pick<Planted, 'play' | 'reward'> = {
+  play: async ({ solver }, question, chance) => {
+    await solver(question);
+    return { one: Number(chance < 0.5) };
   },
   reward: (_, { one }) => one as number,
 };
@@ -189,6 +199,35 @@ const cases: Readonly<Record<string, Planted>> = {
     policy: { kl: { in: 'reward', kind: 'k1', coefficient: 300 } },
     said: { unmoved: /Its KL penalty holds it/ },
   },
+  'an entropy bonus far too large': {
+    training: long,
+    policy: { entropyCoefficient: 1000 },
+    said: { unmoved: /hardly moves\. Its entropy bonus holds it: policies\.solver\.entropyCoefficient is 1000/ },
+  },
+  'a clipNorm far too small': {
+    training: long,
+    policy: { clipNorm: 1e-6, optimizer: { type: 'sgd', learningRate: 0.1 } },
+    said: { unmoved: /hardly moves\. Clipping holds it: policies\.solver\.clipNorm is 0\.000001/ },
+  },
+  'a clipNorm far too small, by AdamW': {
+    slow: true,
+    training: long,
+    policy: { clipNorm: 1e-12 },
+    said: { unmoved: /hardly moves\. Clipping holds it: policies\.solver\.clipNorm is 1e-12/ },
+  },
+  'a small clipNorm under AdamW, which does not depend on it': {
+    slow: true,
+    training: long,
+    policy: { clipNorm: 1e-5, optimizer: { type: 'adamw', learningRate: 1e-6 } },
+    said: { unmoved: /hardly moves\. Mostly its learning rate is too low/ },
+  },
+  'rewards by chance alone': {
+    training: long,
+    ...byChance,
+    policy: { optimizer: { type: 'sgd', learningRate: 0.01 } },
+    said: { unmoved: /see whether the reward depends on what it writes, or on chance/ },
+  },
+  'rewards by chance alone, at a learning rate that moves': { slow: true, training: long, ...byChance, said: {} },
   'a reward that is always 0': { ...reward(0), said: { 'nothing-learnt': tooHard } },
   'a reward that is always 1': { ...reward(1), said: { 'nothing-learnt': tooEasy } },
   'a reward that is always one half': {
@@ -263,6 +302,15 @@ const cases: Readonly<Record<string, Planted>> = {
   'a temperature of 0': {
     solver: { sampling: { temperature: 0, maxTokens: 1 } },
     said: { 'nothing-learnt': /A temperature above 0/ },
+  },
+  'one candidate for each token': {
+    solver: { sampling: { topK: 1, maxTokens: 1 } },
+    said: { 'nothing-learnt': /A topK above 1/ },
+  },
+  'a nucleus of one token': {
+    slow: true,
+    solver: { sampling: { topP: 0.01, maxTokens: 1 } },
+    said: { 'nothing-learnt': /A larger topP/ },
   },
   'rewards for invalid outputs': {
     training: long,

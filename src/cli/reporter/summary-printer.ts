@@ -145,7 +145,7 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
 function unmovedLines({ steps, evaluations, started }: RunHistory, width: number): string[] {
   const headline = headlineOf(evaluations, started?.success);
   const unmoved = unmovedAgents(steps, { headline, last: evaluations.at(-1) });
-  return unmoved.length === 0 ? [] : [...unmoved, ...wrap(howToMove(steps), width)];
+  return unmoved.length === 0 ? [] : [...unmoved, ...wrap(howToMove(steps, started), width)];
 }
 
 /** The cosines between the gradients of agents that share a policy; no line if no agents share one. */

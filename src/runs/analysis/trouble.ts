@@ -1,7 +1,7 @@
 /**
  * Finds the agent in which a run's trouble began: the order in which the agents' measurements left their first values.
  */
-import type { AgentStep, Step } from '../../base/events.js';
+import type { AgentStep, RunStarted, Step } from '../../base/events.js';
 import { percent, significant } from '../../base/host.js';
 import { finite, mean } from '../../base/math.js';
 import type { Headline } from '../../base/nouns.js';
@@ -141,19 +141,42 @@ export function unmovedAgents(
 }
 
 /**
- * From this coefficient on a KL penalty holds a policy where it is: the best policy under advantages A is the reference
- * times exp(A / coefficient), and advantages are about 1.
+ * From this coefficient on a KL penalty or an entropy bonus holds a policy where it is: the best policy under advantages
+ * A is the reference, or an equal chance of all texts, times exp(A / coefficient), and advantages are about 1.
  */
 const HOLDING = 1;
+/** A gradient that clipping scales down by more than this factor moves a policy only with a larger learning rate. */
+const CLIPPED = 100;
+/** AdamW and its kind divide gradients by their size, so that only gradients near their epsilon count as clipped. */
+const NEAR_EPSILON = 1e-6;
 
-/** Advice about agents that have not moved. */
-export function howToMove(steps: readonly Pick<Step, 'policies'>[]): string {
+type Learning = Pick<RunStarted, 'learning'>;
+
+/** Advice about agents that have not moved. @param started The first event of the run */
+export function howToMove(steps: readonly Pick<Step, 'policies'>[], started: Learning = {}): string {
   const { policies = {} } = steps.at(-1) ?? {};
-  const held = Object.entries(policies).find(([, { klCoefficient = 0 }]) => klCoefficient >= HOLDING);
-  if (held !== undefined)
-    return `The policy hardly moves. Its KL penalty holds it: policies.${held[0]}.kl.coefficient is ${significant(held[1].klCoefficient ?? 0)} at the end, try a hundredth of it.`;
-  return 'The policy hardly moves. Mostly its learning rate is too low: try one that is 3 to 10 times as high.';
+  const advice = Object.entries(policies).flatMap(([name, { klCoefficient = 0 }]) => {
+    const { optimizer, clipNorm = 0, entropyCoefficient = 0 } = started.learning?.[name] ?? {};
+    const path = `policies.${name}`;
+    if (klCoefficient >= HOLDING)
+      return [`Its KL penalty holds it: ${path}.kl.coefficient is ${significant(klCoefficient)} at the end, ${LESS}`];
+    if (entropyCoefficient >= HOLDING)
+      return [`Its entropy bonus holds it: ${path}.entropyCoefficient is ${significant(entropyCoefficient)}, ${LESS}`];
+    const norms = finite(steps.flatMap((step) => step.policies?.[name]?.gradientNorm ?? []));
+    const norm = norms.length === 0 ? 0 : mean(norms);
+    if (clipNorm > 0 && norm > CLIPPED * clipNorm && (optimizer === 'sgd' || clipNorm < NEAR_EPSILON))
+      return [
+        `Clipping holds it: ${path}.clipNorm is ${clipNorm}, and its gradients have norms of ${significant(norm)}.`,
+      ];
+    return [];
+  });
+  return `The policy hardly moves. ${advice[0] ?? TOO_SLOW}`;
 }
+
+const LESS = 'try a hundredth of it.';
+const TOO_SLOW =
+  'Mostly its learning rate is too low: try one that is 3 to 10 times as high. If that changes nothing, see whether ' +
+  'the reward depends on what it writes, or on chance.';
 
 const WORDS: Readonly<Record<TroubleSign, string>> = {
   norm: 'gradient norm',

@@ -75,7 +75,7 @@ const evaluatedTasks = ({ parts, size }: TaskSet, most: number): number =>
 /** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */
 function logStart(
   recipe: string,
-  { team, seed, assignment, backends, models, tasks, evaluation, warnings }: OpenRun,
+  { team, seed, assignment, backends, models, tasks, evaluation, trained, warnings }: OpenRun,
   log: RunDirectory,
 ): void {
   const [first, ...others] = backendsOf({ backends });
@@ -93,6 +93,13 @@ function logStart(
     success: team.success !== undefined,
     ...dataOf(tasks),
     evaluated: evaluatedTasks(tasks.test, evaluation.tasks),
+    learning: Object.fromEntries(
+      trained.flatMap(({ name, settings }) => {
+        if (settings === undefined) return [];
+        const { optimizer, clipNorm, entropyCoefficient } = settings;
+        return [[name, { optimizer: optimizer.type, clipNorm, entropyCoefficient }] as const];
+      }),
+    ),
     parameters: Object.fromEntries(
       assignment.trained.flatMap(({ name }) => {
         const parameters = models[name]?.parameters;

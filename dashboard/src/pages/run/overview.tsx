@@ -138,7 +138,7 @@ function Tiles({ run, listed, crossings }: OverviewProps & { readonly crossings:
       <Tile title="where trouble began">
         {unmoved.length > 0 ? (
           <>
-            {clean(unmoved.join('; '))} <span class="faint">{howToMove(steps)}</span>
+            {clean(unmoved.join('; '))} <span class="faint">{howToMove(steps, run.log.started)}</span>
           </>
         ) : zero === undefined ? (
           <span class="faint">

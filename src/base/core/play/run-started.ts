@@ -28,6 +28,10 @@ export interface RunStarted {
   readonly success?: boolean;
   /** The held-out tasks of an evaluation, of all benchmarks together. Logs of earlier versions lack it. */
   readonly evaluated?: number;
+  /** The settings of each policy that may hold it where it is. Logs of earlier versions lack them. */
+  readonly learning?: Readonly<
+    Record<string, { readonly optimizer: string; readonly clipNorm: number; readonly entropyCoefficient: number }>
+  >;
   /** The number of trainable parameters of each policy. */
   readonly parameters?: Readonly<Record<string, number>>;
 }

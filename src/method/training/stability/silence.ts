@@ -1,7 +1,7 @@
 /** Steps without learning: no turn has an advantage, or the turns of one agent have none for many steps. */
 import type { AgentStep, Step, Warning } from '../../../base/events.js';
 import { isSilent, percent, ROUNDING, significant } from '../../../base/host.js';
-import { isGreedy } from '../../../engine/contract.js';
+import { isGreedy, type Sampling } from '../../../engine/contract.js';
 import type { TrainedModel } from '../run/learner.js';
 import type { OpenRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';
@@ -84,7 +84,17 @@ const CERTAIN = 0.05;
 /** A share of turns above this is a fault of all texts: they do not fit, or they are cut off. */
 const NEARLY_ALL = 0.95;
 
-const GREEDY = 'A temperature above 0: at temperature 0 the episodes of a task are all the same.';
+/** From this share of the probability on, one text is left of most prompts. */
+const NARROW = 0.1;
+
+/** The remedy for settings that sample the same text of a prompt each time. Empty for all others. */
+function remedyOfSampling({ temperature, topK, topP }: Sampling): string {
+  if (isGreedy(temperature)) return 'A temperature above 0: at temperature 0 the episodes of a task are all the same.';
+  if (topK === 1)
+    return 'A topK above 1, or 0: with one candidate for each token the episodes of a task are all the same.';
+  if (topP < NARROW) return `A larger topP, such as 1: at ${topP} the episodes of a task are nearly all the same.`;
+  return '';
+}
 
 /** The reason why no agent learns, and a remedy. @param always Whether no agent has ever learnt */
 function reasonOf(settings: SilenceSettings, lesson: Lesson, always: boolean): string {
@@ -124,8 +134,9 @@ function faultOfTexts(
     if (invalid >= NEARLY_ALL)
       return `the parser of '${agent}' refuses ${share(invalid)}. Compare them with what it accepts: npx drmas plan --play shows them.`;
   }
-  const samples = learners.filter(([agent]) => !isGreedy(agents[agent]?.sampling.temperature ?? 1));
-  if (samples.length === 0) return learners.length === 0 ? '' : GREEDY;
+  const remedies = learners.map(([agent]) => agents[agent]?.sampling).map((each) => each && remedyOfSampling(each));
+  const samples = learners.filter((_, i) => !remedies[i]);
+  if (samples.length === 0) return remedies[0] ?? '';
   const certain = samples.filter(([, { sampledEntropy = CERTAIN }]) => sampledEntropy < CERTAIN);
   if (certain.length < samples.length) return '';
   const names = certain.map(([agent]) => `'${agent}'`).join(', ');
@@ -182,8 +193,8 @@ export function remedyForSameness(
   repeated = 0,
 ): string {
   if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
-  const temperatures = Object.values(agents).map(({ sampling }) => sampling.temperature);
-  if (temperatures.every(isGreedy)) return GREEDY;
+  const ofSampling = Object.values(agents).map(({ sampling }) => remedyOfSampling(sampling));
+  if (ofSampling.every((remedy) => remedy !== '')) return ofSampling[0] ?? '';
   if (repeated > 0.5)
     return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature${warmStart ? ', or a shorter warm start' : ''}.`;
   return 'Tasks of medium difficulty, or more episodes a task (training.groupSize).';
