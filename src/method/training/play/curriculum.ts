@@ -11,7 +11,7 @@ import { mean, RandomStream } from '../../../base/math.js';
 import { type EpisodeGroup, fieldText, successOf, type Task, type TaskSet } from '../../../base/nouns.js';
 import { BENCHMARK } from '../../../teams/tasks.js';
 import type { Playing } from '../run/playing.js';
-import { tasksOfStep } from './step-tasks.js';
+import { requireOneProblemEach, taskAt, tasksOfStep } from './step-tasks.js';
 
 type Curriculum = NonNullable<Playing['training']['curriculum']>;
 
@@ -30,6 +30,8 @@ const TASK = 'task';
 const LEAST = 0.05;
 /** The number of tasks that are searched for the field before a run begins. */
 const LOOKED_AT = 64;
+/** The number of tasks whose ids are compared before a run in which each task is a level. */
+const MOST_NAMED = 10_000;
 
 /** The level of a task: its value of the field, or the task itself. */
 export const levelOf = (task: Task, by: string): string => (by === TASK ? task.id : (fieldText(task, by) ?? '(none)'));
@@ -123,7 +125,15 @@ export function* curriculumChecks({ seed, training }: Pick<Playing, 'seed' | 'tr
     test: groupSizes === undefined || groupSizes.least <= groupSize,
     message: `a step has training.groupSize (${groupSize}) episodes for each task: expected at most as many`,
   };
-  if (by === TASK) return;
+  if (by === TASK) {
+    // Two problems with one id would have one prediction, also if no step plays both.
+    const length = Number.isFinite(train.size) ? Math.min(train.size, MOST_NAMED) : 0;
+    requireOneProblemEach(
+      Array.from({ length }, (_, index) => taskAt(train, index)),
+      train.name,
+    );
+    return;
+  }
   const known = tasksOfStep(train, seed, 1, LOOKED_AT).some((task) => fieldText(task, by) !== undefined);
   yield { path, test: known, message: `no task of '${train.name}' has the field '${by}'` };
 }

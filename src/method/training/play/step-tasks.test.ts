@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { tinyRecipe } from '../../../../test/support/tiny-run.js';
 import { TaskError } from '../../../base/core/errors.js';
 import { RandomStream } from '../../../base/core/random.js';
 import type { TaskSet, TaskSource } from '../../../base/core/task.js';
 import { arithmetic } from '../../../teams/tasks/generated/arithmetic.js';
+import { curriculumChecks } from './curriculum.js';
 import { drawTrace, epochOrder, evaluationTasks, furtherTasks, loadTasks, taskAt, tasksOfStep } from './step-tasks.js';
 
 const schema = { safeParse: (data: unknown) => ({ success: true as const, data }) };
@@ -184,6 +186,21 @@ describe('two problems with one id', () => {
       /^the tasks 'twins' have two problems with the id '1', \{"question":"problem [01]"\} and .*: expected an id for each$/,
     );
     expect(() => [...furtherTasks(twins(['1', '1']), 1, 1, [])]).toThrow(TaskError);
+  });
+
+  it('are refused in an evaluation, also in two of its parts', () => {
+    const message = /^the tasks '\w+' have two problems with the id '1'/;
+    expect(() => evaluationTasks(twins(['1', '2', '1']), 3)).toThrow(message);
+    expect(evaluationTasks(twins(['1', '2', '1']), 2)).toHaveLength(2);
+    const parts = [twins(['1', '2']), twins(['3', '1'])];
+    expect(() => evaluationTasks({ ...twins([]), name: 'both', parts }, 2)).toThrow(message);
+  });
+
+  it('are refused by a curriculum of single tasks, also if no step plays both', () => {
+    const { training, seed } = tinyRecipe({}, ['training.curriculum.by=task', 'training.tasksPerStep=1']);
+    const check = (train: TaskSet) => [...curriculumChecks({ seed, training }, { train })];
+    expect(() => check(twins(['1', '2', '1']))).toThrow(/two problems with the id '1'/);
+    expect(() => check(twins(['1', '2', '3'], 6))).not.toThrow();
   });
 
   it('are no problem that is played twice', () => {

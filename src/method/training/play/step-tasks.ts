@@ -104,8 +104,7 @@ export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: n
     return order[(first + i) % tasks.size] as number;
   };
   const drawn = Array.from({ length: count }, (_, i) => taskAt(tasks, indexOf(i)));
-  const known = new Map<string, Task>();
-  for (const task of drawn) addTask(known, task, tasks.name);
+  requireOneProblemEach(drawn, tasks.name);
   return drawn;
 }
 
@@ -114,7 +113,7 @@ const SHOWN = 60;
 
 /**
  * Adds a task to the tasks of a step, by their ids.
- * @throws TaskError if another problem has the id: the episodes of both would be one group
+ * @throws TaskError if another problem has the id: the episodes of both would count as one task's
  */
 function addTask(known: Map<string, Task>, task: Task, source: string): void {
   const other = known.get(task.id);
@@ -165,8 +164,20 @@ export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken:
   }
 }
 
-/** The first tasks of a set, or of each of its parts, for evaluation: the same tasks each time. */
+/**
+ * The first tasks of a set, or of each of its parts, for evaluation: the same tasks each time.
+ * @throws TaskError if two problems have one id: a comparison would take the episodes of one for the other's
+ */
 export function evaluationTasks(tasks: TaskSet, count: number): Task[] {
-  if (tasks.parts !== undefined) return tasks.parts.flatMap((part) => evaluationTasks(part, count));
-  return Array.from({ length: Math.min(count, tasks.size) }, (_, i) => taskAt(tasks, i));
+  const of = (set: TaskSet): Task[] =>
+    set.parts?.flatMap(of) ?? Array.from({ length: Math.min(count, set.size) }, (_, i) => taskAt(set, i));
+  const all = of(tasks);
+  requireOneProblemEach(all, tasks.name);
+  return all;
+}
+
+/** @throws TaskError if two problems among the tasks have one id */
+export function requireOneProblemEach(tasks: Iterable<Task>, source: string): void {
+  const known = new Map<string, Task>();
+  for (const task of tasks) addTask(known, task, source);
 }
