@@ -1,2 +1,3 @@
-/** Door of `teams`: the thread that ends team code which does not return. */
+/** Door of `teams`: the thread that ends team code which does not return, and the time that code has held a thread. */
+export { HeldTime, ownThread } from './rollout/watchdog/held-time.js';
 export { enableWatchdog, watchTeams } from './rollout/watchdog/watchdog.js';

@@ -18,6 +18,7 @@ import {
   remoteSettings,
   type SpeakerRequest,
 } from '../../../teams/rollout.js';
+import { HeldTime } from '../../../teams/watchdog.js';
 import type { FromPlayer, PlayerSettings, ToPlayer } from './player-messages.js';
 
 /** The number of threads if the recipe gives none. */
@@ -160,7 +161,7 @@ class Player {
     { policies, warn = () => {} }: RolloutContext,
     onExit: () => void,
   ) {
-    const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    const beats = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
     this.#policies = policies;
     this.#warn = warn;
     // The team's prints go to standard error: standard output may hold events.
@@ -214,21 +215,25 @@ class Player {
   }
 
   /**
-   * Ends the thread when it has not beaten for the given time. A gap between two looks counts as at most two periods,
-   * because a thread of this program that was busy may have the news waiting that the other thread has ended.
+   * Ends the thread when its code has not let it beat for the given time. A gap between two looks counts as at most two
+   * periods, because a thread of this program that was busy may have the news waiting that the other thread has ended.
+   * Nor does the time count in which a busy machine gave the thread no processor.
    */
   #watchBeats(beats: Int32Array, timeoutMs: number): NodeJS.Timeout {
     const periodMs = Math.min(100, timeoutMs);
     let seen = 0;
     let silentMs = 0;
     let looked = performance.now();
+    const held = new HeldTime(() => Atomics.load(beats, 1));
     return setInterval(() => {
       const beat = Atomics.load(beats, 0);
       const now = performance.now();
-      if (beat !== seen || beat === 0 || this.#episodes.size === 0) [seen, silentMs] = [beat, 0];
-      else silentMs += Math.min(now - looked, 2 * periodMs);
+      if (beat !== seen || beat === 0 || this.#episodes.size === 0) {
+        [seen, silentMs] = [beat, 0];
+        held.restart();
+      } else silentMs += Math.min(now - looked, 2 * periodMs);
       looked = now;
-      if (silentMs > timeoutMs)
+      if (silentMs > timeoutMs && held.ms(silentMs) > timeoutMs)
         void this.end(new PlayerGoneError('timeout', `its code did not return for ${timeoutMs} ms`));
     }, periodMs);
   }

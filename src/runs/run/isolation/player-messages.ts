@@ -9,8 +9,8 @@ import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../../teams
 /** The data that a thread gets when it starts. */
 export interface PlayerSettings extends RemoteSettings {
   readonly code: RecipeCode;
-  /** A counter that increases while the thread's event loop runs. */
-  readonly beats: Int32Array; // [1], shared
+  /** A counter that increases while the thread's event loop runs, and the thread's number. */
+  readonly beats: Int32Array; // [2], shared
 }
 
 export type ToPlayer =

@@ -13,11 +13,13 @@ import {
   remoteSpeakers,
   type SpeakerRequest,
 } from '../../../teams/rollout.js';
+import { ownThread } from '../../../teams/watchdog.js';
 import type { FromPlayer, PlayerSettings, ToPlayer } from './player-messages.js';
 
 const BEAT_MS = 50;
 
 const { code, policies, beats, ...settings } = workerData as PlayerSettings;
+Atomics.store(beats, 1, ownThread());
 setInterval(() => Atomics.add(beats, 0, 1), BEAT_MS);
 
 const send = (message: FromPlayer) => parentPort?.postMessage(message);

@@ -18,30 +18,6 @@ export const NUMBERS = 6;
 /** The name of the object through which the watchdog asks inside the watched thread. */
 export const QUESTIONS = 'drmas.blocked';
 
-/** What a silence was made of, in milliseconds. */
-interface Silence {
-  /** The turns of the watchdog's own timer. Fewer pass if the whole process stands still, in a suspended laptop too. */
-  readonly ticks: number;
-  readonly clock: number;
-  /** The time that the watched thread waited for a processor. Undefined if the system does not tell. */
-  readonly waited: number | undefined;
-  /** The processor time of the process meanwhile. */
-  readonly processor: number;
-}
-
-/** The least share of a silence that counts if the system does not tell how long the thread waited for a processor. */
-const LEAST_SHARE = 0.25;
-
-/**
- * How long the code of the watched thread has kept others from running. On a busy machine the thread may be silent
- * because it gets no processor: that time does not count. If the system does not tell it, the processor time counts. A
- * call that sleeps needs none, so a part of the silence always counts.
- */
-export function heldMs({ ticks, clock, waited, processor }: Silence): number {
-  if (waited !== undefined) return Math.max(0, Math.min(ticks, clock - waited));
-  return Math.max(LEAST_SHARE * ticks, Math.min(ticks, processor));
-}
-
 /** The questions of the watchdog. It asks them on top of the code that the watched thread runs. */
 export interface Questions {
   /**

@@ -2,16 +2,16 @@
  * The thread of the watchdog. It ends the process and not what blocks: V8 can end running code, but Node's lists of
  * timers, immediates and asynchronous calls do not survive that.
  */
-import { readFileSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 import { totalmem } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { HeldTime } from './held-time.js';
 import {
   BEATS,
   END_AFTER,
   HEAP_LIMIT,
   HEAP_USED,
-  heldMs,
   type Look,
   QUESTIONS,
   type Questions,
@@ -50,9 +50,8 @@ let isEnding = false;
 let isLooking = false;
 /** The memory of the process at the last beat, in bytes. */
 let memoryAtBeat = 0;
-let clockAtBeat = performance.now();
-let waitedAtBeat = waitedMs();
-let processorAtBeat = process.cpuUsage();
+/** The watched thread is the main thread, which has the number of the process. */
+const heldTime = new HeldTime(() => process.pid);
 let isMemoryTold = false;
 
 setInterval(() => {
@@ -61,7 +60,7 @@ setInterval(() => {
   silentMs += PERIOD_MS;
   if (!isLooking && silentMs >= lookAtMs) void look();
   if (seen === undefined || isEnding) return;
-  const held = heldSinceBeat();
+  const held = heldTime.ms(silentMs);
   if (!isTold && held >= at(TELL_AFTER)) tell(seen);
   const isOfTeam = at(WATCHING) > 0 || seen.scope !== '';
   if (isOfTeam && at(END_AFTER) > 0 && held >= at(END_AFTER)) end(seen);
@@ -76,32 +75,7 @@ function calm(): void {
   seen = undefined;
   isTold = false;
   memoryAtBeat = process.memoryUsage.rss();
-  clockAtBeat = performance.now();
-  waitedAtBeat = waitedMs();
-  processorAtBeat = process.cpuUsage();
-}
-
-/** How long the watched thread's code has kept others from running, without the time that it got no processor. */
-function heldSinceBeat(): number {
-  const [clock, waited] = [performance.now() - clockAtBeat, waitedMs()];
-  const { user, system } = process.cpuUsage(processorAtBeat);
-  return heldMs({
-    ticks: silentMs,
-    clock,
-    waited: waited === undefined || waitedAtBeat === undefined ? undefined : waited - waitedAtBeat,
-    processor: (user + system) / 1e3,
-  });
-}
-
-/** The time that the watched thread, which is the main thread, has waited for a processor. Only Linux tells it. */
-function waitedMs(): number | undefined {
-  try {
-    const [, nanoseconds] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ');
-    const waited = Number(nanoseconds) / 1e6;
-    return waited > 0 ? waited : undefined; // some containers only show zeros
-  } catch {
-    return undefined;
-  }
+  heldTime.restart();
 }
 
 /** Reads the current code of the watched thread, several times if it is between two pieces of code. */

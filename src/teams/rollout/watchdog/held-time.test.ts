@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { heldMs } from './shared.js';
+import { HeldTime, heldMs, ownThread } from './held-time.js';
 
 const silence = { ticks: 5_000, clock: 5_100, processor: 4_900, waited: 0 };
 const untold = { ...silence, waited: undefined };
@@ -16,4 +16,16 @@ it('counts the processor time if nothing tells that, and a part of the silence a
   expect(heldMs(untold)).toBe(4_900);
   expect(heldMs({ ...untold, processor: 9_000 })).toBe(5_000);
   expect(heldMs({ ...untold, processor: 100 })).toBe(1_250);
+});
+
+it('reads the numbers of a thread, and does without those that the system does not tell', () => {
+  for (const thread of [ownThread(), 0, -1]) {
+    const held = new HeldTime(() => thread);
+    for (const restarted of [false, true]) {
+      if (restarted) held.restart();
+      expect(held.ms(0)).toBe(0);
+      expect(held.ms(1e9)).toBeGreaterThanOrEqual(0);
+      expect(held.ms(1e9)).toBeLessThan(1e9);
+    }
+  }
 });
