@@ -6,8 +6,10 @@ import {
   type FailureReason,
   isLesson,
   isUnscored,
+  responseTokens,
   successOf,
   trainedTurns,
+  turnReward,
 } from '../../src/base/core/episode.js';
 import { mean } from '../../src/base/core/statistics.js';
 import { tinyDecoder } from '../../src/engine/model/model-spec.js';
@@ -133,6 +135,21 @@ function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof
       12,
     );
   if (judged.length > 0) expect(event.success).toBeCloseTo(meanOf(successOf), 12);
+  // The texts of an agent, as of all that it wrote. An agent without an episode that counts is missing.
+  for (const [name, agent] of Object.entries(event.agents)) {
+    const written = all.flatMap(({ turns }) => turns).filter((turn) => turn.agent === name);
+    expect(agent.turns, name).toBe(written.length);
+    expect(agent.invalid).toBeCloseTo(mean(written.map(({ valid }) => Number(!valid))), 12);
+    expect(agent.responseTokens).toBeCloseTo(mean(written.map(responseTokens)), 12);
+    expect(agent.cut ?? 0).toBeLessThanOrEqual(1);
+    const logprobs = written.flatMap((turn) => turn.logprobs);
+    if (agent.sampledEntropy !== undefined) expect(agent.sampledEntropy).toBeCloseTo(Math.max(0, -mean(logprobs)), 12);
+    const own = counted.filter(({ turns }) => turns.some((turn) => turn.agent === name));
+    const rewards = own.flatMap((episode) =>
+      episode.turns.filter((turn) => turn.agent === name).map((turn) => turnReward(episode, turn)),
+    );
+    expect(agent.rewardMean, name).toBeCloseTo(mean(rewards), 12);
+  }
   const kept = new Set(played.kept.flatMap(({ episodes }) => episodes));
   const turns = [...kept].flatMap(trainedTurns);
   expect(new Set(learnt.advantages.turns.map(({ turn }) => turn))).toEqual(new Set(turns));

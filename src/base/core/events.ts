@@ -178,9 +178,9 @@ export interface PolicyStep {
 }
 
 /**
- * One step of reinforcement. The reward, its parts, success, levels and tokens are measured over all played episodes;
- * groups and agents over those that `training.failedEpisodes` leaves; norms, losses and advantages over the episodes
- * that the update used.
+ * One step of reinforcement. The reward, its parts, success, levels, tokens, and the turns of agents with their texts
+ * are measured over all played episodes; groups, rewards and health of agents over those that
+ * `training.failedEpisodes` leaves; norms, losses and advantages over the episodes that the update used.
  */
 export interface Step {
   readonly type: 'step';

@@ -3,7 +3,7 @@
 import type { AgentStep, Step } from '../../../base/events.js';
 import type { Spending } from '../../../base/host.js';
 import { mean, meansByKey } from '../../../base/math.js';
-import type { Episode } from '../../../base/nouns.js';
+import type { Episode, Turn } from '../../../base/nouns.js';
 import type { AdvantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import type { AgentRewards } from '../../advantage/analysis/agent-rewards.js';
 import type { Played } from '../play/played.js';
@@ -30,8 +30,10 @@ export interface RecordedStep {
 /** An agent that was called in a recorded step. */
 export interface RecordedAgent extends Omit<RecordedStep, 'agents'> {
   readonly agent: string;
-  /** Its turns in all episodes. */
+  /** Its turns in the episodes after the rule about failed episodes. */
   readonly turns: readonly PlayedTurn[];
+  /** All of its turns, also in failed episodes, whose texts are measured. */
+  readonly written: readonly Turn[];
   readonly rewards: AgentRewards;
   readonly sizes: AdvantageSizes;
   /** The most tokens of its model; undefined if it does not learn. */

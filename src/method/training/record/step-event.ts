@@ -57,11 +57,13 @@ export function stepEvent(
   const spending = stepSpending(run, played, learnt);
   const { partWeights } = run.training;
   const shared = { played, learnt, episodes, spending, partWeights, chains: countChains(episodes) };
+  const written = played.all.flatMap((group) => group.episodes).flatMap((each) => inCanonicalOrder(each.turns));
   const agents = batch.agentNames.sort().map((agent) => {
     const subject = {
       ...shared,
       agent,
       turns: turns.filter(({ turn }) => turn.agent === agent),
+      written: written.filter((turn) => turn.agent === agent),
       rewards: rewards[agent] as AgentRewards,
       sizes: sizes[agent] as AdvantageSizes,
       update: Object.values(updates).find((update) => agent in update.agents)?.agents[agent],
@@ -92,15 +94,11 @@ export function failureEvents(
 /** The recorders of an agent's measurements. A new recorder is a row here. The event's fields have this order. */
 const agentRecorders: Readonly<Record<string, AgentRecorder>> = {
   calls,
-  history: ({ turns }) => sumOfHistories(turns),
-  ignored: ({ turns }) => countOfIgnored(turns),
+  history: ({ written }) => sumOfHistories(written),
+  ignored: ({ written }) => countOfIgnored(written),
   health,
   update,
-  texts: ({ turns, context }) =>
-    textMeasures(
-      turns.map(({ turn }) => turn),
-      context,
-    ),
+  texts: ({ written, context }) => textMeasures(written, context),
   lossTerms,
   lossMetrics,
   parts: ({ episodes, agent }) => agentPartMeans(episodes, agent),
@@ -109,18 +107,18 @@ const agentRecorders: Readonly<Record<string, AgentRecorder>> = {
   spending: ({ spending, agent }) => ({ ...spending[agent] }),
 };
 
-function calls({ turns, rewards: { rewardMean, rewardStd } }: RecordedAgent): Partial<AgentStep> {
+function calls({ written, rewards: { rewardMean, rewardStd } }: RecordedAgent): Partial<AgentStep> {
   return {
-    ...(turns.some(({ turn }) => turn.frozen === true) ? { frozen: true } : {}),
-    turns: turns.length,
+    ...(written.some(({ frozen }) => frozen === true) ? { frozen: true } : {}),
+    turns: written.length,
     rewardMean,
     rewardStd,
-    invalid: mean(turns.map(({ turn }) => (turn.valid ? 0 : 1))),
+    invalid: mean(written.map(({ valid }) => (valid ? 0 : 1))),
   };
 }
 
-function sumOfHistories(turns: readonly PlayedTurn[]): Pick<AgentStep, 'history'> {
-  const histories = turns.flatMap(({ turn }) => turn.history ?? []);
+function sumOfHistories(turns: readonly Turn[]): Pick<AgentStep, 'history'> {
+  const histories = turns.flatMap(({ history }) => history ?? []);
   if (histories.length === 0) return {};
   const sum = (kind: keyof History) => histories.reduce((total, history) => total + history[kind], 0);
   return { history: { exact: sum('exact'), byText: sum('byText'), byCalls: sum('byCalls'), foreign: sum('foreign') } };
@@ -141,10 +139,10 @@ function textMeasures(turns: readonly Turn[], context = Number.POSITIVE_INFINITY
   };
 }
 
-function countOfIgnored(turns: readonly PlayedTurn[]): Pick<AgentStep, 'ignored'> {
+function countOfIgnored(turns: readonly Turn[]): Pick<AgentStep, 'ignored'> {
   const counts = new Map<string, number>();
-  for (const { turn } of turns)
-    for (const setting of turn.ignored ?? []) counts.set(setting, (counts.get(setting) ?? 0) + 1);
+  for (const { ignored = [] } of turns)
+    for (const setting of ignored) counts.set(setting, (counts.get(setting) ?? 0) + 1);
   return counts.size === 0 ? {} : { ignored: Object.fromEntries([...counts].sort()) };
 }
 

@@ -9,6 +9,7 @@ import {
   trainTiny,
   watchedRun,
 } from '../../../../test/support/tiny-run.js';
+import type { Turn } from '../../../base/core/episode.js';
 import type { EvaluationEvent, Step } from '../../../base/core/events.js';
 import { checkpointOf, requestContinuation } from '../../../runs/run/request.js';
 import { RunDirectory } from '../../store/run-directory.js';
@@ -102,26 +103,28 @@ it('leave out an evaluation of which no episode has a score, because the judge w
 it('end a run at a low reward in several steps in a row, and at a budget', () => {
   const floor = rulesOf({ stopWhen: { rewardFloor: { below: 0.1, steps: 2 } } });
   const rewards = [0, 0.1, 0.05, 0];
-  expect(rewards.map((mean, at) => floor.afterStep(step(at + 1, mean))?.rule)).toEqual([
+  expect(rewards.map((mean, at) => floor.afterStep(step(at + 1, mean), [])?.rule)).toEqual([
     ...[undefined, undefined, undefined],
     'rewardFloor',
   ]);
   // A step whose every reward failed has neither a success nor a reward: it is no low one, and ends no row of them.
   const away = rulesOf({ stopWhen: { rewardFloor: { below: 0.1, steps: 2 } } });
   const unjudged = step(2, 0, { success: undefined, reward: undefined });
-  expect([step(1, 0), unjudged, unjudged, step(4, 0)].map((each) => away.afterStep(each)?.rule)).toEqual([
+  expect([step(1, 0), unjudged, unjudged, step(4, 0)].map((each) => away.afterStep(each, [])?.rule)).toEqual([
     ...[undefined, undefined, undefined],
     'rewardFloor',
   ]);
   const agents = { solver: { tokens: { read: 30, written: 10, trained: 1000 } } };
+  // The turns of a step are counted themselves: its event has no agent that was called in failed episodes alone.
+  const turns = [{ prompt: Array(30).fill(1), response: Array(10).fill(1) }] as unknown as Turn[];
   const tokens = rulesOf({ stopWhen: { tokens: 80, cost: 10 } });
   expect(tokens.afterEvaluation(evaluation(0, 0, { agents, cost: 4 }))).toEqual([]);
-  expect(tokens.afterStep(step(1, 0, { agents, cost: 5 }))?.rule).toBe('tokens');
+  expect(tokens.afterStep(step(1, 0, { cost: 5 }), turns)?.rule).toBe('tokens');
   const cost = rulesOf({ stopWhen: { cost: 9 } });
   expect(cost.afterEvaluation(evaluation(0, 0, { agents, cost: 4 }))).toEqual([]);
-  expect(cost.afterStep(step(1, 0, { agents, cost: 5 }))?.rule).toBe('cost');
+  expect(cost.afterStep(step(1, 0, { agents, cost: 5 }), [])?.rule).toBe('cost');
   const atTheEnd = rulesOf({ steps: 1, stopWhen: { cost: 1 } });
-  expect(atTheEnd.afterStep(step(1, 0, { cost: 5 }))).toBeUndefined();
+  expect(atTheEnd.afterStep(step(1, 0, { cost: 5 }), [])).toBeUndefined();
 });
 
 it('count wall-clock minutes over interruptions, without the time in between', () => {
@@ -130,15 +133,15 @@ it('count wall-clock minutes over interruptions, without the time in between', (
   const before = rulesOf({ stopWhen: { minutes: 2 } });
   before.start(clock);
   now += 70;
-  expect(before.afterStep(step(1, 0))).toBeUndefined();
+  expect(before.afterStep(step(1, 0), [])).toBeUndefined();
   now += 5000; // interrupted
   const after = rulesOf({ stopWhen: { minutes: 2 } }, JSON.parse(JSON.stringify(before.state)));
   after.start(clock);
   now += 49;
-  expect(after.afterStep(step(2, 0))).toBeUndefined();
+  expect(after.afterStep(step(2, 0), [])).toBeUndefined();
   expect(endsAfter({ steps: 3 }, { step: 2, stops: after })).toBe(false);
   now += 1;
-  expect(after.afterStep(step(3, 0))).toMatchObject({ type: 'stop', step: 3, rule: 'minutes' });
+  expect(after.afterStep(step(3, 0), [])).toMatchObject({ type: 'stop', step: 3, rule: 'minutes' });
   expect(endsAfter({ steps: 100 }, { step: 3, stops: after })).toBe(true);
 });
 

@@ -1,7 +1,16 @@
 /** The rules that end a run before its last step (`training.stopWhen`), and the best evaluation so far. */
 import { z } from 'zod';
 import type { BestEvaluation, EarlyStop, EvaluationEvent, Step } from '../../../base/events.js';
-import { type Clock, duration, grouped, significant } from '../../../base/host.js';
+import {
+  type Clock,
+  duration,
+  grouped,
+  playedTokens,
+  significant,
+  spentTogether,
+  type TokenCount,
+} from '../../../base/host.js';
+import type { Turn } from '../../../base/nouns.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Requirement } from '../run/signal.js';
 
@@ -101,8 +110,11 @@ export class StopRules {
     this.#counted = clock.seconds();
   }
 
-  /** Counts a step. Returns the event if the run ends because of it. */
-  afterStep(event: Pick<Step, 'step' | 'reward' | 'agents' | 'cost'>): EarlyStop | undefined {
+  /**
+   * Counts a step. Returns the event if the run ends because of it.
+   * @param turns All that were played in it, also in failed episodes and baselines
+   */
+  afterStep(event: Pick<Step, 'step' | 'reward' | 'cost'>, turns: readonly Turn[]): EarlyStop | undefined {
     const { rewardFloor } = this.#settings.stopWhen ?? {};
     return this.#decide(event.step, () => {
       // A step whose every reward failed, while a judge was away say, tells nothing about the reward.
@@ -111,7 +123,7 @@ export class StopRules {
           ...this.#state,
           low: event.reward.mean < rewardFloor.below ? (this.#state.low ?? 0) + 1 : 0,
         };
-      this.#spend(event);
+      this.#spend(playedTokens(turns), event);
     });
   }
 
@@ -123,7 +135,8 @@ export class StopRules {
       // Nor does an evaluation of which no episode has a score.
       const { unscored = 0, episodes = Number.POSITIVE_INFINITY } = event;
       if (unscored < episodes) this.#compare(step, event[this.#by] ?? Number.NaN);
-      this.#spend(event);
+      const counted = Object.values(event.agents).flatMap(({ tokens }) => (tokens === undefined ? [] : [{ tokens }]));
+      this.#spend(spentTogether(counted).tokens, event);
     });
     const { best } = this.#state;
     const isBest = this.bestStep !== undefined && best !== undefined && best !== before;
@@ -159,19 +172,15 @@ export class StopRules {
       this.#state = { ...this.#state, waiting: { ...waiting, evaluations: waiting.evaluations + 1 } };
   }
 
-  #spend({ agents, cost: more = 0 }: Pick<Step | EvaluationEvent, 'agents' | 'cost'>): void {
+  #spend({ read, written }: TokenCount, { cost: more = 0 }: Pick<Step | EvaluationEvent, 'cost'>): void {
     const { tokens, cost, minutes } = this.#settings.stopWhen ?? {};
-    const played = Object.values(agents).reduce(
-      (sum, agent) => sum + (agent.tokens?.read ?? 0) + (agent.tokens?.written ?? 0),
-      0,
-    );
     const now = this.#clock?.seconds() ?? 0;
     const seconds = Math.max(0, now - this.#counted);
     this.#counted = now;
     const { tokens: used = 0, cost: paid = 0, seconds: passed = 0 } = this.#state;
     this.#state = {
       ...this.#state,
-      ...(tokens !== undefined && { tokens: used + played }),
+      ...(tokens !== undefined && { tokens: used + read + written }),
       ...(cost !== undefined && { cost: paid + more }),
       ...(minutes !== undefined && { seconds: passed + seconds }),
     };

@@ -1,5 +1,6 @@
 import { TrainingError } from '../../../base/errors.js';
 import type { EpisodeFailed, Spike, Step, Warning } from '../../../base/events.js';
+import type { Turn } from '../../../base/nouns.js';
 import { remedyBesideDemonstrations } from '../play/demonstration-remedy.js';
 import { failuresAfter, failureWarnings, fatalFailure } from '../play/failures.js';
 import type { Played } from '../play/played.js';
@@ -56,7 +57,7 @@ export async function recordStep(
 ): Promise<void> {
   const recorded = stepEvents(run, played, learnt);
   const { events, fatal } = judgeStep(run, progress, recorded.at(-1) as Step, played, learnt);
-  const stop = fatal === undefined ? progress.stops.afterStep(recorded.at(-1) as Step) : undefined;
+  const stop = fatal === undefined ? progress.stops.afterStep(recorded.at(-1) as Step, turnsOf(played)) : undefined;
   const failing = failureWarnings(progress.failing, played, remedyBesideDemonstrations(run));
   for (const event of [...recorded, ...events, ...failing]) log.emit(event);
   progress.failing = failuresAfter(progress.failing, played);
@@ -64,6 +65,9 @@ export async function recordStep(
   if (fatal !== undefined) throw new TrainingError(fatal);
   if (stop !== undefined) log.emit(stop);
 }
+
+const turnsOf = ({ all, extra }: Pick<Played, 'all' | 'extra'>): Turn[] =>
+  [...all.flatMap(({ episodes }) => episodes), ...extra.episodes].flatMap(({ turns }) => turns);
 
 interface StepJudgement {
   readonly events: readonly (Spike | Warning)[];
