@@ -229,6 +229,18 @@ describe('the state that an agent saw', () => {
     expect(stepParts(['left', 'right'])).toEqual([0, 0]);
   });
 
+  it('has the tools that the agent could call', () => {
+    const tool = (name: string) => ({ name, description: 'opens a door', parameters: {} });
+    const messages = [{ role: 'user', content: 'two doors' }] as const;
+    const statesOf = (...names: readonly string[][]) => {
+      const episodes = names.map((tools, n) => episode('a', n, {}, [{ ...solver, messages, tools: tools.map(tool) }]));
+      const { records } = advantagesOf([{ task: { id: 'a', data: {} }, episodes }], { type: 'grpo' });
+      return new Set(records.map(({ observation }) => observation)).size;
+    };
+    expect(statesOf(['open'], ['open'])).toBe(1);
+    expect(statesOf(['open'], ['open', 'knock'])).toBe(2);
+  });
+
   it('has no ids of calls, which differ in each episode', () => {
     const { records } = advantagesOf(
       [

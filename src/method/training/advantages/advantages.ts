@@ -176,10 +176,14 @@ function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward'
     ...(turn.agent in episode.score.agents ? { agentOutcome: agentReward(episode, turn.agent) } : {}),
     ...partsOf(episode, turn.agent),
     length: turn.response.length,
-    observation: turn.observation ?? turn.messages.map(observed).join('\n'),
+    observation: turn.observation ?? stateOf(turn),
     ...(turn.envStep === undefined ? {} : { envStep: turn.envStep }),
   };
 }
+
+/** The state that an agent saw: its messages, and the tools that it could call. */
+const stateOf = ({ messages, tools }: Turn): string =>
+  [...messages.map(observed), ...(tools === undefined ? [] : [`tools: ${JSON.stringify(tools)}`])].join('\n');
 
 /** A message as part of the state that an agent saw. The ids of tool calls differ from episode to episode. */
 const observed = ({ role, name, ...message }: Message): string =>
