@@ -2,10 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import type { AgentStep } from '../../src/base/core/events.js';
 import { lossKind, lossNamed } from '../../src/engine/loss/loss-spec.js';
-import { choiceTable } from '../../src/engine/model/model-spec.js';
+import { choiceTable, tinyDecoder } from '../../src/engine/model/model-spec.js';
 import { labLosses } from '../../src/lab/index.js';
 import type { Played } from '../../src/method/training/play/played.js';
 import { standard } from '../../src/runs/composition/standard.js';
+import { tinySizes } from '../../src/runs/testing/train-tiny.js';
 import { choiceRecipe, game, learnSteps } from '../support/choice-run.js';
 import { tinyRecipe } from '../support/tiny-run.js';
 
@@ -121,6 +122,23 @@ it('a step that measures no token of an agent has no metric of it, and no 0', as
       for (const name of measured) expect(agent).not.toHaveProperty(name);
       expect(agent).toMatchObject({ loss: 0, gradientNorm: 0 });
     }
+});
+
+it('nor has a critic a share of the variance of returns that do not vary', async () => {
+  const model = tinyDecoder({ ...tinySizes, context: 64, tokenizer: { type: 'bytes' } });
+  const explainedIf = async (reward: (chance: number) => number) => {
+    const [step] = await learnSteps(
+      choiceRecipe({
+        team: game({ reward: (_, chance) => reward(chance) }),
+        advantage: { type: 'gae' },
+        policies: { first: { model }, second: { model } },
+        training: { steps: 1, tasksPerStep: 1, groupSize: 4 },
+      }),
+    );
+    return step?.event.policies.first?.critic ?? {};
+  };
+  expect(await explainedIf(() => 0)).not.toHaveProperty('explainedVariance');
+  expect(await explainedIf((chance) => chance)).toHaveProperty('explainedVariance');
 });
 
 it('the loss and the clip fraction of a critic too', async () => {

@@ -172,8 +172,11 @@ export interface PolicyStep {
     /** The norm before clipping. */
     readonly gradientNorm: number;
     readonly learningRate: number;
-    /** The share of the returns' variance that the values before the update explain: 1 is all of it. */
-    readonly explainedVariance: number;
+    /**
+     * The share of the returns' variance that the values before the update explain: 1 is all of it. Absent if the
+     * returns do not vary.
+     */
+    readonly explainedVariance?: number;
   };
 }
 

@@ -55,12 +55,13 @@ export async function updateCritic(
   counts.set(model, made + optimSteps.length);
   if (optimSteps.some(({ applied }) => !applied))
     warn('critic', `step ${step}: a gradient of the critic of '${name}' was not a number; that update was not made`);
+  const explained = explainedVariance(chains.flat(), signals);
   return {
     loss: weightedMean(losses.map(({ loss, tokens }) => [loss, tokens])) ?? 0,
     clipFraction: weightedMean(losses.map(({ clipFraction, tokens }) => [clipFraction, tokens])) ?? 0,
     gradientNorm: largestNorm(optimSteps) ?? Number.NaN, // the form in the event
     learningRate: lastRate,
-    explainedVariance: explainedVariance(chains.flat(), signals),
+    ...(explained === undefined ? {} : { explainedVariance: explained }),
   };
 }
 
@@ -77,14 +78,14 @@ function valueSample(chain: readonly TurnAdvantage[], signals: SignalsByTurn): V
 
 /**
  * 1 - Var(return - value) / Var(return) over tokens: 1 for a critic that predicts each return, 0 if it predicts their
- * mean.
+ * mean. Undefined if the returns do not vary.
  */
-function explainedVariance(turns: readonly TurnAdvantage[], signals: SignalsByTurn): number {
+function explainedVariance(turns: readonly TurnAdvantage[], signals: SignalsByTurn): number | undefined {
   const returns = turns.flatMap((turn) => turn.returns ?? []);
   const errors = turns.flatMap(({ turn, returns = [] }) => {
     const values = signals.get(turn)?.values;
     return returns.map((each, t) => each - (values?.[t] ?? 0));
   });
   const spread = standardDeviation(returns);
-  return spread < LEAST_SPREAD ? 0 : 1 - (standardDeviation(errors) / spread) ** 2;
+  return spread < LEAST_SPREAD ? undefined : 1 - (standardDeviation(errors) / spread) ** 2;
 }

@@ -178,7 +178,10 @@ function agentUpdate(parts: MiniBatchUpdate['gradients'], normalizerOfStep: numb
   const over = (name: string, by: 'tokens' | 'units' = 'tokens') =>
     weightedMean(metrics.map((each) => [each[name], each[by]]));
   const names = [...new Set(metrics.flatMap((each) => Object.keys(ownMetrics(each))))];
-  const own = (name: string) => weightedMean(parts.map(({ result, weight }) => [result.metrics[name], weight])) ?? 0;
+  const own = names.flatMap((name) => {
+    const value = weightedMean(parts.map(({ result, weight }) => [result.metrics[name], weight]));
+    return value === undefined ? [] : [[name, value] as const];
+  });
   const deviations = metrics.flatMap(({ maxRatioDeviation }) => maxRatioDeviation ?? []);
   const measured = {
     entropy: over('entropy'),
@@ -193,7 +196,7 @@ function agentUpdate(parts: MiniBatchUpdate['gradients'], normalizerOfStep: numb
     loss: normalizerOfStep === 0 ? loss : loss / normalizerOfStep,
     tokens: parts.reduce((sum, { result }) => sum + result.tokens, 0),
     ...Object.fromEntries(Object.entries(measured).filter(([, value]) => value !== undefined)),
-    lossMetrics: Object.fromEntries(names.map((name) => [name, own(name)])),
+    lossMetrics: Object.fromEntries(own),
   };
 }
 
