@@ -141,8 +141,9 @@ export function unmovedAgents(
 }
 
 /**
- * From this coefficient on a KL penalty or an entropy bonus holds a policy where it is: the best policy under advantages
- * A is the reference, or an equal chance of all texts, times exp(A / coefficient), and advantages are about 1.
+ * From this coefficient on a KL penalty or an entropy bonus holds a policy where it is: the best policy under
+ * advantages A is the reference, or an equal chance of all texts, times exp(A / coefficient), and advantages are about
+ * 1.
  */
 const HOLDING = 1;
 /** A gradient that clipping scales down by more than this factor moves a policy only with a larger learning rate. */
