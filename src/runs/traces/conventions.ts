@@ -1,9 +1,9 @@
 /**
  * The attributes of spans, by the conventions that name them: OpenTelemetry's GenAI conventions, AI SDK 5 and 6,
- * OpenLLMetry, OpenInference, Langfuse and Braintrust. A span may follow several.
+ * OpenLLMetry, OpenInference, Langfuse, Braintrust and MLflow. A span may follow several.
  */
 import { isObject, NumberText } from '../../base/errors.js';
-import { jsonOf, type TraceSpan } from './spans.js';
+import { jsonOf, type TraceSpan } from './span-fields.js';
 
 type JsonFields = Readonly<Record<string, unknown>>;
 type Attributed = Pick<TraceSpan, 'attributes' | 'name'>;
@@ -17,6 +17,7 @@ const NAMES = {
     'llm.input_messages',
     'langfuse.observation.input',
     'braintrust.input_json',
+    'mlflow.spanInputs',
     'input.value',
   ],
   output: [
@@ -25,9 +26,10 @@ const NAMES = {
     'llm.output_messages',
     'langfuse.observation.output',
     'braintrust.output_json',
+    'mlflow.spanOutputs',
     'output.value',
   ],
-  tools: ['gen_ai.tool.definitions', 'ai.prompt.tools', 'llm.request.functions', 'llm.tools'],
+  tools: ['gen_ai.tool.definitions', 'ai.prompt.tools', 'llm.request.functions', 'llm.tools', 'mlflow.chat.tools'],
   instructions: ['gen_ai.system_instructions'],
   model: [
     'gen_ai.request.model',
@@ -35,6 +37,7 @@ const NAMES = {
     'llm.model_name',
     'langfuse.observation.model.name',
     'gen_ai.response.model',
+    'mlflow.llm.model',
   ],
   read: ['gen_ai.usage.input_tokens', 'gen_ai.usage.prompt_tokens', 'llm.token_count.prompt', 'ai.usage.inputTokens'],
   written: [
@@ -45,7 +48,13 @@ const NAMES = {
   ],
   agent: ['gen_ai.agent.name', 'ai.telemetry.functionId', 'agent.name', 'gen_ai.agent.id'],
   /** The input of a program, if the span is no call. */
-  task: ['input.value', 'gen_ai.input.messages', 'langfuse.observation.input', 'braintrust.input_json'],
+  task: [
+    'input.value',
+    'gen_ai.input.messages',
+    'langfuse.observation.input',
+    'braintrust.input_json',
+    'mlflow.spanInputs',
+  ],
 } as const satisfies Record<string, readonly string[]>;
 
 /** The value of the first of these attributes that is not empty. */
@@ -129,14 +138,14 @@ export function isCall({ attributes }: Attributed): boolean {
   if (isOfSdk(attributes) || CALLS.includes(String(operation ?? ''))) return true;
   if (CALLS.concat('completion').includes(String(attributes['llm.request.type'] ?? ''))) return true;
   const kind = kindOf(attributes);
-  if (kind !== undefined) return kind === 'LLM' || kind === 'GENERATION';
+  if (kind !== undefined) return ['LLM', 'CHAT_MODEL', 'GENERATION'].includes(kind);
   if (attributes['ai.operationId'] !== undefined || NO_CALLS.includes(String(operation ?? ''))) return false;
   return [NAMES.input, NAMES.output].every((names) =>
     names.some((name) => /^(?:gen_ai|llm)\./.test(name) && !isEmpty(valueAt(attributes, name))),
   );
 }
 
-/** The kind of a span by OpenInference, Langfuse, OpenLLMetry or Braintrust, in capitals. */
+/** The kind of a span by OpenInference, Langfuse, OpenLLMetry, Braintrust or MLflow, in capitals. */
 function kindOf(attributes: JsonFields): string | undefined {
   const braintrust = jsonOf(attributes['braintrust.span_attributes']);
   const kind = [
@@ -144,6 +153,7 @@ function kindOf(attributes: JsonFields): string | undefined {
     attributes['langfuse.observation.type'],
     attributes['traceloop.span.kind'],
     isObject(braintrust) ? braintrust.type : undefined,
+    jsonOf(attributes['mlflow.spanType']),
   ].find((each) => typeof each === 'string');
   return typeof kind === 'string' ? kind.toUpperCase() : undefined;
 }
@@ -157,13 +167,18 @@ export function agentName({ attributes, name }: Attributed): string | undefined 
   return typeof entity === 'string' ? entity : name;
 }
 
-/** The numbers of tokens of a call. Langfuse writes them as JSON. */
+/** The numbers of tokens of a call. Langfuse and MLflow write them as JSON. */
 export function tokensOf(attributes: JsonFields): { readonly read: number; readonly written: number } {
-  const details = jsonOf(attributes['langfuse.observation.usage_details']);
-  const { input, output } = isObject(details) ? details : {};
+  const details = ['langfuse.observation.usage_details', 'mlflow.chat.tokenUsage'].map((name) =>
+    jsonOf(attributes[name]),
+  );
+  const { input, output, input_tokens = input, output_tokens = output } = details.find(isObject) ?? {};
   const count = (value: unknown) => {
     const number = Number(value ?? 0);
     return Number.isFinite(number) ? number : 0;
   };
-  return { read: count(told(attributes, 'read') ?? input), written: count(told(attributes, 'written') ?? output) };
+  return {
+    read: count(told(attributes, 'read') ?? input_tokens),
+    written: count(told(attributes, 'written') ?? output_tokens),
+  };
 }

@@ -113,11 +113,13 @@ export async function importTraces(path: string, options: ImportOptions = {}, fo
   }
 }
 
+const EXPORTS = 'Langfuse, Braintrust, Phoenix, LangSmith or MLflow';
+
 function noCalls(spans: number, unread: Unread): string {
   const parts = unreadTexts(unread);
   const seen = parts.length === 0 ? '' : `; not read: ${parts.join('; ')}`;
   return spans === 0
-    ? `found no spans: expected OTLP JSON, JSON lines of spans, or an export of Langfuse, Braintrust or Phoenix${seen}`
+    ? `found no spans: expected OTLP JSON, JSON lines of spans, or an export of ${EXPORTS}${seen}`
     : `found ${spans} spans and no call of a model with its messages${seen}`;
 }
 

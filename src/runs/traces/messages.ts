@@ -1,7 +1,7 @@
 /** Messages, answers and tools of traces in the form of drmas, whichever of the usual forms they have. */
 import { exactJson, isObject, NumberText } from '../../base/errors.js';
 import type { Message, Tool, ToolCall } from '../../base/nouns.js';
-import { jsonOf } from './spans.js';
+import { jsonOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 
 type JsonFields = Readonly<Record<string, unknown>>;
@@ -12,12 +12,16 @@ export type Report = (reason: UnreadReason) => void;
 const isBroken = (value: unknown) =>
   typeof value === 'string' && /^\s*(?:\[\s*)?\{/.test(value) && typeof jsonOf(value) === 'string';
 
+/** Whether a list holds one conversation, as LangChain writes what its models read. */
+const isNested = (value: readonly unknown[]): value is readonly [readonly unknown[]] =>
+  value.length === 1 && Array.isArray(value[0]);
+
 /** What an attribute says that a model read; empty if it has no messages. */
 export function conversationOf(attribute: unknown, report: Report): Message[] {
   const value = jsonOf(attribute);
   if (isBroken(attribute)) report('cut');
   else if (typeof value === 'string') return value === '' ? [] : [{ role: 'user', content: value }];
-  else if (Array.isArray(value)) return messagesOf(value, report);
+  else if (Array.isArray(value)) return messagesOf(isNested(value) ? value[0] : value, report);
   else if (isObject(value)) {
     const { messages, input, prompt, contents, system, instructions, systemInstruction } = value;
     const list = [messages, input, prompt, contents].find((each) => each !== undefined && each !== null);
@@ -46,6 +50,7 @@ function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
   const plain = (content: unknown) => [{ role: 'assistant', content }];
   if (Array.isArray(value)) return value.map((each) => (typeof each === 'string' ? plain(each)[0] : each));
   if (!isObject(value) || value instanceof NumberText) return plain(typeof value === 'string' ? value : attribute);
+  if (Array.isArray(value.generations)) return value.generations.flat().map(generationOf);
   for (const list of [value.choices, value.output, value.messages]) if (Array.isArray(list)) return list;
   if (Array.isArray(value.candidates)) return value.candidates.map((each) => (isObject(each) ? each.content : each));
   if (isObject(value.message) || value.role !== undefined || isItem(value)) return [value];
@@ -55,6 +60,12 @@ function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
     ? [{ role: 'assistant', ...value }]
     : plain(typeof attribute === 'string' ? attribute : exactJson(value));
 }
+
+/** One of the answers that LangChain writes: a message, or a text. */
+const generationOf = (each: unknown) =>
+  isObject(each)
+    ? { index: 0, message: isObject(each.message) ? each.message : { role: 'assistant', content: each.text } }
+    : each;
 
 const isChoice = (value: unknown) =>
   isObject(value) && ['index', 'finish_reason', 'finishReason'].some((name) => value[name] !== undefined);
@@ -87,7 +98,7 @@ export function instructionsOf(attribute: unknown): string {
 function messagesOf(list: readonly unknown[], report: Report): Message[] {
   const messages: Message[] = [];
   for (const each of list) {
-    const value = isObject(each) && isObject(each.message) ? each.message : each;
+    const value = serialized(isObject(each) && isObject(each.message) ? each.message : each);
     if (!isObject(value)) {
       report('part');
       continue;
@@ -101,6 +112,12 @@ function messagesOf(list: readonly unknown[], report: Report): Message[] {
     else messages.push(...read);
   }
   return messages;
+}
+
+/** A message as LangChain serializes its objects, as the plain message. */
+function serialized(value: unknown): unknown {
+  if (!isObject(value) || value.lc === undefined || !isObject(value.kwargs)) return value;
+  return { type: Array.isArray(value.id) ? value.id.at(-1) : undefined, ...value.kwargs };
 }
 
 const ITEMS = ['function_call', 'function_call_output', 'reasoning'];
@@ -120,7 +137,9 @@ const ROLES: Readonly<Record<string, Message['role']>> = {
 };
 
 function messageOf(value: JsonFields, report: Report): Message[] {
-  const name = String(value.role ?? value.type ?? '').toLowerCase();
+  const name = String(value.role ?? value.type ?? '')
+    .replace(/Message(?:Chunk)?$/, '')
+    .toLowerCase();
   const role = Object.hasOwn(ROLES, name) ? ROLES[name] : undefined;
   if (role === undefined) {
     report(value.role !== undefined ? 'role' : value.type !== undefined ? 'part' : 'input');
@@ -142,13 +161,17 @@ function messageOf(value: JsonFields, report: Report): Message[] {
   const calls = [...parts, ...listed.map((call) => calledBy(call, report))].flatMap((part) =>
     'call' in part ? [part.call] : [],
   );
-  const toolCalls = calls.map((call, i) => (call.id === '' ? { ...call, id: `call_${i}` } : call));
+  const toolCalls = withoutRepeated(calls).map((call, i) => (call.id === '' ? { ...call, id: `call_${i}` } : call));
   const isAlone = content === '' && toolCalls.length === 0 && results.length > 0;
   const message = { role, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) };
   // Results stand before what a user says to them, and after the calls of an assistant.
   if (isAlone) return results;
   return role === 'assistant' ? [message, ...results] : [...results, message];
 }
+
+/** LangChain writes a call of Anthropic's models among the parts and among the calls. */
+const withoutRepeated = (calls: readonly ToolCall[]) =>
+  calls.filter(({ id }, i) => id === '' || calls.findIndex((other) => other.id === id) === i);
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
 

@@ -3,7 +3,8 @@ import { isObject } from '../../base/errors.js';
 import type { Message, Tool } from '../../base/nouns.js';
 import { agentName, isCall, isOfSdk, tokensOf, told } from './conventions.js';
 import { answerOf, conversationOf, instructionsOf, type Report, toolsOf } from './messages.js';
-import { jsonOf, messagesInEvents, type TraceSpan } from './spans.js';
+import { jsonOf, type TraceSpan } from './span-fields.js';
+import { messagesInEvents } from './spans.js';
 import type { TracePlace, UnreadReason } from './unread.js';
 
 export interface ModelCall {

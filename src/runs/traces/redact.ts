@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { exactJson, isObject, NumberText, nestsTooDeep } from '../../base/errors.js';
 import { gitleaksRules } from './gitleaks-rules.js';
-import { jsonOf } from './spans.js';
+import { jsonOf } from './span-fields.js';
 
 /** Changes a text before it is stored. Undefined leaves the whole call out. */
 export type Redact = (text: string) => string | undefined;

@@ -1,28 +1,24 @@
-/** Spans of production traces in one form: of OTLP JSON, exporters of OpenTelemetry, Phoenix, Langfuse, Braintrust. */
-import { isObject, NumberText, parseExactly } from '../../base/errors.js';
+/** Spans of production traces in one form: of OTLP JSON, exporters of OpenTelemetry, and the exports of tools. */
+import { isObject } from '../../base/errors.js';
+import { langsmithRun, mlflowTrace } from './runs-of-tools.js';
+import {
+  attributesOf,
+  contentNames,
+  fieldOf,
+  type JsonFields,
+  jsonOf,
+  listOf,
+  numbers,
+  scoresOf,
+  startText,
+  type TraceSpan,
+  text,
+  textField,
+  typedValue,
+  type UnplacedSpan,
+} from './span-fields.js';
 import type { TraceValue } from './trace-files.js';
-import type { TracePlace, UnreadCounts } from './unread.js';
-
-/** A span of a trace, with the attribute names of whichever convention it was written in. */
-export interface TraceSpan {
-  readonly trace: string;
-  readonly id: string;
-  readonly parent?: string | undefined;
-  readonly name: string;
-  /** Only compared with other spans of the trace: nanoseconds, milliseconds or ISO text, as the file has it. */
-  readonly start: string;
-  readonly attributes: JsonFields;
-  /** Events with messages. */
-  readonly events?: readonly JsonFields[] | undefined;
-  /** NaN is a score that is no number. */
-  readonly scores: Readonly<Record<string, number>>;
-  readonly failed: boolean;
-  readonly place: TracePlace;
-  /** A row that belongs to a span or a trace and is none: an event in a log, or a score. */
-  readonly kind?: 'event' | 'score';
-}
-
-type JsonFields = Readonly<Record<string, unknown>>;
+import type { UnreadCounts } from './unread.js';
 
 /** Fields of batches that list spans, logs, or batches. */
 const LISTS = [
@@ -37,6 +33,8 @@ const LISTS = [
   'events',
   'data',
   'rows',
+  'runs',
+  'traces',
 ];
 
 /**
@@ -50,6 +48,13 @@ export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread:
       const span = read(value);
       if (span !== undefined) return [placed(span, at)];
     }
+    const run = langsmithRun(value);
+    if (run !== undefined) {
+      const { child_runs: children } = value;
+      return [placed(run, at), ...(Array.isArray(children) ? spansOf(children, at, unread) : [])];
+    }
+    const mlflow = mlflowTrace(value);
+    if (mlflow !== undefined) return [placed(mlflow.whole, at), ...spansOf(mlflow.spans, at, unread)];
     const lists = LISTS.map((name) => fieldOf(value, name)).filter(Array.isArray);
     if (lists.length > 0) {
       const trace = traceOf(value);
@@ -63,19 +68,10 @@ export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread:
   return [];
 }
 
-type UnplacedSpan = Omit<TraceSpan, 'place'>;
-
 const placed = (span: UnplacedSpan, at: Pick<TraceValue, 'placeOf'>): TraceSpan => ({
   ...span,
   place: at.placeOf(span.id),
 });
-
-/** A field by its name in JSON or in Python: `spanId`, `span_id`. */
-function fieldOf(value: JsonFields, name: string): unknown {
-  return value[name] ?? value[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
-}
-
-const textField = (value: JsonFields, name: string) => text(fieldOf(value, name));
 
 /** The ids of a span: its own fields, or those of its context. */
 function idsOf(value: JsonFields): { readonly trace: string | undefined; readonly id: string | undefined } {
@@ -202,12 +198,6 @@ function langfuseSpan(value: JsonFields): UnplacedSpan | undefined {
   };
 }
 
-/** The attributes of what went into a call of a model, or into another span, and of what came out. */
-const contentNames = (isCall: boolean, { input, output }: { readonly input: unknown; readonly output: unknown }) =>
-  isCall
-    ? { 'gen_ai.input.messages': input, 'gen_ai.output.messages': output }
-    : { 'input.value': input, 'output.value': output };
-
 /** A row of Braintrust's logs. */
 function braintrustSpan(value: JsonFields): UnplacedSpan | undefined {
   const [trace, id] = [text(value.root_span_id), text(value.span_id)];
@@ -252,22 +242,6 @@ function scoreRow(value: JsonFields): UnplacedSpan | undefined {
   return { kind: 'score', trace, id, name: '', start: '', attributes: {}, scores, failed: false };
 }
 
-/** Scores as a list of `{ name, value }`, or as an object of numbers. */
-function scoresOf(value: unknown): Readonly<Record<string, number>> {
-  if (Array.isArray(value))
-    return numbers(value.filter(isObject).map((each) => [text(each.name) ?? '', each.value ?? each.score]));
-  return isObject(value) ? numbers(Object.entries(value)) : {};
-}
-
-const numbers = (pairs: readonly (readonly [string, unknown])[]): Readonly<Record<string, number>> =>
-  Object.fromEntries(
-    pairs.flatMap(([name, value]) => {
-      if (name === '' || value === undefined || value === null) return [];
-      const isNumber = typeof value === 'boolean' || typeof value === 'number' || value instanceof NumberText;
-      return [[name, isNumber ? Number(value) : Number.NaN]];
-    }),
-  );
-
 /** The score in an event `gen_ai.evaluation.result`. */
 const evaluation = (attributes: JsonFields): readonly [string, unknown] => [
   text(attributes['gen_ai.evaluation.name']) ?? '',
@@ -279,49 +253,3 @@ const rewardOfRun = ([name, value]: readonly [string, unknown]): readonly [strin
   name === 'drmas.success' || name === 'drmas.reward' ? name.slice('drmas.'.length) : '',
   value,
 ];
-
-/** Attributes as an object, or as OTLP's list of keys with typed values. */
-function attributesOf(value: unknown): Record<string, unknown> {
-  if (Array.isArray(value))
-    return Object.fromEntries(value.filter(isObject).map((each) => [String(each.key), typedValue(each.value)]));
-  return isObject(value) && !(value instanceof NumberText) ? { ...value } : {};
-}
-
-/** The names of typed values in OTLP's JSON. */
-const TYPED = /^(?:string|int|double|bool|bytes)_?[vV]alue$/;
-
-/** A typed value of OTLP JSON as plain data; other values as they are. */
-function typedValue(value: unknown): unknown {
-  if (!isObject(value)) return value;
-  const names = Object.keys(value);
-  const [array, list] = [fieldOf(value, 'arrayValue'), fieldOf(value, 'kvlistValue')];
-  if (isObject(array)) return listOf(array.values).map(typedValue);
-  if (isObject(list)) return attributesOf(list.values);
-  if (names.length === 0) return undefined;
-  const typed = names.length === 1 ? names.find((name) => TYPED.test(name)) : undefined;
-  if (typed === undefined) return value;
-  const plain = value[typed];
-  return /^int/.test(typed) && typeof plain === 'string' ? (jsonOf(plain, /^-?\d+$/) ?? plain) : plain;
-}
-
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-
-const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
-
-/** A time that sorts as text. */
-function startText(value: unknown): string {
-  const [seconds, nanos] = Array.isArray(value) ? (value as unknown[]) : [];
-  if (typeof seconds === 'number') return `${String(seconds).padStart(20, '0')}.${String(nanos).padStart(9, '0')}`;
-  if (typeof value === 'number' || value instanceof NumberText) return Number(value).toFixed(9).padStart(30, '0');
-  return typeof value === 'string' && /^\d+$/.test(value) ? value.padStart(20, '0') : String(value ?? '');
-}
-
-/** The value of a JSON text; other values, and texts of another form, as they are. */
-export function jsonOf(value: unknown, form = /^\s*[[{"]/): unknown {
-  if (typeof value !== 'string' || !form.test(value)) return value;
-  try {
-    return parseExactly(value);
-  } catch {
-    return value;
-  }
-}

@@ -9,7 +9,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { compiledProgram } from '../../../test/support/compiled-program.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { NumberText } from '../../base/errors.js';
-import type { TraceSpan } from './spans.js';
+import type { TraceSpan } from './span-fields.js';
 import { TraceStore } from './trace-store.js';
 
 const root = temporaryRoot();

@@ -6,7 +6,7 @@ import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exactJson, messageOf, parseExactly, RunError } from '../../base/errors.js';
-import type { TraceSpan } from './spans.js';
+import type { TraceSpan } from './span-fields.js';
 import { linesOf } from './trace-files.js';
 
 /** Characters of spans that stay in memory. Objects take several times the memory of their JSON. */

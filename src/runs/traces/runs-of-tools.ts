@@ -1,0 +1,96 @@
+/** Runs of LangSmith and traces of MLflow as their Python clients and interfaces write them. */
+import { isObject } from '../../base/errors.js';
+import {
+  contentNames,
+  type JsonFields,
+  jsonOf,
+  numbers,
+  startText,
+  type TraceSpan,
+  text,
+  textField,
+  type UnplacedSpan,
+} from './span-fields.js';
+
+/** Names of runs that LangChain and LangGraph make by themselves. */
+const OF_FRAMEWORK = /^(?:Runnable|Channel|LangGraph|Chat|Prompt|__start__|_write|should_continue|call_model)/;
+
+/** A run of LangSmith. The runs below it may lie in it, as `child_runs`. */
+export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
+  const [type, id] = [text(value.run_type), text(value.id)];
+  const parent = text(value.parent_run_id);
+  const trace = textField(value, 'traceId') ?? (parent === undefined ? id : undefined);
+  if (type === undefined || id === undefined || trace === undefined) return undefined;
+  const isCall = type === 'llm' || type === 'chat_model';
+  const extra = isObject(value.extra) ? value.extra : {};
+  const [metadata = {}, parameters = {}] = [extra.metadata, extra.invocation_params].map((part) =>
+    isObject(part) ? part : {},
+  );
+  const inputs = isObject(value.inputs) ? value.inputs : {};
+  const name = text(value.name) ?? '';
+  const own = isCall || type === 'tool' || parent === undefined || OF_FRAMEWORK.test(name) ? undefined : name;
+  const agents = [metadata.lc_agent_name, metadata.agent_name, metadata.langgraph_node, own];
+  const usage = usageOf(value.outputs);
+  return {
+    ...{ trace, id, name, parent },
+    start: startText(value.start_time),
+    attributes: {
+      ...(isCall ? { 'gen_ai.operation.name': 'chat' } : {}),
+      'gen_ai.agent.name': agents.find((each) => text(each) !== undefined),
+      'gen_ai.request.model': metadata.ls_model_name ?? parameters.model ?? parameters.model_name ?? inputs.model,
+      'gen_ai.tool.definitions': isCall ? (parameters.tools ?? inputs.tools) : undefined,
+      ...contentNames(isCall, { input: value.inputs, output: value.outputs }),
+      'gen_ai.usage.input_tokens': value.prompt_tokens ?? usage.input_tokens ?? usage.prompt_tokens,
+      'gen_ai.usage.output_tokens': value.completion_tokens ?? usage.output_tokens ?? usage.completion_tokens,
+    },
+    scores: feedbackOf(value.feedback_stats),
+    failed: value.error !== undefined && value.error !== null,
+  };
+}
+
+/** The counts of tokens in the reply of a model. */
+function usageOf(outputs: unknown): JsonFields {
+  if (!isObject(outputs)) return {};
+  const { usage, usage_metadata: metadata, llm_output: whole, generations } = outputs;
+  const [first]: readonly unknown[] = Array.isArray(generations) ? generations.flat() : [];
+  const message = isObject(first) && isObject(first.message) ? first.message : {};
+  const kwargs = isObject(message.kwargs) ? message.kwargs : message;
+  const found = [metadata, usage, kwargs.usage_metadata, isObject(whole) ? whole.token_usage : undefined];
+  return found.find(isObject) ?? {};
+}
+
+/** The feedback of a run: each key with the mean of its scores. */
+const feedbackOf = (stats: unknown): TraceSpan['scores'] =>
+  numbers(
+    Object.entries(isObject(stats) ? stats : {}).map(([name, each]) => [name, isObject(each) ? each.avg : undefined]),
+  );
+
+/** A trace of MLflow, or a row of its table of traces: its spans, and the whole with the assessments. */
+export function mlflowTrace(
+  value: JsonFields,
+): { readonly whole: UnplacedSpan; readonly spans: readonly unknown[] } | undefined {
+  const [info, data] = [jsonOf(value.info), jsonOf(value.data)];
+  const isWhole = isObject(info) && isObject(data);
+  const spans = jsonOf(isWhole ? data.spans : value.spans);
+  const listed = jsonOf(isWhole ? info.assessments : value.assessments);
+  if (!Array.isArray(spans) || (!isWhole && !Array.isArray(listed))) return undefined;
+  const [first]: readonly unknown[] = spans;
+  const context = isObject(first) && isObject(first.context) ? first.context : first;
+  const trace = isObject(context) ? text(context.trace_id) : undefined;
+  if (trace === undefined) return undefined;
+  const assessments: readonly unknown[] = Array.isArray(listed) ? listed : [];
+  const scores = assessments.filter(isObject).map((each): readonly [string, unknown] => {
+    const { feedback } = each;
+    return [text(each.assessment_name) ?? text(each.name) ?? '', isObject(feedback) ? feedback.value : undefined];
+  });
+  const whole = {
+    trace,
+    id: `trace ${trace}`,
+    name: '',
+    start: '',
+    attributes: {},
+    scores: numbers(scores),
+    failed: false,
+  };
+  return { whole: { ...whole, kind: 'score' }, spans };
+}

@@ -1,0 +1,106 @@
+/** Fields of spans, in the forms of the exporters that write them. */
+import { isObject, NumberText, parseExactly } from '../../base/errors.js';
+
+import type { TracePlace } from './unread.js';
+
+export type JsonFields = Readonly<Record<string, unknown>>;
+
+/** A span of a trace, with the attribute names of whichever convention it was written in. */
+export interface TraceSpan {
+  readonly trace: string;
+  readonly id: string;
+  readonly parent?: string | undefined;
+  readonly name: string;
+  /** Only compared with other spans of the trace: nanoseconds, milliseconds or ISO text, as the file has it. */
+  readonly start: string;
+  readonly attributes: JsonFields;
+  /** Events with messages. */
+  readonly events?: readonly JsonFields[] | undefined;
+  /** NaN is a score that is no number. */
+  readonly scores: Readonly<Record<string, number>>;
+  readonly failed: boolean;
+  readonly place: TracePlace;
+  /** A row that belongs to a span or a trace and is none: an event in a log, or a score. */
+  readonly kind?: 'event' | 'score';
+}
+
+export type UnplacedSpan = Omit<TraceSpan, 'place'>;
+
+/** A field by its name in JSON or in Python: `spanId`, `span_id`. */
+export function fieldOf(value: JsonFields, name: string): unknown {
+  return value[name] ?? value[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
+}
+
+export const textField = (value: JsonFields, name: string) => text(fieldOf(value, name));
+
+/** Scores as a list of `{ name, value }`, or as an object of numbers. */
+export function scoresOf(value: unknown): Readonly<Record<string, number>> {
+  if (Array.isArray(value))
+    return numbers(value.filter(isObject).map((each) => [text(each.name) ?? '', each.value ?? each.score]));
+  return isObject(value) ? numbers(Object.entries(value)) : {};
+}
+
+export const numbers = (pairs: readonly (readonly [string, unknown])[]): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    pairs.flatMap(([name, value]) => {
+      if (name === '' || value === undefined || value === null) return [];
+      const isNumber = typeof value === 'boolean' || typeof value === 'number' || value instanceof NumberText;
+      return [[name, isNumber ? Number(value) : Number.NaN]];
+    }),
+  );
+
+/** The attributes of what went into a call of a model, or into another span, and of what came out. */
+export const contentNames = (
+  isCall: boolean,
+  { input, output }: { readonly input: unknown; readonly output: unknown },
+) =>
+  isCall
+    ? { 'gen_ai.input.messages': input, 'gen_ai.output.messages': output }
+    : { 'input.value': input, 'output.value': output };
+
+/** Attributes as an object, or as OTLP's list of keys with typed values. */
+export function attributesOf(value: unknown): Record<string, unknown> {
+  if (Array.isArray(value))
+    return Object.fromEntries(value.filter(isObject).map((each) => [String(each.key), typedValue(each.value)]));
+  return isObject(value) && !(value instanceof NumberText) ? { ...value } : {};
+}
+
+/** The names of typed values in OTLP's JSON. */
+const TYPED = /^(?:string|int|double|bool|bytes)_?[vV]alue$/;
+
+/** A typed value of OTLP JSON as plain data; other values as they are. */
+export function typedValue(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const names = Object.keys(value);
+  const [array, list] = [fieldOf(value, 'arrayValue'), fieldOf(value, 'kvlistValue')];
+  if (isObject(array)) return listOf(array.values).map(typedValue);
+  if (isObject(list)) return attributesOf(list.values);
+  if (names.length === 0) return undefined;
+  const typed = names.length === 1 ? names.find((name) => TYPED.test(name)) : undefined;
+  if (typed === undefined) return value;
+  const plain = value[typed];
+  return /^int/.test(typed) && typeof plain === 'string' ? (jsonOf(plain, /^-?\d+$/) ?? plain) : plain;
+}
+
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+export const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
+/** A time that sorts as text. */
+export function startText(value: unknown): string {
+  const [seconds, nanos] = Array.isArray(value) ? (value as unknown[]) : [];
+  if (typeof seconds === 'number') return `${String(seconds).padStart(20, '0')}.${String(nanos).padStart(9, '0')}`;
+  if (typeof value === 'number' || value instanceof NumberText) return Number(value).toFixed(9).padStart(30, '0');
+  return typeof value === 'string' && /^\d+$/.test(value) ? value.padStart(20, '0') : String(value ?? '');
+}
+
+/** The value of a JSON text; other values, and texts of another form, as they are. */
+export function jsonOf(value: unknown, form = /^\s*[[{"]/): unknown {
+  if (typeof value !== 'string' || !form.test(value)) return value;
+  try {
+    return parseExactly(value);
+  } catch {
+    return value;
+  }
+}
