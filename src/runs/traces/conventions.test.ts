@@ -247,6 +247,42 @@ describe('a call', () => {
     expect([more, unread]).toEqual([[], {}]);
   });
 
+  it('keeps null and bytes of OTLP’s typed values', async () => {
+    const object = (fields: Readonly<Record<string, object>>) => ({
+      kvlistValue: { values: Object.entries(fields).map(([key, value]) => ({ key, value })) },
+    });
+    const list = (...values: readonly object[]) => ({ arrayValue: { values } });
+    const text = (stringValue: string) => ({ stringValue });
+    const bytes = (content: string) => ({ bytesValue: Buffer.from(content).toString('base64') });
+    const values = object({
+      note: {},
+      none: list(),
+      fields: object({}),
+      all: list({}, { boolValue: false }, text('')),
+    });
+    const part = object({ type: text('tool_call'), id: text('c1'), name: text('price'), arguments: values });
+    const typedAttributes = {
+      'gen_ai.operation.name': text('chat'),
+      'gen_ai.agent.name': text('buyer'),
+      'gen_ai.input.messages': list(object({ role: text('user'), content: bytes('3 figs, 2 €') })),
+      'gen_ai.output.messages': list(object({ role: text('assistant'), parts: list(part) })),
+      'gen_ai.tool.definitions': text(JSON.stringify(tools)),
+    };
+    const attributes = Object.entries(typedAttributes).map(([key, value]) => ({ key, value }));
+    const file = join(root, 'typed.jsonl');
+    await writeFile(
+      file,
+      JSON.stringify({ traceId: 't', spanId: 's', name: 'chat', attributes, events: [], links: [] }),
+    );
+    const { example, unread } = await importTraces(file);
+    const written = '{"note":null,"none":[],"fields":{},"all":[null,false,""]}';
+    expect(example?.messages).toEqual([
+      { role: 'user', content: '3 figs, 2 €' },
+      { role: 'assistant', content: '', toolCalls: [{ id: 'c1', name: 'price', arguments: written }] },
+    ]);
+    expect(unread).toEqual({});
+  });
+
   it('keeps the digits of other numbers when one is masked, and those of a task', async () => {
     const secret = '{"to":"ann@example.com","number":2512292042121000001,"weight":1.0}';
     const file = join(root, 'masked.jsonl');

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { generateObject, stepCountIs, streamObject, ToolLoopAgent, tool } from 'ai';
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
@@ -507,6 +508,7 @@ describe('traces', () => {
   it.each([
     ['{"a": 1}\n{', {}, /found no spans: .*1 lines that are no JSON \(.*traces\.jsonl:2\); 1 rows that are no span/],
     [Buffer.from('caf\xe9', 'latin1'), {}, /traces\.jsonl: expected UTF-8 text/],
+    [gzipSync('{"a": 1}'), {}, /traces\.jsonl: is packed with gzip: unpack it first/],
     ['{"a": 1}', {}, /found no spans: expected OTLP JSON/],
     [JSON.stringify(around), {}, /found 1 spans and no call of a model with its messages/],
     [JSON.stringify([sdk7('1', [question], [callPart])]), {}, /a call names no agent: --agent gives its name/],

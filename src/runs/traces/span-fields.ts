@@ -68,17 +68,29 @@ export function attributesOf(value: unknown): Record<string, unknown> {
 /** The names of typed values in OTLP's JSON. */
 const TYPED = /^(?:string|int|double|bool|bytes)_?[vV]alue$/;
 
+/** Bytes in base64 as the text that they are in UTF-8; others as they are. */
+function textOfBytes(base64: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(Buffer.from(base64, 'base64')));
+  } catch {
+    return base64;
+  }
+}
+
 /** A typed value of OTLP JSON as plain data; other values as they are. */
 export function typedValue(value: unknown): unknown {
   if (!isObject(value)) return value;
   const names = Object.keys(value);
   const [array, list] = [fieldOf(value, 'arrayValue'), fieldOf(value, 'kvlistValue')];
   if (isObject(array)) return listOf(array.values).map(typedValue);
-  if (isObject(list)) return attributesOf(list.values);
+  // An empty value stands for null.
+  if (isObject(list))
+    return Object.fromEntries(Object.entries(attributesOf(list.values)).map(([key, each]) => [key, each ?? null]));
   if (names.length === 0) return undefined;
   const typed = names.length === 1 ? names.find((name) => TYPED.test(name)) : undefined;
   if (typed === undefined) return value;
   const plain = value[typed];
+  if (/^bytes/.test(typed) && typeof plain === 'string') return textOfBytes(plain);
   return /^int/.test(typed) && typeof plain === 'string' ? (jsonOf(plain, /^-?\d+$/) ?? plain) : plain;
 }
 

@@ -54,6 +54,8 @@ async function* jsonFileRows(file: string): AsyncGenerator<FileEntry> {
 }
 
 const CHUNK_BYTES = 1 << 20;
+/** Whether a file begins as those of gzip do. */
+const isPacked = (bytes: Uint8Array | undefined) => bytes?.[0] === 0x1f && bytes[1] === 0x8b;
 
 /**
  * Reads the text of a file piece by piece, without its byte order mark. A relative path starts at the working
@@ -66,7 +68,7 @@ export async function* textChunks(file: string): AsyncGenerator<string> {
     try {
       return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
     } catch {
-      throw new TaskError('expected UTF-8 text', { file });
+      throw new TaskError(isPacked(bytes) ? 'is packed with gzip: unpack it first' : 'expected UTF-8 text', { file });
     }
   };
   try {
