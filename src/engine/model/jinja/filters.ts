@@ -7,6 +7,7 @@ import { replaced } from './methods.js';
 import { calculate } from './operators.js';
 import { capitalize, splitLines, strip, titleWords } from './python-text.js';
 import {
+  Callable,
   compare,
   equals,
   escaped,
@@ -124,6 +125,17 @@ function rounded(value: number, digits: number, method: string): number {
   return (method === 'ceil' ? Math.ceil(value * scale) : Math.floor(value * scale)) / scale;
 }
 
+/** A whole number, rounded to tens if `digits` is -1. */
+function wholeRounded(value: bigint, digits: number): bigint {
+  if (digits >= 0) return value;
+  if (digits < -100) return 0n;
+  const unit = 10n ** BigInt(-digits);
+  const rest = ((value % unit) + unit) % unit;
+  const floor = value - rest;
+  const isUp = 2n * rest > unit || (2n * rest === unit && (floor / unit) % 2n !== 0n);
+  return isUp ? floor + unit : floor;
+}
+
 function halfToEven(value: number): number {
   const floor = Math.floor(value);
   const rest = value - floor;
@@ -169,8 +181,11 @@ function truncated(value: string, { args }: Call): string {
   const length = args.integer('length', 255);
   const end = args.text('end', '...');
   const characters = points(value);
-  if (characters.length <= length + args.integer('leeway', 5)) return value;
-  const kept = characters.slice(0, length - points(end).length).join('');
+  const [least, leeway] = [points(end).length, args.integer('leeway', 5)];
+  if (length < least) throw new Error(`truncate: expected a length of at least ${least}, got ${length}`);
+  if (leeway < 0) throw new Error(`truncate: expected a leeway of at least 0, got ${leeway}`);
+  if (characters.length <= length + leeway) return value;
+  const kept = characters.slice(0, length - least).join('');
   if (truthy(args.get('killwords'))) return kept + end;
   const space = kept.lastIndexOf(' ');
   return (space < 0 ? kept : kept.slice(0, space)) + end;
@@ -196,7 +211,13 @@ export const filters: Readonly<Record<string, Filter>> = {
       return number < 0 ? -number : number;
     },
   ],
-  attr: [['name'], (value, { args, host }) => (isMap(value) ? undefined : host.attribute(value, args.text('name')))],
+  attr: [
+    ['name'],
+    (value, { args, host }) => {
+      const found = host.attribute(value, args.text('name'));
+      return isMap(value) && !(found instanceof Callable) ? undefined : found; // the method, never an entry
+    },
+  ],
   batch: [
     ['linecount', 'fill_with'],
     (value, call) => {
@@ -366,7 +387,7 @@ export const filters: Readonly<Record<string, Filter>> = {
       if (!['common', 'ceil', 'floor'].includes(method)) throw new Error('method must be common, ceil or floor');
       if (!isNumber(value)) throw new Error(`round: expected a number, got ${typeName(value)}`);
       const digits = args.integer('precision', 0);
-      if (typeof value !== 'number' && method === 'common' && digits >= 0) return BigInt(value);
+      if (typeof value !== 'number' && method === 'common') return wholeRounded(BigInt(value), digits);
       return rounded(Number(value), digits, method);
     },
   ],

@@ -215,13 +215,13 @@ export class Interpreter {
 
   #macro(macro: MacroNode, scope: Scope): Callable {
     const names = macro.parameters.map(({ name }) => name);
-    return new Callable(macro.name, (args, named) => {
+    const used = usedNames(macro);
+    const call: Callable['call'] = (args, named) => {
       const inner = new Scope(scope);
       const known = new Map([...named].filter(([name]) => names.includes(name)));
       const more = new Map<Value, Value>([...named].filter(([name]) => !names.includes(name) && name !== 'caller'));
       const given = new Arguments(macro.name, names, args.slice(0, names.length), known);
       const varargs = args.slice(names.length);
-      const used = usedNames(macro);
       if ((varargs.length > 0 && !used.has('varargs')) || (more.size > 0 && !used.has('kwargs')))
         throw new Error(`macro '${macro.name}' got more values than it has parameters`);
       inner.set('varargs', new Tuple(varargs));
@@ -230,7 +230,14 @@ export class Interpreter {
       for (const { name, value } of macro.parameters)
         inner.set(name, given.has(name) || value === undefined ? given.get(name) : this.#evaluate(value, inner));
       return this.#output(macro.body, inner);
-    });
+    };
+    const facts = { name: macro.name, arguments: new Tuple(names) };
+    const catches = {
+      catch_kwargs: used.has('kwargs'),
+      catch_varargs: used.has('varargs'),
+      caller: used.has('caller'),
+    };
+    return new Callable(macro.name, call, { ...facts, ...catches });
   }
 
   #plain(node: Expression, scope: Scope): Value {
@@ -358,6 +365,7 @@ export class Interpreter {
     if (value === undefined) throw new Error(`an undefined value has no attribute '${name}'`);
     if (name.startsWith('__')) return undefined;
     if (isAttributes(value)) return value.attribute(name);
+    if (value instanceof Callable) return Object.hasOwn(value.facts, name) ? value.facts[name] : undefined;
     const method = this.#method(value, name);
     if (method !== undefined) return method;
     if ((isMap(value) || isList(value)) && CHANGING.has(name)) return undefined;
@@ -378,7 +386,8 @@ export class Interpreter {
       if (isKey && value.has(keyOf(key))) return value.get(keyOf(key));
     } else if (typeof key === 'bigint' || typeof key === 'boolean') return this.#index(value, Number(key));
     if (typeof key !== 'string') return undefined;
-    return isAttributes(value) ? this.#attribute(value, key) : this.#method(value, key);
+    const hasNames = isAttributes(value) || value instanceof Callable;
+    return hasNames ? this.#attribute(value, key) : this.#method(value, key);
   }
 
   #index(value: Value, index: number): Value {

@@ -122,6 +122,7 @@ function floats(operator: string, left: number, right: number): number {
     case '//':
       return Math.floor((left - rest()) / right);
     default:
+      if (left < 0 && !Number.isInteger(right)) throw new Error('a complex number is not supported');
       return left ** right;
   }
 }

@@ -79,10 +79,13 @@ export type Named = ReadonlyMap<string, Value>;
 export class Callable {
   readonly name: string;
   readonly call: (args: readonly Value[], named: Named) => Value;
+  /** The attributes of a macro. */
+  readonly facts: Readonly<Record<string, Value>>;
 
-  constructor(name: string, call: Callable['call']) {
+  constructor(name: string, call: Callable['call'], facts: Callable['facts'] = {}) {
     this.name = name;
     this.call = call;
+    this.facts = facts;
   }
 }
 
