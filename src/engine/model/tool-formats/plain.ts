@@ -1,5 +1,6 @@
-import { isObject, jsonObject, jsonValue } from '../../../base/errors.js';
+import { exactJson, isObject } from '../../../base/errors.js';
 import type { Tool } from '../../../base/nouns.js';
+import { exactObject, exactValue } from './exact-arguments.js';
 import { propertiesOf } from './schema-properties.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
 
@@ -30,7 +31,7 @@ export const plain: ToolFormat = {
       const values = tool && valuesAt(text, CALL.lastIndex);
       const object = values && argumentsOf(values.texts, tool);
       if (name === undefined || object === undefined) return undefined;
-      calls.push({ name, arguments: JSON.stringify(object) });
+      calls.push({ name, arguments: exactJson(object) });
       at = values?.end ?? at;
       while (/\s/.test(text.charAt(at))) at++;
     }
@@ -79,12 +80,12 @@ function endOfValue(text: string, start: number): number {
 /** The arguments of a list of values; undefined if one of them is not a value, or there are too many. */
 function argumentsOf(texts: readonly string[], { parameters }: Tool): Record<string, unknown> | undefined {
   const [first = ''] = texts;
-  if (texts.length === 1 && first.startsWith('{')) return jsonObject(first);
+  if (texts.length === 1 && first.startsWith('{')) return exactObject(first);
   const properties = Object.entries(propertiesOf(parameters));
   if (texts.length > properties.length) return undefined;
   const values = texts.map((text, i) => {
     const isText = isTextual(properties[i]?.[1]);
-    return isText && !text.startsWith('"') ? text : jsonValue(text);
+    return isText && !text.startsWith('"') ? text : exactValue(text);
   });
   if (values.includes(undefined)) return undefined;
   return Object.fromEntries(values.map((value, i) => [properties[i]?.[0], value]));
@@ -94,7 +95,7 @@ const isTextual = (schema: unknown) => isObject(schema) && schema.type === 'stri
 
 /** The values of a call in the shortest form that reads as them. */
 function valuesOf({ name, arguments: text }: WrittenCall, tools: readonly Tool[]): string {
-  const values = jsonObject(text);
+  const values = exactObject(text);
   if (values === undefined) return text;
   const properties = Object.entries(propertiesOf(tools.find((tool) => tool.name === name)?.parameters ?? {}));
   const count = Object.keys(values).length;
@@ -103,13 +104,13 @@ function valuesOf({ name, arguments: text }: WrittenCall, tools: readonly Tool[]
   const written = first.map(([property, schema]) => valueText(values[property], schema));
   const [only] = written;
   return !inOrder || written.includes(undefined) || (count === 1 && only?.startsWith('{'))
-    ? JSON.stringify(values)
+    ? exactJson(values)
     : written.join(',');
 }
 
 /** A value in its shortest form; undefined if it would read as a text. */
 function valueText(value: unknown, schema: unknown): string | undefined {
-  if (!isTextual(schema)) return JSON.stringify(value);
+  if (!isTextual(schema)) return exactJson(value);
   if (typeof value !== 'string') return undefined;
   return BARE.test(value) ? value : JSON.stringify(value);
 }

@@ -1,5 +1,6 @@
-import { isObject, jsonObject, jsonValue, ownValue } from '../../../base/errors.js';
+import { exactJson, isObject, ownValue } from '../../../base/errors.js';
 import type { JsonSchema, Tool } from '../../../base/nouns.js';
+import { exactObject, exactValue } from './exact-arguments.js';
 import { propertiesOf } from './schema-properties.js';
 import { blockOpening, blocksOf, callsInBlocks } from './tagged-blocks.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
@@ -23,7 +24,7 @@ function callOfBlock(block: string, tools: readonly Tool[]): WrittenCall | undef
   const [, name = '', body = ''] = FUNCTION.exec(block) ?? [];
   const tool = tools.find((each) => each.name === name);
   const values = tool && valuesIn(body, tool.parameters);
-  return values && { name, arguments: JSON.stringify(values) };
+  return values && { name, arguments: exactJson(values) };
 }
 
 function valuesIn(body: string, schema: JsonSchema): Record<string, unknown> | undefined {
@@ -42,14 +43,13 @@ function valuesIn(body: string, schema: JsonSchema): Record<string, unknown> | u
 function parameterValue(text: string, schema: unknown): unknown {
   const type = isObject(schema) ? schema.type : undefined;
   if (type === 'string') return text;
-  const value = type === 'boolean' ? jsonValue(text.toLowerCase()) : jsonValue(text); // templates write True
+  const value = type === 'boolean' ? exactValue(text.toLowerCase()) : exactValue(text); // templates write True
   return type === undefined || (Array.isArray(type) && type.includes('string')) ? (value ?? text) : value;
 }
 
 function blockOfCall({ name, arguments: text }: WrittenCall): string {
-  const parameters = Object.entries(jsonObject(text) ?? {}).map(
-    ([key, value]) =>
-      `<parameter=${key}>\n${typeof value === 'string' ? value : JSON.stringify(value)}\n</parameter>\n`,
+  const parameters = Object.entries(exactObject(text) ?? {}).map(
+    ([key, value]) => `<parameter=${key}>\n${typeof value === 'string' ? value : exactJson(value)}\n</parameter>\n`,
   );
   return `<function=${name}>\n${parameters.join('')}</function>`;
 }

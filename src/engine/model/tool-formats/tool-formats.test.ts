@@ -54,6 +54,14 @@ describe.each(toolFormatNames)('the format %s', (name) => {
     );
   });
 
+  it('keeps the digits of numbers', () => {
+    const written = '{"query":"a","limit":12345678901234567891,"where":{"x":1.0,"y":[1e-7,2]}}';
+    const text = format.write({ content: '', calls: [{ name: 'search', arguments: written }] }, tools);
+    for (const digits of ['12345678901234567891', '1.0', '1e-7']) expect(text).toContain(digits);
+    const [call] = callsIn(text, name, tools)?.calls ?? [];
+    expect(call?.arguments.replaceAll(' ', '')).toBe(written);
+  });
+
   it('begins what it writes as it opens a required call', () => {
     const text = format.write({ content: '', calls: [{ name: 'search', arguments: '{"query":"x"}' }] }, tools);
     expect(text.startsWith(format.opening(undefined))).toBe(true);
