@@ -31,7 +31,7 @@ export { defineLoss, entropyBonus, klPenalty, lossFrom, policyLoss, valueLoss } 
 export { checkpoint, choiceTable, lora, type ModelInput, tinyDecoder } from './engine/model.js';
 export { defineEstimator, filterGroups } from './method/advantage.js';
 export type { Plugin, Recipe } from './method/recipe.js';
-export { defineRecipe, frozen, type RecipeDefinition, type RecipeInput } from './method/recipe.js';
+export { defineRecipe, frozen, pool, type RecipeDefinition, type RecipeInput } from './method/recipe.js';
 
 import './gateway/index.js'; // its adapters add their connections to the types of agents
 

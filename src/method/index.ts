@@ -5,6 +5,7 @@ export { curriculumChecks, predictionsAfter } from './training/play/curriculum.j
 export { allFailedText, commonFailure, requireWorking } from './training/play/failures.js';
 export { goesOnAfter, type Played } from './training/play/played.js';
 export { drawTrace, evaluationTasks, loadTasks, tasksOfStep } from './training/play/step-tasks.js';
+export { PastVersions } from './training/pool/past-versions.js';
 export { withoutWaiting } from './training/run/learner.js';
 export { rolloutSettings } from './training/run/playing.js';
 export { demonstrationsOf, runSettings, stalenessOf } from './training/run/run-settings.js';

@@ -21,6 +21,7 @@ export type {
   EventStamp,
   MetricSink,
   PolicyStep,
+  PoolMeeting,
   Preparing as PreparingEvent,
   RunEvent,
   RunFinished as RunFinishedEvent,

@@ -24,6 +24,7 @@ export type {
   RolloutContext,
   RolloutSettings,
   SystemPrompts,
+  TaskVersions,
   Versions,
 } from './rollout/rollout-context.js';
 export { rolloutSchema } from './rollout/rollout-schema.js';

@@ -98,6 +98,7 @@ async function openInTab(recipe: Recipe, backend: Backend, host: Host, warm: str
     backends,
     weights,
     models: policies,
+    pools: [],
     trained,
     executor,
     host,

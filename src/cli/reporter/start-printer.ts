@@ -18,6 +18,10 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
   const frozen = Object.entries(recipe.assign).flatMap(([agent, entry]) => {
     if (typeof entry === 'string') return [];
     if (entry.type === 'text') return [`${agent}: ${entry.name}`];
+    if (entry.type === 'pool') {
+      const { of, every, keep, draw } = entry;
+      return [`${agent}: earlier versions of ${of}, one each ${every} steps, at most ${keep}, drawn ${draw}`];
+    }
     return [`${agent}: ${entry.type === 'endpoint' ? `${entry.model} at ${entry.url}` : modelText(entry.model)}`];
   });
   const losses = [...new Set(Object.keys(recipe.policies).map((policy) => lossSettings(recipe, policy).type))];

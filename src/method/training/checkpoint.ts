@@ -4,6 +4,7 @@ import { CheckpointError, messageOf } from '../../base/errors.js';
 import { type Files, joinPath } from '../../base/host.js';
 import type { Commits } from '../../engine/formats.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
+import { loadPools, savePools } from './pool/pool-files.js';
 import type { OpenRun, RunLog, TrainingRun } from './run/run-state.js';
 import { saveCritics } from './signals/critic-values.js';
 import type { WatchedRun } from './stability/stability-watch.js';
@@ -32,7 +33,7 @@ export function checkpointDue(
 
 /** Writes policies, optimisers, critics and the progress, completely or not at all. A signal does not interrupt it. */
 export async function saveCheckpoint(
-  run: Pick<TrainingRun, 'training' | 'trained' | 'learners' | 'commits' | 'host'>,
+  run: Pick<TrainingRun, 'training' | 'trained' | 'learners' | 'pools' | 'commits' | 'host'>,
   progress: Progress,
   log: Pick<RunLog, 'writeCheckpoint'>,
   options: { readonly interrupted?: boolean } = {},
@@ -46,6 +47,7 @@ export async function saveCheckpoint(
       await handle.save(modelDirectory, { optimizer: settings !== undefined });
     }
     await saveCritics(run, directory);
+    await savePools(run, files, directory);
     await files.write(joinPath(directory, STATE), JSON.stringify({ ...keptProgress(progress), commits }));
   };
   const pinned = [...(training.keepFirst ? [0] : []), ...[progress.stops.bestStep ?? []].flat()];
@@ -54,7 +56,7 @@ export async function saveCheckpoint(
 
 /** Puts the weights of a checkpoint into the run's models and returns the progress. @throws CheckpointError */
 export async function loadCheckpoint(
-  run: WatchedRun & Pick<OpenRun, 'trained' | 'host'>,
+  run: WatchedRun & Pick<OpenRun, 'trained' | 'pools' | 'host'>,
   { step, directory }: Checkpoint,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<Progress> {
@@ -64,7 +66,9 @@ export async function loadCheckpoint(
   if (state.step !== step) throw new CheckpointError(`${path} is of step ${state.step}, its directory of step ${step}`);
   for (const { name, handle, settings } of trained)
     await handle.load(joinPath(directory, name), { optimizer: optimizer && settings !== undefined });
-  return loadProgress(run, state);
+  const progress = loadProgress(run, state);
+  await loadPools(run, progress.pools, directory);
+  return progress;
 }
 
 /**

@@ -20,6 +20,7 @@ import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import { rewardRecord } from '../advantages/advantages.js';
 import type { Played } from '../play/played.js';
+import { meetings } from '../pool/pool-state.js';
 import type { TrainingRun } from '../run/run-state.js';
 import { countChains } from '../samples/chains.js';
 import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
@@ -37,7 +38,7 @@ import {
 
 /** The event of a step, joined from the parts of all recorders. */
 export function stepEvent(
-  run: Pick<TrainingRun, 'learners' | 'prices' | 'training'>,
+  run: Pick<TrainingRun, 'learners' | 'prices' | 'training' | 'pools'>,
   played: Played,
   learnt: Learnt,
 ): Step {
@@ -56,7 +57,7 @@ export function stepEvent(
   );
   const spending = stepSpending(run, played, learnt);
   const { partWeights } = run.training;
-  const shared = { played, learnt, episodes, spending, partWeights, chains: countChains(episodes) };
+  const shared = { pools: run.pools, played, learnt, episodes, spending, partWeights, chains: countChains(episodes) };
   const written = played.all.flatMap((group) => group.episodes).flatMap((each) => inCanonicalOrder(each.turns));
   const agents = batch.agentNames.sort().map((agent) => {
     const subject = {
@@ -218,6 +219,7 @@ const stepRecorders: Readonly<Record<string, StepRecorder>> = {
   levels: ({ played: { levels } }) => (levels === undefined ? {} : { levels }),
   filter: ({ played: { filter } }) => (filter === undefined ? {} : { filter }),
   staleness: ({ played: { staleness } }) => (staleness === undefined ? {} : { staleness }),
+  pools: ({ pools, played }) => (pools.length === 0 ? {} : { pools: meetings(pools, played) }),
   extra: ({ played: { extra } }) => (extra.episodes.length === 0 ? {} : { baseline: baselineOf(extra.episodes) }),
 };
 

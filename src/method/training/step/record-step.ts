@@ -38,8 +38,9 @@ export async function refuseCommonFailure(
 }
 
 /** Sets the progress of a run to the end of a step. */
-export function advance(progress: Progress, { step, predictions }: StepPosition, learnt: Learnt): void {
+export function advance(progress: Progress, { step, predictions, pools }: StepPosition, learnt: Learnt): void {
   progress.step = step;
+  progress.pools = pools;
   progress.estimator = learnt.advantages.state;
   progress.predictions = predictions;
 }
@@ -49,7 +50,10 @@ export function advance(progress: Progress, { step, predictions }: StepPosition,
  * @throws TrainingError if the run must end: its gradients are not numbers, or the recipe stops at a spike
  */
 export async function recordStep(
-  run: Pick<TrainingRun, 'training' | 'estimator' | 'learners' | 'prices' | 'demonstrations' | 'warmStartShare'>,
+  run: Pick<
+    TrainingRun,
+    'training' | 'estimator' | 'learners' | 'prices' | 'pools' | 'demonstrations' | 'warmStartShare'
+  >,
   progress: Progress,
   log: RunLog,
   played: Played,
@@ -99,7 +103,7 @@ function judgeStep(
 
 /** The events that record a step: one for each episode that failed, then the step itself. */
 export function stepEvents(
-  run: Pick<TrainingRun, 'training' | 'learners' | 'prices'>,
+  run: Pick<TrainingRun, 'training' | 'learners' | 'prices' | 'pools'>,
   played: Played,
   learnt: Learnt,
 ): readonly [...failures: EpisodeFailed[], step: Step] {
