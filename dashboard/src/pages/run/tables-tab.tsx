@@ -2,7 +2,7 @@ import type { EvaluationScores } from '../../../../src/base/events.js';
 import { duration, grouped, percent, significant } from '../../../../src/base/host.js';
 import { finite, mean } from '../../../../src/base/math.js';
 import { measuresOf, shareOfForeign } from '../../../../src/base/nouns.js';
-import type { EventsByKind } from '../../../../src/runs/analysis.js';
+import { type EventsByKind, payoffTable } from '../../../../src/runs/analysis.js';
 import { Table } from '../../parts/table.js';
 import { clean, intervalText } from '../../parts/texts.js';
 import { runAddress } from '../../routes.js';
@@ -22,6 +22,17 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
         title="Evaluations"
         header={EVALUATION_HEADER}
         rows={log.evaluations.flatMap((event) => evaluationRows(event, log.evaluations))}
+      />
+      <Table
+        title="Earlier versions of policies"
+        header={['agent', 'version', 'episodes', 'score of the trained agents', '95 % over tasks']}
+        rows={payoffTable(log.steps).map(({ pool, version, episodes, mean, interval }) => [
+          clean(pool),
+          version,
+          grouped(episodes),
+          significant(mean),
+          interval === undefined ? '' : `${significant(interval.low)} to ${significant(interval.high)}`,
+        ])}
       />
       <Table
         title="Spikes"
