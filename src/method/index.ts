@@ -6,7 +6,8 @@ export { allFailedText, commonFailure, requireWorking } from './training/play/fa
 export { goesOnAfter, type Played } from './training/play/played.js';
 export { drawTrace, evaluationTasks, loadTasks, tasksOfStep } from './training/play/step-tasks.js';
 export { PastVersions } from './training/pool/past-versions.js';
-export { withoutWaiting } from './training/run/learner.js';
+export { learnAgain, type ReplayedStep, replayStep } from './training/replay.js';
+export { type Learner, withoutWaiting } from './training/run/learner.js';
 export { rolloutSettings } from './training/run/playing.js';
 export { demonstrationsOf, runSettings, stalenessOf } from './training/run/run-settings.js';
 export {
@@ -20,6 +21,8 @@ export {
 } from './training/run/run-state.js';
 export type { PlannedRollouts, Requirement, Signal, SignalSettings } from './training/run/signal.js';
 export { firstWeights, trainedModels } from './training/run/trained-models.js';
+export type { TurnChain } from './training/samples/chains.js';
+export { scoreTurns, trainingSample } from './training/samples/training-samples.js';
 export { playSignals, wantedSignals } from './training/signals/index.js';
 export type { ReferenceStore } from './training/signals/open-training.js';
 export { trainingRun } from './training/signals/training-run.js';
@@ -30,4 +33,6 @@ export { DEFAULT_SCORE, stopChecks } from './training/state/stop-rules.js';
 export { estimateAdvantages, learnStep } from './training/step/learn-step.js';
 export { playStep } from './training/step/play-step.js';
 export { trainTeam } from './training/train.js';
+export type { Learnt } from './training/update/update-policies.js';
+export type { PolicyUpdate } from './training/update/update-result.js';
 export { traceBatch, trainWarmStart } from './training/warm-start/supervised.js';

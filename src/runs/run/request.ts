@@ -381,6 +381,28 @@ export async function requestEvaluation(
   return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate', notify) };
 }
 
+/** The step of a run that is made again, and changes of its recipe. */
+export interface ReplayRequest extends CheckpointRequest {
+  readonly step: number;
+}
+
+/**
+ * Finds the run, the recipe, and the last checkpoint before a step. Without one the replay begins where the run began.
+ * @throws RunError when there is no run, or its code has changed and that was not accepted; CheckpointError when the
+ *   checkpoint is damaged
+ */
+export async function requestReplay(
+  path: string,
+  request: ReplayRequest,
+): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint | undefined }> {
+  const { step, recipe: given, acceptChanges } = request;
+  const run = await RunDirectory.open(path);
+  const { recipe } = await recipeOfRun(run, given, { more: evaluationOverrides(request), acceptChanges });
+  const checkpoint = (await run.checkpoints()).findLast((each) => each.step < step);
+  if (checkpoint !== undefined) await run.requireWhole(checkpoint);
+  return { run, recipe, checkpoint };
+}
+
 /**
  * The recipe of an evaluation before any training; all of its agents may be frozen. Undefined if `source` is not a
  * recipe but the directory of a run.

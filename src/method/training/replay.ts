@@ -1,0 +1,64 @@
+/** Steps of a run that were made before, made again: with all their effects on models and progress, without a log. */
+import type { Step } from '../../base/events.js';
+import { EVENT_VERSION, type RunEvent } from '../../base/events.js';
+import type { Checkpoint } from '../store/checkpoint-files.js';
+import { loadCheckpoint, saveCheckpoint } from './checkpoint.js';
+import type { Played } from './play/played.js';
+import { takeVersions } from './pool/pool-files.js';
+import type { RunLog, TrainingRun } from './run/run-state.js';
+import type { Progress } from './state/progress.js';
+import { learnStep } from './step/learn-step.js';
+import { playStep, positionAfter } from './step/play-step.js';
+import { advance, recordStep } from './step/record-step.js';
+import type { Learnt } from './update/update-policies.js';
+
+/** A step that was made again. */
+export interface ReplayedStep {
+  readonly played: Played;
+  readonly learnt: Learnt;
+  /** The event that the run's log has, or would have, of the step. */
+  readonly event: Step;
+}
+
+/** Plays the step after the last complete step, and learns from it. */
+export async function replayStep(run: TrainingRun, progress: Progress): Promise<ReplayedStep> {
+  return learnAgain(run, progress, await playStep(run, progress));
+}
+
+/**
+ * Learns from a played step as the training loop does.
+ * @throws TrainingError if the step would end the run; BackendError
+ */
+export async function learnAgain(run: TrainingRun, progress: Progress, played: Played): Promise<ReplayedStep> {
+  const { host, training } = run;
+  const after = positionAfter(run, progress, played);
+  const learnt = await learnStep(run, progress, played);
+  advance(progress, after, learnt);
+  await takeVersions(run, progress);
+  let event: Step | undefined;
+  const log: Pick<RunLog, 'emit' | 'writeStepEpisodes'> = {
+    emit(body) {
+      if (body.type === 'step') event = body;
+      return { ...body, time: host.clock.now().toISOString(), version: EVENT_VERSION } as RunEvent;
+    },
+    async writeStepEpisodes() {},
+  };
+  // The limits of later updates follow from the recorded norms.
+  await recordStep({ ...run, training: { ...training, keepEpisodes: false } }, progress, log as RunLog, played, learnt);
+  host.signal.throwIfAborted();
+  return { played, learnt, event: event as Step };
+}
+
+/** Writes the models and the progress into a folder that exists, as a checkpoint outside of the run's directory. */
+export async function keepState(run: TrainingRun, progress: Progress, directory: string): Promise<Checkpoint> {
+  const log: Pick<RunLog, 'writeCheckpoint'> = { writeCheckpoint: (_, fill) => fill(directory) };
+  await saveCheckpoint(run, progress, log);
+  return { step: progress.step, directory };
+}
+
+/** Puts the models of a run back into a kept state, ready to play and to learn. Returns the progress of that time. */
+export async function restoreState(run: TrainingRun, state: Checkpoint): Promise<Progress> {
+  const progress = await loadCheckpoint(run, state, { optimizer: true });
+  await Promise.all(Object.values(run.models).map((model) => model.publish()));
+  return progress;
+}
