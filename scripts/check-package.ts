@@ -1,9 +1,10 @@
 /**
  * The package as a user gets it: packed, unpacked into an empty folder, and used from projects that are set up in the
- * ways that people have. It needs a build (`npm run build`).
+ * ways that people have. A page is followed as a reader types it. It needs a build (`npm run build`).
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -17,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { typedPage } from './support/typed-page.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -188,6 +190,39 @@ function unloadable(place: string, installed: string): string[] {
   });
 }
 
+/** The page that a reader follows from an empty folder to trained agents in an app. */
+const PAGE = 'docs/ai-sdk.md';
+
+/** What goes wrong if the page is typed in an empty folder beside the installed package. */
+function unfollowable(place: string, installed: string): string[] {
+  const packages = join(place, 'packages');
+  const programs = join(packages, '.bin');
+  mkdirSync(programs, { recursive: true });
+  const shared = join(root, 'node_modules');
+  for (const name of readdirSync(shared))
+    if (name !== '.bin') symlinkSync(join(shared, name), join(packages, name), 'junction');
+  symlinkSync(installed, join(packages, 'drmas'), 'junction');
+  const bin = join(installed, 'dist/src/cli/drmas.cjs');
+  chmodSync(bin, 0o755); // as npm does
+  symlinkSync(bin, join(programs, 'drmas'));
+  symlinkSync(join(shared, '.bin/tsx'), join(programs, 'tsx'));
+  const script = typedPage(readFileSync(join(installed, PAGE), 'utf8'), 'ln -s ../packages node_modules');
+  const folder = join(place, 'page');
+  mkdirSync(folder);
+  symlinkSync(packages, join(folder, 'packages'), 'junction');
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', script], { cwd: folder, encoding: 'utf8' });
+  const said = `${stdout}\n${stderr}`;
+  const [, before, after] = /^score ([\d.]+) % -> ([\d.]+) %/m.exec(stdout) ?? [];
+  const expected: Readonly<Record<string, boolean>> = {
+    'its commands succeed': status === 0,
+    'the held-out score rises': Number(after) > Number(before),
+    'the app answers': /^(coat|hat|no answer: .*)$/m.test(stdout),
+    'the server answers': stdout.includes('"chat.completion"'),
+  };
+  const failed = Object.keys(expected).filter((what) => expected[what] !== true);
+  return failed.length === 0 ? [] : [`${PAGE}: not true any more: ${failed.join(', ')}\n${said.slice(-4000)}`];
+}
+
 const place = mkdtempSync(join(tmpdir(), 'drmas-package-'));
 try {
   execFileSync('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', place], { cwd: root });
@@ -213,6 +248,7 @@ try {
       ),
     ).map((setting) => `${setting} shows no documentation in an editor`),
     ...unloadable(place, installed),
+    ...unfollowable(place, installed),
     ...missingSources(installed).map((line) => `a source map points to a file that does not ship: ${line}`),
     ...[
       'docs/getting-started.md',

@@ -25,7 +25,7 @@ const WITHOUT_SLOW_GPU = ['--exclude', 'test/gpu/contract.gpu.ts', '--exclude', 
 export const checks: Readonly<Record<string, Check>> = {
   slow: { does: 'the slow tests (default)', words: ['vitest', 'run', '--mode', 'verify'] },
   package: {
-    does: 'the packed package in five kinds of projects',
+    does: 'the packed package in five kinds of projects, and a page as a reader types it',
     words: ['tsx', 'scripts/check-package.ts'],
     build: true,
   },
