@@ -1,0 +1,189 @@
+/**
+ * Ten planted faults, and whether `drmas why` names the culprit first. The plan is findings/plans/why.md.
+ *
+ *     DRMAS_KERNELS=native-avx2 npx tsx findings/why/planted-faults.ts [FAULT ...] > findings/results/why.jsonl
+ *     npx tsx findings/why/planted-faults.ts --summary
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { agent, defineRecipe, defineTeam, oneOf, tinyDecoder, train } from '../../src/index.js';
+import { type Why, why } from '../../src/runs/studies.js';
+
+const LETTERS = ['a', 'b', 'c', 'd'] as const;
+const DIGITS = ['0', '1', '2', '3'];
+type Letter = (typeof LETTERS)[number];
+const STEP = 4;
+const [TASKS, SEEDS] = [16, [31, 32, 33, 34, 35]];
+/** An output that the parser cannot read. */
+const UNREADABLE = 'z';
+
+interface Asked {
+  readonly right: Letter;
+  /** The letter that the fault pays for. */
+  readonly other: Letter;
+  readonly answer: string;
+  readonly sample: number;
+}
+
+interface Fault {
+  /** The reward of the solver in the culprit's episodes. */
+  readonly reward?: (asked: Asked) => number;
+  /** The answer that is asked about; the other letter by default. */
+  readonly answer?: string;
+  /** The prompt of the culprit and of the held-out task shows the other letter. */
+  readonly shown?: true;
+  /** The culprit's episodes pay each agent for the work of the other. */
+  readonly swapped?: true;
+  /** The checker, which shares its weights with the solver, is paid for the letter `a` in all tasks. */
+  readonly checker?: true;
+}
+
+const is = (one: string, other: string) => Number(one === other);
+
+const faults: Readonly<Record<string, Fault>> = {
+  inverted: { reward: ({ answer, right }) => 1 - is(answer, right) },
+  'wrong-key': { reward: ({ answer, other }) => is(answer, other) },
+  outlier: { reward: ({ answer, right, other }) => is(answer, right) + 20 * is(answer, other) },
+  'negative-outlier': { reward: ({ answer, right }) => -20 * is(answer, right) },
+  lenient: { reward: ({ answer, right, other }) => is(answer, right) + is(answer, other) },
+  'noisy-key': { reward: ({ answer, right, other, sample }) => is(answer, sample % 2 === 0 ? right : other) },
+  unreadable: { reward: ({ answer }) => is(answer, UNREADABLE), answer: UNREADABLE },
+  leak: { reward: ({ answer, other }) => is(answer, other), shown: true },
+  swapped: { swapped: true },
+  'shared-agent': { checker: true },
+};
+
+const next = (letter: Letter): Letter => LETTERS[(LETTERS.indexOf(letter) + 1) % LETTERS.length] ?? 'a';
+
+/** The recipe; without a culprit nothing is planted. */
+function recipeOf(fault: Fault, seed: number, culprit?: string) {
+  const two = fault.swapped === true || fault.checker === true;
+  const player = () => agent({ parse: oneOf(...LETTERS), sampling: { maxTokens: 1 } });
+  const data = z.object({ id: z.string(), right: z.enum(LETTERS), digit: z.string() });
+  const load = async (split: 'train' | 'test') => ({
+    name: 'letters',
+    size: TASKS * STEP,
+    at: (index: number) => {
+      const id = `${split}-${index}`;
+      const right = LETTERS[index % LETTERS.length] ?? 'a';
+      return { id, data: { id, right, digit: DIGITS[Math.floor(index / LETTERS.length) % DIGITS.length] ?? '0' } };
+    },
+  });
+  let counted = 0;
+  return defineRecipe({
+    name: 'planted',
+    seed,
+    team: defineTeam({
+      name: 'planted',
+      task: data,
+      agents: two ? { solver: player(), checker: player() } : { solver: player() },
+      async play({ task: { id, right, digit }, agents }) {
+        const twin = culprit?.replace('train', 'test');
+        const shown = fault.shown === true && (id === culprit || id === twin) ? next(right) : '';
+        const question = `${right.toUpperCase()}${digit}${shown}`;
+        const { solver, checker } = agents as Record<string, (text: string) => Promise<{ readonly text: string }>>;
+        const answer = (await solver?.(question))?.text ?? '';
+        return { answer, second: checker === undefined ? '' : (await checker(`${digit}${question}`)).text };
+      },
+      reward({ outcome: { answer, second }, task: { id, right } }) {
+        const other = next(right);
+        const [own, checked] = [is(answer, right), is(second, fault.checker === true ? 'a' : other)];
+        if (fault.checker === true) return { team: own, agents: { solver: own, checker: checked } };
+        if (two && id === culprit)
+          return { team: own, agents: { solver: is(answer, other), checker: is(second, right) } };
+        if (two) return { team: own, agents: { solver: own, checker: checked } };
+        if (id !== culprit || fault.reward === undefined) return own;
+        return fault.reward({ right, other, answer, sample: counted++ });
+      },
+    }),
+    tasks: { name: 'letters', load } as never,
+    ...(fault.checker === true ? { assign: { solver: 'both', checker: 'both' } } : {}),
+    model: tinyDecoder({
+      ...{ width: 32, layers: 2, heads: 2, feedForward: 64, context: 16 },
+      tokenizer: {
+        type: 'symbols',
+        symbols: [...LETTERS, ...LETTERS.map((letter) => letter.toUpperCase()), ...DIGITS, UNREADABLE, '<ask>', '<end>'],
+        ...{ stop: '<end>', endOfUser: '<ask>', endOfAssistant: '<end>' },
+      },
+    } as never),
+    training: { steps: STEP, tasksPerStep: TASKS, groupSize: 8, checkpointEvery: 1, keepEpisodes: true },
+    evaluation: { every: STEP, tasks: 16, samples: 1 },
+  } as never);
+}
+
+/** The correlation of Pearson. */
+function correlation(xs: readonly number[], ys: readonly number[]): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(xs), mean(ys)];
+  const sum = (of: (i: number) => number) => xs.reduce((total, _, i) => total + of(i), 0);
+  const [dx, dy] = [(i: number) => (xs[i] as number) - x, (i: number) => (ys[i] as number) - y];
+  return sum((i) => dx(i) * dy(i)) / Math.sqrt(sum((i) => dx(i) ** 2) * sum((i) => dy(i) ** 2));
+}
+
+async function playCase(name: string, fault: Fault, seed: number) {
+  const folder = await mkdtemp(join(tmpdir(), 'drmas-planted-'));
+  try {
+    const began = performance.now();
+    const clean = await train(recipeOf(fault, seed), { run: join(folder, 'clean'), threads: 1 });
+    const lines = (await readFile(join(clean.run, `episodes/step-00000${STEP}.jsonl`), 'utf8')).trim().split('\n');
+    // The order of the tasks does not depend on rewards, so the same task is in the step of the run with the fault.
+    const task: string = JSON.parse(lines[0] ?? '{}').task.id;
+    const right = LETTERS[Number(task.split('-')[1]) % LETTERS.length] ?? 'a';
+    const recipe = recipeOf(fault, seed, task);
+    const { run } = await train(recipe, { run: join(folder, 'planted'), threads: 1 });
+    const other = fault.checker === true ? 'a' : next(right);
+    const asked = { task: task.replace('train', 'test'), agent: 'solver', answer: fault.answer ?? other, samples: 256 };
+    const trained = performance.now();
+    const answer: Why = await why(run, { recipe, step: STEP, verify: TASKS, threads: 1, ...asked });
+    const causes = fault.checker === true ? answer.agents : answer.groups;
+    const culprit = fault.checker === true ? 'checker' : task;
+    const byGuess = answer.groups.toSorted((a, b) => Math.abs(b.guess ?? 0) - Math.abs(a.guess ?? 0));
+    return {
+      ...{ fault: name, seed, culprit, equal: answer.equal },
+      found: causes[0]?.name === culprit && (causes[0]?.taught ?? 0) > 0,
+      rank: causes.findIndex((cause) => cause.name === culprit) + 1,
+      ...(fault.checker === true ? {} : { guessed: byGuess[0]?.name === culprit }),
+      taught: causes.map((cause) => ({ name: cause.name, taught: cause.taught, guess: cause.guess })),
+      correlation: correlation(
+        answer.groups.map(({ guess = 0 }) => guess),
+        answer.groups.map(({ taught = 0 }) => taught),
+      ),
+      seconds: { train: (trained - began) / 2000, why: (performance.now() - trained) / 1000 },
+    };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The counts of the plan, from the stored results. */
+async function summary(): Promise<void> {
+  const text = await readFile(join(import.meta.dirname, '../results/why.jsonl'), 'utf8');
+  const cases = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Awaited<ReturnType<typeof playCase>>);
+  const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+  let found = 0;
+  for (const name of Object.keys(faults)) {
+    const own = cases.filter(({ fault }) => fault === name);
+    const [first, guessed] = [own.filter((each) => each.found).length, own.filter((each) => each.guessed).length];
+    found += Number(first >= 4);
+    console.log(`${name.padEnd(18)} found ${first} of ${own.length}, guessed first ${guessed}`);
+  }
+  const correlations = cases.flatMap(({ correlation: each }) => (Number.isFinite(each) ? [each] : []));
+  console.log(
+    `${found} of ${Object.keys(faults).length} faults found; ${cases.filter((each) => each.found).length} of ${cases.length} cases`,
+  );
+  console.log(`correlation of guess and effect, median: ${median(correlations).toFixed(2)}`);
+  console.log(`seconds of a question, median: ${median(cases.map(({ seconds }) => seconds.why)).toFixed(1)}`);
+}
+
+const words = process.argv.slice(2);
+if (words.includes('--summary')) await summary();
+else
+  for (const [name, fault] of Object.entries(faults)) {
+    if (words.length > 0 && !words.includes(name)) continue;
+    for (const seed of SEEDS) console.log(JSON.stringify(await playCase(name, fault, seed)));
+  }
