@@ -54,11 +54,11 @@ describe('a conversation with tools', () => {
     const simple = miniTokenizer('{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}');
     expect(simple.toolFormat).toBe('plain');
     expect(simple.decode(simple.chat(conversation, undefined, [tool]))).toBe(
-      '[system]Sum.\n@add(a, b): Adds.[user]1+2[assistant]Hm.\n@add(1,2)[user]3',
+      '[system]Sum.\n@add(a, b): Adds.[user]1+2[assistant]Hm.\n@add(1,2.0)[user]3',
     );
     const bytes = bytesTokenizer();
     expect(bytes.decode(bytes.chat(conversation, undefined, [tool]))).toBe(
-      '<|system|>Sum.\n@add(a, b): Adds.<|end|><|user|>1+2<|end|><|assistant|>Hm.\n@add(1,2)<|end|><|user|>3<|end|><|assistant|>',
+      '<|system|>Sum.\n@add(a, b): Adds.<|end|><|user|>1+2<|end|><|assistant|>Hm.\n@add(1,2.0)<|end|><|user|>3<|end|><|assistant|>',
     );
   });
 
@@ -69,7 +69,7 @@ describe('a conversation with tools', () => {
     expect(tokenizer.toolFormat).toBe('plain');
     const messages: Message[] = [
       user('1+2'),
-      { role: 'assistant', content: '', toolCalls: [call] },
+      { role: 'assistant', content: '', toolCalls: [{ ...call, arguments: '{"a":1,"b":2}' }] },
       { role: 'tool', content: '3' },
     ];
     expect(tokenizer.decode(tokenizer.chat(messages, undefined, [tool]))).toBe('1+2<ask>@add(1,2)<end>3<ask>');
