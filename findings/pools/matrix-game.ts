@@ -1,6 +1,6 @@
 /**
- * Self-play in a matrix game: the exploitability of a table of choices, exact, under pools of earlier versions. The plan
- * is findings/plans/pools.md.
+ * Self-play in a matrix game: the exploitability of a table of choices, exact, under pools of earlier versions. The
+ * plan is findings/plans/pools.md.
  *
  *     npx tsx findings/pools/matrix-game.ts ARM RATE SEED > result.json
  */

@@ -104,7 +104,14 @@ function recipeOf(fault: Fault, seed: number, culprit?: string) {
       ...{ width: 32, layers: 2, heads: 2, feedForward: 64, context: 16 },
       tokenizer: {
         type: 'symbols',
-        symbols: [...LETTERS, ...LETTERS.map((letter) => letter.toUpperCase()), ...DIGITS, UNREADABLE, '<ask>', '<end>'],
+        symbols: [
+          ...LETTERS,
+          ...LETTERS.map((letter) => letter.toUpperCase()),
+          ...DIGITS,
+          UNREADABLE,
+          '<ask>',
+          '<end>',
+        ],
         ...{ stop: '<end>', endOfUser: '<ask>', endOfAssistant: '<end>' },
       },
     } as never),
