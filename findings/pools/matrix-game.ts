@@ -65,7 +65,7 @@ const recipe = defineRecipe({
   training: { steps: STEPS, tasksPerStep: 16, groupSize: 8, checkpointEvery: EVERY, keepCheckpoints: STEPS },
   evaluation: { every: STEPS, tasks: 1, samples: 1 },
 });
-const { run } = await train(recipe, { out: join(root, 'run'), threads: 1 });
+const { run } = await train(recipe, { run: join(root, 'run'), threads: 1 });
 const checkpoints = (await readdir(join(run, 'checkpoints'))).filter((name) => name.startsWith('step-')).sort();
 const mixtures = await Promise.all(
   checkpoints.map(async (name) => {
