@@ -36,7 +36,7 @@ export function whyLines(why: Why, width: number): string[] {
     '',
     ...causeTable('group', groups.length > 1 ? measured : []),
     ...(guessed > 0 && measured.length > 0
-      ? [`${grouped(guessed)} other groups were only guessed (--verify)`, '']
+      ? [`${guessed === 1 ? '1 other group was' : `${grouped(guessed)} other groups were`} only guessed (--verify)`, '']
       : []),
     ...(measured.length === 0
       ? [...wrap('the step has one group: --episodes leaves out its episodes', width), '']
