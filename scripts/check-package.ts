@@ -193,7 +193,7 @@ function unloadable(place: string, installed: string): string[] {
 /** The page that a reader follows from an empty folder to trained agents in an app. */
 const PAGE = 'docs/ai-sdk.md';
 
-/** What goes wrong if the page is typed in an empty folder beside the installed package. */
+/** The faults of the page when it is typed in an empty folder beside the installed package. */
 function unfollowable(place: string, installed: string): string[] {
   const packages = join(place, 'packages');
   const programs = join(packages, '.bin');

@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { agent, choiceTable, defineRecipe, defineTeam, frozen, oneOf, pool, train } from '../../src/index.js';
 
 const HANDS = ['rock', 'paper', 'scissors'] as const;
-/** What the hand of a row earns against the hand of a column: rock crushes scissors for 2. The equilibrium is 1:2:1. */
+/** The gain of a row's hand against a column's: rock crushes scissors for 2. The equilibrium is 1:2:1. */
 const GAIN = [
   [0, -1, 2],
   [1, 0, -1],

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { agent, defineRecipe, defineTeam, oneOf, tinyDecoder, train } from '../../src/index.js';
 import { type Why, why } from '../../src/runs/studies.js';
+import { correlation } from '../harness/analysis.js';
 
 const LETTERS = ['a', 'b', 'c', 'd'] as const;
 const DIGITS = ['0', '1', '2', '3'];
@@ -120,15 +121,6 @@ function recipeOf(fault: Fault, seed: number, culprit?: string) {
   } as never);
 }
 
-/** The correlation of Pearson. */
-function correlation(xs: readonly number[], ys: readonly number[]): number {
-  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const [x, y] = [mean(xs), mean(ys)];
-  const sum = (of: (i: number) => number) => xs.reduce((total, _, i) => total + of(i), 0);
-  const [dx, dy] = [(i: number) => (xs[i] as number) - x, (i: number) => (ys[i] as number) - y];
-  return sum((i) => dx(i) * dy(i)) / Math.sqrt(sum((i) => dx(i) ** 2) * sum((i) => dy(i) ** 2));
-}
-
 async function playCase(name: string, fault: Fault, seed: number) {
   const folder = await mkdtemp(join(tmpdir(), 'drmas-planted-'));
   try {
@@ -153,10 +145,7 @@ async function playCase(name: string, fault: Fault, seed: number) {
       rank: causes.findIndex((cause) => cause.name === culprit) + 1,
       ...(fault.checker === true ? {} : { guessed: byGuess[0]?.name === culprit }),
       taught: causes.map((cause) => ({ name: cause.name, taught: cause.taught, guess: cause.guess })),
-      correlation: correlation(
-        answer.groups.map(({ guess = 0 }) => guess),
-        answer.groups.map(({ taught = 0 }) => taught),
-      ),
+      correlation: correlation(answer.groups.map(({ guess: x = 0, taught: y = 0 }) => ({ x, y }))),
       seconds: { train: (trained - began) / 2000, why: (performance.now() - trained) / 1000 },
     };
   } finally {

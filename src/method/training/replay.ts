@@ -2,7 +2,7 @@
 import type { Step } from '../../base/events.js';
 import { EVENT_VERSION, type RunEvent } from '../../base/events.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
-import { loadCheckpoint, saveCheckpoint } from './checkpoint.js';
+import { saveCheckpoint } from './checkpoint.js';
 import type { Played } from './play/played.js';
 import { takeVersions } from './pool/pool-files.js';
 import type { RunLog, TrainingRun } from './run/run-state.js';
@@ -54,11 +54,4 @@ export async function keepState(run: TrainingRun, progress: Progress, directory:
   const log: Pick<RunLog, 'writeCheckpoint'> = { writeCheckpoint: (_, fill) => fill(directory) };
   await saveCheckpoint(run, progress, log);
   return { step: progress.step, directory };
-}
-
-/** Puts the models of a run back into a kept state, ready to play and to learn. Returns the progress of that time. */
-export async function restoreState(run: TrainingRun, state: Checkpoint): Promise<Progress> {
-  const progress = await loadCheckpoint(run, state, { optimizer: true });
-  await Promise.all(Object.values(run.models).map((model) => model.publish()));
-  return progress;
 }

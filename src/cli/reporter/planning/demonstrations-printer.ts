@@ -7,7 +7,7 @@ import { type Screen, tone } from '../screen.js';
 import { labelled } from '../start-printer.js';
 import { grouped, nearPath, visible, wrap } from '../text-layout.js';
 
-/** What will be asked. */
+/** The plan of a recording: its team, agents and tasks. */
 export function requestLines(request: DemonstrationRequest, width: number): string[] {
   const { recipe, speaker, agents, tasks, chosen, samples, minScore, out, warnings } = request;
   const all = Number.isFinite(tasks.train.size) ? ` of ${grouped(tasks.train.size)}` : '';

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import pLimit from 'p-limit';
 import { DrmasError, messageOf, RecipeError, RunError, suggestion, TrainingError } from '../../../base/errors.js';
 import type { Host } from '../../../base/host.js';
+import { mean } from '../../../base/math.js';
 import type { EpisodeGroup, Task } from '../../../base/nouns.js';
 import { successOf } from '../../../base/nouns.js';
 import { nodeFiles } from '../../../base/platform.js';
@@ -313,7 +314,7 @@ function factsOf(
       : {
           scores: {
             low: Math.min(...scores),
-            mean: scores.reduce((sum, score) => sum + score, 0) / scores.length,
+            mean: mean(scores),
             high: Math.max(...scores),
           },
         }),

@@ -12,9 +12,8 @@ import { mean } from '../../../base/math.js';
 import { type Episode, type EpisodeGroup, successOf } from '../../../base/nouns.js';
 import { nodeHost } from '../../../base/platform.js';
 import type { EngineDevice } from '../../../engine/contract.js';
-import { keepState, openTraining, restoreState } from '../../../method/checkpoints.js';
+import { keepState, loadCheckpoint, openTraining } from '../../../method/checkpoints.js';
 import {
-  evaluationTasks,
   learnAgain,
   type Played,
   type Progress,
@@ -221,22 +220,22 @@ class Question {
     logged: Step,
     other: Awaited<ReturnType<typeof otherEstimator>> | undefined,
   ): Promise<Why> {
-    const { step, until, verify = VERIFIED } = this.#options;
+    const { step, until, task, verify = VERIFIED } = this.#options;
     const run = this.#run;
-    const progress = await restoreState(run, this.#state);
+    const progress = await this.#restore();
     const played = await playStep(run, progress);
     const replayed = await learnAgain(run, progress, played);
     await this.#goOn(run, progress);
-    const groups = await this.#askedEpisodes(played);
+    const evaluated = await this.#evaluated();
+    const groups = task === undefined ? evaluated : await this.#episodesOf(task, played);
     const answers = answersOf(run, groups, this.#options);
-    const after = await this.#effects(answers);
+    const after = await this.#effects(answers, evaluated);
 
-    await restoreState(run, this.#state);
+    await this.#restore();
     const before = await this.#effects(answers);
-    const guesses = await guessedEffects(run, replayed.learnt, answers, () => restoreState(run, this.#state));
+    const guesses = await guessedEffects(run, replayed.learnt, answers, () => this.#restore());
 
-    const without = (change: (played: Played) => Played, changed: TrainingRun = run) =>
-      this.#effectsOf(changed, change(played), answers);
+    const learning = (changed: Played, by: TrainingRun = run) => this.#effectsOf(by, changed, answers);
     const measured = async (cause: Cause, effects: Promise<Effects>): Promise<Cause> => {
       const { logprob, score } = await effects;
       return { ...cause, taught: after.logprob - logprob, scored: after.score - score };
@@ -245,7 +244,7 @@ class Question {
     const chosen = causes.length < 2 ? [] : causes.slice(0, verify);
     const verified: { readonly cause: Cause; readonly group: EpisodeGroup }[] = [];
     for (const { cause, group } of chosen) {
-      const effects = without((all) => ({ ...all, kept: all.kept.filter((each) => each !== group) }));
+      const effects = learning({ ...played, kept: played.kept.filter((each) => each !== group) });
       verified.push({ cause: await measured(cause, effects), group });
     }
     verified.sort((a, b) => bySize(a.cause, b.cause));
@@ -253,28 +252,18 @@ class Question {
     const episodes: Cause[] = [];
     if (this.#options.episodes === true && first !== undefined && first.episodes.length > 1)
       for (const episode of first.episodes)
-        episodes.push(
-          await measured(
-            episodeCause(episode),
-            without((all) => withoutEpisode(all, first, episode)),
-          ),
-        );
+        episodes.push(await measured(episodeCause(episode), learning(withoutEpisode(played, first, episode))));
     const names = run.learners.flatMap(({ agents }) => Object.keys(agents));
     const agents: Cause[] = [];
     if (names.length > 1)
       for (const name of names)
-        agents.push(
-          await measured(
-            { kind: 'agent', name },
-            without((all) => all, withoutAgent(run, name)),
-          ),
-        );
+        agents.push(await measured({ kind: 'agent', name }, learning(played, withoutAgent(run, name))));
     const estimator =
       other === undefined
         ? undefined
         : await measured(
             { kind: 'estimator', name: other.type },
-            without((all) => all, { ...run, estimator: other.estimator }),
+            learning(played, { ...run, estimator: other.estimator }),
           );
     return {
       ...{
@@ -293,9 +282,16 @@ class Question {
     };
   }
 
+  /** Puts the models back into the state before the step, ready to play and to learn. */
+  async #restore(): Promise<Progress> {
+    const progress = await loadCheckpoint(this.#run, this.#state, { optimizer: true });
+    await publishAll(this.#run);
+    return progress;
+  }
+
   /** The effects of learning from another form of the step, or in another way. */
   async #effectsOf(run: TrainingRun, played: Played, answers: readonly PolicyAnswers[]): Promise<Effects> {
-    const progress = await restoreState(run, this.#state);
+    const progress = await this.#restore();
     await learnAgain(run, progress, played);
     await this.#goOn(this.#run, progress);
     return this.#effects(answers);
@@ -306,9 +302,10 @@ class Question {
     while (progress.step < until) await replayStep(run, progress);
   }
 
-  async #effects(answers: readonly PolicyAnswers[]): Promise<Effects> {
+  /** @param evaluated The episodes of the held-out tasks under the current weights, if they were played */
+  async #effects(answers: readonly PolicyAnswers[], evaluated?: readonly EpisodeGroup[]): Promise<Effects> {
     const logprob = await logprobOf(this.#run, answers);
-    const episodes = (await this.#evaluated()).flatMap((group) => group.episodes);
+    const episodes = (evaluated ?? (await this.#evaluated())).flatMap((group) => group.episodes);
     return { logprob, score: mean(episodes.map(successOf)) };
   }
 
@@ -320,25 +317,15 @@ class Question {
     return episodes.map((episode) => ({ task: episode.task, episodes: [episode] }));
   }
 
-  /** The episodes that give the answers in question, under the current weights. */
-  async #askedEpisodes(played: Played): Promise<EpisodeGroup[]> {
-    const { task: id, until, samples } = this.#options;
+  /** Episodes of the task in question under the current weights. */
+  #episodesOf(id: string, played: Played): Promise<EpisodeGroup[]> {
+    const { until, samples } = this.#options;
     const { team, executor, tasks, evaluation, host } = this.#run;
-    const asked =
-      id === undefined
-        ? evaluationTasks(tasks.test, evaluation.tasks)
-        : [
-            taskNamed(
-              id,
-              played.all.map(({ task }) => task),
-              tasks,
-            ),
-          ];
-    const groupSize = id === undefined ? evaluation.samples : (samples ?? Math.max(8, evaluation.samples));
+    const ofStep = played.all.map(({ task }) => task);
     return executor.playGroups({
       team,
-      tasks: asked,
-      groupSize,
+      tasks: [taskNamed(id, ofStep, tasks)],
+      groupSize: samples ?? Math.max(8, evaluation.samples),
       phase: 'evaluation',
       step: until,
       signal: host.signal,
