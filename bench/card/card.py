@@ -91,7 +91,7 @@ options.add_argument('--shapes', default='smollm2-135m,qwen2.5-0.5b,qwen2.5-1.5b
 options.add_argument('--seconds', type=float, default=400)
 options.add_argument('--out', default='.')
 given = options.parse_args()
-device = torch.device(given.device)
+device = torch.device('cuda:0' if given.device == 'cuda' else given.device)
 on_card = device.type == 'cuda'
 if not on_card:
     torch.set_num_threads(1)

@@ -66,6 +66,7 @@ def place_of(device: torch.device, rows: int, recompute: bool) -> Place:
     if device.type == 'cuda':
         from torch.nn.attention.flex_attention import flex_attention
 
+        device = torch.device('cuda', device.index or 0)
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
         flex = torch.compile(flex_attention, dynamic=True)
