@@ -48,7 +48,7 @@ export const SUITES = {
     seconds: 300,
   },
   gateway: {
-    paths: ['src/gateway', 'src/teams/rollout', 'findings/creditbench', 'test/gateway'],
+    paths: ['src/gateway', 'src/teams/rollout', 'research/creditbench', 'test/gateway'],
     seconds: 120,
   },
   'gpu-short': { paths: ['src/engine/tensor/webgpu', 'src/engine/tensor/kernels.ts', 'test/gpu'], seconds: 200 },

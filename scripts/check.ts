@@ -32,7 +32,7 @@ const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
   unused: [['npx', '--no-install', 'knip']],
   house: [['npm', 'run', '--silent', 'house']],
   generated: [['npx', '--no-install', 'tsx', 'scripts/generate-kernels.ts', 'check']],
-  findings: [['npx', '--no-install', 'tsx', 'findings/main.ts', '--check']],
+  findings: [['npx', '--no-install', 'tsx', 'research/main.ts', '--check']],
   docs: [['npm', 'run', '--silent', 'docs', '--', 'check']],
 };
 const SOURCES = Object.keys(parts).filter((name) => name !== 'docs');

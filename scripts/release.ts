@@ -37,7 +37,7 @@ const CHECKS: ReleaseOptions['checks'] = [
  * Files that the package must contain, and files that it must not: tests, and files that only this repository needs.
  */
 const EXPECTED = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist/src/index.js', 'dist/src/index.d.ts'];
-const UNWANTED = /\.test\.(js|ts|d\.ts)$|^(test|bench|scripts|findings|node_modules|\.ci|\.github)\//;
+const UNWANTED = /\.test\.(js|ts|d\.ts)$|^(test|bench|scripts|research|node_modules|\.ci|\.github)\//;
 
 /** The next version. @throws Refusal if it is invalid, or not above the present one */
 export function nextVersion(present: string, wanted: string): string {

@@ -14,13 +14,13 @@ type TrackedText = (path: string) => string | undefined;
 export function unheldAbsolutes(): string[] {
   const tracked = new Set(execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0'));
   const textOf: TrackedText = (path) => (tracked.has(path) ? readPage(path) : undefined);
-  const pages = [...markdownPages().filter((page) => !NOT_BY_HAND.test(page)), 'findings/page.template'];
+  const pages = [...markdownPages().filter((page) => !NOT_BY_HAND.test(page)), 'research/page.template'];
   return pages.flatMap((page) => absoluteFaults(page, readPage(page), textOf));
 }
 
 /** Pages about the past, plans that may not change after their runs, and pages that a script writes. */
 const NOT_BY_HAND =
-  /^(CHANGELOG\.md|docs\/(lab-notes|decisions|reference)\/|docs\/findings(-plan)?\.md$|findings\/plans\/)/;
+  /^(CHANGELOG\.md|docs\/(lab-notes|decisions|reference)\/|docs\/findings(-plan)?\.md$|research\/plans\/)/;
 
 const WORDS = [
   'always|never|every(?:thing|where|one|body)?|nothing|nobody|nowhere|none|whatever',

@@ -80,7 +80,7 @@ function proseLines(text: string): Set<number> {
  */
 function longLines(file: SourceFile): Finding[] {
   const { path, text } = file;
-  if (isGenerated(file) || path.startsWith('findings/plans/')) return [];
+  if (isGenerated(file) || path.startsWith('research/plans/')) return [];
   const isMarkdown = path.endsWith('.md');
   // A reader of a page does not see its comments, such as the source of a number.
   const lines = linesOf(text).map((line) => (isMarkdown ? line.replaceAll(/<!--.*?-->/g, '') : line));

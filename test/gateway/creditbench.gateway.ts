@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { serveFamilies } from '../../findings/creditbench/server.js';
-import { readSubmission, rowOf, trainingScore } from '../../findings/creditbench/submission.js';
+import { serveFamilies } from '../../research/creditbench/server.js';
+import { readSubmission, rowOf, trainingScore } from '../../research/creditbench/submission.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 
@@ -20,7 +20,7 @@ const python = 'python' in environment ? environment.python : undefined;
 if ('unavailable' in environment) console.log(`SKIPPED: CreditBench in Python, because ${environment.unavailable}`);
 
 const root = temporaryRoot();
-const trainer = fileURLToPath(new URL('../../findings/creditbench/trainer.py', import.meta.url));
+const trainer = fileURLToPath(new URL('../../research/creditbench/trainer.py', import.meta.url));
 
 describe.skipIf(python === undefined)('a trainer in Python', () => {
   it('learns over HTTP, the same way twice, and writes a row that the validator takes', async () => {

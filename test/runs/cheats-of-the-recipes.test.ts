@@ -110,7 +110,7 @@ const search: Claim = {
 const claims: Readonly<Record<string, Claim | { readonly notOurs: string }>> = {
   desk: {
     trained: 0.923,
-    measured: 'findings/results/recipes.jsonl, desk/drmas, 10 seeds',
+    measured: 'research/results/recipes.jsonl, desk/drmas, 10 seeds',
     honest: () => {
       const specialist: Speaker = (read) => fixOf(desk(read), read.texts.at(-1)?.includes('rare') ? 'rare' : 'common');
       return {
@@ -126,7 +126,7 @@ const claims: Readonly<Record<string, Claim | { readonly notOurs: string }>> = {
   gsm8k: { notOurs: 'do not expect such a small model to solve word problems' },
   math: {
     trained: 0.861,
-    measured: 'findings/results/recipes.jsonl, math/drmas, 10 seeds',
+    measured: 'research/results/recipes.jsonl, math/drmas, 10 seeds',
     honest: () => ({
       solver,
       verifier: ({ texts: [question, draft = ''] }) =>
@@ -165,7 +165,7 @@ const claims: Readonly<Record<string, Claim | { readonly notOurs: string }>> = {
   },
   shop: {
     trained: 0.804,
-    measured: 'findings/results/recipes.jsonl, shop/drmas, 10 seeds',
+    measured: 'research/results/recipes.jsonl, shop/drmas, 10 seeds',
     honest: () => ({
       planner: ({ texts: [order] }) => order.match(/ [a-z]+/g)?.join('') ?? '',
       executor: ({ texts: [amount] }) => {
@@ -192,7 +192,7 @@ const claims: Readonly<Record<string, Claim | { readonly notOurs: string }>> = {
   },
   sums: {
     trained: 0.811,
-    measured: 'findings/results/sums.jsonl, grpo at 0.001, 12 seeds',
+    measured: 'research/results/sums.jsonl, grpo at 0.001, 12 seeds',
     honest: () => ({
       solver: ({ texts: [question] }) =>
         String((question.match(/\d+/g) ?? []).reduce((sum, word) => sum + Number(word), 0)),

@@ -239,7 +239,7 @@ function levelTable({ baseline }: Cells): string {
   ].join('\n');
 }
 
-/** The eight comparisons of findings/plans/baseline.md. */
+/** The eight comparisons of research/plans/baseline.md. */
 function levelPairs({ baseline }: Cells): string {
   const compared = (['constant,baseline=0', EPISODES_MEAN] as const).flatMap((other) =>
     STARTS.map((start) => {

@@ -228,7 +228,7 @@ describe('training', { tags: 'verify', timeout: 300_000 }, () => {
     const words = ['training', '--family', 'rare-caller', '--seed', '901', '--rate', '0.003'];
     const estimators = ['--estimator', 'drmas', '--estimator', 'ema', '--estimator', 'grpo'];
     const curvesWith = async (threads: string) => {
-      const program = ['--import', 'tsx', 'findings/main.ts', 'creditbench', ...words, ...estimators];
+      const program = ['--import', 'tsx', 'research/main.ts', 'creditbench', ...words, ...estimators];
       const { stdout } = await promisify(execFile)(process.execPath, [...program, '--threads', threads]);
       const lines = stdout.split('\n').filter((line) => line.startsWith('training'));
       return lines.map((line) => /rare-caller\S+ {2}[\d. ]+(?= [\d.]+ s,)/.exec(line)?.[0]).sort();

@@ -164,7 +164,7 @@ function overridesOf({ regime, variant, seed }: Job): string[] {
 const recipeOf = ({ regime, variant }: Job) => variant.recipe ?? regime.recipe;
 
 /** The program that measures an overlap, relative to the repository. */
-export const OVERLAP = 'findings/harness/overlap.ts';
+export const OVERLAP = 'research/harness/overlap.ts';
 
 /** The first arguments of a job's program, by its kind. */
 const TASKS: Readonly<Record<Job['kind'], (recipe: string) => string[]>> = {

@@ -90,7 +90,7 @@ export function stabilityCounts(regimes: readonly RegimePairs[]): string {
   );
 }
 
-// The hunt for a collapse: findings/plans/collapse.md.
+// The hunt for a collapse: research/plans/collapse.md.
 
 /** The fall, and the rise, of a score that counts. */
 const LARGE = 0.2;

@@ -1,7 +1,7 @@
 /**
  * The team `escalation` with two experts, on a mixture of two kinds of tickets: three of four are about routers, one is
  * about phones. All agents read words of one vocabulary, half of the episodes call an expert, and the expert for phones
- * is called least. In evaluations all tickets need an expert. findings/plans/trunk.md
+ * is called least. In evaluations all tickets need an expert. research/plans/trunk.md
  */
 import { defineRecipe, mix, type RecipeDefinition, type TaskSource } from 'drmas';
 import { escalation } from './escalation.js';

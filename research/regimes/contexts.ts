@@ -2,7 +2,7 @@
  * A team for one measurement: does an agent learn its contexts apart? An expert has eight contexts and eight codes, one
  * code right in each. It is called in a random share of the episodes; all others succeed. A clerk acts in every
  * episode, so that these episodes count, and nothing depends on its answer. The warm start teaches only the form of an
- * answer. findings/plans/mechanism.md
+ * answer. research/plans/mechanism.md
  */
 import {
   agent,

@@ -13,6 +13,7 @@ afterEach(async () => {
 const PLAN = 'plans/one.md';
 const RESULTS = 'results/one.jsonl';
 const EMPTIED = 'results without a line';
+const MOVED = 'findings is named research';
 
 /** A repository in which each entry is one commit, an hour apart. */
 async function repository(...commits: readonly (readonly string[])[]): Promise<string> {
@@ -26,7 +27,9 @@ async function repository(...commits: readonly (readonly string[])[]): Promise<s
     const changes = files.map((file) =>
       file === EMPTIED
         ? `M 644 inline ${RESULTS}\n${data('')}`
-        : `M 644 inline ${file}\n${data(contentOf(file, `${hour}`))}`,
+        : file === MOVED
+          ? 'R findings research\n'
+          : `M 644 inline ${file}\n${data(contentOf(file, `${hour}`))}`,
     );
     const when = Date.UTC(2026, 0, 1, hour) / 1000;
     return `commit refs/heads/main\ncommitter x <x@example.com> ${when} +0000\n${data('a commit')}${changes.join('')}\n`;
@@ -36,7 +39,8 @@ async function repository(...commits: readonly (readonly string[])[]): Promise<s
   return root;
 }
 
-const contentOf = (file: string, text: string) => (file === PLAN ? `Results: ${RESULTS}\n${text}\n` : `${text}\n`);
+const contentOf = (file: string, text: string) =>
+  file.endsWith(PLAN) ? `Results: ${file.replace(PLAN, RESULTS)}\n${text}\n` : `${text}\n`;
 
 describe('a plan', () => {
   it('is right if its last commit is older than the first of its results', async () => {
@@ -58,6 +62,20 @@ describe('a plan', () => {
   ])('is refused if it was %s', async (_, commits) => {
     const errors = await youngPlans(await repository(...commits), 'plans');
     expect(errors).toEqual(['plans/one.md is not older than its results, results/one.jsonl']);
+  });
+
+  it('keeps its date if a commit moves it and leaves its text', async () => {
+    const [plan, results] = [`findings/${PLAN}`, `findings/${RESULTS}`];
+    const moved = async (...commits: readonly (readonly string[])[]) =>
+      youngPlans(await repository(...commits, [MOVED]), 'research/plans');
+    const error = ['research/plans/one.md is not older than its results, research/results/one.jsonl'];
+    expect(await moved([plan], [results])).toEqual([]);
+    expect(await moved([results], [plan])).toEqual(error);
+    expect(await moved([plan], [results], [plan])).toEqual(error);
+    const changed = await repository([plan], [results], [MOVED], [`research/${PLAN}`]);
+    expect(await youngPlans(changed, 'research/plans')).toEqual(error);
+    const changedByMove = await repository([plan], [results], [MOVED, `research/${PLAN}`]);
+    expect(await youngPlans(changedByMove, 'research/plans')).toEqual(error);
   });
 
   it('is refused if it is not committed, or names no results', async () => {

@@ -236,8 +236,8 @@ const originOf = (drmas: string, seconds: number) => ({
 let known: string | undefined;
 
 /** The files that decide the bits of a run; the declarations of questions do not. */
-const FAMILIES = ['families', 'game', 'recipe'].map((name) => `findings/creditbench/${name}.ts`);
-const DECISIVE = ['src', 'native', 'recipes', 'findings/regimes', ...FAMILIES, 'package-lock.json'];
+const FAMILIES = ['families', 'game', 'recipe'].map((name) => `research/creditbench/${name}.ts`);
+const DECISIVE = ['src', 'native', 'recipes', 'research/regimes', ...FAMILIES, 'package-lock.json'];
 
 function commit(): string {
   known ??= commitOf(DECISIVE);

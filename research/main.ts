@@ -16,12 +16,12 @@ import { differences, type Results, readResults, repeatableCommand, writeResult 
 import { distinct, pending, workThrough } from './harness/work-through.js';
 import { primaries, questions, wrongDraw, wrongRates } from './questions/index.js';
 
-const RESULTS = join(root, 'findings/results');
+const RESULTS = join(root, 'research/results');
 const FIGURES = join(root, 'docs/findings/figures');
 const PAGE = join(root, 'docs/findings.md');
 const CREDITBENCH = join(root, 'docs/creditbench.md');
-const TEMPLATE = join(root, 'findings/page.template');
-const PLANS = 'findings/plans';
+const TEMPLATE = join(root, 'research/page.template');
+const PLANS = 'research/plans';
 /** Pages that quote findings between `<!-- finding: TOKENS -->` and `<!-- end -->`. */
 const QUOTING = [
   'docs/estimators.md',

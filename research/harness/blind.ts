@@ -1,4 +1,4 @@
-/** The blind test of the probe's rule: findings/plans/blind.md. */
+/** The blind test of the probe's rule: research/plans/blind.md. */
 import { RandomStream } from '../../src/base/core/random.js';
 import { mean } from '../../src/base/core/statistics.js';
 import {

@@ -1,4 +1,4 @@
-/** How long runs take to a success: findings/plans/catch-up.md. */
+/** How long runs take to a success: research/plans/catch-up.md. */
 import { mean, median } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Comparison, compare, LARGEST_P, type PartResults, scoreAt, slopeOf } from './analysis.js';

@@ -1,4 +1,4 @@
-/** Whether a shared mean harms through weights that contexts share: findings/plans/mechanism.md. */
+/** Whether a shared mean harms through weights that contexts share: research/plans/mechanism.md. */
 import { mean } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Comparison, compare, curveScore, LARGEST_P, type PartResults, slopeOf } from './analysis.js';

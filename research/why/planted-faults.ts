@@ -1,8 +1,8 @@
 /**
- * Ten planted faults, and whether `drmas why` names the culprit first. The plan is findings/plans/why.md.
+ * Ten planted faults, and whether `drmas why` names the culprit first. The plan is research/plans/why.md.
  *
- *     DRMAS_KERNELS=native-avx2 npx tsx findings/why/planted-faults.ts [FAULT ...] > findings/results/why.jsonl
- *     npx tsx findings/why/planted-faults.ts --summary
+ *     DRMAS_KERNELS=native-avx2 npx tsx research/why/planted-faults.ts [FAULT ...] > research/results/why.jsonl
+ *     npx tsx research/why/planted-faults.ts --summary
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

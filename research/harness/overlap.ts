@@ -1,9 +1,9 @@
 /**
  * How far the contexts of the team `contexts` share weights after its warm start: the mean inner product of the
  * gradients of one code's log-prob in two different contexts, divided by the mean squared norm of such a gradient, both
- * over all codes. It is 0 if contexts share no weights, and 1 if they share all (findings/plans/mechanism.md).
+ * over all codes. It is 0 if contexts share no weights, and 1 if they share all (research/plans/mechanism.md).
  *
- *     npx tsx findings/harness/overlap.ts RECIPE --threads 1 --seed N --set warmStart.seed=N
+ *     npx tsx research/harness/overlap.ts RECIPE --threads 1 --seed N --set warmStart.seed=N
  *
  * prints it as a line of JSON.
  */

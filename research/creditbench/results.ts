@@ -1,4 +1,4 @@
-/** The results of the benchmark: JSON lines in findings/results, one file a part, one line a cell. */
+/** The results of the benchmark: JSON lines in research/results, one file a part, one line a cell. */
 import { existsSync } from 'node:fs';
 import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -46,7 +46,7 @@ export const cellName = ({ family, estimator, seed, difficulty, start }: Cell): 
   `${family}/${estimator}/seed-${seed}/${difficulty}${start === undefined ? '' : `/${start}`}`;
 
 export const resultsFile = (root: string, part: PartName): string =>
-  join(root, `findings/results/creditbench-${part}.jsonl`);
+  join(root, `research/results/creditbench-${part}.jsonl`);
 
 /**
  * The results of a part by the names of their cells. The last line may be cut off, because a process was killed; it is

@@ -2,7 +2,7 @@
 
     npm run findings -- creditbench --serve 8765 &
     pip install torch==2.13.0
-    python findings/creditbench/trainer.py http://127.0.0.1:8765 row.json --families free-rider --seeds 1
+    python research/creditbench/trainer.py http://127.0.0.1:8765 row.json --families free-rider --seeds 1
     npm run findings -- creditbench --validate row.json
 
 A policy embeds the words of a prompt at their places and maps them to the eight answers through one hidden layer.

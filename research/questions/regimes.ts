@@ -2,7 +2,7 @@
 import { RandomStream } from '../../src/base/core/random.js';
 import type { Regime } from '../harness/declaration.js';
 
-const ESCALATION = 'findings/regimes/escalation';
+const ESCALATION = 'research/regimes/escalation';
 
 const EXPERT_CALLS_A_STEP = 64;
 const GROUP_SIZE = 16;
@@ -32,7 +32,7 @@ const escalationPolicies = (experts: number) => [
 ];
 
 /**
- * An escalation regime (`findings/regimes/escalation.ts`). Its evaluation tickets are all rare, so the score is the
+ * An escalation regime (`research/regimes/escalation.ts`). Its evaluation tickets are all rare, so the score is the
  * experts' success itself, for any share of training episodes that call them.
  */
 export function escalation(id: string, knobs: EscalationKnobs = {}, dose?: Regime['dose']): Regime {
@@ -122,10 +122,10 @@ export const TRUNK_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, ind
 /** The twenty pairs of the tuned baselines, which nothing else uses. */
 export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 131 + index);
 
-/** Twenty pairs of an experiment on a pretrained model (findings/plans/own-rates.md). */
+/** Twenty pairs of an experiment on a pretrained model (research/plans/own-rates.md). */
 export const OWN_RATES_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 211 + index);
 
-/** Eight pairs that are timed to a success (findings/plans/catch-up-repair.md). */
+/** Eight pairs that are timed to a success (research/plans/catch-up-repair.md). */
 export const CATCH_UP_REPAIR_SEEDS: readonly number[] = Array.from({ length: 8 }, (_, index) => 231 + index);
 
 interface Size {
@@ -138,7 +138,7 @@ interface Size {
   readonly learningRate?: number;
 }
 
-/** The sizes of findings/plans/size.md. */
+/** The sizes of research/plans/size.md. */
 export const SIZES: readonly Size[] = [
   { millions: 0.1, width: 64, feedForward: 168, warmStartRate: 3e-3, learningRate: 2e-3 },
   { millions: 0.31, width: 112, feedForward: 304, warmStartRate: 1.7e-3, learningRate: 1e-3 },
@@ -163,7 +163,7 @@ export function sized({ millions, width, feedForward, warmStartRate, learningRat
   };
 }
 
-/** A model of the expert in the team `contexts` (findings/plans/mechanism.md). */
+/** A model of the expert in the team `contexts` (research/plans/mechanism.md). */
 interface SharingModel {
   readonly id: string;
   readonly label: string;
@@ -189,7 +189,7 @@ export const SHARING_MODELS: readonly SharingModel[] = [
   {
     id: 'contexts-table',
     label: 'table of choices',
-    recipe: 'findings/regimes/contexts-table.ts',
+    recipe: 'research/regimes/contexts-table.ts',
     set: [],
     rates: [0.02, 0.05, 0.1],
     learningRate: 0.1,
@@ -210,7 +210,7 @@ export const SHARING_MODELS: readonly SharingModel[] = [
 export const withSharing = ({ id, label, recipe, set, learningRate }: SharingModel): Regime => ({
   id,
   family: 'mechanism',
-  recipe: recipe ?? 'findings/regimes/contexts.ts',
+  recipe: recipe ?? 'research/regimes/contexts.ts',
   set: [...set, 'tasks.test.rare=1'],
   policies: ['expert'],
   ...(learningRate === undefined ? {} : { learningRate }),
@@ -222,7 +222,7 @@ export const withSharing = ({ id, label, recipe, set, learningRate }: SharingMod
 /** The number of regimes that are drawn for the blind test, before 40 of them are chosen. */
 export const CANDIDATES = 120;
 
-/** A drawn regime: findings/plans/blind.md. */
+/** A drawn regime: research/plans/blind.md. */
 export function drawn(index: number): Regime {
   const random = new RandomStream('blind', index);
   const between = (low: number, high: number) => Number((low + (high - low) * random.uniform()).toFixed(2));
@@ -272,7 +272,7 @@ function drawnPair(
     Object.entries({ family, difficulty, first, second }).map(([key, value]) => `tasks.${split}.${key}=${value}`);
   return {
     id,
-    recipe: 'findings/regimes/two-agents.ts',
+    recipe: 'research/regimes/two-agents.ts',
     set: [
       ...of('train', difficulty),
       ...of('test', evaluated ?? difficulty),
@@ -300,7 +300,7 @@ export const repair = (drift: number): Regime => ({
   dose: { label: `drift ${drift}`, value: drift },
 });
 
-/** The recipe `repair`, whose evaluations need the fixer in every episode: findings/plans/tuned.md. */
+/** The recipe `repair`, whose evaluations need the fixer in every episode: research/plans/tuned.md. */
 export const tunedRepair: Regime = {
   id: 'tuned',
   recipe: 'repair',
@@ -314,18 +314,18 @@ export const tunedRepair: Regime = {
   score: 'team',
 };
 
-/** Two experts on a mixture of tickets: findings/plans/trunk.md. */
+/** Two experts on a mixture of tickets: research/plans/trunk.md. */
 export const mixture: Regime = {
   id: 'mix',
   family: 'trunk',
-  recipe: 'findings/regimes/mix.ts',
+  recipe: 'research/regimes/mix.ts',
   set: ['training.tasksPerStep=8', 'evaluation.every=50', 'evaluation.samples=4'],
   policies: ['worker', 'router', 'phone'],
   agent: 'phone',
   score: 'team',
 };
 
-/** The same team, until its fixer is as good as wanted (findings/plans/catch-up-repair.md). */
+/** The same team, until its fixer is as good as wanted (research/plans/catch-up-repair.md). */
 export const timedRepair: Regime = {
   ...tunedRepair,
   id: 'catch-up-repair',
@@ -356,9 +356,9 @@ const ofPaper = (id: string, of: Pick<Regime, 'recipe' | 'policies' | 'agent'> &
   set: [...(of.set ?? []), 'training.keepEpisodes=false'],
 });
 
-/** The recipe `math` with the paper's reward: findings/plans/paper.md. */
+/** The recipe `math` with the paper's reward: research/plans/paper.md. */
 export const paperMath = ofPaper('paper-math', {
-  recipe: 'findings/regimes/paper-math.ts',
+  recipe: 'research/regimes/paper-math.ts',
   policies: ['solver', 'verifier'],
   agent: 'verifier',
 });
@@ -368,7 +368,7 @@ const SEARCHERS = ['verifier', 'searcher', 'answerer'];
 
 /** The recipe `search` with the paper's rules. */
 export const paperSearch = ofPaper('paper-search', {
-  recipe: 'findings/regimes/paper-search.ts',
+  recipe: 'research/regimes/paper-search.ts',
   set: PAPER_SEARCH_STEPS,
   policies: SEARCHERS,
   agent: 'answerer',
@@ -399,7 +399,7 @@ export const paperEscalation = (id: string, knobs: EscalationKnobs): Regime =>
 /** The place of SmolLM2-135M-Instruct in the repository. */
 const SMOLLM2 = 'runs/models/smollm2-135m-instruct.gguf';
 
-/** One agent on a pretrained model (findings/plans/sums.md). */
+/** One agent on a pretrained model (research/plans/sums.md). */
 export const sums: Regime = {
   id: 'sums',
   recipe: 'sums',
@@ -410,7 +410,7 @@ export const sums: Regime = {
   model: SMOLLM2,
 };
 
-/** The recipe `words` on a pretrained model, with 48 steps (findings/plans/words.md). */
+/** The recipe `words` on a pretrained model, with 48 steps (research/plans/words.md). */
 export const words: Regime = {
   id: 'words',
   recipe: 'words',
@@ -422,7 +422,7 @@ export const words: Regime = {
   dose: { label: 'words', value: 0 },
 };
 
-/** The same with more answers to each held-out request (findings/plans/own-rates.md). */
+/** The same with more answers to each held-out request (research/plans/own-rates.md). */
 export const wordsOwnRates: Regime = {
   ...words,
   id: 'own-rates',

@@ -1,5 +1,5 @@
 /**
- * The results: JSON lines in findings/results, one file a family of regimes, one line a run. A script makes the
+ * The results: JSON lines in research/results, one file a family of regimes, one line a run. A script makes the
  * figures, tables and claims of the page from them.
  */
 import { existsSync } from 'node:fs';
@@ -137,11 +137,19 @@ export function repeatableCommand(job: Job): string {
   return `DRMAS_KERNELS=native-avx2 ${shellText([...program, ...commandOf(job)])}`;
 }
 
+/** A stored command with the present paths of its files: `research` was named `findings` until 2026-11-27. */
+const withPresentPaths = (command: string) =>
+  command.replaceAll(/(?<![\w/])findings\/(regimes|harness)\//g, 'research/$1/');
+
 /** Reads the results of these jobs. @throws Error naming a file and an invalid line */
 export async function readResults(root: string, jobs: readonly Job[]): Promise<Results> {
   const paths = [...new Set(jobs.map(({ regime }) => resultsPath(root, regime)))];
   const files = await Promise.all(paths.map(readLines));
-  const read = new Map(files.flatMap((file) => [...file]));
+  const read = new Map(
+    files
+      .flatMap((file) => [...file])
+      .map(([name, result]) => [name, { ...result, command: withPresentPaths(result.command) }]),
+  );
   const isCurrent = (job: Job) => read.get(jobName(job))?.command === repeatableCommand(job);
   return {
     of: (job) => (isCurrent(job) ? read.get(jobName(job)) : undefined),

@@ -1,8 +1,8 @@
 /**
  * Self-play in a matrix game: the exploitability of a table of choices, exact, under pools of earlier versions. The
- * plan is findings/plans/pools.md.
+ * plan is research/plans/pools.md.
  *
- *     npx tsx findings/pools/matrix-game.ts ARM RATE SEED > result.json
+ *     npx tsx research/pools/matrix-game.ts ARM RATE SEED > result.json
  */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -352,7 +352,7 @@ const lemma: Question = {
   ],
 };
 
-/** The team of the other questions, for one table of estimators: findings/plans/league.md. */
+/** The team of the other questions, for one table of estimators: research/plans/league.md. */
 const leagueTeam: Regime = { ...escalation('league', { every: 25 }), family: 'league' };
 const LEAGUE_RATES = [3e-4, 1e-3, 2e-3, 4e-3, 8e-3];
 const leagueVariants: readonly Variant[] = [
@@ -446,7 +446,7 @@ const TUNED_CHOSEN: Readonly<Record<string, number>> = {
 const tunedRates = (variant: Variant) => TUNED_RATES.map((rate) => at(variant, rate));
 const atTunedRate = (variant: Variant) => at(variant, TUNED_CHOSEN[variant.id] ?? Number.NaN);
 
-/** The team that the README shows: findings/plans/tuned.md. */
+/** The team that the README shows: research/plans/tuned.md. */
 const tuned: Question = {
   id: 'tuned',
   asks: 'Does a tuned baseline close the gap on the team of the README?',
@@ -471,7 +471,7 @@ const tuned: Question = {
 const LONGEST = 1500;
 const caughtUp = 0.9;
 
-/** The team `escalation` with other batches, until a run is as good as wanted: findings/plans/catch-up.md. */
+/** The team `escalation` with other batches, until a run is as good as wanted: research/plans/catch-up.md. */
 const timed = (batch: number, rates: readonly number[]): Part => {
   const tasksPerStep = 4 * batch;
   const of = escalation(`catch-up-${batch}`, { family: 'catch-up', steps: LONGEST, every: 25, tasksPerStep });
@@ -490,7 +490,7 @@ const catchUp: Question = {
   parts: [timed(4, [1e-4, 3e-4, 1e-3]), timed(1, [1e-4, 3e-4, 1e-3]), timed(16, [1e-3])],
 };
 
-/** README's team at equal rates, until a run is as good as wanted: findings/plans/catch-up-repair.md. */
+/** README's team at equal rates, until a run is as good as wanted: research/plans/catch-up-repair.md. */
 const catchUpRepair: Question = {
   id: 'catch-up-repair',
   asks: 'Does the fixer of README learn under GRPO with more steps?',
@@ -516,7 +516,7 @@ const stillSteps = [
   { name: 'large', set: ['training.steps=1', `training.tasksPerStep=${16 * MEASURED_STEPS}`] },
 ];
 
-/** Models that share more or less between an expert's contexts: findings/plans/mechanism.md. */
+/** Models that share more or less between an expert's contexts: research/plans/mechanism.md. */
 const mechanism: Question = {
   id: 'mechanism',
   asks: 'Does a shared mean harm through weights that contexts share?',
@@ -555,7 +555,7 @@ const mechanism: Question = {
 /** Two, four and eight times the rate of both teams. */
 const TOO_HIGH = [2e-3, 4e-3, 8e-3];
 
-/** Two teams at learning rates that are too high: findings/plans/collapse.md. */
+/** Two teams at learning rates that are too high: research/plans/collapse.md. */
 const collapse: Question = {
   id: 'collapse',
   asks: 'Does Dr. MAS prevent a collapse at learning rates that are too high?',
@@ -587,7 +587,7 @@ const onWords = (variant: Variant, rate: number): Variant =>
 /** The rate of the fixer at which `grpo` ends highest in the sweep. */
 const WORDS_RATE = 1e-3;
 
-/** A team on a pretrained model: findings/plans/words.md. */
+/** A team on a pretrained model: research/plans/words.md. */
 const pretrained: Question = {
   id: 'words',
   asks: 'Does a team on a pretrained model end higher under Dr. MAS?',
@@ -609,7 +609,7 @@ const pretrained: Question = {
 
 const OWN_RATES = [1e-4, 3e-4, 1e-3];
 
-/** Each estimator at its own rate on a pretrained model: findings/plans/own-rates.md. */
+/** Each estimator at its own rate on a pretrained model: research/plans/own-rates.md. */
 const ownRates: Question = {
   id: 'own-rates',
   asks: 'On a pretrained model, each estimator at its own rate: is a gain left?',
@@ -639,7 +639,7 @@ const sumsChosen = (name: string): Variant => {
   return way(rate);
 };
 
-/** One agent on a pretrained model: findings/plans/sums.md. */
+/** One agent on a pretrained model: research/plans/sums.md. */
 const alone: Question = {
   id: 'sums',
   asks: 'Does a pretrained model learn more from rewards or from demonstrations?',
@@ -668,7 +668,7 @@ const BLIND_CHOSEN = [
   ...[20, 24, 27, 30, 32, 34, 36, 37, 40, 45, 46, 48, 52, 60, 74, 77, 90, 92, 100, 106],
 ];
 
-/** Regimes that nobody chose: findings/plans/blind.md. */
+/** Regimes that nobody chose: research/plans/blind.md. */
 const blind: Question = {
   id: 'blind',
   asks: 'Does the own share tell beforehand where Dr. MAS learns more?',
@@ -719,7 +719,7 @@ const LOSS_CHOSEN: Readonly<Record<string, number>> = {
 const lossRates = (variant: Variant) => LOSS_RATES.map((rate) => at(variant, rate));
 const atLossRate = (variant: Variant) => at(variant, LOSS_CHOSEN[variant.id] ?? Number.NaN);
 
-/** All losses on one team: findings/plans/losses.md. */
+/** All losses on one team: research/plans/losses.md. */
 const losses: Question = {
   id: 'losses',
   asks: 'Does the loss matter if a step has several updates?',
@@ -743,7 +743,7 @@ const losses: Question = {
 const SIZE_RATES = [1e-4, 3e-4, 1e-3, 2e-3];
 const sizeSweep = (width: number) => `size-${width}-sweep`;
 
-/** One team with larger models: findings/plans/size.md. */
+/** One team with larger models: research/plans/size.md. */
 const size: Question = {
   id: 'size',
   asks: 'Does the harm of a shared mean shrink as the models grow?',
@@ -771,7 +771,7 @@ const singleAgent = (regime: Regime): Variant => ({
   id: 'grpo-single',
   ...(regime === paperMath
     ? { recipe: 'solo', policies: ['solver'] }
-    : { recipe: 'findings/regimes/paper-search-single.ts', policies: ['single'] }),
+    : { recipe: 'research/regimes/paper-search-single.ts', policies: ['single'] }),
 });
 const sharing = (variant: Variant): Variant => having(variant, 'shared', ['assign=shared'], { policies: ['shared'] });
 const PAPER_TEAMS = [
@@ -807,7 +807,7 @@ const paperVariants = (regime: Regime): Variant[] => [
 const drmasWith = (id: string, set: readonly string[]): Variant =>
   atPaperRate(paperSearch, having(withDefaultSingleton(drmas), id, set), grpo);
 
-/** The paper's tables and figures on small models: findings/plans/paper.md. */
+/** The paper's tables and figures on small models: research/plans/paper.md. */
 const paper: Question = {
   id: 'paper',
   asks: "Do the paper's comparisons come out the same on small models?",
@@ -902,7 +902,7 @@ const TRUNK_CHOSEN: Readonly<Record<string, number>> = { trunk: 3e-3, shared: 3e
 const trunkRates = (variant: Variant) => TRUNK_RATES.map((rate) => at(variant, rate));
 const atTrunkRate = (variant: Variant) => at(variant, TRUNK_CHOSEN[variant.id] ?? Number.NaN);
 
-/** A trunk below adapters of agents, on a mixture of tasks: findings/plans/trunk.md. */
+/** A trunk below adapters of agents, on a mixture of tasks: research/plans/trunk.md. */
 const trunk: Question = {
   id: 'trunk',
   asks: 'Is a trunk that all agents train, below adapters of their own, better than sharing all or nothing?',

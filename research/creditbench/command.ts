@@ -17,7 +17,7 @@ const usage = `npm run findings -- creditbench [credit | training | baseline]...
 
   Measures estimators on eight families of teams whose right credit is known. credit: how well advantages agree with
   the right credit. training: what a fixed budget of training reaches. baseline: levels of a baseline at several starts
-  (findings/plans/baseline.md). Interrupt it at any time: the same command goes on. npm run findings -- --page then writes docs/creditbench.md.
+  (research/plans/baseline.md). Interrupt it at any time: the same command goes on. npm run findings -- --page then writes docs/creditbench.md.
 
   --family ID        only this family: ${families.map(({ id }) => id).join(', ')}
   --estimator NAME   only this estimator, with choices if any: rloo,byAgent=true
@@ -151,7 +151,7 @@ function asked<Result>(of: () => Result): Result {
 }
 
 /** The files that decide the bits of a result. */
-const ours = ['game', 'families', 'recipe', 'direct-credit', 'cells'].map((name) => `findings/creditbench/${name}.ts`);
+const ours = ['game', 'families', 'recipe', 'direct-credit', 'cells'].map((name) => `research/creditbench/${name}.ts`);
 const DECISIVE = ['src', 'native', 'package-lock.json', ...ours];
 const maker = () => ({ commit: commitOf(DECISIVE) });
 
