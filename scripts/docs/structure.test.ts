@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { heldOutTable, RECORDED_PAIR, type RecordedPair } from '../record-pair.js';
 import { firstRunNumber } from './first-runs.js';
 import { readPage } from './pages.js';
 import { benchRatio } from './regions.js';
@@ -103,21 +104,28 @@ describe('the commands of a page', () => {
 describe('the README', () => {
   const text = readPage('README.md');
 
-  it('tells first what drmas is, then commands, proof and limits, in 700 words', () => {
-    expect(text.split(/\s+/).length).toBeLessThanOrEqual(700);
+  it('tells in 600 words what drmas is, one command with its output, the limits, and where to read on', () => {
+    expect(text.trim().split(/\s+/).length).toBeLessThanOrEqual(600);
+    expect(text).not.toContain('<!--');
     const parts = [
       /^\*\*.*TypeScript\.\*\*$/m, // for whom, and what
       /^npm ci && npm start /m,
+      /^held out +drmas +grpo$/m,
       /^!\[.*two-curves\.svg\)$/m,
+      /^## Install$/m,
       /trainable\('buyer', \{ otherwise: production \}\)/,
       /^\| works today \| not yet \|$/m,
-      /cannot train GPT, Claude or Gemini/,
+      /training GPT, Claude or Gemini/,
       /^## When it helps, and when not$/m,
-      /^\| command \| /m,
+      /^## Licence and citation$/m,
     ];
     const places = parts.map((part) => text.search(part));
     expect(places).not.toContain(-1);
     expect(places).toEqual(places.toSorted((a, b) => a - b));
+  });
+
+  it('shows the output of the pair that is recorded', () => {
+    expect(text).toContain(`\n${heldOutTable(JSON.parse(readPage(RECORDED_PAIR)) as RecordedPair)}\n`);
   });
 
   it('rounds the numbers of stored runs', () => {
@@ -128,8 +136,6 @@ describe('the README', () => {
     const plain = text.replaceAll(/\s+/g, ' ');
     expect(plain).toContain(`ends at ${Number(grpo).toFixed(0)} %.`);
     expect(plain).toContain(`ends at ${Number(drmas).toFixed(0)} %.`);
-    const { before, after } = JSON.parse(readPage('docs/first-runs.json')).shop.scores;
-    expect(plain).toContain(`went from ${(100 * before).toFixed(0)} % to ${(100 * after).toFixed(0)} %`);
   });
 });
 

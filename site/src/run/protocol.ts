@@ -1,7 +1,7 @@
 /** The messages between the page and the workers that train, and the episodes in them. */
 import type { RunEvent } from '../../../src/base/events.js';
 import type { PlayProgress } from '../../../src/base/host.js';
-import type { Episode } from '../../../src/base/nouns.js';
+import type { Episode, Turn } from '../../../src/base/nouns.js';
 import type { EpisodeAdvantages } from '../../../src/method/store.js';
 import type { RunSettings } from './repair-recipe.js';
 
@@ -35,8 +35,13 @@ export interface ShownEpisode {
   readonly turns: readonly ShownTurn[];
 }
 
+/** The parts of an episode, as it was played or as it is stored, that the page reads. */
+type Readable = Pick<Episode, 'task' | 'score'> & {
+  readonly turns: readonly Pick<Turn, 'agent' | 'messages' | 'text'>[];
+};
+
 /** @param advantages One entry a turn: a number, or one a token */
-export function shownEpisode({ task, score, turns }: Episode, advantages: EpisodeAdvantages = []): ShownEpisode {
+export function shownEpisode({ task, score, turns }: Readable, advantages: EpisodeAdvantages = []): ShownEpisode {
   return {
     task: task.id,
     reward: score.team,
@@ -61,7 +66,7 @@ export interface NameTry {
 }
 
 /** The tries in the episodes of a step. */
-export function triesIn(episodes: readonly Pick<Episode, 'turns' | 'score'>[]): NameTry[] {
+export function triesIn(episodes: readonly Pick<Readable, 'turns' | 'score'>[]): NameTry[] {
   return episodes.flatMap(({ turns, score }) => {
     const read = turns[1]?.messages.at(-1)?.content;
     const former = typeof read === 'string' ? /^([a-z]+): removed/.exec(read)?.[1] : undefined;
