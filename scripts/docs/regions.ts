@@ -5,6 +5,7 @@ import { type BenchRecord, MEMORY, PROCESSOR } from '../../bench/results.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../src/cli/define-command.js';
 import { modelText } from '../../src/cli/reporter/start-printer.js';
+import { openEstimator } from '../../src/method/advantage/estimators/index.js';
 import { settingsSchema } from '../../src/method/advantage/named-choices.js';
 import { loadRecipe, shippedRecipes } from '../../src/method/recipe/load-recipe.js';
 import { signals } from '../../src/method/training/signals/index.js';
@@ -13,6 +14,7 @@ import { standard } from '../../src/runs/composition/standard.js';
 import { storedPlaces, storedSettings } from '../../src/runs/run/stored-data.js';
 import { type RefereeFinding, refereeCases } from '../../src/tinker/client.js';
 import { integrations, lastRun } from '../../test/support/integrations.js';
+import { hiddenBonus } from '../../test/support/stopping-game.js';
 import { kernels as everyKernel } from '../kernels/declarations.js';
 import { defaultText, inputNode } from './json-schema.js';
 import { type Region, readPage, table } from './pages.js';
@@ -80,6 +82,42 @@ const estimators: Region = {
         traits.needs === undefined ? use : `${use}. Needs \`${fieldOf(traits.needs)}\``,
       ]),
     ),
+};
+
+/** The game of the table about stopping, without own rewards of its turns and with them, and the size of its groups. */
+const stopping = { most: 3, going: 0.5, success: 0.25 };
+const GROUP = 8;
+
+/** The choices that give a turn all rewards that follow it, by the name of one. */
+const WHOLE_RETURN: Readonly<Record<string, string>> = { episodeScore: 'outcome+penalties', across: 'episode' };
+
+/**
+ * The bias of every estimator that decides on going on, in a game in which the policy decides when to stop. Estimators
+ * with equal numbers share a row. Those with a choice that counts the whole return are there again with it.
+ */
+const stoppingBias: Region = {
+  name: 'stopping-bias',
+  render() {
+    const rows = new Map<string, string[]>();
+    for (const { type, schema } of standard.estimators) {
+      if (!schema.safeParse({ type }).success) continue; // `partition` is the general form of others
+      const add = (name: string, choices: Readonly<Record<string, string>> = {}) => {
+        const estimator = openEstimator({ ...choices, type }, standard.estimators);
+        const bonuses = [0, 0.5].map((earned) => hiddenBonus({ ...stopping, earned }, estimator, GROUP)[0] as number);
+        const key = bonuses.map((bonus) => (100 * bonus).toFixed(1).replace('-0.0', '0.0')).join(' ');
+        rows.set(key, [...(rows.get(key) ?? []), name]);
+      };
+      add(`\`${type}\``);
+      for (const [choice, value] of Object.entries(WHOLE_RETURN))
+        if (choice in schema.shape) add(`\`${type}\` with \`${choice}: '${value}'\``, { [choice]: value });
+    }
+    const sizes = (key: string) => key.split(' ').map((bonus) => Math.abs(Number(bonus))) as [number, number];
+    const sorted = [...rows].sort(([a], [b]) => sizes(a)[1] - sizes(b)[1] || sizes(a)[0] - sizes(b)[0]);
+    return table(
+      ['reward at the end', 'own rewards of turns', 'estimators'],
+      sorted.map(([key, names]) => [...key.split(' '), names.join(', ')]),
+    );
+  },
 };
 
 /** Every policy loss with its formula, from its declaration. */
@@ -320,6 +358,7 @@ export const regions: readonly Region[] = [
   realModel,
   recipes,
   refereeMatrix,
+  stoppingBias,
   storedData,
   wholeStep,
 ];
