@@ -88,9 +88,11 @@ ROWS = {
 options = argparse.ArgumentParser(description=__doc__)
 options.add_argument('--device', default='cuda')
 options.add_argument('--shapes', default='smollm2-135m,qwen2.5-0.5b,qwen2.5-1.5b,qwen3-4b')
+options.add_argument('--parts', default='check,decode,kernels,train,gap,publish,peers')
 options.add_argument('--seconds', type=float, default=400)
 options.add_argument('--out', default='.')
 given = options.parse_args()
+wanted = given.parts.split(',')
 device = torch.device('cuda:0' if given.device == 'cuda' else given.device)
 on_card = device.type == 'cuda'
 if not on_card:
@@ -206,20 +208,26 @@ def check() -> None:
     base = base_of('check', torch.float32, place)
     samples = rows_of_step(base.config.vocab_size, True, 2, 4, 200, 90, 40)
 
-    def gradient(where: Place, apart: bool = False) -> torch.Tensor:
+    def gradients(where: Place, parts: list[list[Sample]], times: int) -> list[torch.Tensor]:
         policy = policy_on(base, where, 1)
-        for part in [[sample] for sample in samples] if apart else [samples]:
-            policy.accumulate(part, ones)
-        return policy.trained.gradient.clone()
+        found = []
+        for _ in range(times):
+            for part in parts:
+                policy.accumulate(part, ones)
+            found.append(policy.trained.gradient.clone())
+            policy.trained.discard()
+        return found
 
-    alone = gradient(Place(device, 8192, Pieces(), None, False), True)
-    one, two = gradient(place), gradient(place)
+    alone = gradients(Place(device, 8192, Pieces(), None, False), [[sample] for sample in samples], 1)[0]
+    # On a card the second pass is recorded and the third repeats the record.
+    found = gradients(place, [samples], 3)
     note(
         'check',
-        tree_beside_apart=float((one - alone).norm() / alone.norm()),
-        twice_equal=torch.equal(one, two),
+        tree_beside_apart=float((found[0] - alone).norm() / alone.norm()),
+        repeats_equal=all(torch.equal(one, found[0]) for one in found),
         flex=place.flex is not None,
     )
+    gap('check', base, place)
 
 
 def request(number: int, prompt: np.ndarray, most: int) -> Request:
@@ -243,20 +251,27 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 return
             sampler = sampler_of(base, place, rows, adapters)
             random = np.random.default_rng(2)
-            prompts = [random.integers(0, c.vocab_size, PROMPT).astype(np.int32) for _ in range(rows)]
             written = WRITTEN if on_card else 24
-            for i, prompt in enumerate(prompts):
-                sampler.submit(request(i, prompt, written), i % adapters)
-            at = time.perf_counter()
-            sampler.step()
-            wait()
-            first = time.perf_counter() - at
+
+            def fresh(random: np.random.Generator = random, rows: int = rows) -> list[np.ndarray]:
+                return [random.integers(0, c.vocab_size, PROMPT).astype(np.int32) for _ in range(rows)]
+
+            # The first round compiles, the second one records: both belong to the beginning of a run.
+            firsts: list[float] = []
             ticks: list[float] = []
-            while sampler.busy:
+            for _ in range(3 if on_card else 1):
+                for i, prompt in enumerate(fresh()):
+                    sampler.submit(request(i, prompt, written), i % adapters)
                 at = time.perf_counter()
                 sampler.step()
-                ticks.append(time.perf_counter() - at)
-            wait()
+                wait()
+                firsts.append(time.perf_counter() - at)
+                ticks = []
+                while sampler.busy:
+                    at = time.perf_counter()
+                    sampler.step()
+                    ticks.append(time.perf_counter() - at)
+                wait()
             full = ticks[4 : written - 8]
             tick = float(np.median(full))
             # The sum of ticks counts the waits that single ticks pass on to each other.
@@ -276,23 +291,27 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 tok_s=round(rows / mean),
                 limit_ms=round(1e3 * limit, 3),
                 share_of_limit=round(limit / mean, 3),
-                first_s=round(first, 1),
-                graphs=len(sampler._graphs),
+                first_s=round(firsts[0], 1),
+                prefill_ms=round(1e3 * firsts[-1] - 1e3 * mean, 1),
             )
             if adapters == 4 or left() < 40:
                 continue
             lengths = [int(n) for n in random.integers(written // 6, written, 3 * rows)]
-            for i, most in enumerate(lengths):
-                sampler.submit(request(1000 + i, prompts[i % rows], most), i % adapters)
-            at = time.perf_counter()
-            while sampler.busy:
-                sampler.step()
-            wait()
+            seconds: list[float] = []
+            for _ in range(3 if on_card else 1):
+                for i, (most, prompt) in enumerate(zip(lengths, fresh() + fresh() + fresh(), strict=True)):
+                    sampler.submit(request(1000 + i, prompt, most), i % adapters)
+                at = time.perf_counter()
+                while sampler.busy:
+                    sampler.step()
+                wait()
+                seconds.append(time.perf_counter() - at)
             note(
                 'refill',
                 shape=name,
                 rows=rows,
-                tok_s=round(sum(lengths) / (time.perf_counter() - at)),
+                tok_s=round(sum(lengths) / seconds[-1]),
+                first_tok_s=round(sum(lengths) / seconds[0]),
             )
 
 
@@ -373,7 +392,9 @@ def train(name: str, base: Decoder, place: Place) -> None:
         step()
         wait()
         first = time.perf_counter() - at
+        step()  # records
         seconds = seconds_of(step, 2, 10)
+        profile(f'{name}: a step of rows ' + ('with' if shared else 'without') + ' shared prompts', step)
         computed = policy.rows_computed
         note(
             'train',
@@ -390,21 +411,43 @@ def train(name: str, base: Decoder, place: Place) -> None:
         )
 
 
+def profile(title: str, work: Callable[[], object]) -> None:
+    """Prints the kernels of a step that take longest, and beside them the time of the clock."""
+    if not on_card:
+        return
+    wait()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
+        at = time.perf_counter()
+        work()
+        wait()
+        seconds = time.perf_counter() - at
+    by_name: dict[str, list[float]] = {}
+    for event in found.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            by_name.setdefault(event.name[:70], []).append(event.device_time_total / 1e3)
+    total = sum(map(sum, by_name.values()))
+    print(f'{title}: {1e3 * seconds:.1f} ms, kernels {total:.1f} ms')
+    for label, times in sorted(by_name.items(), key=lambda one: -sum(one[1]))[:12]:
+        print(f'  {sum(times):8.2f} ms {len(times):6d} {label}')
+
+
 def gap(name: str, base: Decoder, place: Place) -> None:
     sampler, policy = sampler_of(base, place, 32, 1), policy_on(base, place, 0)
     random = np.random.default_rng(3)
-    prompts = [random.integers(0, base.config.vocab_size, 64).astype(np.int32) for _ in range(32)]
-    for i, prompt in enumerate(prompts):
-        sampler.submit(request(i, prompt, 32), 0)
     differences = []
-    while sampler.busy:
-        for result in sampler.step():
-            prompt = prompts[result.request.id]
-            tokens = np.concatenate((prompt, result.tokens)).astype(np.int32)
-            mask = np.zeros(len(tokens), np.uint8)
-            mask[len(prompt) :] = 1
-            row = policy.score([Sample(tokens, mask, 1.0, '')])[0]
-            differences.append(row[len(prompt) :] - np.array(result.logprobs))
+    # In the third round all passes repeat what was recorded.
+    for _ in range(3 if on_card else 1):
+        prompts = [random.integers(0, base.config.vocab_size, 64).astype(np.int32) for _ in range(32)]
+        for i, prompt in enumerate(prompts):
+            sampler.submit(request(i, prompt, 32), 0)
+        while sampler.busy:
+            for result in sampler.step():
+                prompt = prompts[result.request.id]
+                tokens = np.concatenate((prompt, result.tokens)).astype(np.int32)
+                mask = np.zeros(len(tokens), np.uint8)
+                mask[len(prompt) :] = 1
+                row = policy.score([Sample(tokens, mask, 1.0, '')])[0]
+                differences.append(row[len(prompt) :] - np.array(result.logprobs))
     d = np.concatenate(differences)
     note(
         'gap',
@@ -556,17 +599,18 @@ note(
     bandwidth_TBs=round(BANDWIDTH / 1e12, 2),
     bf16_TFLOPs=round(FLOPS / 1e12, 1),
 )
-attempt('check', check)
+if 'check' in wanted:
+    attempt('check', check)
 for name in given.shapes.split(','):
     if left() < 40:
         break
     place = place_of(device, 4096 if name in ('qwen3-4b', 'qwen3-8b') else 8192, False)
     base = base_of(name, torch.bfloat16 if on_card else torch.float32, place)
     for work in (decode, kernels, train, gap, publish):
-        if left() > 30:
+        if left() > 30 and work.__name__ in wanted:
             attempt(work.__name__, partial(work, name, base, place), shape=name)
     del base
     for peer in (peer_generate, peer_train):
-        if left() > 60 and name != 'qwen3-8b':
+        if left() > 60 and 'peers' in wanted and name != 'qwen3-8b':
             attempt(peer.__name__, partial(peer, name), shape=name)
 note('end')

@@ -39,11 +39,11 @@ def joined(
 def adapter_adds(config: Config, settings: AdapterSettings, tensors: dict[str, Tensor]) -> Adds:
     """What one adapter adds. Its weights are float32; products are in the number type of x."""
 
-    def adds(layer: int, matrix: str, x: Tensor) -> Tensor | None:
+    def adds(layer: int, matrix: str, x: Tensor, y: Tensor) -> Tensor:
         if f'layers.{layer}.{matrix}.A' not in tensors:
-            return None
+            return y
         down, up = joined(config, settings, tensors, layer, matrix)
-        return (x @ down.to(x.dtype)) @ up.to(x.dtype)
+        return torch.addmm(y, x @ down.to(x.dtype), up.to(x.dtype))
 
     return adds
 
@@ -60,6 +60,7 @@ class AdapterBank:
         self.A: dict[tuple[int, str], Tensor] = {}
         self.B: dict[tuple[int, str], Tensor] = {}
         self._widths: dict[tuple[int, str], int] = {}
+        self._parts: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = []
         for layer in range(config.layers):
             for matrix in MATRICES:
                 width = padded(len(settings.adapted(config, layer, matrix)) * settings.rank, WIDTH)
@@ -75,12 +76,28 @@ class AdapterBank:
             more = (places - self.places) * width
             self.A[key], self.B[key] = F.pad(self.A[key], (0, more)), F.pad(self.B[key], (0, 0, 0, more))
         self.places = places
+        self._parts = [self._parts_of(place) for place in range(places)]
+
+    def _parts_of(self, place: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Where the A's and the B's of a place are; what is beside them is 0."""
+        downs, ups, rank = {}, {}, self.settings.rank
+        for (layer, matrix), width in self._widths.items():
+            name, first, column = f'layers.{layer}.{matrix}', place * width, 0
+            start = first
+            for projection, outputs in self.config.matrix(layer, matrix)[1]:
+                if self.settings.adapts(projection):
+                    where = slice(first, first + rank), slice(column, column + outputs)
+                    ups[f'{name}.B.{projection}'] = self.B[layer, matrix][where]
+                    first += rank
+                column += outputs
+            downs[f'{name}.A'] = self.A[layer, matrix][:, start:first]
+        return downs, ups
 
     def load(self, place: int, tensors: dict[str, Tensor]) -> None:
-        for (layer, matrix), width in self._widths.items():
-            some = slice(place * width, (place + 1) * width)
-            down, up = joined(self.config, self.settings, tensors, layer, matrix)
-            self.A[layer, matrix][:, some], self.B[layer, matrix][some] = down, up
+        downs, ups = self._parts[place]
+        torch._foreach_copy_(list(downs.values()), [tensors[name] for name in downs])
+        scaled = torch._foreach_mul([tensors[name] for name in ups], self.settings.scale)
+        torch._foreach_copy_(list(ups.values()), scaled)
 
     def adds(self, places: Tensor) -> Adds:
         """What the adapter at each row's place adds, for rows with these places [R]; -1: none."""
@@ -90,10 +107,10 @@ class AdapterBank:
                 owner = torch.arange(self.places, device=places.device).repeat_interleave(width)
                 own[width] = (owner[None, :] == places[:, None]).to(self.A[key].dtype)
 
-        def adds(layer: int, matrix: str, x: Tensor) -> Tensor | None:
+        def adds(layer: int, matrix: str, x: Tensor, y: Tensor) -> Tensor:
             width = self._widths.get((layer, matrix))
             if width is None:
-                return None
-            return ((x @ self.A[layer, matrix]) * own[width]) @ self.B[layer, matrix]
+                return y
+            return torch.addmm(y, (x @ self.A[layer, matrix]) * own[width], self.B[layer, matrix])
 
         return adds

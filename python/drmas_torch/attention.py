@@ -41,7 +41,19 @@ def padded(count: int, multiple: int) -> int:
     return -(-count // multiple) * multiple
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, hides: Tensor, scale: float, least: int = 1) -> Tensor:
+def masked_softmax(scores: Tensor, hides: Tensor, scale: float) -> Tensor:
+    return torch.softmax((scores.float() * scale).masked_fill(hides, -torch.inf), -1).to(scores.dtype)
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    hides: Tensor,
+    scale: float,
+    least: int = 1,
+    softmax: Callable[..., Tensor] = masked_softmax,
+) -> Tensor:
     """Softmax attention of q [B, n, heads, d] over k and v [B, kv heads, L, d]. `hides` [B, 1, M, L] with
     M = n · heads / kv heads or 1 leaves at least one key a row. Products have at least `least` rows."""
     batch, n, _, d = q.shape
@@ -50,8 +62,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, hides: Tensor, scale: float, least: 
     count = rows.shape[2]
     if count < least:
         rows = F.pad(rows, (0, 0, 0, least - count))
-    scores = (rows @ k.transpose(-1, -2)).float() * scale
-    out = torch.softmax(scores.masked_fill(hides, -torch.inf), -1).to(v.dtype) @ v
+    out = softmax(rows @ k.transpose(-1, -2), hides, scale) @ v
     return out[:, :, :count].reshape(batch, heads, n, -1, d).transpose(1, 2).reshape(q.shape)
 
 
@@ -194,7 +205,9 @@ def by_sequence(config: Config, segments: Sequence[Segment], device: torch.devic
     return of
 
 
-def by_slot(config: Config, position: Tensor, length: int, least: int) -> Windowed:
+def by_slot(
+    config: Config, position: Tensor, length: int, least: int, softmax: Callable[..., Tensor] = masked_softmax
+) -> Windowed:
     """Row i reads slot i of the cache, whose first `length` positions have all that it sees."""
     back = position[:, None] - torch.arange(length, device=position.device)
 
@@ -203,7 +216,7 @@ def by_slot(config: Config, position: Tensor, length: int, least: int) -> Window
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             keys, values = k[: len(q), :, :length], v[: len(q), :, :length]
-            return attend(q[:, None], keys, values, hides, config.score_scale, least)[:, 0]
+            return attend(q[:, None], keys, values, hides, config.score_scale, least, softmax)[:, 0]
 
         return attention
 

@@ -5,6 +5,7 @@ One pass serves training, prefill and decoding, which differ only in their mixer
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from .attention import Mixer
+from .attention import Mixer, masked_softmax
 from .config import Config
 
-Adds = Callable[[int, str, Tensor], 'Tensor | None']
-"""What an adapter adds to the product of a layer's matrix with x; None if it does not adapt the matrix."""
+Adds = Callable[[int, str, Tensor, Tensor], Tensor]
+"""From a layer, its matrix, x and their product to the product with what an adapter adds to it."""
 
 
 class Ropes:
@@ -61,6 +62,28 @@ def rms_norm(x: Tensor, gain: Tensor, epsilon: float, offset: bool) -> Tensor:
     return (wide * scale * (gain + 1 if offset else gain)).to(x.dtype)
 
 
+def added(
+    x: Tensor, result: Tensor, result_gain: Tensor | None, gain: Tensor, epsilon: float, offset: bool
+) -> tuple[Tensor, Tensor]:
+    """The stream after the result of a block, which may have a norm of its own, and the norm of that stream."""
+    x = x + (result if result_gain is None else rms_norm(result, result_gain, epsilon, offset))
+    return x, rms_norm(x, gain, epsilon, offset)
+
+
+def turned(
+    q: Tensor,
+    k: Tensor,
+    gains: tuple[Tensor, Tensor] | None,
+    turn: tuple[Tensor, Tensor] | None,
+    epsilon: float,
+    offset: bool,
+) -> tuple[Tensor, Tensor]:
+    """Queries and keys, normed where the decoder has `gains` of heads, and rotated."""
+    if gains is not None:
+        q, k = rms_norm(q, gains[0], epsilon, offset), rms_norm(k, gains[1], epsilon, offset)
+    return (q, k) if turn is None else (rotate(q, *turn), rotate(k, *turn))
+
+
 def gated(gate_up: Tensor, gelu: bool) -> Tensor:
     gate, up = gate_up.chunk(2, -1)
     return (F.gelu(gate, approximate='tanh') if gelu else F.silu(gate)) * up
@@ -68,17 +91,20 @@ def gated(gate_up: Tensor, gelu: bool) -> Tensor:
 
 @dataclass(frozen=True)
 class Pieces:
-    """What lies between the products; on a card each is compiled to one kernel."""
+    """What lies between the products; on a card each is compiled to a kernel or two."""
 
-    rotate: Callable[..., Tensor] = rotate
     rms_norm: Callable[..., Tensor] = rms_norm
+    added: Callable[..., tuple[Tensor, Tensor]] = added
+    turned: Callable[..., tuple[Tensor, Tensor]] = turned
     gated: Callable[..., Tensor] = gated
+    softmax: Callable[..., Tensor] = masked_softmax
 
     @staticmethod
     def on(device: torch.device) -> Pieces:
         if device.type != 'cuda':
             return Pieces()
-        return Pieces(*(torch.compile(piece, dynamic=True) for piece in (rotate, rms_norm, gated)))
+        compiled = functools.partial(torch.compile, dynamic=True)
+        return Pieces(*map(compiled, (rms_norm, added, turned, gated, masked_softmax)))
 
 
 class Decoder:
@@ -105,39 +131,53 @@ class Decoder:
         if self.config.scaled_embedding:
             x = x * math.sqrt(self.config.width)
         turns = self.ropes.at(positions)
+        result: Tensor | None = None
         for i in range(self.config.layers):
+            inputs = i, x, result, turns[i], mixer, adds
             if recompute and torch.is_grad_enabled():
-                x = checkpoint(self._layer, i, x, turns[i], mixer, adds, use_reentrant=False)
+                x, result = checkpoint(self._layer, *inputs, use_reentrant=False, preserve_rng_state=False)
             else:
-                x = self._layer(i, x, turns[i], mixer, adds)
-        return self._norm(x, 'finalNorm')
+                x, result = self._layer(*inputs)
+        return self._added(x, result, self.config.layers - 1, 'feedForward', 'finalNorm')[1]
 
-    def _norm(self, x: Tensor, name: str) -> Tensor:
-        return self.pieces.rms_norm(x, self.tensors[name], self.config.norm_epsilon, self.config.offset_norms)
+    def _added(self, x: Tensor, result: Tensor | None, layer: int, block: str, norm: str) -> tuple[Tensor, Tensor]:
+        """The stream after the result of a layer's block, and its norm of this name."""
+        c, gain = self.config, self.tensors[norm]
+        if result is None:
+            return x, self.pieces.rms_norm(x, gain, c.norm_epsilon, c.offset_norms)
+        of_result = self.tensors[f'layers.{layer}.{block}ResultNorm'] if c.result_norms else None
+        return self.pieces.added(x, result, of_result, gain, c.norm_epsilon, c.offset_norms)
 
     def _product(self, layer: int, name: str, x: Tensor, adds: Adds | None, bias: str | None = None) -> Tensor:
         w = self.matrix(f'layers.{layer}.{name}')
         offsets = self.tensors[f'layers.{layer}.{bias}'] if bias else None
         y = torch.addmm(offsets.to(x.dtype), x, w) if offsets is not None and offsets.numel() else x @ w
-        added = adds(layer, name, x) if adds is not None else None
-        return y if added is None else y + added
+        return y if adds is None else adds(layer, name, x, y)
 
-    def _layer(self, i: int, x: Tensor, turn: tuple[Tensor, Tensor] | None, mixer: Mixer, adds: Adds | None) -> Tensor:
+    def _layer(
+        self,
+        i: int,
+        x: Tensor,
+        result: Tensor | None,
+        turn: tuple[Tensor, Tensor] | None,
+        mixer: Mixer,
+        adds: Adds | None,
+    ) -> tuple[Tensor, Tensor]:
+        """From the stream and the result of the layer before, which is still to be added, to the same of this one."""
         c, at = self.config, f'layers.{i}.'
-        qkv = self._product(i, 'qkv', self._norm(x, at + 'attentionNorm'), adds, 'qkvBias')
+        x, normed = self._added(x, result, i - 1, 'feedForward', at + 'attentionNorm')
+        qkv = self._product(i, 'qkv', normed, adds, 'qkvBias')
         if i in c.convolving:
             b, gate, inner = qkv.chunk(3, -1)
             mixed = gate * mixer.convolve(i, b * inner, self.tensors[at + 'convolution'].to(self.dtype))
         else:
             heads = qkv.view(len(x), -1, c.head_dim)
             q, k, v = heads.split((c.heads, c.kv_heads, c.kv_heads), 1)
-            if c.query_key_norm:
-                q, k = self._norm(q, at + 'queryNorm'), self._norm(k, at + 'keyNorm')
-            if turn is not None:
-                q, k = self.pieces.rotate(q, *turn), self.pieces.rotate(k, *turn)
+            gains = (self.tensors[at + 'queryNorm'], self.tensors[at + 'keyNorm']) if c.query_key_norm else None
+            if gains is not None or turn is not None:
+                q, k = self.pieces.turned(q, k, gains, turn, c.norm_epsilon, c.offset_norms)
             mixed = mixer.attend(i, q, k, v).reshape(len(x), c.heads * c.head_dim)
         result = self._product(i, 'attentionOut', mixed, adds, 'attentionOutBias')
-        x = x + (self._norm(result, at + 'attentionResultNorm') if c.result_norms else result)
-        gate_up = self._product(i, 'gateUp', self._norm(x, at + 'feedForwardNorm'), adds)
-        result = self._product(i, 'down', self.pieces.gated(gate_up, c.gate == 'gelu'), adds)
-        return x + (self._norm(result, at + 'feedForwardResultNorm') if c.result_norms else result)
+        x, normed = self._added(x, result, i, 'attention', at + 'feedForwardNorm')
+        gate_up = self._product(i, 'gateUp', normed, adds)
+        return x, self._product(i, 'down', self.pieces.gated(gate_up, c.gate == 'gelu'), adds)

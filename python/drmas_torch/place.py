@@ -10,80 +10,122 @@ import torch
 from torch import Tensor
 
 from .attention import BLOCK, ROWS, Cache, CacheRows, Mixer, Segment, by_sequence, by_tree, padded
-from .config import Config
+from .config import Config, Shapes, size_of, views
 from .decoder import Pieces
+from .graphs import Graphs, Memory
 from .tree import Tree
 
-ROWS_ON_A_CARD = 1024
-"""Rows of a batch that trains on a card are a multiple of this: few lengths to compile for."""
+LARGE = 1024
+"""On a card a batch of more rows has a multiple of so many, and a smaller one a power of 2: few sizes to compile and
+record."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a packed batch: its rows, the keys before them that are read from a cache, and the keys that a cache keeps."""
+
+    rows: int
+    before: int
+    written: int
+    taps: int
+
+    @property
+    def shapes(self) -> Shapes:
+        """Key k is seen by rows begin[k] <= q < end[k]. `bank`: the place of each row's adapter. `writes` and `reads`
+        are slots and places of a cache; the first line of `writes` is the row."""
+        rows, keys = self.rows, self.before + self.rows
+        return [
+            *(('tokens', (rows,)), ('bank', (rows,)), ('positions', (keys,)), ('begin', (keys,)), ('end', (keys,))),
+            *(('ancestors', (max(0, self.taps - 1), rows)), ('writes', (3, self.written)), ('reads', (2, self.before))),
+        ]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Trees as the rows of one forward pass. Its numbers lie in one tensor, so that one copy brings them to a card.
+    Rows of padding see only themselves."""
+
+    sizes: Sizes
+    numbers: Tensor
+    segments: Sequence[Segment]
 
 
 @dataclass(frozen=True)
 class Place:
     """`rows`: the most rows of a micro-batch. `flex`: FlexAttention, for a card. `recompute`: keep only the inputs of
-    layers for the backward pass."""
+    layers for the backward pass. `memory`: that of recorded passes, for a card."""
 
     device: torch.device
     rows: int
     pieces: Pieces
     flex: Callable[..., Tensor] | None
     recompute: bool
+    memory: Memory | None = None
 
-    def training(self, config: Config, tree: Tree) -> tuple[Tensor, Tensor, Mixer]:
-        """Tokens and positions [R] of a tree, and its mixer."""
-        return self._packed(config, [tree], ROWS if self.flex is None else ROWS_ON_A_CARD)
+    def graphs(self) -> Graphs | None:
+        """Those of a new owner."""
+        return None if self.memory is None else Graphs(self.device, self.memory)
 
-    def prefill(
-        self, config: Config, trees: Sequence[Tree], slots: Sequence[Sequence[int]], cache: Cache
-    ) -> tuple[Tensor, Tensor, Mixer]:
-        """The same for prompts. `slots`: those of each tree's sequences, which keep their rows. The tokens before a
-        tree are in the first of them."""
-        return self._packed(config, trees, ROWS if self.flex is None else BLOCK, slots, cache)
+    def few(self, count: int, least: int) -> int:
+        """So many or some more: a multiple of `least`, on a card one of few sizes."""
+        if self.flex is None or count == 0:
+            return padded(count, least)
+        return padded(count, LARGE) if count > LARGE else max(BLOCK, 1 << (count - 1).bit_length())
 
-    def _packed(
+    def packed(
         self,
         config: Config,
         trees: Sequence[Tree],
-        multiple: int,
         slots: Sequence[Sequence[int]] = (),
-        cache: Cache | None = None,
-    ) -> tuple[Tensor, Tensor, Mixer]:
-        """Rows read keys: those of the cache, then their own. Rows of padding see only themselves."""
-        before = padded(sum(tree.before for tree in trees), 1 if self.flex is None else BLOCK)
-        rows = padded(sum(tree.rows for tree in trees), multiple)
-        # Key k is seen by rows begin[k] <= q < end[k].
-        begin, end = (np.concatenate((np.zeros(before, np.int64), np.arange(rows) + more)) for more in (0, 1))
-        tokens, positions = np.zeros(rows, np.int64), np.zeros(before + rows, np.int64)
-        read = np.zeros((2, before), np.int64)
-        written = [np.zeros((3, 0), np.int64)]
+        banks: Sequence[int] = (),
+    ) -> Packed:
+        """`slots`: those of each tree's sequences in a cache that keeps their rows; the tokens before a tree are in the
+        first of them. `banks`: the places of the trees' adapters."""
+        before, rows = sum(tree.before for tree in trees), sum(tree.rows for tree in trees)
+        written = sum(len(path) for tree in trees for path in tree.paths) if slots else 0
+        sizes = Sizes(self.few(rows, ROWS), self.few(before, 1), self.few(written, 1), config.taps)
+        numbers = np.zeros(size_of(sizes.shapes), np.int64)
+        to = {name: part.numpy() for name, part in views(torch.from_numpy(numbers), sizes.shapes).items()}
+        to['bank'][:] = -1
+        to['begin'][sizes.before :], to['end'][sizes.before :] = np.arange(sizes.rows), np.arange(sizes.rows) + 1
         paths: list[np.ndarray] = []
         segments: list[Segment] = []
-        cached, first = 0, 0
+        cached, first, kept = 0, 0, 0
         for t, tree in enumerate(trees):
-            past, own = np.arange(cached, cached + tree.before), np.arange(first, first + tree.rows)
-            begin[past], end[past], positions[past] = first, first + tree.rows, np.arange(tree.before)
-            tokens[own], end[before + own], positions[before + own] = tree.tokens, tree.end + first, tree.positions
-            keys = [np.concatenate((past, path + first + before)) for path in tree.paths]
-            segments += [Segment(branch.first + first, branch.count, keys[branch.sequence]) for branch in tree.branches]
-            paths += keys
-            if cache is not None:
-                read[0, past], read[1, past] = slots[t][0], np.arange(tree.before)
+            past, own = slice(cached, cached + tree.before), slice(first, first + tree.rows)
+            keys = slice(sizes.before + first, sizes.before + first + tree.rows)
+            to['begin'][past], to['end'][past], to['positions'][past] = first, first + tree.rows, np.arange(tree.before)
+            to['tokens'][own], to['end'][keys], to['positions'][keys] = tree.tokens, tree.end + first, tree.positions
+            ways = [np.concatenate((np.arange(cached, cached + tree.before), path + keys.start)) for path in tree.paths]
+            segments += [Segment(branch.first + first, branch.count, ways[branch.sequence]) for branch in tree.branches]
+            paths += ways
+            if slots:
+                to['bank'][own] = banks[t]
+                to['reads'][0, past], to['reads'][1, past] = slots[t][0], np.arange(tree.before)
                 for path, slot in zip(tree.paths, slots[t], strict=True):
-                    where = np.arange(len(path)) + tree.before
-                    written.append(np.stack((path + first, np.full(len(path), slot), where)))
+                    where = np.arange(len(path))
+                    to['writes'][:, kept + where] = path + first, np.full(len(path), slot), where + tree.before
+                    kept += len(path)
             cached, first = cached + tree.before, first + tree.rows
-        if self.flex is None:
-            attention = by_sequence(config, segments, self.device)
-        else:
-            attention = by_tree(config, self._on(begin), self._on(end), self._on(positions), rows, self.flex)
-        ancestors = self._on(ancestors_of(paths, before + rows, config.taps)[:, before:])
-        writes = CacheRows(*self._on(np.concatenate(written, 1)))
-        reads = CacheRows(slice(before), *self._on(read))
-        mixer = Mixer(config, attention, ancestors, cache, writes, reads)
-        return self._on(tokens), self._on(positions[before:]), mixer
+        if kept:  # what is written twice is written alike
+            to['writes'][:, kept:] = to['writes'][:, :1]
+        to['ancestors'][:] = ancestors_of(paths, sizes.before + sizes.rows, config.taps)[:, sizes.before :]
+        return Packed(sizes, torch.from_numpy(numbers), segments)
 
-    def _on(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+    def mixer(
+        self, config: Config, packed: Packed, numbers: Tensor, cache: Cache | None = None
+    ) -> tuple[Tensor, Tensor, Mixer]:
+        """Tokens and positions [R] of a packed batch, and its mixer. `numbers` are those of the batch on this device.
+        Rows read keys of the cache, then their own."""
+        sizes = packed.sizes
+        of = views(numbers, sizes.shapes)
+        if self.flex is None:
+            attention = by_sequence(config, packed.segments, self.device)
+        else:
+            attention = by_tree(config, of['begin'], of['end'], of['positions'], sizes.rows, self.flex)
+        writes, reads = CacheRows(*of['writes']), CacheRows(slice(sizes.before), *of['reads'])
+        mixer = Mixer(config, attention, of['ancestors'], cache, writes, reads)
+        return of['tokens'], of['positions'][sizes.before :], mixer
 
 
 def ancestors_of(paths: Sequence[np.ndarray], keys: int, taps: int) -> np.ndarray:

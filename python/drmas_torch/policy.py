@@ -90,6 +90,7 @@ class Policy:
         self.place, self.decoder, self.config, self.settings = place, decoder, decoder.config, settings
         self.weights, self.agents = weights, tuple(agents)
         self.rows_computed = 0
+        self._graphs = place.graphs()
         self.adapters: dict[str, dict[str, Tensor]] = {}
         """By agent; '' is the adapter of all."""
         if weights is not None and settings is not None:
@@ -143,7 +144,7 @@ class Policy:
     @torch.no_grad()
     def logits(self, tokens: np.ndarray) -> np.ndarray:
         """The logits after each token [T, vocabulary], without adapters of agents."""
-        hidden = self._hidden(Tree([tokens]), self.adds_of(''))
+        hidden = self._hidden(Tree([tokens]), '')
         return logits_of(hidden[: padded(len(tokens), ROWS)], self.decoder.output)[: len(tokens)].cpu().numpy()
 
     def accumulate(self, samples: Sequence[Sample], upstream: Upstream) -> tuple[list[np.ndarray], float]:
@@ -167,13 +168,13 @@ class Policy:
         for agent in dict.fromkeys(sample.agent for sample in samples):
             own = [i for i, sample in enumerate(samples) if sample.agent == agent]
             for group in groups_of([samples[i].read for i in own], self.place.rows):
-                yield self._batch(samples, [own[i] for i in group], self.adds_of(agent))
+                yield self._batch(samples, [own[i] for i in group], agent)
 
-    def _batch(self, samples: Sequence[Sample], group: list[int], adds: Adds | None) -> Batch:
+    def _batch(self, samples: Sequence[Sample], group: list[int], agent: str) -> Batch:
         some = [samples[i] for i in group]
         tree = Tree([sample.read for sample in some])
         self.rows_computed += tree.rows
-        hidden = self._hidden(tree, adds)
+        hidden = self._hidden(tree, agent)
         written = [sample.written for sample in some]
         rows = np.concatenate([path[places - 1] for path, places in zip(tree.paths, written, strict=True)])
         targets = np.concatenate([sample.tokens[places] for sample, places in zip(some, written, strict=True)])
@@ -185,9 +186,19 @@ class Policy:
         )
         return Batch(group, written, hidden[read], wanted, scale)
 
-    def _hidden(self, tree: Tree, adds: Adds | None) -> Tensor:
-        tokens, positions, mixer = self.place.training(self.config, tree)
-        return self.decoder.hidden(tokens, positions, mixer, adds, self.place.recompute)
+    def _hidden(self, tree: Tree, agent: str) -> Tensor:
+        packed = self.place.packed(self.config, [tree])
+
+        def forward(numbers: Tensor) -> Tensor:
+            tokens, positions, mixer = self.place.mixer(self.config, packed, numbers)
+            return self.decoder.hidden(tokens, positions, mixer, self.adds_of(agent), self.place.recompute)
+
+        if self._graphs is None:
+            return forward(packed.numbers.to(self.place.device))
+        if torch.is_grad_enabled():
+            leaves = list(self.trained.tensors.values())
+            return self._graphs.train((agent, packed.sizes, 'train'), packed.numbers, forward, leaves)
+        return self._graphs.run((agent, packed.sizes), packed.numbers, forward)
 
 
 def padded_slopes(slopes: np.ndarray, like: Tensor) -> Tensor:

@@ -8,10 +8,8 @@ request that ends has one more token drawn, which nobody reads.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +18,10 @@ from torch import Tensor
 
 from .adapters import AdapterBank
 from .attention import KEYS, ROWS, Cache, CacheRows, Mixer, by_slot, padded
-from .config import AdapterSettings, widest
+from .config import AdapterSettings, views, widest
 from .decoder import Decoder
-from .head import logits_of, scale_of_draws
+from .graphs import NOTHING
+from .head import scale_of_draws
 from .messages import Wanted
 from .place import Place
 from .tree import Tree
@@ -30,35 +29,36 @@ from .tree import Tree
 SUMS = 256
 """Probabilities are summed in blocks of so many, then over the blocks."""
 
-STATE = {
-    'token': (torch.long, 0),
-    'position': (torch.long, 0),
-    'top_k': (torch.long, 0),
-    'bank': (torch.long, -1),
-    'scale': (torch.float32, 1),
-    'top_p': (torch.float32, 1),
-    'logprob': (torch.float32, 0),
-}
-"""Of each slot: the token to feed next, its position, how to draw, the adapter, what was drawn."""
+WHOLE = {'token': 0, 'position': 0, 'top_k': 0, 'bank': -1}
+BROKEN = {'scale': 1.0, 'top_p': 1.0, 'logprob': 0.0}
+"""Of each slot: the token to feed next, its position, how to draw, the adapter, what was drawn; and what a free slot
+has."""
+
+COMPANY = 4
+"""On a card a prompt waits so many ticks for others, while requests run: a pass for one costs what a pass for many
+costs."""
+
+MOST_RECORDED = 4096
+"""Prompts of more rows than so many take the card longer than the host."""
 
 CACHE_SHARE = 0.5
 """The share of a card's free memory that a cache may take."""
 
 
-def place_at(mass: Tensor, wanted: Tensor) -> Tensor:
+def place_at(mass: Tensor, wanted: Tensor, triangle: Tensor) -> Tensor:
     """The first place in each row of mass [B, N] up to which its sum exceeds the number wanted [B]; else the last place
     with mass.
 
-    Sums are products with a triangle of ones, first over blocks, then within the block that holds the place: the same
-    bits in every run, which scans on a card do not promise.
+    Sums are products with a triangle of ones (`triangle_for`), first over blocks, then within the block that holds the
+    place: the same bits in every run, which scans on a card do not promise.
     """
     blocks = F.pad(mass, (0, -mass.shape[1] % SUMS)).view(len(mass), -1, SUMS)
     sums = blocks.sum(-1)
-    ends = sums @ _triangle(sums.shape[1], sums.dtype, sums.device)
+    ends = sums @ triangle[: sums.shape[1], : sums.shape[1]]
     block, rows = _first_of(ends, sums, wanted), torch.arange(len(mass), device=mass.device)
     inner = blocks[rows, block]
     start = (ends - sums)[rows, block]
-    return block * SUMS + _first_of(start[:, None] + inner @ _triangle(SUMS, sums.dtype, sums.device), inner, wanted)
+    return block * SUMS + _first_of(start[:, None] + inner @ triangle[:SUMS, :SUMS], inner, wanted)
 
 
 def _first_of(cumulative: Tensor, mass: Tensor, wanted: Tensor) -> Tensor:
@@ -69,20 +69,26 @@ def _first_of(cumulative: Tensor, mass: Tensor, wanted: Tensor) -> Tensor:
     return torch.where(hit.any(-1), hit.int().argmax(-1), last)
 
 
-@functools.cache
-def _triangle(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.ones(size, size, dtype=dtype, device=device).triu()
+def triangle_for(vocabulary: int, device: torch.device) -> Tensor:
+    size = max(SUMS, padded(vocabulary, SUMS) // SUMS)
+    return torch.ones(size, size, dtype=widest(device), device=device).triu()
 
 
 def draw(
-    logits: Tensor, uniforms: Tensor, scale: Tensor, top_k: Tensor, top_p: Tensor, filtered: bool
+    logits: Tensor,
+    uniforms: Tensor,
+    scale: Tensor,
+    top_k: Tensor,
+    top_p: Tensor,
+    filtered: bool,
+    triangle: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """One token a row of logits [B, V], and its log-prob over the whole vocabulary.
 
     The distribution is inverted at a number of [0, 1) in the order of ids; a scale of 0 takes the most probable token.
     """
     greedy, wide = scale == 0, widest(logits.device)
-    logits = logits * torch.where(greedy, torch.ones_like(scale), scale)[:, None]
+    logits = logits.float() * torch.where(greedy, torch.ones_like(scale), scale)[:, None]
     total = torch.logsumexp(logits, -1)
     mass = torch.exp(logits - total[:, None])
     if filtered:
@@ -92,10 +98,10 @@ def draw(
         # The fewest tokens that reach the share top_p: one that reaches it exactly is the last.
         share = top_p.to(wide) * ranked.sum(-1)
         share = torch.nextafter(share, torch.full_like(share, -1))
-        kept = (ranked > 0) & (rank <= place_at(ranked, share)[:, None])
+        kept = (ranked > 0) & (rank <= place_at(ranked, share, triangle)[:, None])
         mass = mass * torch.zeros_like(mass).scatter(1, order, kept.to(mass.dtype))
     mass = mass.to(wide)
-    token = place_at(mass, uniforms.to(wide) * mass.sum(-1))
+    token = place_at(mass, uniforms.to(wide) * mass.sum(-1), triangle)
     token = torch.where(greedy, logits.argmax(-1), token)
     return token, logits.gather(1, token[:, None])[:, 0] - total
 
@@ -214,13 +220,16 @@ class Sampler:
         self._running: list[Running] = []
         self._cache = Cache(decoder.config, place.device, decoder.dtype)
         self._slots = Slots()
-        self._state = {name: torch.zeros(0, dtype=dtype, device=place.device) for name, (dtype, _) in STATE.items()}
+        self._whole = torch.zeros(len(WHOLE), 0, dtype=torch.long, device=place.device)
+        self._broken = torch.zeros(len(BROKEN), 0, device=place.device)
         self._uniforms = torch.zeros(0, 0, device=place.device)
         """Of each slot the random number of the draw at each position."""
         self._on_card = place.device.type == 'cuda'
-        self._graphs: dict[tuple[int, int, bool], torch.cuda.CUDAGraph] = {}
-        self._pool: Any = None
+        self._graphs = place.graphs()
+        self._draw = torch.compile(draw, dynamic=True) if self._on_card else draw
+        self._triangle = triangle_for(decoder.config.vocab_size, place.device)
         self._late: Late | None = None
+        self._waited = 0
 
     # Versions
 
@@ -233,7 +242,7 @@ class Sampler:
                 before, places = self.bank.places, max(4, 2 * self.bank.places)
                 self.bank.resize(places)
                 self._free_places = list(range(places - 1, before - 1, -1))
-                self._graphs.clear()
+                self._forget_graphs()
             place = self._free_places.pop()
             self.bank.load(place, adapter)
         self._owners += 1
@@ -244,6 +253,10 @@ class Sampler:
         self._slots.forget(version.owner)
         if version.place >= 0:
             self._free_places.append(version.place)
+
+    def _forget_graphs(self) -> None:
+        if self._graphs is not None:
+            self._graphs.forget()
 
     def plays(self, key: Hashable) -> bool:
         return any(one.key == key for one in self._running) or any(waiting == key for _, waiting in self._waiting)
@@ -319,6 +332,10 @@ class Sampler:
         prompts."""
         if not self._waiting:
             return
+        if self._on_card and self._running and self._waited < COMPANY:
+            self._waited += 1
+            return
+        self._waited = 0
         self._fit()
         admitted: list[Running] = []
         begun: dict[int, int] = {}
@@ -359,31 +376,32 @@ class Sampler:
             if fits < count and cache.slots > 0 and (capacity == cache.capacity or self._running):
                 return  # what is there goes on; a longer request waits until none is running
             count = max(ROWS, min(count, fits))
-        self._graphs.clear()
+        self._forget_graphs()
         if count < cache.slots:  # what is in the cache goes, before the memory is taken anew
             cache.resize(0, 0)
             self._slots = Slots()
         cache.resize(count, capacity)
         self._slots.resize(count, capacity)
-        for name, (_, fill) in STATE.items():
-            self._state[name] = F.pad(self._state[name], (0, count - len(self._state[name])), value=fill)
+        more = count - self._whole.shape[1]
+        self._whole, self._broken = (
+            torch.stack([F.pad(row, (0, more), value=fill) for row, fill in zip(rows, fills.values(), strict=True)])
+            for rows, fills in ((self._whole, WHOLE), (self._broken, BROKEN))
+        )
         n, width = self._uniforms.shape
         self._uniforms = F.pad(self._uniforms, (0, capacity - width, 0, count - n))
 
     def _write_state(self, admitted: list[Running]) -> None:
         prompts, wanted = [one.request.prompt for one in admitted], [one.request.wanted for one in admitted]
-        columns = {
-            'token': [int(prompt[-1]) for prompt in prompts],
-            'position': [len(prompt) - 1 for prompt in prompts],
-            'top_k': [one['topK'] for one in wanted],
-            'bank': [one.version.place for one in admitted],
-            'scale': [scale_of_draws(one['temperature']) for one in wanted],
-            'top_p': [one['topP'] for one in wanted],
-        }
         slots = torch.tensor([one.slot for one in admitted], device=self.place.device)
-        for name, values in columns.items():
-            state = self._state[name]
-            state[slots] = torch.tensor(values, dtype=state.dtype).to(state.device)
+        whole = [
+            [int(prompt[-1]) for prompt in prompts],
+            [len(prompt) - 1 for prompt in prompts],
+            [one['topK'] for one in wanted],
+            [one.version.place for one in admitted],
+        ]
+        broken = [[scale_of_draws(one['temperature']) for one in wanted], [one['topP'] for one in wanted]]
+        self._whole[:, slots] = torch.tensor(whole).to(slots.device)
+        self._broken[: len(broken), slots] = torch.tensor(broken, dtype=torch.float32).to(slots.device)
         uniforms = np.zeros((len(admitted), self._uniforms.shape[1]), np.float32)
         for row, one in zip(uniforms, admitted, strict=True):
             place = row[len(one.request.prompt) - 1 :]
@@ -402,10 +420,19 @@ class Sampler:
             shared = begun[group[0].slot]
             trees.append(Tree([one.request.prompt[shared:-1] for one in group], shared))
             slots.append([one.slot for one in group])
-            banks += trees[-1].rows * [group[0].version.place]
-        token, position, mixer = self.place.prefill(self.decoder.config, trees, slots, self._cache)
-        bank = torch.tensor(banks + (len(token) - len(banks)) * [-1], device=self.place.device)
-        self.decoder.hidden(token, position, mixer, self.bank.adds(bank) if self.bank else None)
+            banks.append(group[0].version.place)
+        config = self.decoder.config
+        packed = self.place.packed(config, trees, slots, banks)
+
+        def forward(numbers: Tensor) -> Tensor:
+            token, position, mixer = self.place.mixer(config, packed, numbers, self._cache)
+            bank = views(numbers, packed.sizes.shapes)['bank']
+            return self.decoder.hidden(token, position, mixer, self.bank.adds(bank) if self.bank else None)
+
+        if self._graphs is not None and packed.sizes.rows <= MOST_RECORDED:
+            self._graphs.run(packed.sizes, packed.numbers, forward)
+        else:
+            forward(packed.numbers.to(self.place.device))
 
     # Decoding
 
@@ -416,50 +443,36 @@ class Sampler:
         # A token that is read late has not been counted yet.
         longest = max(len(one.request.prompt) + len(one.tokens) for one in self._running) + self._on_card
         filtered = any(one.request.wanted['topK'] > 0 or one.request.wanted['topP'] < 1 for one in self._running)
-        if self._on_card:
+        if self._graphs is not None:
             count = min(cache.slots, max(ROWS, 1 << (highest - 1).bit_length()))
-            self._graph(count, min(cache.capacity, padded(longest, 4 * KEYS)), filtered).replay()
+            length = min(cache.capacity, padded(longest, 4 * KEYS))
+            self._graphs.run((count, length, filtered), NOTHING, lambda _: self._tick(count, length, filtered))
         else:
             count = padded(highest, ROWS)
             self._tick(count, min(cache.capacity, padded(longest, KEYS)), filtered)
-        return self._state['token'][:count], self._state['logprob'][:count]
+        state = self._state(count)
+        return state['token'], state['logprob']
+
+    def _state(self, count: int) -> dict[str, Tensor]:
+        """That of the first slots, by name."""
+        rows = [*self._whole[:, :count], *self._broken[:, :count]]
+        return dict(zip([*WHOLE, *BROKEN], rows, strict=True))
 
     def _tick(self, count: int, length: int, filtered: bool) -> None:
         """The work of a tick, all on the device: it reads and writes the state of the slots."""
         cache, config = self._cache, self.decoder.config
-        state = {name: tensor[:count] for name, tensor in self._state.items()}
+        state = self._state(count)
         token, position = state['token'], state['position']
         slots = torch.arange(count, device=position.device)
         back = torch.arange(1, max(1, config.taps), device=position.device)[:, None]
         ancestors = torch.where(position >= back, slots * cache.capacity + position - back, -1)
-        attention = by_slot(config, position, length, 1 if self._on_card else ROWS)
+        attention = by_slot(config, position, length, 1 if self._on_card else ROWS, self.place.pieces.softmax)
         mixer = Mixer(config, attention, ancestors, cache, CacheRows(slice(None), slots, position))
         hidden = self.decoder.hidden(token, position, mixer, self.bank.adds(state['bank']) if self.bank else None)
         uniforms = self._uniforms[:count].gather(1, position[:, None])[:, 0]
-        logits = logits_of(hidden, self.decoder.output)
-        new, logprob = draw(logits, uniforms, state['scale'], state['top_k'], state['top_p'], filtered)
+        logits = hidden @ self.decoder.output.t()
+        how = state['scale'], state['top_k'], state['top_p'], filtered
+        new, logprob = self._draw(logits, uniforms, *how, self._triangle)
         token.copy_(new)
         state['logprob'].copy_(logprob)
         position.copy_((position + 1).clamp(max=min(cache.capacity, config.context) - 1))
-
-    def _graph(self, count: int, length: int, filtered: bool) -> torch.cuda.CUDAGraph:
-        """The tick of this size as a CUDA graph. It is captured when it is first needed."""
-        key = count, length, filtered
-        if key in self._graphs:
-            return self._graphs[key]
-        kept = {name: tensor.clone() for name, tensor in self._state.items()}
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # compiles and chooses kernels before anything is recorded
-            for _ in range(2):
-                self._tick(count, length, filtered)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        if self._pool is None:
-            self._pool = torch.cuda.graph_pool_handle()
-        with torch.cuda.graph(graph, pool=self._pool):
-            self._tick(count, length, filtered)
-        for name, tensor in kept.items():
-            self._state[name].copy_(tensor)
-        self._graphs[key] = graph
-        return graph

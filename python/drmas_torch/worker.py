@@ -15,6 +15,7 @@ import torch
 from .decoder import Pieces
 from .engine import Engine, plain
 from .frames import Arrays, Frame, FrameError, Header, Inbox, write_frame
+from .graphs import Memory
 from .place import Place
 
 
@@ -62,15 +63,15 @@ def sender(stream: BinaryIO) -> Callable[[Header, Arrays], None]:
 
 def place_of(device: torch.device, rows: int, recompute: bool) -> Place:
     """Where to compute. On a card products stay in float32 where they are asked for, and attention is FlexAttention."""
-    flex = None
+    flex, memory = None, None
     if device.type == 'cuda':
         from torch.nn.attention.flex_attention import flex_attention
 
         device = torch.device('cuda', device.index or 0)
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
-        flex = torch.compile(flex_attention, dynamic=True)
-    return Place(device, rows, Pieces.on(device), flex, recompute)
+        flex, memory = torch.compile(flex_attention, dynamic=True), Memory()
+    return Place(device, rows, Pieces.on(device), flex, recompute, memory)
 
 
 def hardware(device: torch.device) -> str:

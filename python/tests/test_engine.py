@@ -19,11 +19,12 @@ from drmas_torch.decoder import Decoder, Pieces, Ropes
 from drmas_torch.frames import FrameError, read_frame, write_frame
 from drmas_torch.place import Place
 from drmas_torch.policy import Batch, Policy, Sample
-from drmas_torch.sampler import Request, Sampler, draw
+from drmas_torch.sampler import Request, Sampler, draw, triangle_for
 from drmas_torch.trained import Trained
 from drmas_torch.tree import Tree, groups_of
 
 CPU = torch.device('cpu')
+TRIANGLE = triangle_for(2048, CPU)
 SETTINGS = AdapterSettings(3, 6, ('q', 'v', 'o', 'gate', 'down'))
 SHAPE = {
     'vocabSize': 300,
@@ -162,7 +163,8 @@ class Attention(unittest.TestCase):
             model, tree = decoder(**features), Tree(forest(np.random.default_rng(4), 40))
             found = []
             for where in (place(), on_flex()):
-                tokens, positions, mixer = where.training(model.config, tree)
+                packed = where.packed(model.config, [tree])
+                tokens, positions, mixer = where.mixer(model.config, packed, packed.numbers)
                 with torch.no_grad():
                     found.append(model.hidden(tokens, positions, mixer)[: tree.rows])
             self.assertLess(float((found[0] - found[1]).abs().max()), 1e-4)
@@ -294,7 +296,7 @@ class Sampling(unittest.TestCase):
         logits = torch.from_numpy(random.normal(0, 2, 600).astype(np.float32)).expand(20_000, -1)
         uniforms = torch.from_numpy(random.random(20_000).astype(np.float32))
         one, zero = torch.ones(20_000), torch.zeros(20_000, dtype=torch.long)
-        tokens, logprobs = draw(logits, uniforms, one, zero, one, False)
+        tokens, logprobs = draw(logits, uniforms, one, zero, one, False, TRIANGLE)
         p = torch.softmax(logits[0], -1)
         counts = torch.bincount(tokens, minlength=600)
         chi = float((((counts - 20_000 * p) ** 2) / (20_000 * p)).sum())
@@ -306,13 +308,13 @@ class Sampling(unittest.TestCase):
         uniforms = torch.linspace(0, 0.999999, 1000)
         one, zero = torch.ones(1000), torch.zeros(1000, dtype=torch.long)
         for top_k, top_p, kept in ((2, 1.0, {0, 1}), (0, 0.71, {0, 1, 2}), (0, 0.39, {0}), (1, 0.9, {0})):
-            tokens, _ = draw(logits, uniforms, one, zero + top_k, one * top_p, True)
+            tokens, _ = draw(logits, uniforms, one, zero + top_k, one * top_p, True, TRIANGLE)
             self.assertEqual(set(tokens.tolist()), kept)
         # A token that reaches the share exactly is the last, as far down as the vocabulary goes.
         flat = torch.zeros(1000, 2048)
-        tokens, _ = draw(flat, uniforms, one, zero, one * 0.5, True)
+        tokens, _ = draw(flat, uniforms, one, zero, one * 0.5, True, TRIANGLE)
         self.assertEqual(int(tokens.max()), 1023)
-        greedy, _ = draw(logits, uniforms, one * 0, zero, one, False)
+        greedy, _ = draw(logits, uniforms, one * 0, zero, one, False, TRIANGLE)
         self.assertEqual(set(greedy.tolist()), {0})
 
 
@@ -327,11 +329,10 @@ class Adapters(unittest.TestCase):
         x = torch.from_numpy(np.random.default_rng(1).normal(size=(16, 32)).astype(np.float32))
         places = torch.tensor([0, 1, 2, -1] * 4)
         for matrix in ('qkv', 'gateUp'):
-            both = bank.adds(places)(1, matrix, x)
-            assert both is not None
+            product = torch.zeros(16, sum(size for _, size in base.config.matrix(1, matrix)[1]))
+            both = bank.adds(places)(1, matrix, x, product)
             for slot, policy in enumerate(policies):
-                alone = adapter_adds(base.config, SETTINGS, policy.trained.tensors)(1, matrix, x)
-                assert alone is not None
+                alone = adapter_adds(base.config, SETTINGS, policy.trained.tensors)(1, matrix, x, product)
                 self.assertTrue(torch.equal(both[places == slot], alone[places == slot]))
             self.assertEqual(float(both[places == -1].abs().max()), 0)
 

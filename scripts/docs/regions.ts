@@ -17,6 +17,7 @@ import { integrations, lastRun } from '../../test/support/integrations.js';
 import { hiddenBonus } from '../../test/support/stopping-game.js';
 import { kernels as everyKernel } from '../kernels/declarations.js';
 import { defaultText, inputNode } from './json-schema.js';
+import { card } from './card.js';
 import { type Region, readPage, table } from './pages.js';
 
 /** Every command with its arguments, flags and examples, from its declaration. */
@@ -348,6 +349,7 @@ const storedData: Region = {
 
 /** Every generated part of a hand-written page. */
 export const regions: readonly Region[] = [
+  card,
   commandPages,
   estimators,
   firstTeam,

@@ -1,0 +1,126 @@
+"""Recorded passes, with a stand-in for a card: its records run their work again and write over the first result."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drmas_torch.decoder import Pieces
+from drmas_torch.graphs import Graphs, Memory, Replay
+from drmas_torch.place import Place
+from drmas_torch.policy import Policy
+from drmas_torch.sampler import Sampler
+
+from .test_engine import CPU, SETTINGS, adapted, decoder, request, samples, slopes
+
+
+class Rerun(Memory):
+    """`restored`: what the work changes beside its result. A record of a card runs nothing; this one undoes that."""
+
+    def __init__(self, restored: Callable[[], list[Tensor]] = list) -> None:
+        super().__init__()
+        self.restored, self.replays, self.spoils = restored, 0, False
+
+    def record(self, work: Callable[[], Any]) -> tuple[Replay, Any]:
+        kept = [tensor.clone() for tensor in self.restored()]
+        result, learns = work(), torch.is_grad_enabled()
+        for tensor, before in zip(self.restored(), kept, strict=True):
+            tensor.copy_(before)
+
+        def replay() -> None:
+            with torch.set_grad_enabled(learns):
+                again = work()
+            self.replays += 1
+            if isinstance(result, Tensor):
+                with torch.no_grad():
+                    result.copy_(again * 1.1 if self.spoils else again)
+
+        return replay, result
+
+
+def dense(q: Tensor, k: Tensor, v: Tensor, block_mask: Any, scale: float, enable_gqa: bool) -> Tensor:
+    """FlexAttention has no backward pass on a processor. This one sees the same mask, whole."""
+    rows, keys = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])[None]
+    mask = block_mask.mask_mod(None, None, rows, keys)
+    k, v = (each.repeat_interleave(q.shape[1] // k.shape[1], 1) for each in (k, v))
+    return torch.softmax((q @ k.transpose(-1, -2) * scale).masked_fill(~mask, -torch.inf), -1) @ v
+
+
+def on_card(memory: Memory | None = None) -> Place:
+    return Place(CPU, 4096, Pieces(), dense, False, memory)
+
+
+class Recorded(unittest.TestCase):
+    def policies(self, memory: Memory) -> tuple[Policy, Policy]:
+        base = decoder()
+        plain, other = adapted(base, 2), adapted(base, 2)
+        return Policy(on_card(), base, plain.trained, SETTINGS), Policy(on_card(memory), base, other.trained, SETTINGS)
+
+    def test_gradients_and_scores_are_those_of_the_pass(self) -> None:
+        memory = Rerun()
+        plain, policy = self.policies(memory)
+        for seed in (6, 7, 8, 9):  # trees of one size with other tokens
+            some = samples(seed)
+            wanted, found = plain.accumulate(some, slopes), policy.accumulate(some, slopes)
+            for one, other in zip(wanted[0], found[0], strict=True):
+                np.testing.assert_array_equal(one, other)
+            self.assertAlmostEqual(wanted[1], found[1], delta=1e-5 * wanted[1])
+            scores = zip(plain.score(some), policy.score(some), strict=True)
+            self.assertTrue(all(np.array_equal(one, other) for one, other in scores))
+        self.assertGreater(memory.replays, 6)
+        apart = (plain.trained.gradient - policy.trained.gradient).norm() / plain.trained.gradient.norm()
+        self.assertLess(float(apart), 1e-5)
+
+    def test_a_record_that_differs_is_not_used(self) -> None:
+        memory = Rerun()
+        memory.spoils = True
+        plain, policy = self.policies(memory)
+        for seed in (6, 7, 8):
+            some = samples(seed)
+            for one, other in zip(plain.accumulate(some, slopes)[0], policy.accumulate(some, slopes)[0], strict=True):
+                np.testing.assert_array_equal(one, other)
+        self.assertEqual(memory.replays, 2)
+
+    def test_what_cannot_be_recorded_runs_as_it_is(self) -> None:
+        class Refusing(Memory):
+            def record(self, work: Callable[[], Any]) -> tuple[Replay, Any]:
+                raise torch.OutOfMemoryError('no memory')
+
+        graphs = Graphs(CPU, Refusing())
+        for number in range(4):
+            found = graphs.run('a', torch.tensor([number]), lambda numbers: numbers + 1)
+            self.assertEqual(int(found), number + 1)
+
+    def test_answers_are_those_of_the_sampler_that_records_nothing(self) -> None:
+        def answers(memory: Memory | None) -> dict[int, tuple[list[int], list[float]]]:
+            base = decoder()
+            sampler = Sampler(on_card(memory), base, 16, SETTINGS, lambda *_: None)
+            if isinstance(memory, Rerun):
+                memory.restored = lambda: [sampler._whole, sampler._broken]
+            for number in (1, 2):
+                sampler.load(number, 0, adapted(base, number).trained.tensors)
+            random, found = np.random.default_rng(5), {}
+            for turn in range(5):
+                for i in range(6):
+                    prompt = random.integers(0, 300, 20 + i).astype(np.int32)
+                    sampler.submit(request(10 * turn + i, prompt), 1 + i % 2)
+                while sampler.busy:
+                    found.update({one.request.id: (one.tokens, one.logprobs) for one in sampler.step()})
+            return found
+
+        memory = Rerun()
+        wanted, found = answers(None), answers(memory)
+        self.assertEqual(len(wanted), 30)
+        self.assertEqual({id: tokens for id, (tokens, _) in wanted.items()}, {i: one[0] for i, one in found.items()})
+        apart = [abs(a - b) for id in wanted for a, b in zip(wanted[id][1], found[id][1], strict=True)]
+        self.assertLess(max(apart), 1e-5)
+        self.assertGreater(memory.replays, 20)
+
+
+if __name__ == '__main__':
+    unittest.main()
