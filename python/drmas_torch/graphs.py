@@ -18,6 +18,9 @@ from torch import Tensor
 ALIKE = 0.02
 """How far a record may be from its pass, as a share of the norm: kernels may be chosen anew."""
 
+ROOM = 3
+"""A pass is recorded if there is room for so many: the record, a pass of another size that runs as it is, and more."""
+
 NOTHING = torch.zeros(0)
 """The numbers of a pass that reads none."""
 
@@ -38,6 +41,14 @@ class Memory:
         with torch.cuda.graph(graph, pool=self._pool):
             result = work()
         return graph.replay, result
+
+    def taken(self) -> int:
+        """The bytes that tensors have now."""
+        return torch.cuda.memory_allocated()
+
+    def free(self) -> int:
+        """The bytes that there are for more."""
+        return torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
 
 
 class Unlike(Exception):
@@ -68,7 +79,8 @@ class Graphs:
 
     def __init__(self, device: torch.device, memory: Memory) -> None:
         self.device, self.memory = device, memory
-        self._seen: set[Hashable] = set()
+        self._seen: dict[Hashable, int] = {}
+        """Of each size that has come, the bytes that its pass kept."""
         self._made: dict[Hashable, Any] = {}
         """What is recorded; None: it cannot be."""
         self._gradients: list[Tensor] = []
@@ -90,7 +102,7 @@ class Graphs:
 
         made = self._of(key, make)
         if made is None:
-            return work(numbers.to(self.device))
+            return self._first(key, lambda: work(numbers.to(self.device)))
         made.numbers.copy_(numbers)
         made.replay()
         return made.result
@@ -104,22 +116,29 @@ class Graphs:
         kept = numbers.to(self.device, copy=True)
         made = self._of(key, lambda: Pass(self.memory, kept, work, leaves, self._gradients))
         if made is None:
-            return work(kept)
+            return self._first(key, lambda: work(kept))
         return Repeated.apply(torch.zeros(1, device=self.device, requires_grad=True), kept, made, leaves)
 
     def _of(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What was made for a key; None if it comes for the first time, or cannot be recorded."""
+        """What was made for a key; None if it comes for the first time, or is not recorded."""
         if key not in self._seen:
-            self._seen.add(key)
             return None
         if key not in self._made:
             try:
+                if self.memory.free() < ROOM * self._seen[key]:
+                    raise RuntimeError('memory is scarce')
                 self._made[key] = make()
             except (RuntimeError, Unlike) as error:  # memory, or an operation that cannot be recorded
                 reason = str(error).partition('\n')[0]
-                print(f'a pass of the size {key} is not recorded, so it is slower: {reason}', file=sys.stderr)
+                print(f'a pass is not recorded, so it stays slow: {reason}. Its size is {key}', file=sys.stderr)
                 self._made[key] = None
         return self._made[key]
+
+    def _first(self, key: Hashable, work: Callable[[], Any]) -> Any:
+        before = self.memory.taken()
+        result = work()
+        self._seen.setdefault(key, self.memory.taken() - before)
+        return result
 
 
 class Pass:
@@ -149,6 +168,7 @@ class Pass:
         once = work(numbers)
         self.upstream = upstream = torch.ones_like(once)
         wanted = _gradients_of(once, leaves, upstream)
+        once = once.detach()  # what its backward pass needed is free again
         self.reached = [i for i, gradient in enumerate(wanted) if gradient is not None]
         """Which leaves the pass reads."""
         self.gradients = [gradients[i] for i in self.reached]
@@ -157,7 +177,7 @@ class Pass:
         self.forward()
         self.backward()
         passing.clear()
-        require_alike([self.hidden], [once.detach()])
+        require_alike([self.hidden], [once])
         require_alike(self.gradients, [gradient for gradient in wanted if gradient is not None])
 
 

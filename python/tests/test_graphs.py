@@ -24,7 +24,7 @@ class Rerun(Memory):
 
     def __init__(self, restored: Callable[[], list[Tensor]] = list) -> None:
         super().__init__()
-        self.restored, self.replays, self.spoils = restored, 0, False
+        self.restored, self.replays, self.spoils, self.room = restored, 0, False, 0
 
     def record(self, work: Callable[[], Any]) -> tuple[Replay, Any]:
         kept = [tensor.clone() for tensor in self.restored()]
@@ -41,6 +41,12 @@ class Rerun(Memory):
                     result.copy_(again * 1.1 if self.spoils else again)
 
         return replay, result
+
+    def taken(self) -> int:
+        return 0
+
+    def free(self) -> int:
+        return self.room
 
 
 def dense(q: Tensor, k: Tensor, v: Tensor, block_mask: Any, scale: float, enable_gqa: bool) -> Tensor:
@@ -87,14 +93,18 @@ class Recorded(unittest.TestCase):
         self.assertEqual(memory.replays, 2)
 
     def test_what_cannot_be_recorded_runs_as_it_is(self) -> None:
-        class Refusing(Memory):
+        class Refusing(Rerun):
             def record(self, work: Callable[[], Any]) -> tuple[Replay, Any]:
                 raise torch.OutOfMemoryError('no memory')
 
-        graphs = Graphs(CPU, Refusing())
-        for number in range(4):
-            found = graphs.run('a', torch.tensor([number]), lambda numbers: numbers + 1)
-            self.assertEqual(int(found), number + 1)
+        scarce = Rerun()
+        scarce.room = -1
+        for memory in (Refusing(), scarce):
+            graphs = Graphs(CPU, memory)
+            for number in range(4):
+                found = graphs.run('a', torch.tensor([number]), lambda numbers: numbers + 1)
+                self.assertEqual(int(found), number + 1)
+            self.assertEqual(memory.replays, 0)
 
     def test_answers_are_those_of_the_sampler_that_records_nothing(self) -> None:
         def answers(memory: Memory | None) -> dict[int, tuple[list[int], list[float]]]:

@@ -1,4 +1,4 @@
-/** The memory that the engine on PyTorch needs, from the sizes of models alone. Not yet compared with a card. */
+/** The memory that the engine on PyTorch needs, from the sizes of models alone. */
 import type { TorchDevice } from '../../base/host.js';
 import type { Footprint, MemoryPlan, PlannedPolicy } from '../backends/backend-declaration.js';
 import {
@@ -28,13 +28,18 @@ interface TorchRun {
   readonly longest: number;
 }
 
-/** The memory of a run on a card, or of the worker's process. With a note about the card that is here. */
+/**
+ * The memory of a run on a card, or of the worker's process. With a note about the card that is here.
+ * @param mostRows The rows of a micro-batch, by default those that the worker gets
+ */
 export async function torchMemoryPlan(
   { device, recompute, longest }: TorchRun,
   planned: readonly PlannedPolicy[],
+  mostRows?: number,
 ): Promise<MemoryPlan> {
   const onCard = device.startsWith('cuda');
-  const { slots, rows } = SIZES[onCard ? 'card' : 'processor'];
+  const sizes = SIZES[onCard ? 'card' : 'processor'];
+  const [slots, rows] = [sizes.slots, mostRows ?? sizes.rows];
   const policies: Record<string, Footprint> = {};
   const bases = new Map<string, number>();
   const caches = new Map<string, number>();
