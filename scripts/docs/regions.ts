@@ -16,8 +16,8 @@ import { type RefereeFinding, refereeCases } from '../../src/tinker/client.js';
 import { integrations, lastRun } from '../../test/support/integrations.js';
 import { hiddenBonus } from '../../test/support/stopping-game.js';
 import { kernels as everyKernel } from '../kernels/declarations.js';
-import { defaultText, inputNode } from './json-schema.js';
 import { card } from './card.js';
+import { defaultText, inputNode } from './json-schema.js';
 import { type Region, readPage, table } from './pages.js';
 
 /** Every command with its arguments, flags and examples, from its declaration. */
