@@ -31,7 +31,7 @@ function tablesOf([machine, ...lines]: readonly Line[]): string[] {
   return [
     `${machine?.device}, PyTorch ${machine?.torch}, ${machine?.date}, at commit ${machine?.commit}.`,
     table(
-      ['sampling', 'rows', 'ms a token of all rows', 'tokens a second', 'with new requests', 'ms that memory allows'],
+      ['sampling', 'rows', 'ms a token of all rows', 'tokens a second', 'with new requests', 'ms by bandwidth'],
       [...of('decode'), ...of('transformers generate')].map((line) => [
         `${line.shape}${line.part === 'decode' ? '' : ', transformers'}`,
         `${line.rows}${line.part === 'decode' ? `, on ${line.adapters} adapter${line.adapters === 1 ? '' : 's'}` : ', no adapter'}`,
