@@ -101,7 +101,8 @@ describe.skipIf(!available || process.platform !== 'linux')('a run on PyTorch', 
       const there = await checkpointsOf(run);
       if (code !== 0) {
         program = there.length === 0 ? train(`${run}-again`) : drmas('resume', run);
-        expect((await program.ended).output).toContain('the run is in');
+        // A program that is killed between its last write and its end has nothing left to do.
+        expect((await program.ended).output).toMatch(/the run is in|is complete: there is nothing to resume/);
       }
       expect(
         await weightsOf(there.length === 0 && code !== 0 ? `${run}-again` : run),
