@@ -42,7 +42,7 @@ module.exports = {
     {
       name: 'programs-use-doors',
       severity: 'error',
-      from: { path: '^src/index\\.ts$|^dashboard/src/|^site/src/', pathNot: TEST },
+      from: { path: '^src/index\\.ts$|^packages/dashboard/src/|^apps/site/src/', pathNot: TEST },
       to: { path: inside, pathNot: '^src/engine/tensor/webgpu/open-(kernels|device)\\.ts$' },
     },
     {
@@ -103,17 +103,24 @@ module.exports = {
       to: { path: '^src/runs/testing(/|\\.ts$)' },
     },
     {
+      name: 'packages-are-entered-by-name',
+      comment: 'A package of the workspace is imported by its name, so its exports are all that others can take.',
+      severity: 'error',
+      from: { path: '^(src|recipes|apps|packages/([^/]+))/' },
+      to: { path: '^packages/', pathNot: '^packages/$2/', dependencyTypes: ['local'] },
+    },
+    {
       name: 'the-page-reads-what-runs-in-a-browser',
       comment: 'The page of the dashboard shows runs; it needs neither Node nor a room that needs Node.',
       severity: 'error',
-      from: { path: '^dashboard/src/' },
+      from: { path: '^packages/dashboard/src/' },
       to: { path: '^src/', pathNot: '^src/(base/|runs/analysis)' },
     },
     {
       name: 'the-site-is-two-programs',
       comment: 'The worker trains with the rooms of src. The page knows its messages, and how to show numbers.',
       severity: 'error',
-      from: { path: '^site/src/page/', pathNot: '\\.test\\.ts$' },
+      from: { path: '^apps/site/src/page/', pathNot: '\\.test\\.ts$' },
       to: { path: '^src/', pathNot: '^src/base/' },
     },
     {

@@ -71,7 +71,17 @@ export const SUITES = {
     paths: ['src/base/platform', 'src/gateway', 'src/serve', 'src/tinker/server', 'test/servers'],
     seconds: 50,
   },
-  site: { paths: ['site', 'scripts/site.ts', 'scripts/site-pages.ts', 'docs/README.md', 'test/browser'], seconds: 160 },
+  site: {
+    paths: [
+      'apps/site',
+      'packages/dashboard',
+      'scripts/site.ts',
+      'scripts/site-pages.ts',
+      'docs/README.md',
+      'test/browser',
+    ],
+    seconds: 160,
+  },
   templates: { paths: ['src/engine/model/jinja', 'src/engine/model/tool-formats', 'test/templates'], seconds: 150 },
   tinker: { paths: ['src/tinker/server', 'test/tinker-sdk'], seconds: 80 },
   tokenizers: { paths: ['src/engine/model/tokenizers', 'test/tokenizers'], seconds: 120 },

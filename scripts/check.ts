@@ -12,8 +12,8 @@ const tsc = (...words: string[]) => ['node', 'node_modules/typescript-7/bin/tsc'
 const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
   types: [
     tsc('-p', 'tsconfig.json', '--noEmit'),
-    tsc('-p', 'dashboard/tsconfig.json'),
-    tsc('-p', 'site/tsconfig.json'),
+    tsc('-p', 'packages/dashboard/tsconfig.json'),
+    tsc('-p', 'apps/site/tsconfig.json'),
   ],
   lint: [['npx', '--no-install', 'biome', 'check', '--error-on-warnings', '.']],
   walls: [
@@ -25,8 +25,8 @@ const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
       '.dependency-cruiser.cjs',
       'src',
       'recipes',
-      'dashboard/src',
-      'site/src',
+      'packages/dashboard/src',
+      'apps/site/src',
     ],
   ],
   unused: [['npx', '--no-install', 'knip']],

@@ -122,7 +122,7 @@ export async function writeWarmStart(folder: string): Promise<void> {
   const [{ train }, { default: repair }, { repairOverrides }] = await Promise.all([
     import('../src/runs/run/api.js'),
     import('../recipes/repair/recipe.js'),
-    import('../site/src/run/repair-recipe.js'),
+    import('../apps/site/src/run/repair-recipe.js'),
   ]);
   const run = mkdtempSync(join(tmpdir(), 'drmas-warm-start-'));
   const before = process.env.DRMAS_KERNELS;

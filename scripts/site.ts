@@ -1,6 +1,6 @@
 /**
  * `npm run site`: builds the documentation site in dist/site from README.md and docs/, with the page that trains as
- * its demo. VitePress is installed into site/docs by its own lockfile, so that `npm ci` of the project stays small.
+ * its demo. VitePress has a lockfile of its own in apps/site/docs, so that `npm ci` of the project stays small.
  * DRMAS_SITE_BASE is the path of the site at its host, DRMAS_SITE_FILES the address of the repository's files: links
  * to sources, and the link to edit a page, need it. DRMAS_SITE_OUT is another folder than dist/site.
  */
@@ -12,7 +12,7 @@ import { groupsOf, type SiteData, sitePages, writeWarmStart } from './site-pages
 import { runProgram } from './support/run-program.js';
 import { installLocked, runOrExit } from './support/separate-packages.js';
 
-const SITE = join(root, 'site/docs');
+const SITE = join(root, 'apps/site/docs');
 const PAGES = join(SITE, 'pages');
 const OUT = resolve(process.env.DRMAS_SITE_OUT ?? join(root, 'dist/site'));
 
@@ -37,7 +37,7 @@ async function main(): Promise<number> {
 
   installLocked(SITE);
   runOrExit(process.execPath, [join(SITE, 'node_modules/vitepress/bin/vitepress.js'), 'build', SITE], SITE);
-  await build({ configFile: join(root, 'site/vite.config.ts'), build: { outDir: join(OUT, 'demo') } });
+  await build({ configFile: join(root, 'apps/site/vite.config.ts'), build: { outDir: join(OUT, 'demo') } });
   await writeWarmStart(join(OUT, 'demo'));
   for (const { path, plain } of pages) write(join(OUT, path), plain); // every page as text, for programs that read
   write(join(OUT, 'llms.txt'), pages.map(({ path, title }) => `- [${title}](${path})`).join('\n'));

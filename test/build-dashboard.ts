@@ -6,10 +6,10 @@ const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.u
 
 /** Builds the dashboard's page for tests and the report, if its sources are newer than the page. */
 export async function buildDashboard(): Promise<void> {
-  const sources = [...filesBelow(path('dashboard')), ...filesBelow(path('src/runs/analysis'))];
+  const sources = [...filesBelow(path('packages/dashboard')), ...filesBelow(path('src/runs/analysis'))];
   if (Math.max(...sources.map(timeOf)) <= timeOf(path('dist/dashboard/page.js'))) return;
   const { build } = await import('vite');
-  await build({ configFile: path('dashboard/vite.config.ts') });
+  await build({ configFile: path('packages/dashboard/vite.config.ts') });
 }
 
 const filesBelow = (directory: string): string[] =>

@@ -5,6 +5,8 @@ interface Locked {
   readonly version: string;
   readonly license?: string;
   readonly integrity?: string;
+  /** Whether it is a workspace of this repository, which the package does not install. */
+  readonly link?: boolean;
   readonly dev?: boolean;
   readonly devOptional?: boolean;
   readonly optional?: boolean;
@@ -34,7 +36,10 @@ export function dependenciesPage(): GeneratedFile {
   const lock: { packages: Record<string, Locked> } = JSON.parse(readPage('package-lock.json'));
   const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(readPage('package.json'));
   const installed = Object.entries(lock.packages)
-    .filter(([path, { dev, devOptional }]) => path !== '' && dev !== true && devOptional !== true)
+    .filter(
+      ([path, { link, dev, devOptional }]) =>
+        path.startsWith('node_modules/') && link !== true && dev !== true && devOptional !== true,
+    )
     .map(([path, locked]) => ({ name: path.slice(path.lastIndexOf('node_modules/') + 13), ...locked }));
   for (const { name, integrity, license = 'none', hasInstallScript } of installed) {
     if (integrity === undefined) throw new Error(`${name}: package-lock.json has no hash of it`);

@@ -78,11 +78,11 @@ function filesOfChange(root: string, files: readonly string[], { words, aside }:
 
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 const TRAIN = 'src/method/training/train.ts';
-/** The program that trains in a browser tab, and the module that it takes for the package (site/vite.config.ts). */
+/** The program that trains in a browser tab, and its module for the package (apps/site/vite.config.ts). */
 const TAB = {
-  entry: 'site/src/run/worker.ts',
-  sources: /^(src|site\/src\/run|recipes)\/.*\.ts$/,
-  aliases: new Map(['drmas', 'drmas/tasks'].map((name) => [name, 'site/src/run/drmas.ts'])),
+  entry: 'apps/site/src/run/worker.ts',
+  sources: /^(src|apps\/site\/src\/run|recipes)\/.*\.ts$/,
+  aliases: new Map(['drmas', 'drmas/tasks'].map((name) => [name, 'apps/site/src/run/drmas.ts'])),
 };
 const START = { file: 'src/runs/run/execute-run.ts', name: 'executeRun' };
 

@@ -19,7 +19,7 @@ import { sitePages } from '../../scripts/site-pages.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
-const axe = at('site/docs/node_modules/axe-core/axe.min.js');
+const axe = at('apps/site/docs/node_modules/axe-core/axe.min.js');
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html',
   '.js': 'text/javascript',

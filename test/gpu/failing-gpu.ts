@@ -1,5 +1,5 @@
 /** A GPU that fails on demand, and runs of the command line on it, in this thread. */
-import { engineHere, Gate } from '../../site/src/run/engine-here.js';
+import { engineHere, Gate } from '../../apps/site/src/run/engine-here.js';
 import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
 import { type FoundAdapter, findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';

@@ -1,12 +1,12 @@
-/** The page of site/, built and served from a folder of its own: files alone, as any host of static pages has them. */
+/** The page of apps/site, built and served from a folder of its own: files alone, as on a host of static pages. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { hashOf } from '../../apps/site/src/page/address.js';
 import { writeWarmStart } from '../../scripts/site-pages.js';
-import { hashOf } from '../../site/src/page/address.js';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html',
@@ -24,7 +24,7 @@ export interface BuiltSite {
 export async function serveBuiltSite(): Promise<BuiltSite> {
   const folder = await mkdtemp(join(tmpdir(), 'drmas-site-'));
   const { build } = await import('vite');
-  const configFile = fileURLToPath(new URL('../../site/vite.config.ts', import.meta.url));
+  const configFile = fileURLToPath(new URL('../../apps/site/vite.config.ts', import.meta.url));
   await build({ configFile, build: { outDir: join(folder, 'deep') } });
   await writeWarmStart(join(folder, 'deep'));
   const server = createServer(async ({ url = '' }, response) => {
