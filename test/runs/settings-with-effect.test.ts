@@ -1,9 +1,11 @@
 /** Each number of a recipe changes what is learnt, under each estimator and each loss, or is refused. */
 import { describe, expect, it } from 'vitest';
 import { RecipeError } from '../../src/base/core/errors.js';
+import { estimatorOf } from '../../src/method/recipe/recipe.js';
+import { unheardTeam } from '../../src/method/training/stability/step-warnings.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { weakSettings } from '../../src/runs/run/checks/recipe-checks.js';
-import { choiceRecipe, learnSteps } from '../support/choice-run.js';
+import { choiceRecipe, game, learnSteps, type Round } from '../support/choice-run.js';
 import { type NumericSetting, numericSettings } from '../support/numeric-settings.js';
 
 /** Settings that cannot change what a table of choices learns in a few steps, each with the reason. */
@@ -36,7 +38,7 @@ const needed: readonly (readonly [RegExp, ...(readonly string[])])[] = [
   [/(epsilon|minimumSpread) advantage\.type=(gigpo|advantage-alignment)/, 'advantage.spread=group'],
   [/^loss\./, 'policies.first.epochs=4', 'policies.second.epochs=4'],
   [/^training\.curriculum\./, 'training.curriculum.by=level'],
-  [/^training\.curriculum\.groupSizes/, 'training.groupSize=8'],
+  [/^training\.curriculum\.groupSizes/, 'training.groupSize=16'],
   [/\.controller\./, 'policies.first.kl.coefficient=1', 'policies.first.epochs=4'],
   [/kl\.controller\.horizon/, 'policies.first.kl.controller.target=0.001'],
   [/\.schedule\./, 'policies.first.warmupSteps=0'],
@@ -198,4 +200,104 @@ describe('a choice without effect beside the others', () => {
     expect(String(refused.message)).toMatch(new RegExp(`^advantage\\.${name}: has no effect with the other`));
     expect(refused).toBeInstanceOf(RecipeError);
   });
+});
+
+describe('a setting without effect in the recipe', () => {
+  const curriculum = 'training.curriculum.by=level';
+  it.each([
+    [
+      'a target with one candidate',
+      'curriculum.target: has no effect with one candidate',
+      ['training.curriculum.target=0.2', 'training.curriculum.candidates=1'],
+    ],
+    [
+      'a target when a step plays all tasks',
+      'curriculum.target: has no effect, because a step plays all 8 tasks',
+      ['training.curriculum.target=0.2', 'training.tasksPerStep=8'],
+    ],
+    [
+      'sizes of groups that leave nothing to divide',
+      'curriculum.groupSizes.least: .*expected fewer',
+      ['training.curriculum.groupSizes.least=4'],
+    ],
+    [
+      'sizes of one group',
+      'curriculum.groupSizes: .*tasksPerStep to be at least 2',
+      ['training.curriculum.groupSizes.least=2', 'training.tasksPerStep=1'],
+    ],
+    [
+      'a filter by variance of one group',
+      'filter.type: .*tasksPerStep to be at least 2',
+      ['training.filter.type=variance', 'training.tasksPerStep=1'],
+    ],
+    [
+      'a refill when a step plays all tasks',
+      'filter.refill: .*a step plays all 8',
+      ['training.filter={"type":"equal-outcomes","refill":{"maxRounds":3}}', 'training.tasksPerStep=8'],
+    ],
+  ])('is refused: %s', async (_, message, overrides) => {
+    const needed = overrides.some((each) => each.includes('curriculum')) ? [curriculum, ...overrides] : overrides;
+    const refused = await learntBy(needed).catch((error) => error);
+    expect(refused).toBeInstanceOf(RecipeError);
+    expect(String(refused.message)).toMatch(new RegExp(`^training\\.${message}`));
+  });
+
+  it.each([
+    ['a temperature of 0', ['evaluation.sampling.temperature=0'], true],
+    ['one candidate for each token', ['agents.first.sampling.topK=1', 'agents.second.evaluationSampling.topK=1'], true],
+    ['one agent that samples', ['agents.first.sampling.temperature=0'], false],
+    ['a single episode', ['evaluation.sampling.temperature=0', 'evaluation.samples=1'], false],
+    [
+      'single episodes but in between',
+      ['evaluation.sampling.temperature=0', 'evaluation.samples=1', 'evaluation.samplesDuring=3'],
+      true,
+    ],
+  ])('is warned about: several samples in evaluations with %s', (_, overrides, warned) => {
+    const messages = weakSettings(choiceRecipe({}, overrides)).map(({ message }) => message);
+    expect(messages.some((message) => /^evaluation\.samples(During)? is/.test(message))).toBe(warned);
+  });
+});
+
+describe('costs and weights of parts, if each agent has a reward of its own, cause a warning or change what is learnt', () => {
+  const worth = (shown: Round['first']) => 'xcba'.indexOf(shown ?? 'x') / 4;
+  const own = game({
+    reward: (rounds) => ({
+      team: { correct: Number(rounds[0]?.first === 'a'), style: worth(rounds[0]?.second) },
+      agents: { first: worth(rounds[0]?.first), second: worth(rounds[0]?.second) },
+    }),
+  });
+  const training = { steps: 3, tasksPerStep: 2, groupSize: 4 };
+  const settings = ['agents.first.callCost', 'agents.second.tokenCost', 'training.partWeights.style'];
+
+  /** Estimators that compare the team's reward with a bound, so that not each change of it shows. */
+  const compares = /type=(rejection|maxrl) .*episodeScore=outcome/;
+
+  it.each(estimators)('under $name', { tags: 'verify' }, async ({ chosen }) => {
+    for (const path of settings) {
+      const runOf = async (value: number) => {
+        const recipe = choiceRecipe({ team: own, training }, [...chosen, `${path}=${value}`]);
+        const steps = await learnSteps(recipe);
+        const warned = steps.flatMap(({ played, learnt }) =>
+          unheardTeam({ ...recipe, estimator: estimatorOf(recipe) }, played, learnt.advantages),
+        );
+        return {
+          warned: warned.map(({ message }) => message),
+          last: JSON.stringify(steps.at(-1)?.learnt.advantages.turns),
+        };
+      };
+      const one = await runOf(0.05).catch((error) => error);
+      if (one instanceof RecipeError) continue;
+      const other = await runOf(0.5);
+      const hasEffect = stripped(one.last) !== stripped(other.last);
+      if (!hasEffect && compares.test(chosen.join(' '))) continue;
+      expect(
+        one.warned.filter((message: string) => message.includes(path)),
+        path,
+      ).toHaveLength(hasEffect ? 0 : 1);
+    }
+  });
+
+  /** The advantages alone: episodes report the cost. */
+  const stripped = (turns: string) =>
+    JSON.stringify(JSON.parse(turns).map(({ advantage }: { advantage: unknown }) => advantage));
 });

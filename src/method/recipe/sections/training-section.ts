@@ -6,6 +6,9 @@ const nonNegative = z.number().min(0);
 const positive = z.number().gt(0);
 const count = z.int().min(1);
 
+/** The success at which a task teaches most, unless a curriculum says otherwise. */
+export const DEFAULT_TARGET = 0.5;
+
 export const trainingSchema = z.strictObject({
   steps: z.int().min(0).default(60).describe('Reinforcement steps.'),
   tasksPerStep: count.default(16).describe('Tasks in one step.'),
@@ -26,7 +29,7 @@ export const trainingSchema = z.strictObject({
         .number()
         .min(0)
         .max(1)
-        .default(0.5)
+        .default(DEFAULT_TARGET)
         .describe(
           'The success at which a task teaches most. A task is more likely to be played if its predicted ' +
             'success is closer to this.',

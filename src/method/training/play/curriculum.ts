@@ -10,6 +10,7 @@ import type { Step } from '../../../base/events.js';
 import { mean, RandomStream } from '../../../base/math.js';
 import { type EpisodeGroup, fieldText, successOf, type Task, type TaskSet } from '../../../base/nouns.js';
 import { BENCHMARK } from '../../../teams/tasks.js';
+import { DEFAULT_TARGET } from '../../recipe/sections/training-section.js';
 import type { Playing } from '../run/playing.js';
 import { requireOneProblemEach, taskAt, tasksOfStep } from './step-tasks.js';
 
@@ -114,16 +115,30 @@ export function predictionsAfter(
 
 /** The requirements of a recipe's curriculum, in the form of the other checks of recipes. */
 export function* curriculumChecks({ seed, training }: Pick<Playing, 'seed' | 'training'>, { train }: Trained) {
-  const { curriculum, groupSize } = training;
+  const { curriculum, groupSize, tasksPerStep } = training;
   if (curriculum === undefined) return;
-  const { by, groupSizes } = curriculum;
+  const { by, groupSizes, candidates, target } = curriculum;
+  const chooses = candidates > 1 && train.size > tasksPerStep;
+  yield {
+    path: 'training.curriculum.target',
+    test: chooses || groupSizes !== undefined || target === DEFAULT_TARGET,
+    message:
+      candidates > 1
+        ? `has no effect, because a step plays all ${train.size} tasks: choose groupSizes, or fewer tasksPerStep`
+        : 'has no effect with one candidate: choose more candidates, or groupSizes',
+  };
+  yield {
+    path: 'training.curriculum.groupSizes',
+    test: groupSizes === undefined || tasksPerStep > 1,
+    message: 'divides the episodes of a step among its tasks: expected training.tasksPerStep to be at least 2',
+  };
   const path = 'training.curriculum.by';
   const endless = `the tasks '${train.name}' have no end, so a task is hardly ever played twice; name a field of tasks`;
   yield { path, test: by !== TASK || Number.isFinite(train.size), message: endless };
   yield {
     path: 'training.curriculum.groupSizes.least',
-    test: groupSizes === undefined || groupSizes.least <= groupSize,
-    message: `a step has training.groupSize (${groupSize}) episodes for each task: expected at most as many`,
+    test: groupSizes === undefined || groupSizes.least < groupSize,
+    message: `a step has training.groupSize (${groupSize}) episodes for each task: expected fewer, so that some are left to divide`,
   };
   if (by === TASK) {
     // Two problems with one id would have one prediction, also if no step plays both.

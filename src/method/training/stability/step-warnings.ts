@@ -1,10 +1,11 @@
 import type { Warning } from '../../../base/events.js';
-import { significant } from '../../../base/host.js';
+import { ROUNDING, significant } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
-import { successOf } from '../../../base/nouns.js';
+import { successOf, type TurnRecord } from '../../../base/nouns.js';
 import { costOfCalls, missingParts } from '../../../teams/rollout.js';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
+import { estimateStep } from '../../advantage/estimate.js';
 import type { StepAdvantages } from '../advantages/advantages.js';
 import { failureText } from '../play/failures.js';
 import type { Played } from '../play/played.js';
@@ -124,6 +125,45 @@ export function partWarnings(
     code: 'parts.missing',
     message: `${path}.${name}: no episode's reward has a part of this name, so its weight changes nothing`,
   }));
+}
+
+/** The settings that change the team's reward. */
+type TeamSettings = Pick<TrainingRun, 'agents' | 'training' | 'estimator'>;
+
+/**
+ * A warning about costs of calls and weights of parts, which change the team's reward, if no policy learns from the
+ * team's reward: each agent that learns has a reward of its own, and the estimator reads no other. It is given in the
+ * first step.
+ */
+export function unheardTeam(
+  { agents, training, estimator }: TeamSettings,
+  { step }: Pick<Played, 'step'>,
+  { turns, records }: Pick<StepAdvantages, 'turns' | 'records'>,
+): Warning[] {
+  const costs = Object.entries(agents).flatMap(([agent, { callCost = 0, tokenCost = 0 }]) => [
+    ...(callCost > 0 ? [`agents.${agent}.callCost`] : []),
+    ...(tokenCost > 0 ? [`agents.${agent}.tokenCost`] : []),
+  ]);
+  const set = [...costs, ...Object.keys(training.partWeights ?? {}).map((part) => `training.partWeights.${part}`)];
+  const heard = turns.some(({ episode, turn }) => !(turn.agent in episode.score.agents));
+  if (step !== 1 || set.length === 0 || turns.length === 0 || heard) return [];
+  if (training.filter !== undefined || readsTeam(estimator, records)) return [];
+  const message = `step 1: each agent that learns has a reward of its own, so no policy learns from the team's reward, and ${set.join(', ')} change nothing that is learnt. Take them into the agents' own rewards`;
+  return [{ type: 'warning', code: 'settings', step, message }];
+}
+
+/** Whether another reward of the team would give other advantages, although each agent has a reward of its own. */
+function readsTeam(estimator: OpenEstimator, records: readonly TurnRecord[]): boolean {
+  const names = [...new Set(records.map(({ task, episode }) => JSON.stringify([task, episode])))];
+  const moved = records.map((record): TurnRecord => {
+    const { task, episode, outcome = 0, stepReward = 0 } = record;
+    const more = 1 + (names.indexOf(JSON.stringify([task, episode])) % 3);
+    return { ...record, outcome: outcome + more, stepReward: stepReward + more };
+  });
+  const numbers = (turns: readonly TurnRecord[]): number[] =>
+    Array.from(estimateStep(turns, estimator).advantages).flat();
+  const before = numbers(records);
+  return numbers(moved).some((advantage, i) => Math.abs(advantage - (before[i] ?? 0)) > ROUNDING);
 }
 
 /**

@@ -15,6 +15,7 @@ import {
   gapWarnings,
   opposedRewards,
   partWarnings,
+  unheardTeam,
 } from '../stability/step-warnings.js';
 import type { Progress } from '../state/progress.js';
 import type { Learnt } from '../update/update-policies.js';
@@ -52,7 +53,7 @@ export function advance(progress: Progress, { step, predictions, pools }: StepPo
 export async function recordStep(
   run: Pick<
     TrainingRun,
-    'training' | 'estimator' | 'learners' | 'prices' | 'pools' | 'demonstrations' | 'warmStartShare'
+    'agents' | 'training' | 'estimator' | 'learners' | 'prices' | 'pools' | 'demonstrations' | 'warmStartShare'
   >,
   progress: Progress,
   log: RunLog,
@@ -81,12 +82,13 @@ interface StepJudgement {
 
 /** Checks a recorded step for spikes, for agents that learn nothing, and for unsuitable settings. */
 function judgeStep(
-  { training, estimator }: Pick<TrainingRun, 'training' | 'estimator'>,
+  run: Pick<TrainingRun, 'agents' | 'training' | 'estimator'>,
   { watch }: Pick<Progress, 'watch'>,
   recorded: Step,
   played: Played,
   { advantages, updates }: Learnt,
 ): StepJudgement {
+  const { training, estimator } = run;
   const { events, fatal } = watch.judge(recorded, advantages, updates);
   const silence = watch.silence.judge(recorded, updates);
   const hints = [
@@ -95,6 +97,7 @@ function judgeStep(
     ...opposedRewards(played),
     ...baselineWarnings(played),
     ...partWarnings({ training, estimator }, played),
+    ...unheardTeam(run, played, advantages),
     ...gapWarnings(played, updates, training.logprobGap),
     ...estimatorHints({ estimator, groupSize: training.groupSize }, played.step, advantages),
   ];

@@ -3,7 +3,7 @@
 import { isObject, RecipeError, suggestion } from '../../../base/errors.js';
 import { RandomStream } from '../../../base/math.js';
 import { fieldText, type Task } from '../../../base/nouns.js';
-import { backendIdentity, type PlayableHandle } from '../../../engine/contract.js';
+import { backendIdentity, isGreedy, type PlayableHandle } from '../../../engine/contract.js';
 import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
 import { toolFormatNames } from '../../../engine/tool-calls.js';
 import type { OpenEstimator } from '../../../method/advantage.js';
@@ -45,6 +45,7 @@ export function checkRecipe(
   requireAll(contextChecks(agents, evaluation, assignment));
   const estimator = estimatorOf(recipe);
   requireAll(groupChecks(Object.keys(agents), training, estimator));
+  requireAll(refillChecks(training, tasks));
   requireAll(penaltyChecks(agents, training, estimator));
   requireAll(signalChecks({ estimator, policies }, assignment));
   requireAll(groupRewardChecks(recipe.team, { estimator, policies }));
@@ -133,6 +134,11 @@ function* groupChecks(
     message: 'compares the episodes of a group: expected training.groupSize to be at least 2',
   };
   yield {
+    path: 'training.filter.type',
+    test: training.filter?.type !== 'variance' || training.tasksPerStep >= 2,
+    message: "'variance' keeps at least one group: expected training.tasksPerStep to be at least 2",
+  };
+  yield {
     path: 'training.partWeights',
     test: training.partWeights === undefined || traits.weighsParts !== true,
     message: `'${type}' weighs parts after it has normalised them: expected advantage.weights instead`,
@@ -152,6 +158,15 @@ function* groupChecks(
         test: agents.includes(name),
         message: `the team has no agent '${name}'${suggestion(name, agents)}`,
       };
+}
+
+/** Without further tasks no round can follow the first. */
+function* refillChecks({ filter, tasksPerStep }: Recipe['training'], { train }: Pick<Tasks, 'train'>): Checks {
+  yield {
+    path: 'training.filter.refill',
+    test: filter?.type !== 'equal-outcomes' || filter.refill === undefined || train.size > tasksPerStep,
+    message: `plays further tasks, and a step plays all ${train.size}: expected fewer training.tasksPerStep`,
+  };
 }
 
 /** A penalty that the estimator leaves out, and that no filter reads, would have no effect. */
@@ -174,7 +189,7 @@ const FEW_UPDATES = 10;
 
 /** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
 export function weakSettings(
-  recipe: Pick<Recipe, 'agents' | 'policies' | 'training' | 'advantage' | 'lists'>,
+  recipe: Pick<Recipe, 'agents' | 'policies' | 'training' | 'evaluation' | 'advantage' | 'lists' | 'assign'>,
 ): RunWarning[] {
   const { agents, policies, training } = recipe;
   const { type, penalties } = estimatorOf(recipe);
@@ -196,6 +211,7 @@ export function weakSettings(
           `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
             "that all succeed or all fail: set training.filter.score to 'success' to drop them",
         ]),
+    ...equalSamples(recipe),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
       return updates < FEW_UPDATES || warmupSteps < updates
@@ -207,6 +223,26 @@ export function weakSettings(
     }),
   ].map((message) => ({ code: 'settings', message }));
 }
+
+/** A warning if the episodes of a task in an evaluation are alike, because each agent takes the most probable token. */
+function equalSamples({ agents, evaluation, assign }: Pick<Recipe, 'agents' | 'evaluation' | 'assign'>): string[] {
+  const { samples, samplesDuring = samples } = evaluation;
+  const several = samples > 1 ? 'samples' : samplesDuring > 1 ? 'samplesDuring' : undefined;
+  const mayDiffer = Object.values(assign).some((entry) => typeof entry !== 'string' && DIFFERING.includes(entry.type));
+  const greedy = Object.keys(agents).every((agent) => {
+    const { temperature, topK } = evaluationSampling({ agents, evaluation }, agent);
+    return isGreedy(temperature) || topK === 1;
+  });
+  if (several === undefined || mayDiffer || !greedy) return [];
+  return [
+    `evaluation.${several} is ${Math.max(samples, samplesDuring)}, but each agent takes the most probable ` +
+      'token in evaluations, so the episodes of a task are alike unless the team or its tools differ by chance: choose 1, ' +
+      'or a temperature above 0',
+  ];
+}
+
+/** Frozen models that may answer one prompt in several ways, whatever the settings say. */
+const DIFFERING: readonly string[] = ['text', 'pool'];
 
 /** The requirements of the signals that the run will have. */
 function* signalChecks(settings: SignalSettings, assignment: Assignment): Checks {
