@@ -32,7 +32,7 @@ export interface Warmup {
   readonly policy: string;
   readonly step: number;
   readonly steps: number;
-  /** The mean training loss since the last event. */
+  /** The mean training loss since the last event, over the tokens to learn. */
   readonly loss: number;
   /** The loss on held-out traces. Absent if the recipe holds none out. */
   readonly heldOutLoss?: number;

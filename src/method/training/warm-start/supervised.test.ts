@@ -45,6 +45,25 @@ describe('the warm start', () => {
     expect(events).toMatchObject([{ policy: 'base', step: 12, steps: 12, loss: 0.5 }]);
   });
 
+  it('reports the mean loss over tokens, as its loss on held-out traces is, also if batches differ in size', async () => {
+    const recipe = tinyRecipe({}, ['warmStart.batch=1', 'warmStart.steps=12']);
+    const tokens: number[] = [];
+    const lossOf = (step: number) => step / 4;
+    const { run } = await fakeRunOf(recipe, {
+      forwardBackward: async (_, samples, { normalizer }) => ({
+        loss: lossOf(tokens.push(normalizer)),
+        gradientNorm: 1,
+        metrics: {} as never, // a warm start reads none
+        tokens: samples.length,
+      }),
+    });
+    const events: Warmup[] = [];
+    await trainWarmStart(run, settingsOf(recipe), (event) => events.push(event));
+    expect(new Set(tokens).size).toBeGreaterThan(1);
+    const sum = tokens.reduce((total, count, i) => total + count * lossOf(i + 1), 0);
+    expect(events[0]?.loss).toBeCloseTo(sum / tokens.reduce((total, count) => total + count, 0), 10);
+  });
+
   it('of each policy learns from the traces of its own agents only', async () => {
     const recipe = tinyRecipe({}, ['warmStart.share=policy']);
     const { run, submitted, done } = await fakeRunOf(recipe);

@@ -4,7 +4,7 @@ import { unlessAborted } from '../../../base/async.js';
 import { TaskError } from '../../../base/errors.js';
 import type { Warmup } from '../../../base/events.js';
 import { duration } from '../../../base/host.js';
-import { mean, RandomStream } from '../../../base/math.js';
+import { RandomStream } from '../../../base/math.js';
 import type { Split, Tokenizer, Trace, TrainingSample } from '../../../base/nouns.js';
 import type { ModelHandle, PolicyHandle } from '../../../engine/contract.js';
 import { countTokensOf } from '../../../engine/loss.js';
@@ -87,7 +87,8 @@ async function learn(
     return isTrunk ? samples.map((sample) => ({ ...sample, agent: NO_AGENT })) : samples;
   };
   const heldOut = batchOf(HELD_OUT, 'test', 0);
-  const losses: number[] = [];
+  /** The loss of each step, and the tokens over which it is a mean. */
+  const losses: { readonly loss: number; readonly tokens: number }[] = [];
   const flying: Promise<void>[] = [];
   let tokens = 0;
   const began = clock.seconds();
@@ -105,7 +106,7 @@ async function learn(
       ...(isTrunk ? { partRates: { trunk: 1, adapters: 0 } } : {}),
     });
     const done = Promise.all([computed, stepped]).then(([{ loss }]) => {
-      losses.push(loss);
+      losses.push({ loss, tokens: normalizer });
     });
     done.catch(() => {}); // awaited below, unless the run is interrupted first
     flying.push(done);
@@ -121,7 +122,7 @@ async function learn(
       continue;
     }
     await unlessAborted(Promise.all(flying.splice(0)), signal);
-    const loss = mean(losses.splice(0));
+    const loss = meanOverTokens(losses.splice(0));
     const heldOutLoss = await unlessAborted(crossEntropy(policy, heldOut), signal);
     const now = clock.seconds();
     emit({ type: 'warmup', policy: name, step, steps, loss, heldOutLoss, tokens, seconds: now - started });
@@ -130,6 +131,12 @@ async function learn(
     tokens = 0;
     if (lossTarget !== undefined && loss <= lossTarget) return;
   }
+}
+
+/** The mean over all tokens of several batches, which differ in size. */
+function meanOverTokens(batches: readonly { readonly loss: number; readonly tokens: number }[]): number {
+  const tokens = batches.reduce((sum, batch) => sum + batch.tokens, 0);
+  return batches.reduce((sum, batch) => sum + batch.loss * (batch.tokens / tokens), 0);
 }
 
 /** A model that learns from demonstrations, and its context. */
