@@ -31,7 +31,7 @@ export {
   measuresOf,
   rewardsOf,
 } from './core/evaluation.js';
-export { jsonText, readable, stringify } from './core/json-text.js';
+export { contentText, jsonText, readable, stringify } from './core/json-text.js';
 export {
   assistant,
   type JsonSchema,

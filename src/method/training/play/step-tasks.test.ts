@@ -207,4 +207,38 @@ describe('two problems with one id', () => {
     expect(tasksOfStep(twins(['1', '2']), 1, 1, 6)).toHaveLength(6);
     expect([...furtherTasks(twins(['1', '2']), 1, 1, [])]).toHaveLength(2);
   });
+
+  const round = (n: number) => {
+    const map = new Map<string, unknown>([['n', n]]);
+    return map.set('itself', map);
+  };
+  it.each<[string, (n: number) => unknown]>([
+    ['a text', (n) => `${n}`],
+    ['a Map', (n) => new Map([['question', { deep: new Map([[n, 'x']]) }]])],
+    ['a Map with objects as keys', (n) => ({ of: new Map([[{ n }, 1]]) })],
+    ['a Map in a circle', round],
+    ['a Set', (n) => ({ of: new Set([n]) })],
+    ['a typed array', (n) => new Float32Array([n])],
+    ['an ArrayBuffer', (n) => ({ of: new Uint8Array([n]).buffer })],
+    ['a Date', (n) => new Date(n)],
+    ['a regular expression', (n) => ({ of: new RegExp(`${n}`) })],
+    ['an error', (n) => ({ of: new Error(`${n}`) })],
+    ['a big integer', (n) => BigInt(n)],
+    ['a number that is not finite', (n) => ({ of: n === 0 ? Number.NaN : Number.POSITIVE_INFINITY })],
+    [
+      'a class',
+      (n) =>
+        new (class Question {
+          number = n;
+        })(),
+    ],
+  ])('are told apart in %s, and one that is made twice is one', (_, dataOf) => {
+    const made = (numbers: readonly number[]): TaskSet => ({
+      name: 'made',
+      size: numbers.length,
+      at: (index) => ({ id: 'same', data: dataOf(numbers[index] as number) }),
+    });
+    expect(() => evaluationTasks(made([0, 1]), 2)).toThrow(/two problems with the id 'same'/);
+    expect(evaluationTasks(made([1, 1]), 2)).toHaveLength(2);
+  });
 });

@@ -1,9 +1,9 @@
 import { DrmasError, isObject, messageOf, shown, TaskError } from '../../../base/errors.js';
 import { permutation, RandomStream } from '../../../base/math.js';
 import {
+  contentText,
   type DataSchema,
   GENERATED_INDICES,
-  jsonText,
   type LoadOptions,
   type Split,
   type Task,
@@ -119,7 +119,7 @@ function addTask(known: Map<string, Task>, task: Task, source: string): void {
   const other = known.get(task.id);
   known.set(task.id, task);
   if (other === undefined || other === task) return;
-  const [one, two] = [other, task].map(({ data }) => jsonText(data) ?? '');
+  const [one, two] = [other, task].map(({ data }) => contentText(data) ?? '');
   if (one === two) return;
   const problems = `${(one ?? '').slice(0, SHOWN)} and ${(two ?? '').slice(0, SHOWN)}`;
   throw new TaskError(
