@@ -70,12 +70,12 @@ const PLACES: Readonly<Record<string, { functions: (odd: unknown) => object; all
   'a metric': { functions: (odd) => ({ reward: () => 1, metrics: () => ({ right: odd }) }), allowed: ['undefined'] },
 };
 
-/** Plays the team once, with an agent that answers "about 7". */
-const playedBy = (team: Team): Promise<Episode> =>
+/** Plays the team once, with an agent that answers this. */
+const playedBy = (team: Team, text = 'about 7'): Promise<Episode> =>
   playEpisode(
     scriptedContext(
       team,
-      scriptedSampler(() => 'about 7'),
+      scriptedSampler(() => text),
     ),
     { team, task: { id: 't', data: {} }, sample: 0, phase: 'training', step: 1 },
   );
@@ -103,14 +103,14 @@ describe('a value that makes no sense', () => {
 });
 
 describe('a parser', () => {
-  const parsedBy = async (parse: (text: string) => unknown) => {
+  const parsedBy = async (parse: (text: string) => unknown, text = 'about 7') => {
     const team = defineTeam({
       task: z.unknown(),
       agents: { solver: agent({ parse, invalidPenalty: 0.25 }) },
       play: async ({ agents: { solver } }) => (await solver('go')).value,
       reward: () => 1,
     }) as unknown as Team;
-    return playedBy(team);
+    return playedBy(team, text);
   };
 
   it('that is async is refused: each of its values would be a promise, and valid', async () => {
@@ -125,9 +125,43 @@ describe('a parser', () => {
   it.each([
     ['Number', (text: string) => Number(text)],
     ['Number, penalised', (text: string) => ({ value: Number(text), penalised: true })],
-  ])('that gives NaN for a text, as %s does, makes the turn invalid', async (_, parse) => {
+    ['Number, not penalised', (text: string) => ({ value: Number(text), penalised: false })],
+    ['new Date', () => new Date('no date')],
+    ['match', (text: string) => text.match(/^\d+$/)],
+    ['undefined with a word', () => ({ value: undefined, penalised: false })],
+    ['a word alone', () => ({ penalised: true })],
+    ['a word alone, not penalised', () => ({ penalised: false })],
+  ])('that gives no value for a text, as %s does, makes the turn invalid', async (_, parse) => {
     const { turns, outcome } = await parsedBy(parse);
     expect(turns).toMatchObject([{ valid: false, penalty: 0.25 }]);
     expect(outcome).toBeUndefined();
+  });
+
+  const wordless = { value: 7, penalised: 'no' };
+  it.each([
+    ['a number', () => 7, true, 7],
+    ['false', () => false, true, false],
+    ['an empty text', () => '', true, ''],
+    ['a value and no penalty', () => ({ value: 7, penalised: false }), true, 7],
+    ['null and no penalty', () => ({ value: null, penalised: false }), true, null],
+    ['null and a penalty', () => ({ value: null, penalised: true }), false, null],
+    ['a value and a penalty', () => ({ value: 7, penalised: true }), false, 7],
+    ['an object of its own', () => wordless, true, wordless],
+    ['a schema that allows null', z.any().transform(() => null), true, null],
+    [
+      'a schema with a field of that name',
+      z.any().transform(() => ({ value: 7, penalised: true })),
+      true,
+      { value: 7, penalised: true },
+    ],
+  ])('that gives %s', async (_, parse, valid, value) => {
+    const { turns, outcome } = await parsedBy(parse as (text: string) => unknown, '{}');
+    expect(turns).toMatchObject([{ valid, penalty: valid ? 0 : 0.25 }]);
+    expect(outcome).toEqual(value);
+  });
+
+  it('that gives another kind of promise is refused', async () => {
+    const later = Object.fromEntries([['then', (done: (value: number) => void) => done(1)]]);
+    expect((await parsedBy(() => later)).failure?.message).toContain('a parser must not be async');
   });
 });

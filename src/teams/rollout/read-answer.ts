@@ -115,21 +115,25 @@ const none: Parsed = { value: undefined, penalised: false };
 
 function parsed({ name, agent }: AgentSpeaker, text: string): Parsed {
   try {
-    const value = agent.parse(text);
-    if (value instanceof Promise) {
-      value.catch(() => {}); // nothing awaits it
+    const value: unknown = agent.parse(text);
+    if (isObject(value) && typeof value.then === 'function') {
+      Promise.resolve(value).catch(() => {}); // nothing awaits it
       throw new ArgumentError('its parser returned a promise: a parser must not be async; `await` in `play`');
     }
-    const read = isPenalised(value) ? value : { value, penalised: false };
-    // Number(text) of a text that is no number.
-    return Number.isNaN(read.value) ? none : read;
+    if (isPenalised(value)) return isNoValue(value.value) ? none : value;
+    return isNoValue(value) || value === null ? none : { value, penalised: false };
   } catch (error) {
     return { ...none, thrown: EpisodeFailure.of('error', error, name) };
   }
 }
 
+/** Whether a parser found no value: Number(text) of a text that is no number, new Date(text) of one that is no date. */
+const isNoValue = (value: unknown): boolean =>
+  value === undefined || Number.isNaN(value instanceof Date ? value.getTime() : value);
+
+/** A value with the word whether it is penalised, which may be alone: then there is no value. */
 const isPenalised = (value: unknown): value is Penalised<unknown> =>
-  isObject(value) && value.penalised === true && 'value' in value;
+  isObject(value) && typeof value.penalised === 'boolean' && ('value' in value || Object.keys(value).length === 1);
 
 /** Ids, log-probs and text, or an endpoint's text and counts. */
 function responseOf(

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ArgumentError, issuesText } from '../../base/errors.js';
+import { ArgumentError, isObject, issuesText } from '../../base/errors.js';
 import type { Sampling } from '../../engine/contract.js';
 import { type ToolFormatName, toolFormatNames } from '../../engine/tool-calls.js';
 import { jsonParser, type Parser, schemaProblem, type UsingParser } from './parsers.js';
@@ -8,7 +8,7 @@ import { jsonParser, type Parser, schemaProblem, type UsingParser } from './pars
 export interface Agent<Value = unknown> {
   /** The system prompt at the beginning of every conversation of this agent. */
   readonly system: string | undefined;
-  /** The parser of the agent's texts; `undefined` and `NaN` mean that a text is invalid. */
+  /** The parser of the agent's texts; `undefined`, `null`, `NaN` and an invalid `Date` mean that a text is invalid. */
   readonly parse: UsingParser<Value>;
   /** The agent's sampling settings; the recipe completes them and may override them. */
   readonly sampling: Partial<Sampling>;
@@ -24,7 +24,8 @@ export interface AgentSpec<Value> {
   readonly system?: string;
   /**
    * How the agent's text becomes a value: a parser, or a zod schema. A parser that returns `{ value, penalised: true }`
-   * gives the team a value and makes the turn invalid, so that its penalty counts. With a schema, the text (or its only
+   * gives the team a value and makes the turn invalid, so that its penalty counts. With `penalised: false` any value,
+   * `null` too, is valid. With a schema, the text (or its only
    * fenced block) must be JSON that the schema accepts. Default: the whole text, which is never invalid.
    */
   readonly parse?: UsingParser<Value> | z.ZodType<Value>;
@@ -68,8 +69,15 @@ const wholeText: Parser<string> = (text) => text;
 /** Whether an agent has a parser of the team, which decides whether its texts are valid. */
 export const judgesTexts = ({ parse }: Pick<Agent, 'parse'>): boolean => parse !== wholeText;
 
-const parserOf = (parse: AgentSpec<unknown>['parse'] = wholeText): UsingParser<unknown> =>
-  typeof parse === 'function' ? parse : jsonParser(parse);
+function parserOf(parse: AgentSpec<unknown>['parse'] = wholeText): UsingParser<unknown> {
+  if (typeof parse === 'function') return parse;
+  const read = jsonParser(parse);
+  return (text) => {
+    const value = read(text);
+    // The schema may allow null, and an object with a field of this name.
+    return value === null || (isObject(value) && 'penalised' in value) ? { value, penalised: false } : value;
+  };
+}
 
 /**
  * Declares an agent of a team. @throws ArgumentError naming the field that is wrong.

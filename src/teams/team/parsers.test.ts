@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { golden } from '../../../test/goldens.js';
 import { agent } from './agent.js';
-import { boxed, integer, oneOf, tagged } from './parsers.js';
+import { boxed, integer, jsonParser, oneOf, tagged } from './parsers.js';
 import { defineTeam } from './team.js';
 
 describe('oneOf', () => {
@@ -85,7 +85,7 @@ const verdict = agent({ parse: z.object({ score: z.number().min(0), why: z.strin
 
 describe('a schema as a parser', () => {
   it('reads every value that it accepts, alone or in the only fence', () => {
-    const { parse } = agent({ parse: z.json() });
+    const parse = jsonParser(z.json());
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);

@@ -3,13 +3,19 @@ import { ArgumentError, isObject } from '../../base/errors.js';
 import { withoutThinking } from '../../engine/tool-calls.js';
 import { extractBoxed } from '../tasks/grading/boxed.js';
 
-/** A function from an agent's text (without its stop token) to a value; `undefined` when the text is invalid. */
+/**
+ * A function from an agent's text (without its stop token) to a value; `undefined` when the text is invalid. So are
+ * `null`, as `text.match(...)` returns it, `NaN` and an invalid `Date`.
+ */
 export type Parser<Value> = (text: string) => Value | undefined;
 
-/** A value of a text that breaks the format: the team uses the value, and the turn is invalid and penalised. */
+/**
+ * A value, and whether its text breaks the format: then the team uses the value, and the turn is invalid and penalised.
+ * `{ value: null, penalised: false }` is a valid text whose value is null.
+ */
 export interface Penalised<Value> {
   readonly value: Value;
-  readonly penalised: true;
+  readonly penalised: boolean;
 }
 
 /** A parser that may use a text and penalise it too. */
