@@ -211,7 +211,7 @@ export function weakSettings(
           `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
             "that all succeed or all fail: set training.filter.score to 'success' to drop them",
         ]),
-    ...equalSamples(recipe),
+    ...equalSamples(agents, recipe.evaluation, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
       return updates < FEW_UPDATES || warmupSteps < updates
@@ -225,7 +225,7 @@ export function weakSettings(
 }
 
 /** A warning if the episodes of a task in an evaluation are alike, because each agent takes the most probable token. */
-function equalSamples({ agents, evaluation, assign }: Pick<Recipe, 'agents' | 'evaluation' | 'assign'>): string[] {
+function equalSamples(agents: Recipe['agents'], evaluation: Recipe['evaluation'], assign: Recipe['assign']): string[] {
   const { samples, samplesDuring = samples } = evaluation;
   const several = samples > 1 ? 'samples' : samplesDuring > 1 ? 'samplesDuring' : undefined;
   const mayDiffer = Object.values(assign).some((entry) => typeof entry !== 'string' && DIFFERING.includes(entry.type));
