@@ -401,12 +401,17 @@ describe('evaluate', () => {
     expect(await readdir(join(root, 'baseline'))).toEqual(['episodes.jsonl']);
   });
 
-  it('says how to go on when the disk is full', async () => {
-    const replace = vi.spyOn(nodeFiles, 'replace').mockRejectedValue(new Error('ENOSPC: no space left on device'));
+  it.each([
+    ['ENOSPC: no space left on device', 'The disk is full. Make room'],
+    ['EDQUOT: disk quota exceeded', 'Your quota of the disk is used up. Make room'],
+    ['EFBIG: file too large', 'A file has reached the largest size that is allowed. Raise the limit (see `ulimit -f`)'],
+  ])('says how to go on when the disk refuses to write: %s', async (refusal, says) => {
+    const replace = vi.spyOn(nodeFiles, 'replace').mockRejectedValue(new Error(`${refusal}, write 'x'`));
     try {
       const { code, err } = await drmas(['train', file, '--run', join(root, 'full')]);
       expect(code).not.toBe(0);
-      expect(err).toMatch(/ENOSPC.*\nThe disk is full\. Make room, then type the command again; .*drmas resume RUN\n$/);
+      expect(err).toContain(`${refusal}, write 'x'\n${says}, then type the command again; a run`);
+      expect(err).toMatch(/npx drmas resume RUN\n$/);
     } finally {
       replace.mockRestore();
     }

@@ -21,9 +21,19 @@ const withSlashes = (word: string): string => {
   return slashed !== word && !existsSync(word) && existsSync(slashed) ? slashed : word;
 };
 
-/** The way on from a full disk. */
-const FULL_DISK =
-  'The disk is full. Make room, then type the command again; a run that has begun goes on with: npx drmas resume RUN\n';
+/** What a disk refuses, by the code of the error. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  ENOSPC: 'The disk is full. Make room',
+  EDQUOT: 'Your quota of the disk is used up. Make room',
+  EFBIG: 'A file has reached the largest size that is allowed. Raise the limit (see `ulimit -f`)',
+};
+
+/** The way on if a disk refused to write. */
+function wayOn(message: string): string {
+  const code = Object.keys(REFUSALS).find((each) => message.includes(`${each}:`));
+  if (code === undefined) return '';
+  return `${REFUSALS[code]}, then type the command again; a run that has begun goes on with: npx drmas resume RUN\n`;
+}
 
 /** Runs one command. Returns the exit code; an error is one message on stderr. */
 export async function runCommandLine(surroundings: CommandContext, words: readonly string[]): Promise<number> {
@@ -40,7 +50,7 @@ export async function runCommandLine(surroundings: CommandContext, words: readon
     // Commander has already printed the message. Help and version are no errors.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const text = context.environment.DRMAS_DEBUG === '1' ? stackOf(error) : messageOf(error);
-    context.stderr.write(`error: ${text}\n${text.includes('ENOSPC') ? FULL_DISK : ''}`);
+    context.stderr.write(`error: ${text}\n${wayOn(text)}`);
     return error instanceof DrmasError ? error.exitCode : 1;
   }
 }
