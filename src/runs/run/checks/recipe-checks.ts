@@ -3,7 +3,7 @@
 import { isObject, RecipeError, suggestion } from '../../../base/errors.js';
 import { RandomStream } from '../../../base/math.js';
 import { fieldText, type Task } from '../../../base/nouns.js';
-import { backendIdentity, isGreedy, type PlayableHandle } from '../../../engine/contract.js';
+import { backendIdentity, isGreedy, type PlayableHandle, type Sampling } from '../../../engine/contract.js';
 import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
 import { toolFormatNames } from '../../../engine/tool-calls.js';
 import type { OpenEstimator } from '../../../method/advantage.js';
@@ -229,10 +229,14 @@ function equalSamples(agents: Recipe['agents'], evaluation: Recipe['evaluation']
   const { samples, samplesDuring = samples } = evaluation;
   const several = samples > 1 ? 'samples' : samplesDuring > 1 ? 'samplesDuring' : undefined;
   const mayDiffer = Object.values(assign).some((entry) => typeof entry !== 'string' && DIFFERING.includes(entry.type));
-  const greedy = Object.keys(agents).every((agent) => {
-    const { temperature, topK } = evaluationSampling({ agents, evaluation }, agent);
-    return isGreedy(temperature) || topK === 1;
-  });
+  const areGreedy = (of: (agent: string) => Pick<Sampling, 'temperature' | 'topK'>) =>
+    Object.keys(agents)
+      .map(of)
+      .every(({ temperature, topK }) => isGreedy(temperature) || topK === 1);
+  const greedy =
+    areGreedy((agent) => evaluationSampling({ agents, evaluation }, agent)) &&
+    // A run that trains like that learns nothing, and says so itself.
+    !areGreedy((agent) => (agents[agent] as Recipe['agents'][string]).sampling);
   if (several === undefined || mayDiffer || !greedy) return [];
   return [
     `evaluation.${several} is ${Math.max(samples, samplesDuring)}, but each agent takes the most probable ` +
