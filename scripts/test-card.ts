@@ -1,7 +1,8 @@
 /**
  * Tries the engine on PyTorch on the card of this machine, in eight minutes: `npm run test:card`. It runs the contract
- * of backends in float32, measures speed and the gap between sampler and trainer in bfloat16, and trains `words` with
- * both estimators. Each part has its share of the time; the report has what was done until then.
+ * of backends in float32, measures speed and the gap between sampler and trainer in bfloat16, trains a team from nothing
+ * (`math`, which needs no network), and `words` with both estimators. Each part has its share of the time; the report has
+ * what was done until then.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -16,7 +17,7 @@ const usage = `npm run test:card -- [options]
   --out FOLDER       the report card-report.md, and card.jsonl with the measurements (default: card)
   --seconds N        the most seconds of all parts together (default: 480)
   --shapes a,b       shapes of the bench (default: smollm2-135m,qwen2.5-0.5b,qwen2.5-1.5b,qwen3-4b)
-  --only a,b         some of the parts: contract, bench, words
+  --only a,b         some of the parts: bench, math, contract, words
   --device NAME      (default: cuda; torch-cpu rehearses it)
 `;
 
@@ -56,7 +57,7 @@ await runProgram(usage, async () => {
       out: { type: 'string', default: 'card' },
       seconds: { type: 'string', default: '480' },
       shapes: { type: 'string', default: 'smollm2-135m,qwen2.5-0.5b,qwen2.5-1.5b,qwen3-4b' },
-      only: { type: 'string', default: 'contract,bench,words' },
+      only: { type: 'string', default: 'bench,math,contract,words' },
       device: { type: 'string', default: 'cuda' },
     },
   });
@@ -67,12 +68,12 @@ await runProgram(usage, async () => {
   await mkdir(out, { recursive: true });
   const begun = performance.now();
   const left = () => Number(values.seconds) - (performance.now() - begun) / 1000;
-  const train = (estimator: string): Part => ({
-    title: `words, ${estimator}`,
+  const train = (recipe: string, estimator: string, ...more: string[]): Part => ({
+    title: `${recipe}, ${estimator}`,
     program: process.execPath,
     words: [
-      ...['--import', 'tsx', 'src/cli/main.ts', 'train', 'words', '--run', join(out, `words-${estimator}`)],
-      ...['--device', device, '--set', `advantage.type=${estimator}`],
+      ...['--import', 'tsx', 'src/cli/main.ts', 'train', recipe, '--run', join(out, `${recipe}-${estimator}`)],
+      ...['--device', device, '--set', `advantage.type=${estimator}`, ...more],
     ],
     share: 0.5,
   });
@@ -102,10 +103,11 @@ await runProgram(usage, async () => {
           ...['bench/card/card.py', '--out', out, '--shapes', values.shapes, '--seconds', String(Math.floor(seconds))],
           ...['--device', device === 'torch-cpu' ? 'cpu' : device],
         ],
-        share: 0.7,
+        share: 0.5,
       },
     ],
-    words: () => [train('drmas'), train('grpo')],
+    math: () => [train('math', 'drmas', '--set', 'training.steps=20')],
+    words: () => [train('words', 'drmas'), train('words', 'grpo')],
   };
   const card = torch.cards[0];
   const lines = [
