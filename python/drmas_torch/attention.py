@@ -41,6 +41,11 @@ def padded(count: int, multiple: int) -> int:
     return -(-count // multiple) * multiple
 
 
+def doubled(count: int, least: int) -> int:
+    """The power of two from `least` on, itself one, that is at least `count`."""
+    return max(least, 1 << max(0, count - 1).bit_length())
+
+
 def masked_softmax(scores: Tensor, hides: Tensor, scale: float) -> Tensor:
     return torch.softmax((scores.float() * scale).masked_fill(hides, -torch.inf), -1).to(scores.dtype)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .attention import BLOCK, ROWS, Cache, CacheRows, Mixer, Segment, by_sequence, by_tree, padded
+from .attention import BLOCK, ROWS, Cache, CacheRows, Mixer, Segment, by_sequence, by_tree, doubled, padded
 from .config import Config, Shapes, size_of, views
 from .decoder import Pieces
 from .graphs import Graphs, Memory
@@ -70,7 +70,7 @@ class Place:
         """So many or some more: a multiple of `least`, on a card one of few sizes."""
         if self.flex is None or count == 0:
             return padded(count, least)
-        return padded(count, LARGE) if count > LARGE else max(BLOCK, 1 << (count - 1).bit_length())
+        return padded(count, LARGE) if count > LARGE else doubled(count, BLOCK)
 
     def packed(
         self,

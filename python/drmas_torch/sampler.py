@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .adapters import AdapterBank
-from .attention import KEYS, ROWS, Cache, CacheRows, Mixer, by_slot, padded
+from .attention import KEYS, ROWS, Cache, CacheRows, Mixer, by_slot, doubled, padded
 from .config import AdapterSettings, views, widest
 from .decoder import Decoder
 from .graphs import NOTHING
@@ -37,6 +37,9 @@ has."""
 COMPANY = 4
 """On a card a prompt waits so many ticks for others, while requests run: a pass for one costs what a pass for many
 costs."""
+
+GRAPH_ROWS, GRAPH_KEYS = 32, 256
+"""The fewest slots and positions of a cache that graphs read; a tick reads a multiple of so many positions."""
 
 MOST_RECORDED = 4096
 """Prompts of more rows than so many take the card longer than the host."""
@@ -365,8 +368,13 @@ class Sampler:
         """Makes the cache large enough for all that waits, if there is memory for it."""
         cache = self._cache
         longest = max(self._positions(request) for request, _ in self._waiting)
-        capacity = padded(max(longest, cache.capacity), KEYS)
-        count = max(padded(min(self.most_slots, len(self._running) + len(self._waiting)), ROWS), cache.slots)
+        wanted = min(self.most_slots, len(self._running) + len(self._waiting))
+        if self._graphs is None:
+            capacity, count = padded(longest, KEYS), padded(wanted, ROWS)
+        else:  # few sizes, since graphs of another size are recorded anew
+            capacity = min(doubled(longest, GRAPH_KEYS), padded(self.decoder.config.context, KEYS))
+            count = min(doubled(wanted, GRAPH_ROWS), padded(self.most_slots, ROWS))
+        capacity, count = max(capacity, cache.capacity), max(count, cache.slots)
         if capacity == cache.capacity and count == cache.slots:
             return
         if self._on_card:
@@ -444,8 +452,8 @@ class Sampler:
         longest = max(len(one.request.prompt) + len(one.tokens) for one in self._running) + self._on_card
         filtered = any(one.request.wanted['topK'] > 0 or one.request.wanted['topP'] < 1 for one in self._running)
         if self._graphs is not None:
-            count = min(cache.slots, max(ROWS, 1 << (highest - 1).bit_length()))
-            length = min(cache.capacity, padded(longest, 4 * KEYS))
+            count = min(cache.slots, doubled(highest, ROWS))
+            length = min(cache.capacity, padded(longest, GRAPH_KEYS))
             self._graphs.run((count, length, filtered), NOTHING, lambda _: self._tick(count, length, filtered))
         else:
             count = padded(highest, ROWS)
