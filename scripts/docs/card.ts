@@ -1,4 +1,7 @@
-/** What `python3 bench/card/card.py` measured on cards: docs/card.jsonl has the lines of each run one after another. */
+/** What the engine on PyTorch needs on a card, and what `python3 bench/card/card.py` measured on cards: docs/card.jsonl has the lines of each run one after another. */
+import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
+import { torchMemory } from '../../src/engine/torch/torch-footprint.js';
+import { SIZES } from '../../src/engine/torch/torch-sizes.js';
 import { type Region, readPage, table } from './pages.js';
 
 interface Line {
@@ -58,4 +61,76 @@ function tablesOf([machine, ...lines]: readonly Line[]): string[] {
 export const card: Region = {
   name: 'card',
   render: () => cardRuns().flatMap(tablesOf).join('\n\n'),
+};
+
+/** Models as their authors publish them, without what memory does not depend on. */
+const models: Readonly<Record<string, Partial<DecoderConfig>>> = {
+  'SmolLM2-135M': { vocabSize: 49152, width: 576, layers: 30, heads: 9, kvHeads: 3, headDim: 64, feedForward: 1536 },
+  'Qwen2.5-0.5B': { vocabSize: 151936, width: 896, layers: 24, heads: 14, kvHeads: 2, headDim: 64, feedForward: 4864 },
+  'Qwen2.5-1.5B': {
+    vocabSize: 151936,
+    width: 1536,
+    layers: 28,
+    heads: 12,
+    kvHeads: 2,
+    headDim: 128,
+    feedForward: 8960,
+  },
+  'Qwen2.5-3B': { vocabSize: 151936, width: 2048, layers: 36, heads: 16, kvHeads: 2, headDim: 128, feedForward: 11008 },
+  'Qwen3-4B': { vocabSize: 151936, width: 2560, layers: 36, heads: 32, kvHeads: 8, headDim: 128, feedForward: 9728 },
+  'Qwen3-8B': {
+    ...{ vocabSize: 151936, width: 4096, layers: 36, heads: 32, kvHeads: 8, headDim: 128, feedForward: 12288 },
+    untiedOutput: true,
+  },
+};
+
+const CARDS = [16, 24, 48, 80];
+const REQUESTS = 32;
+const LONGEST = 2048;
+const adapter = {
+  base: 'base',
+  kept: 'bfloat16',
+  settings: { rank: 16, alpha: 16, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] },
+} as const;
+const optimizer = {
+  type: 'adamw',
+  learningRate: 1e-5,
+  beta1: 0.9,
+  beta2: 0.99,
+  epsilon: 1e-8,
+  weightDecay: 0,
+} as const;
+
+/** A team of two agents, an adapter each, on one base. */
+function needs(sizes: Partial<DecoderConfig>, recompute: boolean): { total: number; cache: number } {
+  const config = { context: LONGEST, normEpsilon: 1e-6, ropeBase: 1e6, ...sizes } as DecoderConfig;
+  const policies = ['planner', 'solver'].map((name) => ({ name, config, adapter, optimizer, agents: 1, versions: 1 }));
+  const { total = { total: 0, cache: 0 } } = torchMemory({ device: 'cuda', recompute, longest: LONGEST }, policies);
+  const cache = (total.cache * REQUESTS) / SIZES.card.slots;
+  return { cache, total: total.total - total.cache + cache };
+}
+
+const smallest = (bytes: number) => {
+  const fits = CARDS.find((size) => bytes <= 0.95e9 * size);
+  return fits === undefined ? 'none of these' : `${fits} GB`;
+};
+
+export const cardMemory: Region = {
+  name: 'card-memory',
+  render: () =>
+    table(
+      ['model', 'needs', 'smallest card', 'with `backend.recompute`', 'smallest card then', 'of it for 32 requests'],
+      Object.entries(models).map(([name, sizes]) => {
+        const [kept, again] = [needs(sizes, false), needs(sizes, true)];
+        const gigabytes = (bytes: number) => `${rounded(bytes / 1e9, 1)} GB`;
+        return [
+          name,
+          gigabytes(kept.total),
+          smallest(kept.total),
+          gigabytes(again.total),
+          smallest(again.total),
+          gigabytes(again.cache),
+        ];
+      }),
+    ),
 };

@@ -16,7 +16,7 @@ import { type RefereeFinding, refereeCases } from '../../src/tinker/client.js';
 import { integrations, lastRun } from '../../test/support/integrations.js';
 import { hiddenBonus } from '../../test/support/stopping-game.js';
 import { kernels as everyKernel } from '../kernels/declarations.js';
-import { card } from './card.js';
+import { card, cardMemory } from './card.js';
 import { defaultText, inputNode } from './json-schema.js';
 import { type Region, readPage, table } from './pages.js';
 
@@ -350,6 +350,7 @@ const storedData: Region = {
 /** Every generated part of a hand-written page. */
 export const regions: readonly Region[] = [
   card,
+  cardMemory,
   commandPages,
   estimators,
   firstTeam,

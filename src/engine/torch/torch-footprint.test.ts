@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { DecoderConfig } from '../contract/architecture.js';
-import { torchMemoryPlan } from './torch-footprint.js';
+import { torchMemory } from './torch-footprint.js';
 
 /** SmolLM2-135M, the shape that bench/card/card.py measured. */
 const smollm2: DecoderConfig = {
@@ -52,7 +52,7 @@ describe('the memory of the engine on PyTorch', () => {
       const rows = Math.min(8192, 1024 * Math.ceil(computed / 1024));
       const run = { device: 'cuda', recompute: false, longest: rows } as const;
       const policy = { name: 'solver', config: smollm2, adapter, optimizer, agents: 1, versions: 0 } as const;
-      const { policies, total } = await torchMemoryPlan(run, [policy], rows);
+      const { policies, total } = torchMemory(run, [policy], rows);
       const bytes = Object.values(policies.solver ?? {}).reduce((sum, each) => sum + each, total?.bases ?? 0);
       expect(bytes / 1e9 / peak).toBeGreaterThan(0.9);
       expect(bytes / 1e9 / peak).toBeLessThan(1.1);

@@ -18,6 +18,8 @@ const BYTES: Readonly<Record<Precision, number>> = { float32: 4, bfloat16: 2, in
 
 /** Logits that exist at a time: `BLOCK_LOGITS` of head.py. */
 const BLOCK_LOGITS = 2 ** 26;
+/** The fewest requests at once for which the worker makes room in its cache, `ROWS` of attention.py. */
+const FEWEST_SLOTS = 8;
 /** What CUDA, its libraries and the graphs of ticks take. */
 const CONTEXT_BYTES = 1.2e9;
 
@@ -28,15 +30,19 @@ interface TorchRun {
   readonly longest: number;
 }
 
-/**
- * The memory of a run on a card, or of the worker's process. With a note about the card that is here.
- * @param mostRows The rows of a micro-batch, by default those that the worker gets
- */
-export async function torchMemoryPlan(
+/** The memory of a run on a card, or of the worker's process, with a note about the card that is here. */
+export async function torchMemoryPlan(run: TorchRun, planned: readonly PlannedPolicy[]): Promise<MemoryPlan> {
+  const memory = torchMemory(run, planned);
+  const isHere = run.device.startsWith('cuda') && memory.total !== undefined;
+  return isHere ? { ...memory, notes: [await cardNote(run.device, memory.total)] } : memory;
+}
+
+/** @param mostRows The rows of a micro-batch, by default those that the worker gets */
+export function torchMemory(
   { device, recompute, longest }: TorchRun,
   planned: readonly PlannedPolicy[],
   mostRows?: number,
-): Promise<MemoryPlan> {
+): MemoryPlan {
   const onCard = device.startsWith('cuda');
   const sizes = SIZES[onCard ? 'card' : 'processor'];
   const [slots, rows] = [sizes.slots, mostRows ?? sizes.rows];
@@ -72,7 +78,7 @@ export async function torchMemoryPlan(
   const sum = (sizes: Iterable<number>) => [...sizes].reduce((total, size) => total + size, 0);
   const [ofBases, cache] = [sum(bases.values()), sum(caches.values())];
   const total = trained + mostActive + ofBases + cache + (onCard ? CONTEXT_BYTES : 0);
-  return { policies, total: { bases: ofBases, cache, total }, notes: onCard ? [await cardNote(device, total)] : [] };
+  return { policies, total: { bases: ofBases, cache, total } };
 }
 
 /** What a position of a sequence keeps in the cache. */
@@ -101,10 +107,16 @@ function layerBytes(config: DecoderConfig, adapter: AdapterSettings | undefined,
   return bytes * narrow + FLOAT * (2 + heads); // the inverse norms, and attention's sums of exponentials
 }
 
-async function cardNote(device: TorchDevice, total: number): Promise<string> {
+async function cardNote(device: TorchDevice, { total, cache }: NonNullable<MemoryPlan['total']>): Promise<string> {
   const card = (await lookForTorch())?.cards[Number(device.split(':')[1] ?? 0)];
   if (card === undefined) return `memory is that of a card, and PyTorch finds no ${device} here`;
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
-  const fits = total <= card.free ? 'so the run fits' : 'so the run does not fit';
+  const least = total - cache * (1 - FEWEST_SLOTS / SIZES.card.slots);
+  const fits =
+    total <= card.free
+      ? 'so the run fits'
+      : least <= card.free
+        ? 'so the run fits with fewer requests at once'
+        : 'so the run does not fit';
   return `memory is that of a card: ${device}, ${card.name}, has ${gigabytes(card.free)} free, ${fits}`;
 }
