@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { DrmasError, messageOf } from '../../src/base/core/errors.js';
 import { defineEstimator, type OpenEstimator, openEstimator } from '../../src/method/advantage.js';
 import { standard } from '../../src/runs/composition.js';
+import { decisionFamilies } from './decisions.js';
 import { creditScore, knownSignals, type Played, playStage, STAGES, type Stage } from './direct-credit.js';
 import { assignment, type Family, families } from './families.js';
 import { creditRecipe } from './recipe.js';
@@ -90,11 +91,13 @@ function parsedChoice(choice: string): unknown {
 /** @throws ArgumentError for an estimator that is not registered, or a choice out of range */
 export const openNamed = (name: string): OpenEstimator => openEstimator(advantageOf(name), known);
 
+const allFamilies = [...families, ...decisionFamilies];
+
 /** @throws RangeError naming the families that there are */
 export function familyOf(id: string): Family {
-  const family = families.find((one) => one.id === id);
+  const family = allFamilies.find((one) => one.id === id);
   if (family === undefined)
-    throw new RangeError(`there is no family '${id}'; there are ${families.map((one) => one.id).join(', ')}`);
+    throw new RangeError(`there is no family '${id}'; there are ${allFamilies.map((one) => one.id).join(', ')}`);
   return family;
 }
 

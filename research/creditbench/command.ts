@@ -7,19 +7,21 @@ import { UsageError } from '../../scripts/support/run-program.js';
 import { duration } from '../../src/base/core/format.js';
 import { commitOf, root } from '../harness/run-job.js';
 import { baselineCells, creditCell, estimatorNames, familyOf, openNamed, SEEDS, trainingCell } from './cells.js';
+import { decisionFamilies } from './decisions.js';
 import type { Played } from './direct-credit.js';
-import { families } from './families.js';
+import { type Family, families } from './families.js';
 import { addResult, type Cell, cellName, type PartName, parts, readPart, type TrainingResult } from './results.js';
 import { serveFamilies } from './server.js';
 import { rowOfFile } from './submission.js';
 
-const usage = `npm run findings -- creditbench [credit | training | baseline]... [options]
+const usage = `npm run findings -- creditbench [credit | decisions | training | baseline]... [options]
 
   Measures estimators on eight families of teams whose right credit is known. credit: how well advantages agree with
-  the right credit. training: what a fixed budget of training reaches. baseline: levels of a baseline at several starts
+  the right credit. decisions: the same in ${decisionFamilies.length} more families, in which agents decide who acts next.
+  training: what a fixed budget of training reaches. baseline: levels of a baseline at several starts
   (research/plans/baseline.md). Interrupt it at any time: the same command goes on. npm run findings -- --page then writes docs/creditbench.md.
 
-  --family ID        only this family: ${families.map(({ id }) => id).join(', ')}
+  --family ID        only this family: ${[...families, ...decisionFamilies].map(({ id }) => id).join(', ')}
   --estimator NAME   only this estimator, with choices if any: rloo,byAgent=true
                      (give --family and --estimator again for more)
   --difficulty X     another value of the families' knobs than the usual one
@@ -81,7 +83,10 @@ export async function creditbench(words: readonly string[]): Promise<number> {
   const settings: Settings = {
     work: partsOf(positionals).map((part) => ({
       part,
-      cells: part === 'baseline' ? baselineCells(seedsOf(values)) : cellsOf(values),
+      cells:
+        part === 'baseline'
+          ? baselineCells(seedsOf(values))
+          : cellsOf(values, part === 'decisions' ? decisionFamilies : families),
     })),
     threads: number('threads', values.threads),
     rate: values.rate === undefined ? undefined : number('rate', values.rate),
@@ -90,7 +95,7 @@ export async function creditbench(words: readonly string[]): Promise<number> {
   if (values.repeat) return repeat(settings, controller.signal);
   try {
     for (const { part, cells } of settings.work) {
-      if (part === 'credit') await creditPart(cells, controller.signal);
+      if (part === 'credit' || part === 'decisions') await creditPart(part, cells, controller.signal);
       else await trainingPart(part, cells, settings, controller.signal);
     }
   } catch (error) {
@@ -127,8 +132,8 @@ const seedsOf = ({ seeds, seed }: Chosen): readonly number[] =>
   seed === undefined ? SEEDS.slice(0, number('seeds', seeds)) : [number('seed', seed)];
 
 /** The chosen cells, seed by seed, so that work that is cut short has whole pairs. */
-function cellsOf(values: Chosen): Cell[] {
-  const chosen = values.family.length === 0 ? families : values.family.map((id) => asked(() => familyOf(id)));
+function cellsOf(values: Chosen, all: readonly Family[]): Cell[] {
+  const chosen = values.family.length === 0 ? all : values.family.map((id) => asked(() => familyOf(id)));
   const estimators = values.estimator.length === 0 ? estimatorNames : values.estimator;
   for (const name of estimators) asked(() => openNamed(name));
   const difficulty = values.difficulty === undefined ? undefined : number('difficulty', values.difficulty);
@@ -151,7 +156,9 @@ function asked<Result>(of: () => Result): Result {
 }
 
 /** The files that decide the bits of a result. */
-const ours = ['game', 'families', 'recipe', 'direct-credit', 'cells'].map((name) => `research/creditbench/${name}.ts`);
+const ours = ['game', 'families', 'recipe', 'direct-credit', 'cells', 'decisions'].map(
+  (name) => `research/creditbench/${name}.ts`,
+);
 const DECISIVE = ['src', 'native', 'package-lock.json', ...ours];
 const maker = () => ({ commit: commitOf(DECISIVE) });
 
@@ -171,9 +178,9 @@ function progress(part: PartName, all: number) {
   };
 }
 
-async function creditPart(cells: readonly Cell[], signal: AbortSignal): Promise<void> {
-  const todo = await pendingOf('credit', cells);
-  const tell = progress('credit', todo.length);
+async function creditPart(part: 'credit' | 'decisions', cells: readonly Cell[], signal: AbortSignal): Promise<void> {
+  const todo = await pendingOf(part, cells);
+  const tell = progress(part, todo.length);
   const made = maker();
   let episodes = new Map<string, Played[]>();
   let before = '';
@@ -183,7 +190,7 @@ async function creditPart(cells: readonly Cell[], signal: AbortSignal): Promise<
     if (group !== before) episodes = new Map();
     before = group;
     const result = creditCell(cell, made, episodes);
-    await addResult(root, 'credit', result);
+    await addResult(root, part, result);
     tell(
       cell,
       result.refused ??
@@ -288,7 +295,9 @@ async function repeat({ work }: Settings, signal: AbortSignal): Promise<number> 
       const before = stored.get(cellName(cell));
       if (before === undefined) continue;
       const again =
-        part === 'credit' ? creditCell(cell, maker(), new Map()) : await trainingCell(cell, maker(), signal);
+        part === 'credit' || part === 'decisions'
+          ? creditCell(cell, maker(), new Map())
+          : await trainingCell(cell, maker(), signal);
       const bits = (result: object) => JSON.stringify({ ...result, origin: undefined });
       const isSame = bits(before) === bits(again);
       if (!isSame) differing++;

@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { RandomStream } from '../../src/base/core/random.js';
 import { defineEstimator } from '../../src/method/advantage.js';
 import { creditCell, openNamed } from './cells.js';
+import { decisionFamilies } from './decisions.js';
 import { creditScore, playStage, policyAt } from './direct-credit.js';
 import { assignment, type Family, families, tickets } from './families.js';
 import { type Call, codes, draw, type Node, playFrom, rewardOf, Values } from './game.js';
@@ -17,10 +18,10 @@ import { addResult, readPart, resultsFile, type TrainingResult } from './results
 import { familiesApp } from './server.js';
 import { readSubmission, rowOfFile } from './submission.js';
 
-const family = (id: string) => families.find((one) => one.id === id) as Family;
+const family = (id: string) => [...families, ...decisionFamilies].find((one) => one.id === id) as Family;
 
 /** A family, a value of its knob and a ticket. */
-const games = fc.constantFrom(...families).chain((one) =>
+const games = fc.constantFrom(...families, ...decisionFamilies).chain((one) =>
   fc
     .tuple(
       one.knob.whole
@@ -96,6 +97,61 @@ describe('families', () => {
     expect(rightCredit(family('parallel-twins'), 4, [])).toBeCloseTo(0.5 ** 3 * 0.5, 12); // all others are wrong
     expect(rightCredit(family('parallel-twins'), 4, [true])).toBeCloseTo(0, 12); // another one is right
     expect(rightCredit(family('small-own-reward'), 0.9, [false])).toBeCloseTo(0.1 * 0.5, 12);
+  });
+
+  it('of decisions have the credits that follow by hand', () => {
+    const rightCredit = (id: string, path: readonly ('right' | boolean)[]) => {
+      const of = family(id);
+      const call = path.reduce<Node>(
+        (at, step) => {
+          if (at.kind === 'call') return at.after(at.right);
+          if (at.kind === 'chance') return at.after(step === true);
+          throw new Error('the path goes on after the end');
+        },
+        of.begin({ sign: 0, owner: 0, difficulty: 0.1 }),
+      );
+      if (call.kind !== 'call') throw new Error('expected a call');
+      return new Values(policyAt(of, 'middle')).credit({ call, choice: call.right });
+    };
+    const wrong = 0.5 / 7; // the probability of each wrong code
+    // Nothing is seen in four looks: a fifth sees it and then earns 3/4, and an answer without it earns nothing.
+    const look = 0.75 - 5 * 0.1;
+    const before = (1 - 4 * wrong) * look + 4 * wrong * (-4 * 0.1);
+    const looks = ['right', false, 'right', false, 'right', false, 'right', false] as const;
+    expect(rightCredit('chosen-stop', looks)).toBeCloseTo(look - before, 12);
+    expect(rightCredit('chosen-stop', ['right', true])).toBeCloseTo(
+      1 - 0.1 - (0.5 * 0.9 + 3 * wrong * 0.4 + 4 * wrong * (-0.2 + valueOfFound(2))),
+      12,
+    );
+    // The right expert, the right expert with another text, alone, and one of two wrong experts.
+    const asked = 0.5 * 0.6 + wrong * 0.46 + 2 * wrong * 0.3 + 4 * wrong * 0.075;
+    expect(rightCredit('whom-to-ask', [])).toBeCloseTo(0.6 - asked, 12);
+    expect(rightCredit('spawn', ['right', 'right'])).toBeCloseTo((1 - 0.5) / 2, 12); // the lead joins one result
+
+    /** The expected quality less the later prices after so many looks, if it is found. */
+    function valueOfFound(looks: number): number {
+      if (looks === 5) return 0.75;
+      return 0.5 + 3 * wrong * 0.5 + 4 * wrong * (valueOfFound(looks + 1) - 0.1);
+    }
+  });
+
+  it('give turns their own rewards as training does: all of them are the return', () => {
+    for (const { records } of playStage(
+      family('chosen-stop'),
+      { difficulty: 0.1, stage: 'start', seed: 901 },
+      undefined,
+    )) {
+      const looks = new Set(records.map(({ turn }) => turn));
+      expect(looks.size).toBeGreaterThan(2);
+      for (const episode of new Set(records.map((record) => record.episode))) {
+        const turns = records.filter((record) => record.episode === episode);
+        const [outcome] = turns.map((turn) => turn.outcome as number);
+        const steps = turns.reduce((sum, { stepReward }) => sum + (stepReward as number), 0);
+        expect(steps).toBeCloseTo((outcome as number) - 0.1 * (turns.length - 1), 12);
+        for (const { turn, reward } of turns)
+          expect(reward).toBeCloseTo((outcome as number) - (turn < turns.length - 1 ? 0.1 : 0), 12);
+      }
+    }
   });
 
   it('refuse a difficulty outside the range of the knob, and name it', () => {
@@ -206,6 +262,7 @@ describe('the limits of the training part', () => {
   const textOf = (scores: readonly number[]) =>
     fillCreditbench('<!-- creditbench: disclosure -->\n<!-- end -->', {
       credit: [],
+      decisions: [],
       training: scores.map((score, i) => training(`e${i}`, score)),
       baseline: [],
     });
@@ -262,7 +319,12 @@ describe('the levels of a baseline', () => {
       ),
     );
   const textOf = (name: string, baseline: readonly TrainingResult[]) =>
-    fillCreditbench(`<!-- creditbench: ${name} -->\n<!-- end -->`, { credit: [], training: [], baseline });
+    fillCreditbench(`<!-- creditbench: ${name} -->\n<!-- end -->`, {
+      credit: [],
+      decisions: [],
+      training: [],
+      baseline,
+    });
 
   it('are compared in pairs of a seed, whatever the order of the results', () => {
     const seeds = [20, 11, 13, 12, 19, 18, 17, 14, 15, 16];

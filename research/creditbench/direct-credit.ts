@@ -4,12 +4,13 @@ import { mean } from '../../src/base/core/statistics.js';
 import type { TurnRecord } from '../../src/base/nouns.js';
 import { estimateStep } from '../../src/method/advantage/estimate.js';
 import type { EstimatorState, OpenEstimator } from '../../src/method/advantage.js';
-import { assignment, type Family, START, tickets } from './families.js';
+import { type Family, START, tickets } from './families.js';
 import {
   type Call,
   draw,
   type End,
   type Move,
+  ownReward,
   type Policy,
   playFrom,
   rewardOf,
@@ -51,15 +52,19 @@ const teamReward = ({ team }: End) => Object.values(team).reduce((sum, part) => 
 const signals: Readonly<
   Record<
     string,
-    (move: Move, given: { policy: Policy; values: Values; random: RandomStream; greedy: End }) => Partial<TurnRecord>
+    (
+      move: Move,
+      given: { turn: number; earlier: number; policy: Policy; values: Values; random: RandomStream; greedy: End },
+    ) => Partial<TurnRecord>
   >
 > = {
-  /** A critic without error. */
-  values: ({ call }, { values }) => ({ values: [values.of(call, call.agent)] }),
+  /** A critic without error, of the return from the turn on. */
+  values: ({ call }, { values, earlier }) => ({ values: [values.of(call, call.agent) - earlier] }),
   greedy: ({ call }, { greedy }) => ({ baseline: rewardOf(greedy, call.agent) }),
-  branches: ({ call }, { policy, random }) => ({
-    baseline: rewardOf(playFrom(call, (each) => draw(policy, each, random), random).end, call.agent),
-  }),
+  branches({ call }, { turn, policy, random }) {
+    const { end } = playFrom(call, (each) => draw(policy, each, random), random);
+    return { baseline: rewardOf(end, call.agent) + ownReward(end, turn) };
+  },
 };
 
 /** The signals that this part can give. */
@@ -81,7 +86,6 @@ function playStep(
   { difficulty, stage, seed, step, need }: Sampled & { readonly step: number; readonly need: string | undefined },
 ): Played {
   const policy = policyAt(family, stage);
-  const assign = assignment(family, difficulty);
   const list = tickets(difficulty).train as readonly [Ticket, ...Ticket[]];
   const records: TurnRecord[] = [];
   const credit: number[] = [];
@@ -97,8 +101,10 @@ function playStep(
       const random = new RandomStream(...key, task, episode);
       const { moves, end } = playFrom(root, (call) => draw(policy, call, random), random);
       const again = new RandomStream(...key, task, episode, 'signal');
+      let earlier = 0;
       for (const [turn, move] of moves.entries()) {
         const { agent, prompt, round } = move.call;
+        const own = ownReward(end, turn);
         const isLast = round === lastRound(moves);
         const isAgentsLast = round === lastRound(moves.filter(({ call }) => call.agent === agent));
         records.push({
@@ -106,18 +112,21 @@ function playStep(
           episode: `${task}/${episode}`,
           agent,
           turn,
-          reward: rewardOf(end, agent),
+          reward: rewardOf(end, agent) + own,
           outcome: teamReward(end),
           length: 1,
           observation: prompt,
           chain: turn,
           envStep: round,
-          stepReward: isLast ? teamReward(end) : 0,
-          agentStepReward: isAgentsLast ? rewardOf(end, agent) : 0,
-          ...(need === undefined ? {} : signals[need]?.(move, { policy, values, random: again, greedy })),
+          stepReward: isLast ? teamReward(end) + own : own,
+          agentStepReward: isAgentsLast ? rewardOf(end, agent) + own : own,
+          ...(need === undefined
+            ? {}
+            : signals[need]?.(move, { turn, earlier, policy, values, random: again, greedy })),
         });
+        earlier += own;
         credit.push(values.credit(move));
-        policies.push(assign[agent] as string);
+        policies.push(family.assign[agent] as string);
       }
     }
   }

@@ -60,21 +60,26 @@ function ask(
   };
 }
 
-const chance = (name: string, memory: readonly number[], probability: number, next: Chance['after']): Chance => ({
+export const chance = (
+  name: string,
+  memory: readonly number[],
+  probability: number,
+  next: Chance['after'],
+): Chance => ({
   kind: 'chance',
   probability,
   state: `${name} ${memory.join(' ')}`,
   after: next,
 });
 
-const end = (team: End['team'], score: number, agents?: End['agents']): End => ({
+export const end = (team: End['team'], score: number, agents?: End['agents']): End => ({
   kind: 'end',
   team,
   score,
   ...(agents === undefined ? {} : { agents }),
 });
 
-const share = (means: string, usual: number, most = 1): Knob => ({ means, least: 0, most, whole: false, usual });
+export const share = (means: string, usual: number, most = 1): Knob => ({ means, least: 0, most, whole: false, usual });
 const count = (means: string, usual: number, least: number, most: number): Knob => ({
   means,
   least,
@@ -83,7 +88,7 @@ const count = (means: string, usual: number, least: number, most: number): Knob 
   usual,
 });
 const each = (...agents: readonly string[]) => Object.fromEntries(agents.map((agent) => [agent, agent]));
-const one = (value: boolean) => (value ? 1 : 0);
+export const one = (value: boolean) => (value ? 1 : 0);
 
 const rareCaller: Family = {
   id: 'rare-caller',

@@ -55,6 +55,8 @@ export interface End {
   readonly team: Readonly<Record<string, number>>;
   /** The rewards of single agents, in place of the team's. */
   readonly agents?: Readonly<Record<string, number>>;
+  /** The own reward of each turn, if turns have any. */
+  readonly turns?: readonly number[];
   /** How well the team did, without luck: exactly 1 if all choices were right. */
   readonly score: number;
 }
@@ -66,6 +68,13 @@ export type Policy = (call: Call) => readonly number[]; // [8]
 
 export const rewardOf = ({ team, agents }: End, agent: string): number =>
   agents?.[agent] ?? Object.values(team).reduce((sum, part) => sum + part, 0);
+
+/** The own reward of a turn. */
+export const ownReward = ({ turns }: End, turn: number): number => turns?.[turn] ?? 0;
+
+/** The agent's reward together with the own rewards of all turns. */
+const wholeReward = (end: End, agent: string): number =>
+  (end.turns ?? []).reduce((sum, each) => sum + each, rewardOf(end, agent));
 
 /** A policy that makes each agent right with this probability, and any wrong code equally likely. */
 export const skilled =
@@ -119,7 +128,7 @@ export class Values {
 
   /** The agent's expected reward from this node on. */
   of(node: Node, agent: string): number {
-    if (node.kind === 'end') return rewardOf(node, agent);
+    if (node.kind === 'end') return wholeReward(node, agent);
     const key = `${agent} ${node.state}`;
     const known = this.#known.get(key);
     if (known !== undefined) return known;

@@ -2,8 +2,9 @@
 import { mean } from '../../src/base/core/statistics.js';
 import { holm, pairedInterval, signFlipP } from '../../src/runs/analysis/paired-interval.js';
 import { EPISODES_MEAN, estimatorNames, LEARNING_RATE, LEVELS, OWN_MEAN, RARE_CALLER, SEEDS, STARTS } from './cells.js';
+import { decisionFamilies } from './decisions.js';
 import { STAGES } from './direct-credit.js';
-import { families, START, tickets } from './families.js';
+import { type Family, families, START, tickets } from './families.js';
 import { BUDGET } from './recipe.js';
 import { type CreditResult, readPart, type TrainingResult } from './results.js';
 import { trainingScore } from './submission.js';
@@ -13,6 +14,8 @@ type Scores = ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<number, number
 
 interface Cells {
   readonly credit: readonly CreditResult[];
+  /** Credit in the families of decisions. */
+  readonly decisions: readonly CreditResult[];
   readonly training: readonly TrainingResult[];
   /** Levels of a baseline at several starts. */
   readonly baseline: readonly TrainingResult[];
@@ -20,12 +23,13 @@ interface Cells {
 
 /** The cells at the usual difficulties. */
 export async function readCells(root: string): Promise<Cells> {
-  const usual = new Map(families.map(({ id, knob }) => [id, knob.usual]));
+  const usual = new Map([...families, ...decisionFamilies].map(({ id, knob }) => [id, knob.usual]));
   const isUsual = ({ family, difficulty }: { family: string; difficulty: number }) => usual.get(family) === difficulty;
   const [credit, training] = [await readPart(root, 'credit'), await readPart(root, 'training')];
-  const baseline = await readPart(root, 'baseline');
+  const [decisions, baseline] = [await readPart(root, 'decisions'), await readPart(root, 'baseline')];
   return {
     credit: [...credit.values()].filter(isUsual),
+    decisions: [...decisions.values()].filter(isUsual),
     training: [...training.values()].filter(isUsual),
     baseline: [...baseline.values()],
   };
@@ -46,7 +50,7 @@ function scoresOf<Result extends CreditResult | TrainingResult>(
   return scores;
 }
 
-const creditScores = ({ credit }: Cells) =>
+const creditScores = (credit: readonly CreditResult[]) =>
   scoresOf(credit, ({ stages }) => mean(Object.values(stages).map(({ cosine }) => cosine)));
 const trainingScores = ({ training }: Cells) => scoresOf(training, ({ curve }) => trainingScore(curve));
 
@@ -54,17 +58,17 @@ const seedsOf = (scores: Scores, family: string, estimator: string): ReadonlyMap
   scores.get(family)?.get(estimator) ?? new Map();
 
 /** The seeds that every estimator has in every family: pairs. */
-function commonSeeds(scores: Scores, estimators: readonly string[]): number[] {
+function commonSeeds(scores: Scores, estimators: readonly string[], of: readonly Family[] = families): number[] {
   if (estimators.length === 0) return [];
   return SEEDS.filter((seed) =>
-    families.every(({ id }) => estimators.every((estimator) => seedsOf(scores, id, estimator).has(seed))),
+    of.every(({ id }) => estimators.every((estimator) => seedsOf(scores, id, estimator).has(seed))),
   );
 }
 
 /** Estimators with at least one score in each family. */
-const measured = (scores: Scores) =>
+const measured = (scores: Scores, of: readonly Family[] = families) =>
   [...new Set([...estimatorNames, ...[...scores.values()].flatMap((family) => [...family.keys()])])].filter((name) =>
-    families.every(({ id }) => seedsOf(scores, id, name).size > 0),
+    of.every(({ id }) => seedsOf(scores, id, name).size > 0),
   );
 
 /**
@@ -90,25 +94,25 @@ const order = (x: number, y: number) => (Math.abs(x - y) < 1e-9 ? 0 : Math.sign(
 const percent = (score: number) => (100 * score).toFixed(1);
 
 /** A table of scores: estimators in the order of their mean over the families. */
-function scoreTable(scores: Scores): string {
-  const estimators = measured(scores);
-  const seeds = commonSeeds(scores, estimators);
+function scoreTable(scores: Scores, of: readonly Family[] = families): string {
+  const estimators = measured(scores, of);
+  const seeds = commonSeeds(scores, estimators, of);
   if (seeds.length === 0) return 'There are no results of all estimators yet.';
   const score = (family: string, estimator: string) =>
     mean(seeds.map((seed) => seedsOf(scores, family, estimator).get(seed) as number));
   const rows = estimators.map((estimator) => {
-    const each = families.map(({ id }) => score(id, estimator));
+    const each = of.map(({ id }) => score(id, estimator));
     return { estimator, each, all: mean(each) };
   });
   rows.sort((a, b) => b.all - a.all);
-  const best = families.map((_, i) => Math.max(...rows.map(({ each }) => each[i] as number)));
+  const best = of.map((_, i) => Math.max(...rows.map(({ each }) => each[i] as number)));
   const shown = (value: number, i: number) =>
     (best[i] as number) - value < 5e-4 ? `**${percent(value)}**` : percent(value);
   return [
     `Means over ${seeds.length} seeds (${seeds[0]} to ${seeds.at(-1)}), in hundredths. The best of a family is bold.`,
     '',
-    `| estimator | ${families.map(({ id }) => id).join(' | ')} | mean |`,
-    `|---|${families.map(() => '---:').join('|')}|---:|`,
+    `| estimator | ${of.map(({ id }) => id).join(' | ')} | mean |`,
+    `|---|${of.map(() => '---:').join('|')}|---:|`,
     ...rows.map(
       ({ estimator, each, all }) => `| \`${estimator}\` | ${each.map(shown).join(' | ')} | ${percent(all)} |`,
     ),
@@ -269,20 +273,20 @@ function levelPairs({ baseline }: Cells): string {
 }
 
 /** Cells without a score, with the reason. */
-function refusedList({ credit, training }: Omit<Cells, 'baseline'>): string {
+function refusedList({ credit, decisions, training }: Omit<Cells, 'baseline'>): string {
   const reasons = new Map<string, string>();
-  for (const [part, results] of Object.entries({ credit, training }))
+  for (const [part, results] of Object.entries({ credit, decisions, training }))
     for (const { estimator, refused } of results)
       if (refused !== undefined) reasons.set(`\`${estimator}\` (${part})`, refused);
   if (reasons.size === 0) return 'No estimator that was run so far lacks a score.';
   return [...reasons].map(([name, why]) => `- ${name}: ${why}`).join('\n');
 }
 
-const familyTable = () =>
+const familyTable = (of: readonly Family[]) =>
   [
     '| family | what makes credit hard | knob, its range, and its usual value |',
     '|---|---|---|',
-    ...families.map(
+    ...of.map(
       ({ id, property, knob: { means, least, most, usual } }) =>
         `| \`${id}\` | ${property} | ${means}: ${least} to ${most}, ${usual} |`,
     ),
@@ -365,9 +369,11 @@ const budgetText = () => {
 
 /** Fills the marked places of the page: `<!-- creditbench: NAME -->`, the text, `<!-- end -->`. */
 export function fillCreditbench(page: string, cells: Cells): string {
-  const [credit, training] = [creditScores(cells), trainingScores(cells)];
+  const [credit, training] = [creditScores(cells.credit), trainingScores(cells)];
   const texts: Readonly<Record<string, () => string>> = {
-    families: familyTable,
+    families: () => familyTable(families),
+    decisionFamilies: () => familyTable(decisionFamilies),
+    decisions: () => scoreTable(creditScores(cells.decisions), decisionFamilies),
     budget: budgetText,
     cost: () => costText(cells),
     disclosure: () => disclosure(cells.training),

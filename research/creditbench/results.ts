@@ -38,7 +38,12 @@ const trainingSchema = cellSchema.extend({
 });
 export type TrainingResult = z.output<typeof trainingSchema>;
 
-export const parts = { credit: creditSchema, training: trainingSchema, baseline: trainingSchema } as const;
+export const parts = {
+  credit: creditSchema,
+  decisions: creditSchema,
+  training: trainingSchema,
+  baseline: trainingSchema,
+} as const;
 export type PartName = keyof typeof parts;
 export type ResultOf<Name extends PartName> = z.output<(typeof parts)[Name]>;
 
