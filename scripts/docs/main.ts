@@ -4,6 +4,7 @@
  * TypeScript block of a page or a doc comment does not compile, if a link is dead, if a fence or a table is broken, if
  * a page names a command or a flag that does not exist, or if a page has an absolute word and names no test that holds
  * it.
+ * `words`: prints how long the pages are.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -21,6 +22,7 @@ import { settingsPage, undescribed } from './settings-page.js';
 import { brokenBlocks } from './structure.js';
 import { testVectorsText } from './test-vectors.js';
 import { unknownCommands } from './typed-commands.js';
+import { wordsTable } from './words.js';
 
 /** The sources come first and one by one: they have to be written before a page that is made from compiled sources. */
 async function* generated(): AsyncGenerator<GeneratedFile> {
@@ -72,4 +74,5 @@ async function check(): Promise<void> {
 const [command = 'generate'] = process.argv.slice(2);
 if (command === 'generate') await generate();
 else if (command === 'check') await check();
-else throw new Error(`expected generate or check, got ${command}`);
+else if (command === 'words') console.log(wordsTable());
+else throw new Error(`expected generate, check or words, got ${command}`);
