@@ -43,7 +43,7 @@ const ABSOLUTE = new RegExp(
 const HELD_BY = /<!-- held by: ([^#\s]+)(?:#(.+?))? -->/g;
 /** The files that `held by` may name: tests, the contracts and laws that tests share, scripts that are checks. */
 const HOLDER = /\.(test|test-d)\.ts$|^(test|scripts)\//;
-const MEASUREMENT_LINK = /\]\([^)\s]*(?:findings|benchmarks|creditbench)\.md#[\w-]+\)/;
+const MEASUREMENT_LINK = /\]\([^)\s]*(?:findings|benchmarks|benchmark-records|creditbench)\.md#[\w-]+\)/;
 /** A test in a link, or as code: the package ships no tests, so its pages cannot link them. */
 const TEST_PATH = /(?:\]\(|`)[\w./-]+\.test\.ts[`)]/;
 

@@ -12,7 +12,7 @@ const CONTENT = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
 
 const NO_PROVIDER =
   "the tracker otel: no OpenTelemetry provider is registered; import the module that registers one in the recipe's " +
-  'file, or set NODE_OPTIONS="--import file:///.../tracing.mjs" (docs/watching-runs.md shows one)';
+  'file, or set NODE_OPTIONS="--import file:///.../tracing.mjs" (docs/trackers.md shows one)';
 
 export const otel = defineTracker({
   name: 'otel',
