@@ -9,11 +9,16 @@ export interface Entry {
   /** Tells declarations apart: an export that two entry points share has one key. */
   readonly key: string;
   readonly isType: boolean;
+  readonly isError: boolean;
   /** The declaration without bodies and initial values. Empty for a type. */
   readonly declaration: string;
   /** The first paragraph of the doc comment, in one line. */
   readonly summary: string;
   readonly throws: readonly string[];
+  /** The described parameters, with the shapes and units that their comments give. */
+  readonly parameters: readonly { readonly name: string; readonly text: string }[];
+  /** The description of the result; empty without one. */
+  readonly returns: string;
   /** The examples of the doc comment, with their fences. */
   readonly examples: readonly string[];
   /** The documented settings of a type of options, each with the first sentence of its comment. */
@@ -53,9 +58,15 @@ function entryOf(checker: ts.TypeChecker, exported: ts.Symbol): Entry {
     name: exported.name,
     key: `${first?.getSourceFile().fileName} ${first?.pos} ${exported.name}`,
     isType,
+    isError: /(Error|Failure)$/.test(exported.name) && (symbol.flags & ts.SymbolFlags.Class) !== 0,
     declaration: isType ? '' : declarationOf(checker, symbol),
     summary: paragraphOf(ts.displayPartsToString(symbol.getDocumentationComment(checker))),
     throws: tagged('throws').map(oneLine),
+    parameters: tagged('param').map((text) => {
+      const [, name = '', words = ''] = /^(\S+)\s*(?:- )?([\s\S]*)$/.exec(text) ?? [];
+      return { name, text: oneLine(words) };
+    }),
+    returns: tagged('returns').map(oneLine).join(' '),
     examples: tagged('example'),
     members: isType && OPTIONS.test(exported.name) ? membersOf(checker, symbol) : [],
   };

@@ -94,9 +94,19 @@ export async function apiPage(): Promise<GeneratedFile> {
   return { path: 'docs/reference/api.md', text: HEAD + sections.join('\n') };
 }
 
+/** The names that most programs begin with. */
+const FIRST = ['train', 'defineTeam', 'agent', 'defineRecipe', 'evaluate', 'loadTeam', 'loadPolicy'];
+
+/** The place of a value in its section: first the names of most programs, then the others, errors last. */
+const rank = ({ name, isError }: Entry): number =>
+  isError ? FIRST.length + 1 : FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length;
+
 /** The section of an import path: its functions and values, then its types, then the names of earlier sections. */
 function section(path: string, own: readonly Entry[], others: readonly Entry[]): string {
-  const values = own.filter(({ isType }) => !isType).map(valueText);
+  const values = own
+    .filter(({ isType }) => !isType)
+    .toSorted((a, b) => rank(a) - rank(b))
+    .map(valueText);
   const types = own.filter(({ isType }) => isType).map(typeText);
   const names = others.map(({ name }) => `\`${name}\``).join(', ');
   return [
@@ -107,12 +117,14 @@ function section(path: string, own: readonly Entry[], others: readonly Entry[]):
   ].join('\n');
 }
 
-/** A function, a class or another value: its declaration, the first paragraph of its comment, its errors, examples. */
-function valueText({ name, declaration, summary, throws, examples }: Entry): string {
+/** A function, a class or another value: its declaration and the parts of its comment. */
+function valueText({ name, declaration, summary, parameters, returns, throws, examples }: Entry): string {
   const parts = [
     `### \`${name}\``,
     `\`\`\`typescript\n${declaration}\n\`\`\``,
     summary,
+    parameters.map((each) => `- \`${each.name}\`: ${each.text}`).join('\n'),
+    returns === '' ? '' : `**Returns** ${returns}`,
     throws.map((text) => `**Throws** ${text}`).join('\n\n'),
     ...examples,
   ];
