@@ -1,3 +1,4 @@
+import './sound-locale.js';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { percent, significant } from '../../../../src/base/host.js';

@@ -1,0 +1,56 @@
+/**
+ * Searches of the documentation site, each with the places of which one must be among the first three hits: those of
+ * the questions page, and those that people ask in public threads about trainers.
+ */
+export const queries: readonly (readonly [query: string, place: RegExp])[] = [
+  ['install', /getting-started\.html#install$/],
+  ['how to install', /getting-started\.html#install$/],
+  ['learning rate', /(watching-runs|recipes|questions)\.html#/],
+  // the questions page
+  ['can I train GPT or Claude', /questions\.html#can-i-train-gpt/],
+  ['train Qwen on my laptop', /questions\.html#how-do-i-train-qwen|real-models\.html#/],
+  ['LangGraph', /agents-elsewhere\.html#/],
+  ['LLM as a judge', /questions\.html#how-do-i-use-an-llm-as-a-judge|writing-a-team\.html#/],
+  ['MCP server tools', /writing-a-team\.html#tools-of-mcp-servers|questions\.html#how-do-i-use-the-tools-of-an-mcp/],
+  ['train from production traces', /train-your-production-agent\.html#|questions\.html#how-do-i-train-from-the-traces/],
+  ['my own data jsonl', /tasks-and-models\.html#|questions\.html#how-do-i-use-my-own-data/],
+  ['freeze an agent', /recipes\.html#frozen-agents|questions\.html#how-do-i-train-one-agent/],
+  ['write my own estimator', /questions\.html#how-do-i-write-my-own-estimator|estimators\.html#/],
+  ['resume after a crash', /questions\.html#how-do-i-resume/],
+  ['best checkpoint', /watching-runs\.html#the-best-checkpoint/],
+  ['wandb', /trackers\.html#weights--biases/],
+  ['compare two runs', /questions\.html#how-do-i-compare-two-runs/],
+  ['is the difference real', /questions\.html#how-do-i-know-whether-a-difference-is-real/],
+  [
+    'agent does not learn',
+    /watching-runs\.html#(when-it-does-not-learn|the-team-does-not-learn)|questions\.html#why-does-my-agent/,
+  ],
+  ['ollama', /questions\.html#how-do-i-use-the-trained-agents-in-ollama|using-trained-agents\.html#/],
+  ['gpu', /real-models\.html#|questions\.html#does-it-use-my-gpu|train-on-a-gpu/],
+  ['bun deno', /questions\.html#does-it-run-in-bun|using-trained-agents\.html#/],
+  [
+    'what does it cost',
+    /questions\.html#what-does-the-hosted|trackers\.html#tokens-and-cost|beyond-one-machine\.html#plan/,
+  ],
+  // public threads
+  ['one lora adapter per agent', /questions\.html#can-each-agent-have|recipes\.html#/],
+  ['reward for a single turn', /writing-a-team\.html#rewards/],
+  ['retokenization drift', /gateway\.html#|agents-elsewhere\.html#|questions\.html#are-the-agents-texts/],
+  ['vllm sampler', /beyond-one-machine\.html#/],
+  ['training collapse entropy', /watching-runs\.html#the-reward-rises-and-then-falls/],
+  ['nvidia card cuda', /real-models\.html#a-card-of-nvidia|train-on-a-gpu/],
+  ['openai agents sdk', /agents-elsewhere\.html#/],
+  ['own reward for each agent', /writing-a-team\.html#rewards/],
+  ['grpo with tools', /writing-a-team\.html#tools/],
+  ['look at rollouts', /watching-runs\.html#|trackers\.html#|beyond-one-machine\.html#/],
+  ['images', /agents-elsewhere\.html#/],
+  ['mac apple silicon', /servers\.html#a-mac|real-models\.html#/],
+  ['same seed same result', /reliability\.html#|questions\.html#does-the-same-seed/],
+  ['optimize prompts GEPA', /improving-prompts\.html#/],
+  ['Next.js', /using-trained-agents\.html#/],
+  ['tokens per second', /benchmarks\.html#|questions\.html#how-many-tokens/],
+  ['self-play opponent', /recipes\.html#opponents/],
+  ['gradient norm spike', /watching-runs\.html#the-gradient-norm-jumps/],
+  ['dynamic number of sub-agents', /writing-a-team\.html#|estimators\.html#/],
+  ['different prompts in a group per turn', /estimators\.html#/],
+];
