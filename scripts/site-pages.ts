@@ -28,6 +28,13 @@ export interface SiteData {
 
 /** The page of the API has a section a subpath; each becomes a page. */
 const API = 'docs/reference/api.md';
+/** The home page, which the theme draws. Programs that read get the list of pages in its place. */
+const HOME: SitePage = {
+  path: 'index.md',
+  title: 'drmas',
+  text: '---\nlayout: page\ntitle: drmas\ntitleTemplate: teams of LLM agents, trained in TypeScript\nsidebar: false\n---\n',
+  plain: '# drmas\n\n[What drmas is](about.md). [All pages](pages.md).\n',
+};
 const PROJECT = ['CONTRIBUTING.md', 'CHANGELOG.md'];
 /** Pages that are gone, and the page and heading that have their text. The site sends their readers there. */
 const MOVED: Readonly<Record<string, string>> = {
@@ -46,7 +53,7 @@ export const movedPages = (): { readonly path: string; readonly html: string }[]
 
 /** The place of a file of the repository in the site; undefined if the site does not have it. */
 export function placeInSite(path: string): string | undefined {
-  if (path === 'README.md') return 'index.md';
+  if (path === 'README.md') return 'about.md';
   if (path === 'docs/README.md') return 'pages.md';
   if (path === 'examples/README.md') return 'examples.md';
   if (PROJECT.includes(path)) return `project/${path}`;
@@ -60,12 +67,13 @@ export function placeInSite(path: string): string | undefined {
  */
 export function sitePages(files?: string): SitePage[] {
   const sources = new Set(markdownPages().filter((path) => placeInSite(path) !== undefined));
-  return [...sources].flatMap((source) => {
+  const pages = [...sources].flatMap((source) => {
     const plain = readPage(source);
     const path = placeInSite(source) as string;
     const page = { path, title: titleOf(plain), text: pageText(source, plain, sources, files), plain };
     return source === API ? [page, ...subpaths(page.text, frontmatter(source, files))] : [page];
   });
+  return [HOME, ...pages];
 }
 
 const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? '';
@@ -95,9 +103,14 @@ const relative = (from: string, to: string): string => {
 const withoutMarks = (text: string): string =>
   text.replaceAll(/^<!-- .*? -->\n/gm, '').replaceAll(/<!-- [\s\S]*? -->/g, '');
 
-/** The head of a page: the address to edit it, if it is known. */
-const frontmatter = (source: string, files: string | undefined): string =>
-  `---\n${files === undefined ? 'editLink: false' : `edit: ${files}/${source}`}\n---\n\n`;
+/** Pages of raw tables and notes by date, which would hide guides in the results of a search. */
+const NOT_SEARCHED = /^docs\/(research|lab-notes)\//;
+
+/** The head of a page: the address to edit it, if it is known, and whether the search leaves the page out. */
+const frontmatter = (source: string, files: string | undefined): string => {
+  const edit = files === undefined ? 'editLink: false' : `edit: ${files}/${source}`;
+  return `---\n${edit}\n${NOT_SEARCHED.test(source) ? 'search: false\n' : ''}---\n\n`;
+};
 
 /** A page for each import path. */
 function subpaths(text: string, head: string): SitePage[] {

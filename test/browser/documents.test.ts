@@ -15,8 +15,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sitePages } from '../../scripts/site-pages.js';
+import { movedPages, sitePages } from '../../scripts/site-pages.js';
+import { search } from '../../apps/site/docs/.vitepress/search.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
+import { queries } from '../support/searches.js';
+import { stopwatch, takesTime } from '../support/time-and-chance.js';
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const axe = at('apps/site/docs/node_modules/axe-core/axe.min.js');
@@ -56,7 +59,11 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or t
   };
   const htmlFiles = () =>
     readdirSync(built, { recursive: true, encoding: 'utf8' }).filter(
-      (path) => path.endsWith('.html') && !path.startsWith('demo') && path !== '404.html',
+      (path) =>
+        path.endsWith('.html') &&
+        !path.startsWith('demo') &&
+        path !== '404.html' &&
+        !movedPages().some((moved) => moved.path === path),
     );
 
   beforeAll(async () => {
@@ -82,10 +89,20 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or t
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   });
 
-  it('fetches little before the demo is asked for, and the demo when its button is pressed', async () => {
+  it('plays the recorded pair by itself, fetches little, and trains when the button is pressed', async () => {
+    const seconds = stopwatch();
     await go('index.html');
     await page.until("document.querySelector('button.demo')");
-    await page.until("document.querySelector('main img').complete");
+    const step = "Number(/step (\\d+) of/.exec(document.querySelector('.replay .head').textContent)[1])";
+    await page.until(`${step} >= 10`);
+    console.info(`ten recorded steps have played ${seconds().toFixed(1)} s after the page was asked for`);
+    await page.click('.replay button', 'pause');
+    const paused = await page.evaluate(step);
+    await takesTime(500);
+    expect(await page.evaluate(step)).toBe(paused);
+    await page.click('.replay button', 'continue');
+    await page.until(`${step} === 150`, 60);
+    await page.says(/step 150 of 150[\s\S]*Dr\. MAS 9\d % of the episodes pass[\s\S]*GRPO 7\d % of the episodes pass/);
     expect(sent).toBeLessThan(MOST_BYTES);
     console.info(`the home page fetches ${sent} bytes, compressed, in ${paths.length} requests`);
     expect(paths.filter((path) => path.startsWith(`${BASE}demo/`))).toEqual([]);
@@ -119,14 +136,14 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or t
   });
 
   it('gives each page a link to edit its source', () => {
-    for (const path of htmlFiles())
+    for (const path of htmlFiles().filter((each) => each !== 'index.html'))
       expect(readFileSync(join(built, path), 'utf8'), path).toMatch(
         new RegExp(`edit-link-button" href="${FILES}/[\\w./-]+\\.md"`),
       );
   });
 
   // VitePress gives headings of its menu the role of a button, with a heading inside: axe's rule nested-interactive.
-  it.each(['index.html', 'getting-started.html', 'concepts.html', 'questions.html'])(
+  it.each(['index.html', 'about.html', 'getting-started.html', 'concepts.html', 'questions.html'])(
     'has no serious barrier on %s',
     async (path) => {
       await go(path);
@@ -140,6 +157,33 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or t
     },
     60_000,
   );
+
+  it('answers what people ask in the first three hits of its search', async () => {
+    const chunks = join(built, 'assets/chunks');
+    const chunk = readdirSync(chunks).find((name) => name.startsWith('@localSearchIndexroot')) ?? '';
+    const text = readFileSync(join(chunks, chunk), 'utf8');
+    const { default: stored } = (await import(`data:text/javascript,${encodeURIComponent(text)}`)) as {
+      default: string;
+    };
+    const { default: MiniSearch } = (await import(at('apps/site/docs/node_modules/minisearch/dist/es/index.js'))) as {
+      default: {
+        loadJSON(json: string, options: object): { search(query: string): { readonly id: string }[] };
+      };
+    };
+    const index = MiniSearch.loadJSON(stored, {
+      fields: ['title', 'titles', 'text'],
+      storeFields: ['title', 'titles'],
+      searchOptions: search.searchOptions,
+      ...search.options,
+    });
+    const missed = queries.flatMap(([query, place]) => {
+      const first = index.search(query).slice(0, 3);
+      return first.some(({ id }) => place.test(id)) ? [] : [`${query}: ${first.map(({ id }) => id).join(', ')}`];
+    });
+    expect(missed).toEqual([]);
+    expect(queries.length).toBeGreaterThanOrEqual(35);
+    for (const { id } of index.search('figures tables record')) expect(id).not.toMatch(/\/(research|lab-notes)\//);
+  });
 
   it('lists every page for programs, each as text beside its page', () => {
     const list = readFileSync(join(built, 'llms.txt'), 'utf8');

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitepress';
 import { slugOf } from '../../../../scripts/docs/links.js';
 import type { SiteData } from '../../../../scripts/site-pages.js';
+import { search } from './search.js';
 
 const data = JSON.parse(readFileSync(new URL('../pages/site.json', import.meta.url), 'utf8')) as SiteData;
 
@@ -20,10 +21,11 @@ export default defineConfig({
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   themeConfig: {
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: search } },
     outline: [2, 3],
     nav: [
-      { text: 'Getting started', link: '/getting-started' },
+      { text: 'Install', link: '/getting-started#install' },
+      { text: 'Guides', link: '/pages' },
       { text: 'Findings', link: '/findings' },
       { text: data.version, link: '/project/CHANGELOG' },
     ],

@@ -65,6 +65,11 @@ function App() {
   const over = views.every(({ state }) => state === 'done' || state === 'failed');
   return (
     <main>
+      <p class="back">
+        <a href="../" target="_top">
+          ← drmas
+        </a>
+      </p>
       <h1>Two teams learn in this tab</h1>
       <p>
         Each team has two small language models. A <b>coder</b> writes a command, and a sandbox runs it. In some
