@@ -118,6 +118,18 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
     expect(page.problems).toEqual([]);
   }, 60_000);
 
+  it('is there in a browser whose language Intl refuses', async () => {
+    const odd = await BrowserPage.open('about:blank', { flags: ['--accept-lang=en-US@posix'] });
+    try {
+      expect(await odd.evaluate('navigator.language')).toBe('en-US@posix');
+      await odd.go(site.address([]));
+      await odd.until("document.querySelector('button.main')");
+      expect(odd.problems).toEqual([]);
+    } finally {
+      await odd.close();
+    }
+  }, 60_000);
+
   it('names the fault of a link', async () => {
     await open(['training.stepz=1']);
     await page.says(/training\.stepz/);
