@@ -2,6 +2,7 @@
 
 import { amount } from '../../bench/report.js';
 import { type BenchRecord, MEMORY, PROCESSOR } from '../../bench/results.js';
+import { mean } from '../../src/base/math.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../src/cli/define-command.js';
 import { modelText } from '../../src/cli/reporter/start-printer.js';
@@ -9,6 +10,7 @@ import { openEstimator } from '../../src/method/advantage/estimators/index.js';
 import { settingsSchema } from '../../src/method/advantage/named-choices.js';
 import { loadRecipe, shippedRecipes } from '../../src/method/recipe/load-recipe.js';
 import { signals } from '../../src/method/training/signals/index.js';
+import { pairedInterval } from '../../src/runs/analysis/paired-interval.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { storedPlaces, storedSettings } from '../../src/runs/run/stored-data.js';
@@ -118,6 +120,47 @@ const stoppingBias: Region = {
       ['reward at the end', 'own rewards of turns', 'estimators'],
       sorted.map(([key, names]) => [...key.split(' '), names.join(', ')]),
     );
+  },
+};
+
+interface LoopRun {
+  readonly game: string;
+  readonly arm: string;
+  readonly rate: number;
+  readonly quality: number;
+  readonly return: number;
+  readonly calls: number;
+}
+
+/** The runs of research/plans/stopping.md: each arm of a game, and its pairs with the whole return. */
+const stoppingRuns: Region = {
+  name: 'stopping-runs',
+  render() {
+    const lines = readPage('research/results/stopping.jsonl').trim().split('\n');
+    const runs = lines.map((line) => JSON.parse(line) as LoopRun);
+    const names = [...new Set(runs.map(({ game, arm }) => `${game}/${arm}`))];
+    const of = (name: string) => runs.filter(({ game, arm }) => `${game}/${arm}` === name);
+    const row = (name: string): string[] => {
+      const [game = '', arm = ''] = name.split('/');
+      const own = of(name);
+      const whole = of(`${game}/whole-return`);
+      const text = (metric: (run: LoopRun) => number, scale: number, digits: number) => {
+        const value = (scale * mean(own.map(metric))).toFixed(digits);
+        if (arm === 'whole-return') return value;
+        const { interval } = pairedInterval(own.map((run, i) => metric(run) - metric(whole[i] as LoopRun)));
+        const [low, high] = [interval?.low, interval?.high].map((end) => (scale * (end as number)).toFixed(digits));
+        return `${value} [${low}, ${high}]`.replaceAll(/-(0\.0+)(?=[,\]])/g, '$1');
+      };
+      return [
+        game,
+        `\`${arm}\``,
+        `${own[0]?.rate}`,
+        text(({ calls }) => calls, 1, 2),
+        text(({ quality }) => quality, 100, 1),
+        text((run) => run.return, 100, 1),
+      ];
+    };
+    return table(['game', 'credit', 'rate', 'calls', 'quality', 'return'], names.map(row));
   },
 };
 
@@ -362,6 +405,7 @@ export const regions: readonly Region[] = [
   recipes,
   refereeMatrix,
   stoppingBias,
+  stoppingRuns,
   storedData,
   wholeStep,
 ];
