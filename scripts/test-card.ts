@@ -1,8 +1,8 @@
 /**
  * Tries the engine on PyTorch on the card of this machine, in eight minutes: `npm run test:card`. It measures speed and
- * the gap between sampler and trainer in bfloat16, trains a team from nothing (`math`, which needs no network), runs the
- * contract of backends in float32, and trains `words` with both estimators. Each part has its share of the time; the
- * report has what was done until then.
+ * the gap between sampler and trainer in bfloat16, trains a team from nothing (`math`, which needs no network), runs
+ * the contract of backends in float32, and trains `words` with both estimators. Each part has its share of the time;
+ * the report has what was done until then.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
