@@ -1,4 +1,7 @@
-/** What the engine on PyTorch needs on a card, and what `python3 bench/card/card.py` measured on cards: docs/card.jsonl has the lines of each run one after another. */
+/**
+ * What the engine on PyTorch needs on a card, and what `python3 bench/card/card.py` measured on cards: docs/card.jsonl
+ * has the lines of each run one after another.
+ */
 import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
 import { torchMemory } from '../../src/engine/torch/torch-footprint.js';
 import { SIZES } from '../../src/engine/torch/torch-sizes.js';
