@@ -21,6 +21,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'docs/tasks-and-models.md': 700,
   'docs/real-models.md': 1200,
   'docs/servers.md': 1000,
+  'docs/train-on-a-gpu.md': 1200,
   'docs/watching-runs.md': 2500,
   'docs/trackers.md': 2000,
   'docs/using-trained-agents.md': 1200,
