@@ -1,6 +1,6 @@
 /**
  * Eight short runs whose events, episodes and weights must not change: SHA-256 of all of them, as version 0.1.0 made
- * them. The kernels are `native-avx2`, whose bits are the same on every processor with AVX2, and WebAssembly.
+ * them. Events are those since the loss of a warm start is a mean over tokens. The kernels are `native-avx2`, whose bits are the same on every processor with AVX2, and WebAssembly.
  * `DRMAS_FREEZE=1` writes the hashes anew, which is right only for a change that is meant to change results.
  * `npm run frozen` runs this whole file, and compares the pages of the reference with the source: commands, settings,
  * public names, estimators and their vectors.
@@ -8,15 +8,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { resume, train } from 'drmas';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { withEnvironment } from '../support/environment.js';
+import { temporaryRoot } from '../support/tiny-run.js';
 
 const file = (name: string) => fileURLToPath(new URL(`../fixtures/frozen/${name}`, import.meta.url));
 const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -40,16 +40,13 @@ const runs: Readonly<Record<string, { readonly recipe: string; readonly set: rea
 
 type Hashes = Record<string, Record<string, string>>;
 
-let root: string;
+const root = temporaryRoot();
+/** An empty directory: a test that is tried again begins anew. */
+const fresh = () => mkdtemp(join(root, 'run-'));
 const newHashes: Hashes = {};
 const expected = JSON.parse(await readFile(file('hashes.json'), 'utf8').catch(() => '{}')) as Hashes;
 
-beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'drmas-frozen-'));
-});
-
 afterAll(async () => {
-  await rm(root, { recursive: true, force: true });
   if (process.env.DRMAS_FREEZE === '1') {
     await writeFile(file('hashes.json'), `${JSON.stringify({ ...expected, ...newHashes }, null, 2)}\n`);
   }
@@ -131,13 +128,13 @@ describe('frozen runs', () => {
       const daily = name === 'lora' || (threads === 1 && !['math', 'desk', 'search'].includes(name));
       const tags = daily ? [] : ['verify' as const];
       it(`${name} on ${threads} thread(s)`, { tags }, async () => {
-        const run = join(root, `${name}-${threads}`);
+        const run = await fresh();
         await on('native-avx2', async () => void (await train(recipe, { run, set, threads })));
         await check(name, run);
       });
     }
     it(`${name} on WebAssembly`, { tags: 'verify' }, async () => {
-      const run = join(root, `${name}-wasm`);
+      const run = await fresh();
       await on('wasm', async () => void (await train(recipe, { run, set, threads: 1 })));
       await check(`${name} on WebAssembly`, run);
     });
@@ -150,7 +147,7 @@ describe('frozen runs', () => {
     const words = ['--import', 'tsx', program, 'serve', 'worker', file('lora.ts'), '--url', redis, '--queue', queue];
     const worker: ChildProcess = spawn(process.execPath, words, { stdio: 'ignore' });
     try {
-      const run = join(root, 'queue');
+      const run = await fresh();
       const set = ['rollout.type=queue', `rollout.url=${redis}`, `rollout.queue=${queue}`];
       await on('native-avx2', async () => void (await train(file('lora.ts'), { run, set, threads: 1 })));
       await check('lora', run);
@@ -160,7 +157,7 @@ describe('frozen runs', () => {
   });
 
   it('the resume of a run that version 0.1.0 made', async () => {
-    const run = join(root, 'resumed');
+    const run = await fresh();
     const packed = gunzipSync(await readFile(file('run-of-0.1.0.json.gz'))).toString();
     for (const [name, content] of Object.entries(JSON.parse(packed) as Record<string, string>)) {
       await mkdir(dirname(join(run, name)), { recursive: true });

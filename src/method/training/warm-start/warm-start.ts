@@ -86,7 +86,7 @@ export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers
   const demonstrationLearners = run.trained.filter((model) => model.learnsDemonstrations);
   const keys = [train, test].flatMap((tasks) => (tasks.traceKey === undefined ? [] : [contentHash(tasks.traceKey())]));
   return contentHash({
-    version: 2,
+    version: 3, // of the events beside the weights, whose loss is a mean over tokens since 3
     settings,
     kernels: backendsOf(run).flatMap(({ hardware: { kernels, isa } }) => [kernels, isa]),
     numbers,
