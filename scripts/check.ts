@@ -1,8 +1,10 @@
 /**
  * `npm run check`: types, lint, walls between rooms, dead code, house rules, generated files, results of findings, and
- * the documents. With names it runs only these parts; `sources` are all but `docs`.
+ * the documents. With names it runs only these parts; `sources` are all but `docs`. Parts run side by side, one for each
+ * core; the first that fails ends the check when those beside it have ended.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -12,13 +14,16 @@ const typesOf = (project: string, name: string) => [
   ...['--incremental', '--tsBuildInfoFile', `dist/check/${name}.tsbuildinfo`],
 ];
 
-/** The commands of each part. */
+/** The commands of each part; the parts that take longest come first. */
 const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  docs: [['npm', 'run', '--silent', 'docs', '--', 'check']],
   types: [
     typesOf('tsconfig.json', 'all'),
     typesOf('packages/dashboard/tsconfig.json', 'dashboard'),
     typesOf('apps/site/tsconfig.json', 'site'),
   ],
+  findings: [['npx', '--no-install', 'tsx', 'research/main.ts', '--check']],
+  house: [['npm', 'run', '--silent', 'house']],
   lint: [['npx', '--no-install', 'biome', 'check', '--error-on-warnings', '.']],
   walls: [
     [
@@ -34,14 +39,25 @@ const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ],
   ],
   unused: [['npx', '--no-install', 'knip']],
-  house: [['npm', 'run', '--silent', 'house']],
   generated: [['npx', '--no-install', 'tsx', 'scripts/generate-kernels.ts', 'check']],
-  findings: [['npx', '--no-install', 'tsx', 'research/main.ts', '--check']],
-  docs: [['npm', 'run', '--silent', 'docs', '--', 'check']],
 };
 const SOURCES = Object.keys(parts).filter((name) => name !== 'docs');
 
-function main(words: readonly string[]): number {
+/** Runs a command, and prints what it said when it has ended. Returns its exit code. */
+function run([command = '', ...args]: readonly string[]): Promise<number> {
+  return new Promise((done, failed) => {
+    const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    const said: Buffer[] = [];
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => said.push(chunk));
+    child.once('error', failed);
+    child.once('close', (status) => {
+      process.stdout.write(Buffer.concat(said));
+      done(status ?? 1);
+    });
+  });
+}
+
+async function main(words: readonly string[]): Promise<number> {
   const names =
     words.length === 0 ? Object.keys(parts) : words.flatMap((word) => (word === 'sources' ? SOURCES : word));
   const unknown = names.find((name) => parts[name] === undefined);
@@ -49,12 +65,14 @@ function main(words: readonly string[]): number {
     console.error(`there is no part '${unknown}'; expected sources, ${Object.keys(parts).join(', ')}`);
     return 2;
   }
-  for (const [command = '', ...args] of names.flatMap((name) => parts[name] ?? [])) {
-    const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
-    if (error) throw error;
-    if (status !== 0) return status ?? 1;
-  }
-  return 0;
+  const waiting = names.flatMap((name) => parts[name] ?? []);
+  let worst = 0;
+  const lane = async () => {
+    for (let next = waiting.shift(); next !== undefined && worst === 0; next = waiting.shift())
+      worst = Math.max(worst, await run(next));
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, lane));
+  return worst;
 }
 
-process.exitCode = main(process.argv.slice(2));
+process.exitCode = await main(process.argv.slice(2));
