@@ -34,9 +34,6 @@ const ADVICE = 'Nothing else goes on meanwhile. Ctrl-C ends the process; so does
 const NEARLY_FULL = 0.9;
 /** While a thread is silent: its memory is nearly full if the process has grown by this share of its limit. */
 const GROWN = 0.5;
-/** The longest time for a collection, and the time until the next one. */
-const COLLECT_MS = 3_000;
-const COLLECT_EVERY_MS = 1_000;
 const MB = 2 ** 20;
 
 const numbers = workerData as SharedCounters;
@@ -52,13 +49,10 @@ let isTold = false;
 let isEnding = false;
 let isLooking = false;
 /** The memory of the process at the last beat, in bytes. */
-let memoryAtBeat = process.memoryUsage.rss();
+let memoryAtBeat = 0;
 /** The watched thread is the main thread, which has the number of the process. */
 const heldTime = new HeldTime(() => process.pid);
 let isMemoryTold = false;
-let isCollecting = false;
-/** The time from which on garbage may be collected again, on the thread's clock. */
-let collectAgainAt = 0;
 
 setInterval(() => {
   watchMemory();
@@ -143,49 +137,16 @@ async function endFromInside(): Promise<void> {
   for (;;) await inside('end');
 }
 
-/**
- * Says once that memory is nearly full, because nothing can be said when it is. The sizes that are at hand include
- * garbage, so objects are collected first, and only what is left counts.
- */
+/** Says once that memory is nearly full, because nothing can be said when it is. */
 function watchMemory(): void {
-  if (isMemoryTold || isCollecting || performance.now() < collectAgainAt) return;
+  if (isMemoryTold) return;
   const limit = at(HEAP_LIMIT);
   const now = process.memoryUsage.rss();
   const grown = silentMs > 0 ? (now - memoryAtBeat) / MB : 0;
-  if (at(HEAP_USED) > NEARLY_FULL * limit || grown > GROWN * limit || now > NEARLY_FULL * memoryOfSystem())
-    void collect().then(judgeMemory);
-}
-
-const memoryOfSystem = () => Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
-
-/** Collects the garbage of the watched thread. The MB that its objects take then; undefined if it does not answer. */
-async function collect(): Promise<number | undefined> {
-  isCollecting = true;
-  const collecting = new Session();
-  const patience = setTimeout(() => collecting.disconnect(), COLLECT_MS);
-  try {
-    collecting.connectToMainThread();
-    await collecting.post('HeapProfiler.collectGarbage');
-    const usage: unknown = await collecting.post('Runtime.getHeapUsage'); // its type lacks the result
-    return (usage as { readonly usedSize: number }).usedSize / MB;
-  } catch {
-    return undefined;
-  } finally {
-    clearTimeout(patience);
-    collecting.disconnect();
-    isCollecting = false;
-    collectAgainAt = performance.now() + COLLECT_EVERY_MS;
-  }
-}
-
-/** @param used What is left after a collection, in MB. A thread that had no time for one is short of memory */
-function judgeMemory(used: number | undefined): void {
-  const [limit, now, all] = [at(HEAP_LIMIT), process.memoryUsage.rss(), memoryOfSystem()];
-  const size = used ?? Math.max(at(HEAP_USED), silentMs > 0 ? (now - memoryAtBeat) / MB : 0);
-  const grown = silentMs > 0 ? size - (used === undefined ? 0 : at(HEAP_USED)) : 0;
-  if (size > NEARLY_FULL * limit || grown > GROWN * limit)
+  const all = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+  if (at(HEAP_USED) > NEARLY_FULL * limit || grown > GROWN * limit)
     sayMemory(
-      `the JavaScript objects of this process take ${Math.round(size)} MB of at most ${limit} MB. At the limit Node ends the process. Does the team keep values of every episode? NODE_OPTIONS=--max-old-space-size=${2 * limit} doubles the limit`,
+      `the JavaScript objects of this process take ${Math.max(at(HEAP_USED), Math.round(grown))} MB of at most ${limit} MB. At the limit Node ends the process. Does the team keep values of every episode? NODE_OPTIONS=--max-old-space-size=${2 * limit} doubles the limit`,
     );
   else if (now > NEARLY_FULL * all)
     sayMemory(

@@ -45,7 +45,6 @@ export async function enableWatchdog({ tellAfterMs = 5_000 }: WatchdogOptions = 
   shared = numbers;
   numbers[TELL_AFTER] = tellAfterMs;
   numbers[HEAP_LIMIT] = getHeapStatistics().heap_size_limit / MB;
-  numbers[HEAP_USED] = getHeapStatistics().used_heap_size / MB;
   const questions: Questions = { look, end: () => exitAtOnce(1) };
   Object.assign(globalThis, { [Symbol.for(QUESTIONS)]: questions });
   setInterval(() => {
