@@ -27,7 +27,7 @@ describe.skipIf(chromium === undefined)('the page that trains (skipped where no 
   beforeAll(async () => {
     site = await serveBuiltSite();
     page = await BrowserPage.open('about:blank');
-  }, 60_000);
+  }, 300_000);
   afterAll(async () => {
     await page?.close();
     await site?.close();
