@@ -1,7 +1,7 @@
 /**
  * `npm run check`: types, lint, walls between rooms, dead code, house rules, generated files, results of findings, and
- * the documents. With names it runs only these parts; `sources` are all but `docs`. Parts run side by side, one for each
- * core; the first that fails ends the check when those beside it have ended.
+ * the documents. With names it runs only these parts; `sources` are all but `docs`. Parts run side by side, one for
+ * each core; the first that fails ends the check when those beside it have ended.
  */
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
