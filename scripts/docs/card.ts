@@ -1,10 +1,11 @@
 /**
- * What the engine on PyTorch needs on a card, and what `python3 bench/card/card.py` measured on cards: docs/card.jsonl
- * has the lines of each run one after another.
+ * Tables of the engine on PyTorch: the memory that it needs on a card, and the measurements of bench/card/card.py, whose
+ * runs are one after another in docs/card.jsonl.
  */
 import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
 import { torchMemory } from '../../src/engine/torch/torch-footprint.js';
 import { SIZES } from '../../src/engine/torch/torch-sizes.js';
+import { rank16 } from '../../test/support/rank-16.js';
 import { type Region, readPage, table } from './pages.js';
 
 interface Line {
@@ -90,24 +91,10 @@ const models: Readonly<Record<string, Partial<DecoderConfig>>> = {
 const CARDS = [16, 24, 48, 80];
 const REQUESTS = 32;
 const LONGEST = 2048;
-const adapter = {
-  base: 'base',
-  kept: 'bfloat16',
-  settings: { rank: 16, alpha: 16, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] },
-} as const;
-const optimizer = {
-  type: 'adamw',
-  learningRate: 1e-5,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-} as const;
-
 /** A team of two agents, an adapter each, on one base. */
 function needs(sizes: Partial<DecoderConfig>, recompute: boolean): { total: number; cache: number } {
   const config = { context: LONGEST, normEpsilon: 1e-6, ropeBase: 1e6, ...sizes } as DecoderConfig;
-  const policies = ['planner', 'solver'].map((name) => ({ name, config, adapter, optimizer, agents: 1, versions: 1 }));
+  const policies = ['planner', 'solver'].map((name) => ({ name, config, ...rank16, versions: 1 }));
   const { total = { total: 0, cache: 0 } } = torchMemory({ device: 'cuda', recompute, longest: LONGEST }, policies);
   const cache = (total.cache * REQUESTS) / SIZES.card.slots;
   return { cache, total: total.total - total.cache + cache };

@@ -21,7 +21,7 @@ const withSlashes = (word: string): string => {
   return slashed !== word && !existsSync(word) && existsSync(slashed) ? slashed : word;
 };
 
-/** What a disk refuses, by the code of the error. */
+/** The reasons for which a disk refuses to write, by the code of the error. */
 const REFUSALS: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full. Make room',
   EDQUOT: 'Your quota of the disk is used up. Make room',

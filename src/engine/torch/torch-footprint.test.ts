@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { rank16 } from '../../../test/support/rank-16.js';
 import type { DecoderConfig } from '../contract/architecture.js';
 import { torchMemory } from './torch-footprint.js';
 
@@ -16,20 +17,6 @@ const smollm2: DecoderConfig = {
   normEpsilon: 1e-6,
   ropeBase: 1e6,
 };
-
-const adapter = {
-  base: 'base',
-  kept: 'float32',
-  settings: { rank: 16, alpha: 16, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] },
-} as const;
-const optimizer = {
-  type: 'adamw',
-  learningRate: 1e-5,
-  beta1: 0.9,
-  beta2: 0.99,
-  epsilon: 1e-8,
-  weightDecay: 0,
-} as const;
 
 interface Trained {
   readonly part: string;
@@ -51,7 +38,7 @@ describe('the memory of the engine on PyTorch', () => {
       // On a card a batch has a multiple of 1,024 rows, and at most 8,192.
       const rows = Math.min(8192, 1024 * Math.ceil(computed / 1024));
       const run = { device: 'cuda', recompute: false, longest: rows } as const;
-      const policy = { name: 'solver', config: smollm2, adapter, optimizer, agents: 1, versions: 0 } as const;
+      const policy = { name: 'solver', config: smollm2, ...rank16, versions: 0 };
       const { policies, total } = torchMemory(run, [policy], rows);
       const bytes = Object.values(policies.solver ?? {}).reduce((sum, each) => sum + each, total?.bases ?? 0);
       expect(bytes / 1e9 / peak).toBeGreaterThan(0.9);

@@ -33,8 +33,8 @@ interface TorchRun {
 /** The memory of a run on a card, or of the worker's process, with a note about the card that is here. */
 export async function torchMemoryPlan(run: TorchRun, planned: readonly PlannedPolicy[]): Promise<MemoryPlan> {
   const memory = torchMemory(run, planned);
-  const isHere = run.device.startsWith('cuda') && memory.total !== undefined;
-  return isHere ? { ...memory, notes: [await cardNote(run.device, memory.total)] } : memory;
+  if (!run.device.startsWith('cuda') || memory.total === undefined) return memory;
+  return { ...memory, notes: [await cardNote(run.device, memory.total)] };
 }
 
 /** @param mostRows The rows of a micro-batch, by default those that the worker gets */
