@@ -113,11 +113,14 @@ class Graphs:
         """The same for a pass whose backward pass adds to the gradients of `leaves`."""
         if not self._gradients:
             self._gradients = [torch.zeros_like(leaf) for leaf in leaves]
-        kept = numbers.to(self.device, copy=True)
-        made = self._of(key, lambda: Pass(self.memory, kept, work, leaves, self._gradients))
+
+        def make() -> Pass:
+            return Pass(self.memory, numbers.to(self.device, copy=True), work, leaves, self._gradients)
+
+        made = self._of(key, make)
         if made is None:
-            return self._first(key, lambda: work(kept))
-        return Repeated.apply(torch.zeros(1, device=self.device, requires_grad=True), kept, made, leaves)
+            return self._first(key, lambda: work(numbers.to(self.device)))
+        return Repeated.apply(torch.zeros(1, device=self.device, requires_grad=True), numbers, made, leaves)
 
     def _of(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What was made for a key; None if it comes for the first time, or is not recorded."""
