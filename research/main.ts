@@ -1,4 +1,4 @@
-/** `npm run findings`: makes the results that docs/findings.md rests on, and the page itself. */
+/** `npm run findings`: makes the results that docs/findings.md rests on, and the pages themselves. */
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,8 +19,13 @@ import { primaries, questions, wrongDraw, wrongRates } from './questions/index.j
 const RESULTS = join(root, 'research/results');
 const FIGURES = join(root, 'docs/findings/figures');
 const PAGE = join(root, 'docs/findings.md');
-const CREDITBENCH = join(root, 'docs/creditbench.md');
-const TEMPLATE = join(root, 'research/page.template');
+const EXPERIMENTS = join(root, 'docs/research/experiments.md');
+const CREDITBENCH = ['docs/creditbench.md', 'docs/research/creditbench-tables.md'].map((name) => join(root, name));
+/** The pages that results fill, by their templates. */
+const TEMPLATES = [
+  { template: 'research/findings.template', page: PAGE },
+  { template: 'research/experiments.template', page: EXPERIMENTS },
+] as const;
 const PLANS = 'research/plans';
 /** Pages that quote findings between `<!-- finding: TOKENS -->` and `<!-- end -->`. */
 const QUOTING = [
@@ -34,7 +39,8 @@ const QUOTING = [
 
 const usage = `npm run findings -- [question or part]... [options]
 
-  Runs what has no result yet, then writes docs/findings.md and its figures. Interrupt it at any time: a finished
+  Runs what has no result yet, then writes docs/findings.md, docs/research/experiments.md
+  and their figures. Interrupt it at any time: a finished
   result is never run again. Without a name: ${questions.map(({ id }) => id).join(', ')}, in this order.
   npm run findings -- creditbench --help shows the benchmark of docs/creditbench.md.
 
@@ -153,11 +159,17 @@ function list(results: Results): number {
 /** All files that the results make, by their paths. */
 async function pageFiles(results: Results): Promise<Map<string, string>> {
   const filled = (template: string) => fillPage(template, questions, results, primaries);
-  const text = filled(await readFile(TEMPLATE, 'utf8'));
+  const pages = TEMPLATES.map(async ({ template, page }) => {
+    const text = filled(await readFile(join(root, template), 'utf8'));
+    return [page, page === PAGE ? text : text.replaceAll('](findings/figures/', '](../findings/figures/')] as const;
+  });
   const figures = [...figuresOf(questions, results)].map(([name, svg]) => [join(FIGURES, name), svg] as const);
   const quoting = QUOTING.map(async (path) => [path, fillMarked(await readFile(path, 'utf8'), filled)] as const);
-  const benchmark = fillCreditbench(await readFile(CREDITBENCH, 'utf8'), await readCells(root));
-  return new Map([[PAGE, text], [CREDITBENCH, benchmark], ...figures, ...(await Promise.all(quoting))]);
+  const cells = await readCells(root);
+  const benchmark = CREDITBENCH.map(
+    async (path) => [path, fillCreditbench(await readFile(path, 'utf8'), cells)] as const,
+  );
+  return new Map([...(await Promise.all([...pages, ...quoting, ...benchmark])), ...figures]);
 }
 
 /** The figures that lie there and that no result makes any more. */

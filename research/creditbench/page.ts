@@ -199,6 +199,27 @@ function pairsTable(scores: Scores): string {
 
 const BASELINE = 'grpo';
 
+/** Each estimator's means of both parts over the families, the best learner first. */
+function summaryTable(credit: Scores, training: Scores): string {
+  const estimators = measured(credit).filter((name) => measured(training).includes(name));
+  const overall = (scores: Scores, estimator: string) =>
+    mean(
+      commonSeeds(scores, estimators).flatMap((seed) =>
+        families.map(({ id }) => seedsOf(scores, id, estimator).get(seed) as number),
+      ),
+    );
+  if (commonSeeds(credit, estimators).length === 0 || commonSeeds(training, estimators).length === 0)
+    return 'There are no results of both parts yet.';
+  const rows = estimators
+    .map((name) => ({ name, credit: overall(credit, name), training: overall(training, name) }))
+    .sort((a, b) => b.training - a.training);
+  return [
+    '| estimator | training | credit |',
+    '|---|---:|---:|',
+    ...rows.map((row) => `| \`${row.name}\` | ${percent(row.training)} | ${percent(row.credit)} |`),
+  ].join('\n');
+}
+
 const LEVEL_NAMES: Readonly<Record<Level, string>> = {
   'constant,baseline=0': '0',
   'constant,baseline=0.5': '.5',
@@ -367,13 +388,14 @@ const budgetText = () => {
   );
 };
 
-/** Fills the marked places of the page: `<!-- creditbench: NAME -->`, the text, `<!-- end -->`. */
+/** Fills the marked places of a page: `<!-- creditbench: NAME -->`, the text, `<!-- end -->`. */
 export function fillCreditbench(page: string, cells: Cells): string {
   const [credit, training] = [creditScores(cells.credit), trainingScores(cells)];
   const texts: Readonly<Record<string, () => string>> = {
     families: () => familyTable(families),
     decisionFamilies: () => familyTable(decisionFamilies),
     decisions: () => scoreTable(creditScores(cells.decisions), decisionFamilies),
+    summary: () => summaryTable(credit, training),
     budget: budgetText,
     cost: () => costText(cells),
     disclosure: () => disclosure(cells.training),

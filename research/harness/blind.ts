@@ -16,7 +16,7 @@ import type { Results } from './stored-result.js';
 import { figureText } from './svg.js';
 
 export const BLIND = {
-  title: 'Gain of Dr. MAS over GRPO in forty regimes drawn at random',
+  title: 'Gain of Dr. MAS over GRPO in forty regimes, chosen from 120 drawn at random',
   file: 'blind.svg',
 } as const;
 

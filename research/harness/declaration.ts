@@ -96,9 +96,18 @@ export interface Waiting {
 
 export interface Question {
   readonly id: string;
+  /** The heading of its section in docs/research/experiments.md. Default: its id. */
+  readonly heading?: string;
   readonly asks: string;
   readonly parts: readonly Part[];
 }
+
+/** The anchor of a question's section. */
+export const anchorOf = ({ id, heading = id }: Question): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
 
 /** A comparison that answers a question by itself. The page adjusts the p values of all of them for their number. */
 export interface Primary {

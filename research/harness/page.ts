@@ -1,4 +1,4 @@
-/** docs/findings.md: a text whose numbers come from the results. */
+/** docs/findings.md and docs/research/experiments.md: texts whose numbers come from the results. */
 
 import { mean, median } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
@@ -28,7 +28,7 @@ import {
   isTrusted,
   regimesText,
 } from './blind.js';
-import { jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
+import { anchorOf, jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
 import { overlapSlope } from './mechanism.js';
 import { exactText, figureName, gainText, partFigure, partText, slopeText, table } from './part-text.js';
 import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts, stabilityTable } from './stability.js';
@@ -123,7 +123,7 @@ export function fillPage(
     progress: () => progressText(questions, results),
     runs: () => countText(questions, results, 'train'),
     probes: () => countText(questions, results, 'probe'),
-    primaries: ([page = '']) => primariesText(primaries, partOf, results, page),
+    primaries: (words) => primariesText(primaries, partOf, questions, results, words.join('/')),
     stability: () => stabilityTable(pairedRegimes(chosen([...parts.values()]), results)),
     stabilityCounts: () => stabilityCounts(pairedRegimes(chosen([...parts.values()]), results)),
     lemma: ([id = '']) => lemmaTable(partOf(id), results),
@@ -307,10 +307,10 @@ function known<Value>(value: Value | undefined, what: string): Value {
 }
 
 function progressText(questions: readonly Question[], results: Results): string {
-  const rows = questions.map(({ id, asks, parts }) => {
-    const jobs = distinct(parts.flatMap(jobsOf));
+  const rows = questions.map((question) => {
+    const jobs = distinct(question.parts.flatMap(jobsOf));
     const there = jobs.filter((job) => results.of(job) !== undefined).length;
-    return `| [${id}](#${id}) | ${asks} | ${there} of ${jobs.length} |`;
+    return `| [${question.id}](#${anchorOf(question)}) | ${question.asks} | ${there} of ${jobs.length} |`;
   });
   return ['| | question | runs |', '|---|---|---|', ...rows].join('\n');
 }

@@ -9,7 +9,7 @@ const run = promisify(execFile);
 
 /**
  * Plans whose order the history cannot show any more: one commit, which joins the commits of a day, holds the plan and
- * its first results. docs/findings-plan.md names them.
+ * its first results. docs/research/findings-plan.md names them.
  */
 const JOINED: ReadonlySet<string> = new Set(['baseline.md', 'creditbench.md', 'lemma.md', 'small-groups.md']);
 

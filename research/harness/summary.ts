@@ -2,7 +2,7 @@
 import { mean } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { dosesOf, PartResults, scoreAt } from './analysis.js';
-import type { Part, Primary } from './declaration.js';
+import { anchorOf, type Part, type Primary, type Question } from './declaration.js';
 import { exactText, gainPoint, gainText, points, table } from './part-text.js';
 import type { Results } from './stored-result.js';
 import { figureText } from './svg.js';
@@ -64,9 +64,11 @@ export function twoCurves(
 export function primariesText(
   primaries: readonly Primary[],
   partOf: (id: string) => Part,
+  questions: readonly Question[],
   results: Results,
   page = '',
 ): string {
+  const anchors = new Map(questions.map((question) => [question.id, anchorOf(question)]));
   const compared = primaries.flatMap((primary) => {
     const part = partOf(primary.part);
     const other = primary.other ?? part.baseline;
@@ -79,7 +81,7 @@ export function primariesText(
   if (compared.length === 0) return 'nothing yet';
   const adjusted = holm(compared.map(({ comparison }) => comparison.p));
   const rows = compared.map(({ primary, other, comparison }, i) => [
-    `[${primary.question}](${page}#${primary.question})`,
+    `[${primary.question}](${page}#${anchors.get(primary.question)})`,
     `\`${primary.regime}\`: \`${primary.variant}\` minus \`${other}\``,
     gainText(comparison),
     points(comparison.median),

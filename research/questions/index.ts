@@ -111,6 +111,7 @@ const SWEPT = [3e-4, 1e-3, 2e-3, 4e-3];
 
 const rates: Question = {
   id: 'rates',
+  heading: 'The learning rate of the baseline',
   asks: 'At which learning rate does the baseline end highest?',
   parts: [
     part('sweep', 'Learning rates of both sides, on seeds 901 to 903', {
@@ -126,6 +127,7 @@ const percentLabel = (share: number) => `${Number((100 * share).toFixed(1))} %`;
 
 const dose: Question = {
   id: 'dose',
+  heading: 'The gain and the predicted inflation',
   asks: 'Does the gain follow the inflation that the probe predicts?',
   parts: [
     part('mismatch', 'Called in a quarter of the episodes; the others succeed more or less often', {
@@ -180,6 +182,7 @@ const thrice = escalation('tries-3', { tries: 3 }, { label: 'up to three tries',
 
 const identity: Question = {
   id: 'identity',
+  heading: 'Mean or spread, agent or frequency',
   asks: 'Identity or frequency, mean or spread?',
   parts: [
     part('two-by-two', 'Who shares the mean and who the spread, one call an episode', {
@@ -199,6 +202,7 @@ const identity: Question = {
 
 const limits: Question = {
   id: 'limits',
+  heading: 'Where Dr. MAS gains little',
   asks: 'Where does Dr. MAS lose, or gain nothing?',
   parts: [
     part('group-size', 'The same episodes in groups of other sizes', {
@@ -222,6 +226,7 @@ const zeros = { ...brief, family: 'zero', groupSize: 2 };
 
 const small: Question = {
   id: 'small-groups',
+  heading: 'Groups of two and four',
   asks: 'What is a turn compared with if its group is small?',
   parts: [
     part('singletons', 'Groups of 2 whose rewards have another zero', {
@@ -263,6 +268,7 @@ const long = escalation('long', { steps: 400, every: 40 }, { label: '400 steps',
 
 const scale: Question = {
   id: 'noise',
+  heading: 'Scale or noise of the gradient',
   asks: 'Is it the scale of the gradient or its noise?',
   parts: [
     part('optimiser-sweep', 'Learning rates of SGD and N-PG-IGT, on seeds 901 to 903', {
@@ -295,6 +301,7 @@ const shared = (variant: typeof grpo) => having(variant, 'shared', ['assign=shar
 
 const teams: Question = {
   id: 'teams',
+  heading: 'Shared policies, more agents, units of the loss',
   asks: 'Shared or separate policies, how many agents, what unit?',
   parts: [
     part('sharing', 'One policy for all agents or one each', {
@@ -322,6 +329,7 @@ const teams: Question = {
 
 const cliffs: Question = {
   id: 'cliffs',
+  heading: 'Falls after the best score',
   asks: 'Do separate policies peak higher and fall off a cliff?',
   parts: [
     part('long', 'Four times as long', {
@@ -342,6 +350,7 @@ const measured = (regime: Regime): Regime => ({
 
 const lemma: Question = {
   id: 'lemma',
+  heading: 'The inflation of measured gradients',
   asks: 'Do gradients have the predicted inflation?',
   parts: [
     part('measured', 'The factor of Lemma 4.2, measured', {
@@ -403,6 +412,7 @@ const atChosenRate = (variant: Variant) => at(variant, LEAGUE_CHOSEN[variant.id]
 
 const league: Question = {
   id: 'league',
+  heading: '22 estimators at their own rates',
   asks: 'Which estimator ends highest, each at its own best rate?',
   parts: [
     part('league-sweep', 'Five learning rates of each estimator, on seeds 901 to 903', {
@@ -449,6 +459,7 @@ const atTunedRate = (variant: Variant) => at(variant, TUNED_CHOSEN[variant.id] ?
 /** The team that the README shows: research/plans/tuned.md. */
 const tuned: Question = {
   id: 'tuned',
+  heading: 'A tuned GRPO on the team of README',
   asks: 'Does a tuned baseline close the gap on the team of the README?',
   parts: [
     part('tuned-sweep', 'Five learning rates of the fixer under each estimator', {
@@ -486,6 +497,7 @@ const timed = (batch: number, rates: readonly number[]): Part => {
 };
 const catchUp: Question = {
   id: 'catch-up',
+  heading: 'The steps that GRPO needs',
   asks: 'Does GRPO catch up with more steps, larger batches or smaller rates?',
   parts: [timed(4, [1e-4, 3e-4, 1e-3]), timed(1, [1e-4, 3e-4, 1e-3]), timed(16, [1e-3])],
 };
@@ -493,6 +505,7 @@ const catchUp: Question = {
 /** README's team at equal rates, until a run is as good as wanted: research/plans/catch-up-repair.md. */
 const catchUpRepair: Question = {
   id: 'catch-up-repair',
+  heading: 'The fixer of README with more steps',
   asks: 'Does the fixer of README learn under GRPO with more steps?',
   parts: [
     part('repair-timed', 'Steps of the fixer of `repair` to 90 %', {
@@ -519,6 +532,7 @@ const stillSteps = [
 /** Models that share more or less between an expert's contexts: research/plans/mechanism.md. */
 const mechanism: Question = {
   id: 'mechanism',
+  heading: 'Weights that contexts share',
   asks: 'Does a shared mean harm through weights that contexts share?',
   parts: [
     ...sharingModels.map(({ model, regime }) =>
@@ -558,6 +572,7 @@ const TOO_HIGH = [2e-3, 4e-3, 8e-3];
 /** Two teams at learning rates that are too high: research/plans/collapse.md. */
 const collapse: Question = {
   id: 'collapse',
+  heading: 'Learning rates that are too high',
   asks: 'Does Dr. MAS prevent a collapse at learning rates that are too high?',
   parts: [
     { team: 'escalation', of: escalation('collapse-escalation', { every: 10 }), own: withDefaultSingleton(drmas) },
@@ -590,6 +605,7 @@ const WORDS_RATE = 1e-3;
 /** A team on a pretrained model: research/plans/words.md. */
 const pretrained: Question = {
   id: 'words',
+  heading: 'A team on a pretrained model',
   asks: 'Does a team on a pretrained model end higher under Dr. MAS?',
   parts: [
     part('words-sweep', 'The learning rates of the team on SmolLM2-135M-Instruct', {
@@ -612,6 +628,7 @@ const OWN_RATES = [1e-4, 3e-4, 1e-3];
 /** Each estimator at its own rate on a pretrained model: research/plans/own-rates.md. */
 const ownRates: Question = {
   id: 'own-rates',
+  heading: 'The pretrained team, each estimator at its own rate',
   asks: 'On a pretrained model, each estimator at its own rate: is a gain left?',
   parts: [
     part('own-rates-runs', 'The team on SmolLM2-135M-Instruct at three rates', {
@@ -642,6 +659,7 @@ const sumsChosen = (name: string): Variant => {
 /** One agent on a pretrained model: research/plans/sums.md. */
 const alone: Question = {
   id: 'sums',
+  heading: 'Rewards or demonstrations on a pretrained model',
   asks: 'Does a pretrained model learn more from rewards or from demonstrations?',
   parts: [
     part('sums-sweep', 'Learning rates of reinforcement, own right answers and demonstrations', {
@@ -671,6 +689,7 @@ const BLIND_CHOSEN = [
 /** Regimes that nobody chose: research/plans/blind.md. */
 const blind: Question = {
   id: 'blind',
+  heading: 'A blind test of the own share',
   asks: 'Does the own share tell beforehand where Dr. MAS learns more?',
   parts: [
     part('blind-draw', 'The regimes that are drawn, and what a probe sees in each', {
@@ -722,6 +741,7 @@ const atLossRate = (variant: Variant) => at(variant, LOSS_CHOSEN[variant.id] ?? 
 /** All losses on one team: research/plans/losses.md. */
 const losses: Question = {
   id: 'losses',
+  heading: 'Losses with several updates a step',
   asks: 'Does the loss matter if a step has several updates?',
   parts: [
     part('losses-sweep', 'Four learning rates of each loss, on seeds 901 to 903', {
@@ -746,6 +766,7 @@ const sizeSweep = (width: number) => `size-${width}-sweep`;
 /** One team with larger models: research/plans/size.md. */
 const size: Question = {
   id: 'size',
+  heading: 'Larger models',
   asks: 'Does the harm of a shared mean shrink as the models grow?',
   parts: [
     ...SIZES.map((one) =>
@@ -810,6 +831,7 @@ const drmasWith = (id: string, set: readonly string[]): Variant =>
 /** The paper's tables and figures on small models: research/plans/paper.md. */
 const paper: Question = {
   id: 'paper',
+  heading: "The paper's comparisons on small models",
   asks: "Do the paper's comparisons come out the same on small models?",
   parts: [
     ...PAPER_TEAMS.map(({ regime, rates }) =>
@@ -905,6 +927,7 @@ const atTrunkRate = (variant: Variant) => at(variant, TRUNK_CHOSEN[variant.id] ?
 /** A trunk below adapters of agents, on a mixture of tasks: research/plans/trunk.md. */
 const trunk: Question = {
   id: 'trunk',
+  heading: 'A trunk that all agents train',
   asks: 'Is a trunk that all agents train, below adapters of their own, better than sharing all or nothing?',
   parts: [
     part('trunk-sweep', 'Three learning rates of each arm, on seeds 901 and 902', {

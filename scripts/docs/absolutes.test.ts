@@ -75,7 +75,13 @@ describe('a claim is held', () => {
 
   it('by the path of a test, or a link to a section with measurements', () => {
     expect(faults('| It never fails. | `src/a.test.ts` |')).toEqual([]);
-    expect(faults('It [never fails](findings.md#rates).', '', 'It [never](../src/a.test.ts) fails.')).toEqual([]);
+    expect(
+      faults(
+        'It [never fails](research/experiments.md#the-learning-rate-of-the-baseline).',
+        '',
+        'It [never](../src/a.test.ts) fails.',
+      ),
+    ).toEqual([]);
     expect(faults('It [never fails](recipes.md#rates).')).toEqual(['page.md:1: "never"']);
   });
 

@@ -14,13 +14,16 @@ type TrackedText = (path: string) => string | undefined;
 export function unheldAbsolutes(): string[] {
   const tracked = new Set(execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0'));
   const textOf: TrackedText = (path) => (tracked.has(path) ? readPage(path) : undefined);
-  const pages = [...markdownPages().filter((page) => !NOT_BY_HAND.test(page)), 'research/page.template'];
+  const pages = [...markdownPages().filter((page) => !NOT_BY_HAND.test(page)), ...TEMPLATES];
   return pages.flatMap((page) => absoluteFaults(page, readPage(page), textOf));
 }
 
+/** The texts of pages that results fill. */
+const TEMPLATES = ['research/findings.template', 'research/experiments.template'];
+
 /** Pages about the past, plans that may not change after their runs, and pages that a script writes. */
 const NOT_BY_HAND =
-  /^(CHANGELOG\.md|docs\/(lab-notes|decisions|reference)\/|docs\/findings(-plan)?\.md$|research\/plans\/)/;
+  /^(CHANGELOG\.md|docs\/(lab-notes|decisions|reference)\/|docs\/findings\.md$|docs\/research\/|research\/plans\/)/;
 
 const WORDS = [
   'always|never|every(?:thing|where|one|body)?|nothing|nobody|nowhere|none|whatever',
@@ -43,7 +46,7 @@ const ABSOLUTE = new RegExp(
 const HELD_BY = /<!-- held by: ([^#\s]+)(?:#(.+?))? -->/g;
 /** The files that `held by` may name: tests, the contracts and laws that tests share, scripts that are checks. */
 const HOLDER = /\.(test|test-d)\.ts$|^(test|scripts)\//;
-const MEASUREMENT_LINK = /\]\([^)\s]*(?:findings|benchmarks|benchmark-records|creditbench)\.md#[\w-]+\)/;
+const MEASUREMENT_LINK = /\]\([^)\s]*(?:findings|experiments|benchmarks|benchmark-records|creditbench)\.md#[\w-]+\)/;
 /** A test in a link, or as code: the package ships no tests, so its pages cannot link them. */
 const TEST_PATH = /(?:\]\(|`)[\w./-]+\.test\.ts[`)]/;
 

@@ -1,5 +1,5 @@
 /**
- * Tables of the engine on PyTorch: the memory that it needs on a card, and the measurements of bench/card/card.py, whose
+ * Tables of the engine on PyTorch: the memory that it needs on a card, and the measurements of bench/card/card.py. Its
  * runs are one after another in docs/card.jsonl.
  */
 import type { DecoderConfig } from '../../src/engine/contract/architecture.js';

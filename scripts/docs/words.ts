@@ -37,7 +37,6 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'docs/reliability.md': 1000,
   'docs/security.md': 1000,
   'docs/findings.md': 3000,
-  'docs/findings-plan.md': 500,
   'docs/creditbench.md': 1000,
   'docs/paper.md': 2500,
   'docs/the-paper.md': 1000,
@@ -51,6 +50,7 @@ const wordsOf = (text: string): number =>
   text
     .replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
     .replaceAll(/^<!-- generated: [\s\S]*?^<!-- \/generated -->$/gm, '')
+    .replaceAll(/^<!-- creditbench: [\s\S]*?^<!-- end -->$/gm, '')
     .replaceAll(/<!--[\s\S]*?-->/g, '')
     .split(/\s+/)
     .filter((word) => /[\p{L}\p{N}]/u.test(word)).length;

@@ -27,7 +27,7 @@ export const drmasStd = defineEstimator({
   schema: { ...spreadChoices, ...scoreChoices, ...sharingChoices },
   source: 'Dr. MAS, ablation; after its table, because the code is not published',
   formula: '(r - mean episodes) / (std agent + eps)',
-  use: 'comparisons only: mean and spread from different scores can give huge advantages; second best in the paper, with no gain over `grpo` in [the findings](findings.md#identity)',
+  use: 'comparisons only: mean and spread from different scores can give huge advantages; second best in the paper, with no gain over `grpo` in [the findings](research/experiments.md#mean-or-spread-agent-or-frequency)',
   traits: { compared: 'usually' },
   rule: () => ({ score: 'turn', mean: 'episodes', spread: 'agent' }),
 });
