@@ -77,3 +77,23 @@ describe('a section that is left out', () => {
     expect(resolveRecipe(tinyDefinition({ warmStart: { steps: 0 } })).warmStart).toBeUndefined();
   });
 });
+
+describe('the order of overrides', () => {
+  const loss = (...overrides: string[]) => resolveRecipe(tinyDefinition(), { overrides }).loss;
+
+  it('is the order in which they are given, also if one sets a type and another its section', () => {
+    expect(loss('loss={"type":"kto"}', 'loss.type=gspo').type).toBe('gspo');
+    expect(loss('loss.type=gspo', 'loss={"type":"kto"}').type).toBe('kto');
+    expect(loss('loss.type=gspo', 'loss.type=kto').type).toBe('kto');
+    const controller = (value: string) => `policies.solver.kl.controller${value}`;
+    const adaptive = controller('={"type":"adaptive","target":0.1}');
+    const overrides = ['policies.solver.kl.coefficient=1', adaptive, controller('.type=fixed')];
+    const { kl } = resolveRecipe(tinyDefinition(), { overrides }).policies.solver ?? {};
+    expect(kl?.controller).toEqual({ type: 'fixed' });
+  });
+
+  it('lets a type stand behind the settings of the new type', () => {
+    expect(loss('loss.clip=0.5', 'loss.type=st-ppo')).toMatchObject({ type: 'st-ppo', clip: 0.5 });
+    expect(loss('loss={"type":"kto"}', 'loss.clip=0.5', 'loss.type=st-ppo')).toMatchObject({ clip: 0.5 });
+  });
+});

@@ -73,14 +73,35 @@ function parseValue(text: string): unknown {
 
 /**
  * Applies overrides to a copy of the tree. A changed `type` removes its siblings, which then get the defaults of the
- * new type. So types are set first. `null` removes a value, whose default then applies.
+ * new type. So a type is set before its siblings, and after the sections around it. `null` removes a value, whose
+ * default then applies.
  * @throws RecipeError if a path leads through a value without keys
  */
 export function applyOverrides(tree: Plain, overrides: readonly Override[]): Plain {
   const result = copyOf(tree);
-  const setsType = (override: Override) => (override.path.at(-1) === 'type' ? 0 : 1);
-  for (const override of [...overrides].sort((a, b) => setsType(a) - setsType(b))) setLeaf(result, override);
+  for (const override of typesFirst(overrides)) setLeaf(result, override);
   return result;
+}
+
+/** The overrides in their order, except that each type moves to behind the last one that replaces its section. */
+function typesFirst(overrides: readonly Override[]): Override[] {
+  const ordered: Override[] = [];
+  for (const override of overrides) {
+    const section = sectionOf(override);
+    const at = section === undefined ? ordered.length : 1 + ordered.findLastIndex((other) => replaces(other, section));
+    ordered.splice(at, 0, override);
+  }
+  return ordered;
+}
+
+/** The path of the section whose type is set. */
+const sectionOf = ({ path }: Override): readonly string[] | undefined =>
+  path.at(-1) === 'type' ? path.slice(0, -1) : undefined;
+
+/** Whether an override replaces a section or one around it, as a whole or by its type. */
+function replaces(other: Override, section: readonly string[]): boolean {
+  const replaced = sectionOf(other) ?? other.path;
+  return replaced.every((key, depth) => key === section[depth]);
 }
 
 /** The overrides with `null` for which the tree has nothing to remove. */
