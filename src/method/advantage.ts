@@ -11,6 +11,7 @@ export {
   isNotable,
   sharesMean,
 } from './advantage/analysis/diagnosis.js';
+export { loneEpisodes } from './advantage/analysis/lone-episodes.js';
 export {
   type Column,
   columnOf,

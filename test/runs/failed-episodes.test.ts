@@ -17,7 +17,7 @@ import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { frozen } from '../../src/method/recipe/frozen.js';
 import { baselineWarnings, failureRewards } from '../../src/method/training/stability/step-warnings.js';
 import { standard } from '../../src/runs/composition/standard.js';
-import { weakSettings } from '../../src/runs/run/checks/recipe-checks.js';
+import { weakSettings } from '../../src/runs/run/checks/weak-settings.js';
 import { tinySizes } from '../../src/runs/testing/train-tiny.js';
 import { EpisodeFailure } from '../../src/teams/rollout/episode-failure.js';
 import type { Reward, Team } from '../../src/teams/team/team.js';

@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { RecipeError } from '../../src/base/core/errors.js';
 import { estimatorOf } from '../../src/method/recipe/recipe.js';
 import { unheardTeam } from '../../src/method/training/stability/step-warnings.js';
+import type { Learnt } from '../../src/method/training/update/update-policies.js';
 import { standard } from '../../src/runs/composition/standard.js';
-import { weakSettings } from '../../src/runs/run/checks/recipe-checks.js';
+import { weakSettings } from '../../src/runs/run/checks/weak-settings.js';
 import { choiceRecipe, game, learnSteps, type Round } from '../support/choice-run.js';
-import { type NumericSetting, numericSettings } from '../support/numeric-settings.js';
+import { numericSettings, type Setting } from '../support/recipe-settings.js';
 
 /** Settings that cannot change what a table of choices learns in a few steps, each with the reason. */
 const elsewhere: readonly (readonly [RegExp, string])[] = [
@@ -50,7 +51,7 @@ const needed: readonly (readonly [RegExp, ...(readonly string[])])[] = [
 ];
 
 const all = numericSettings({ first: 'first', second: 'second' });
-const nameOf = ({ path, chosen }: NumericSetting) => [path, ...chosen].join(' ');
+const nameOf = ({ path, chosen }: Setting) => [path, ...chosen].join(' ');
 const tried = all.filter((setting) => !elsewhere.some(([pattern]) => pattern.test(nameOf(setting))));
 
 /** What the policies sampled and with which log-probs, in each step: it shows what the steps before taught. */
@@ -63,7 +64,7 @@ async function learntBy(overrides: readonly string[]): Promise<string> {
 }
 
 /** Whether two of the values teach differently; `refused` if the recipe refuses all of them but one. */
-async function effectOf({ path, chosen, values }: NumericSetting, more: readonly string[]): Promise<string> {
+async function effectOf({ path, chosen, values }: Setting, more: readonly string[]): Promise<string> {
   const results = new Set<string>();
   let refused: RecipeError | undefined;
   let accepted = 0;
@@ -80,7 +81,7 @@ async function effectOf({ path, chosen, values }: NumericSetting, more: readonly
   return accepted < 2 && refused !== undefined ? `refused: ${refused.message}` : 'none';
 }
 
-const needs = (setting: NumericSetting) =>
+const needs = (setting: Setting) =>
   needed.flatMap(([pattern, ...overrides]) => (pattern.test(nameOf(setting)) ? overrides : []));
 
 it('the exceptions are of settings that exist', () => {
@@ -240,6 +241,49 @@ describe('a setting without effect in the recipe', () => {
     const refused = await learntBy(needed).catch((error) => error);
     expect(refused).toBeInstanceOf(RecipeError);
     expect(String(refused.message)).toMatch(new RegExp(`^training\\.${message}`));
+  });
+
+  const alone = ['training.groupSize=1', 'training.tasksPerStep=6'];
+  it.each(estimators)('one episode of a task is refused, warned about, or enough: $name', async ({ name, chosen }) => {
+    const overrides = [...chosen, ...alone];
+    const steps = await learnSteps(choiceRecipe({}, overrides)).catch((error) => error);
+    const own = ['rejection', 'reinforce++', 'remax', 'ema', 'counterfactual', 'drmas-batch'];
+    if (steps instanceof RecipeError) {
+      expect(steps.message).toMatch(
+        /^training\.groupSize: .*compares the .*expected at least 2|^advantage\.\w+: has no effect/,
+      );
+      return;
+    }
+    const [warning] = weakSettings(choiceRecipe({}, overrides)).filter(({ message }) => /groupSize is 1/.test(message));
+    expect(warning === undefined).toBe(own.includes(name.split(' ')[0] ?? ''));
+    const learnt = (steps as { learnt: Learnt }[]).flatMap(({ learnt }) => learnt.advantages.turns);
+    if (warning === undefined) expect(learnt.some(({ advantage }) => advantage !== 0)).toBe(true);
+  });
+
+  it.each(['grpo', 'drmas-episode', 'rloo'])('one episode of a task without a substitute is refused: %s', (type) =>
+    expect(learntBy([`advantage.type=${type}`, 'advantage.singleton=zero', ...alone])).rejects.toThrow(
+      /^training\.groupSize: .*one episode teaches nothing with advantage\.singleton=zero: expected at least 2/,
+    ),
+  );
+
+  const corrected = 'loss.importanceCorrection={"cap":3}';
+  it.each([
+    ['clip', ['loss.clip=0.1'], /all ratios are 1, and loss\.clip changes nothing/],
+    [
+      'clipHigh of one policy',
+      ['policies.first.loss={"type":"ppo-clip","clipHigh":0.5}'],
+      /policies\.first\.loss\.clipHigh/,
+    ],
+    ['an importance correction', [corrected], /loss\.importanceCorrection changes nothing/],
+    ['a cap below 1', ['loss.importanceCorrection={"cap":0.5}'], undefined],
+    ['an aggregation', ['loss.aggregate=episode-mean'], undefined],
+    ['several updates', ['loss.clip=0.1', 'policies.first.epochs=2', 'policies.second.miniBatches=2'], undefined],
+    ['rollouts ahead', [corrected, 'rollout.staleness=1'], undefined],
+    ['a loss that reads the batch', ['loss={"type":"kto"}'], undefined],
+  ])('is warned about: a bound of ratios that are all 1: %s', (_, overrides, message) => {
+    const said = weakSettings(choiceRecipe({}, overrides)).filter((each) => each.message.includes('ratios are 1'));
+    if (message === undefined) expect(said).toEqual([]);
+    else expect(said[0]?.message).toMatch(message);
   });
 
   it.each([

@@ -41,7 +41,8 @@ import { inProcessExecutor, type RolloutExecutor } from '../../teams/rollout.js'
 import { judgesOf } from '../../teams/tasks.js';
 import { watchTeams } from '../../teams/watchdog.js';
 import { checkBackends, type Purpose } from './checks/backend-checks.js';
-import { checkRecipe, checkToolFormats, weakSettings } from './checks/recipe-checks.js';
+import { checkRecipe, checkToolFormats } from './checks/recipe-checks.js';
+import { weakSettings } from './checks/weak-settings.js';
 import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
 import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js';
 import { reachedServers } from './reached-servers.js';

@@ -3,15 +3,14 @@
 import { isObject, RecipeError, suggestion } from '../../../base/errors.js';
 import { RandomStream } from '../../../base/math.js';
 import { fieldText, type Task } from '../../../base/nouns.js';
-import { backendIdentity, isGreedy, type PlayableHandle, type Sampling } from '../../../engine/contract.js';
+import { backendIdentity, type PlayableHandle } from '../../../engine/contract.js';
 import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
 import { toolFormatNames } from '../../../engine/tool-calls.js';
-import type { OpenEstimator } from '../../../method/advantage.js';
+import { loneEpisodes, type OpenEstimator } from '../../../method/advantage.js';
 import {
   curriculumChecks,
   drawTrace,
   evaluationTasks,
-  type RunWarning,
   type SignalSettings,
   stalenessOf,
   stopChecks,
@@ -45,6 +44,7 @@ export function checkRecipe(
   requireAll(contextChecks(agents, evaluation, assignment));
   const estimator = estimatorOf(recipe);
   requireAll(groupChecks(Object.keys(agents), training, estimator));
+  if (purpose === 'training') requireAll(loneEpisodeChecks(Object.keys(agents), training, estimator));
   requireAll(refillChecks(training, tasks));
   requireAll(penaltyChecks(agents, training, estimator));
   requireAll(signalChecks({ estimator, policies }, assignment));
@@ -160,6 +160,23 @@ function* groupChecks(
       };
 }
 
+/** Groups of one teach nothing if the estimator compares their episodes alone. */
+function* loneEpisodeChecks(
+  agents: readonly string[],
+  { groupSize }: Recipe['training'],
+  estimator: OpenEstimator,
+): Checks {
+  if (groupSize > 1) return;
+  const { compares, silent } = loneEpisodes(estimator, agents);
+  const { singleton } = estimator.choices;
+  const choice = singleton === undefined ? '' : ` with advantage.singleton=${singleton}`;
+  yield {
+    path: 'training.groupSize',
+    test: !compares || !silent,
+    message: `'${estimator.type}' compares the episodes of a task, and one episode teaches nothing${choice}: expected at least 2`,
+  };
+}
+
 /** Without further tasks no round can follow the first. */
 function* refillChecks({ filter, tasksPerStep }: Recipe['training'], { train }: Pick<Tasks, 'train'>): Checks {
   yield {
@@ -183,70 +200,6 @@ function* penaltyChecks(
       message: `'${type}' leaves penalties out with these choices: expected 0`,
     };
 }
-
-/** Runs of fewer updates are trials, in which the default of `warmupSteps` is not reached. */
-const FEW_UPDATES = 10;
-
-/** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
-export function weakSettings(
-  recipe: Pick<Recipe, 'agents' | 'policies' | 'training' | 'evaluation' | 'advantage' | 'lists' | 'assign'>,
-): RunWarning[] {
-  const { agents, policies, training } = recipe;
-  const { type, penalties } = estimatorOf(recipe);
-  const set = (key: 'invalidPenalty' | 'callCost' | 'tokenCost') =>
-    Object.entries(agents).flatMap(([agent, settings]) => (settings[key] > 0 ? [`agents.${agent}.${key}`] : []));
-  const costs = [...set('callCost'), ...set('tokenCost')];
-  const sizes = penalties === 'normalised' ? [...set('invalidPenalty'), ...costs] : [];
-  const { filter } = training;
-  return [
-    ...(sizes.length === 0
-      ? []
-      : [
-          `'${type}' divides penalties and costs by their spread, so their sizes have almost no effect ` +
-            `(${sizes.join(', ')}): choose advantage.restWeight for penalties, and advantage.weights.calls for costs`,
-        ]),
-    ...(filter?.type !== 'equal-outcomes' || filter.score !== 'outcome' || costs.length === 0
-      ? []
-      : [
-          `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
-            "that all succeed or all fail: set training.filter.score to 'success' to drop them",
-        ]),
-    ...equalSamples(agents, recipe.evaluation, recipe.assign),
-    ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
-      const updates = training.steps * epochs * miniBatches;
-      return updates < FEW_UPDATES || warmupSteps < updates
-        ? []
-        : [
-            `policies.${name}.warmupSteps is ${warmupSteps}, but the run makes at most ${updates} updates of it, so its ` +
-              'learning rate rises until the end: choose a shorter rise or more steps',
-          ];
-    }),
-  ].map((message) => ({ code: 'settings', message }));
-}
-
-/** A warning if the episodes of a task in an evaluation are alike, because each agent takes the most probable token. */
-function equalSamples(agents: Recipe['agents'], evaluation: Recipe['evaluation'], assign: Recipe['assign']): string[] {
-  const { samples, samplesDuring = samples } = evaluation;
-  const several = samples > 1 ? 'samples' : samplesDuring > 1 ? 'samplesDuring' : undefined;
-  const mayDiffer = Object.values(assign).some((entry) => typeof entry !== 'string' && DIFFERING.includes(entry.type));
-  const areGreedy = (of: (agent: string) => Pick<Sampling, 'temperature' | 'topK'>) =>
-    Object.keys(agents)
-      .map(of)
-      .every(({ temperature, topK }) => isGreedy(temperature) || topK === 1);
-  const greedy =
-    areGreedy((agent) => evaluationSampling({ agents, evaluation }, agent)) &&
-    // A run that trains like that learns nothing, and says so itself.
-    !areGreedy((agent) => (agents[agent] as Recipe['agents'][string]).sampling);
-  if (several === undefined || mayDiffer || !greedy) return [];
-  return [
-    `evaluation.${several} is ${Math.max(samples, samplesDuring)}, but each agent takes the most probable ` +
-      'token in evaluations, so the episodes of a task are alike unless the team or its tools differ by chance: choose 1, ' +
-      'or a temperature above 0',
-  ];
-}
-
-/** Frozen models that may answer one prompt in several ways, whatever the settings say. */
-const DIFFERING: readonly string[] = ['text', 'pool'];
 
 /** The requirements of the signals that the run will have. */
 function* signalChecks(settings: SignalSettings, assignment: Assignment): Checks {

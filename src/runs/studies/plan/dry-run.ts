@@ -36,13 +36,13 @@ import {
   type BackendSpec,
   backendOf,
   backendOfModel,
-  estimatorOf,
   evaluationSampling,
   type Recipe,
 } from '../../../method/recipe.js';
 import { demandedSchema, inProcessExecutor } from '../../../teams/rollout.js';
 import { judgesOf } from '../../../teams/tasks.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
+import { weakSettings } from '../../run/checks/weak-settings.js';
 import { type BackendModels, modelPlaces, modelsByBackend } from '../../run/open-backends.js';
 import { fittedTasks, prepareTasks, taskWarnings, undividedFile } from '../../run/open-run.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
@@ -144,7 +144,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     notes: [
       ...taskWarnings(tasks),
       ...undividedFile(recipe.tasks),
-      ...groupsOfOne(recipe),
+      ...weakSettings(recipe).map(({ message }) => message),
       ...rehearsal,
       ...missingNotes(recipe, models),
       ...judgeNotes(recipe, budget.episodes),
@@ -178,16 +178,6 @@ async function modelsOf(recipe: Recipe, { models }: Assignment): Promise<Map<str
       adapter: await adapterOf(model),
     });
   return known;
-}
-
-/** A note if an estimator compares episodes of one task, and there is one. */
-function groupsOfOne(recipe: Recipe): string[] {
-  const { rule, settings } = estimatorOf(recipe);
-  const compares = rule !== undefined && rule.mean !== 'batch-agent' && settings.singleton === 'zero';
-  if (!compares || recipe.training.groupSize > 1) return [];
-  return [
-    `training.groupSize is 1: with advantage.singleton=zero a single episode of a task teaches little or nothing`,
-  ];
 }
 
 /** Whether evaluations limit responses to the same lengths as training. */

@@ -1,0 +1,137 @@
+/** Warnings about settings that are accepted and have almost no effect, or another one than a person may expect. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
+import { isGreedy, type Sampling } from '../../../engine/contract.js';
+import { type AnyLoss, correctionOf, lossKind, lossNamed } from '../../../engine/loss.js';
+import { loneEpisodes } from '../../../method/advantage.js';
+import { type RunWarning, stalenessOf } from '../../../method/index.js';
+import {
+  backendOfModel,
+  estimatorOf,
+  evaluationSampling,
+  lossPath,
+  lossSettings,
+  type Recipe,
+  samplerOfModel,
+} from '../../../method/recipe.js';
+
+/** Runs of fewer updates are trials, in which the default of `warmupSteps` is not reached. */
+const FEW_UPDATES = 10;
+
+/** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
+export function weakSettings(recipe: Recipe): RunWarning[] {
+  const { agents, policies, training } = recipe;
+  const { type, penalties } = estimatorOf(recipe);
+  const set = (key: 'invalidPenalty' | 'callCost' | 'tokenCost') =>
+    Object.entries(agents).flatMap(([agent, settings]) => (settings[key] > 0 ? [`agents.${agent}.${key}`] : []));
+  const costs = [...set('callCost'), ...set('tokenCost')];
+  const sizes = penalties === 'normalised' ? [...set('invalidPenalty'), ...costs] : [];
+  const { filter } = training;
+  return [
+    ...(sizes.length === 0
+      ? []
+      : [
+          `'${type}' divides penalties and costs by their spread, so their sizes have almost no effect ` +
+            `(${sizes.join(', ')}): choose advantage.restWeight for penalties, and advantage.weights.calls for costs`,
+        ]),
+    ...(filter?.type !== 'equal-outcomes' || filter.score !== 'outcome' || costs.length === 0
+      ? []
+      : [
+          `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
+            "that all succeed or all fail: set training.filter.score to 'success' to drop them",
+        ]),
+    ...loneEpisodeNotes(recipe),
+    ...Object.keys(policies).flatMap((policy) => idleLossSettings(recipe, policy)),
+    ...equalSamples(agents, recipe.evaluation, recipe.assign),
+    ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
+      const updates = training.steps * epochs * miniBatches;
+      return updates < FEW_UPDATES || warmupSteps < updates
+        ? []
+        : [
+            `policies.${name}.warmupSteps is ${warmupSteps}, but the run makes at most ${updates} updates of it, so its ` +
+              'learning rate rises until the end: choose a shorter rise or more steps',
+          ];
+    }),
+  ].map((message) => ({ code: 'settings', message }));
+}
+
+/** A warning if a step plays one episode of a task, and the estimator compares the episodes of a task. */
+function loneEpisodeNotes(recipe: Pick<Recipe, 'agents' | 'training' | 'advantage' | 'lists'>): string[] {
+  const estimator = estimatorOf(recipe);
+  if (recipe.training.groupSize > 1 || !loneEpisodes(estimator, Object.keys(recipe.agents)).compares) return [];
+  const { singleton } = estimator.choices;
+  const instead =
+    singleton === undefined
+      ? 'most turns have nothing to be compared with'
+      : `a turn that is alone is treated by advantage.singleton=${singleton}`;
+  return [
+    `training.groupSize is 1, but '${estimator.type}' compares the episodes of a task, so ${instead}: choose at least 2, ` +
+      'or an estimator that needs no group, such as reinforce++',
+  ];
+}
+
+/** What a loss makes of a token that the weights that train have sampled, so that its ratio is 1. */
+function onPolicy(loss: AnyLoss): unknown {
+  const { token, aggregate, prepares } = lossKind(loss);
+  if (prepares) return loss; // what it reads in the batch may depend on each of its settings
+  const gradients = [1, -1].map((advantage) => {
+    const outcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
+    token({ ratio: 1, logRatio: 0, advantage, logprob: -1 }, outcome);
+    return outcome.gradient;
+  });
+  return [gradients, aggregate, Math.min(1, correctionOf(loss)?.cap ?? 1)];
+}
+
+/**
+ * Warnings about settings of a policy's loss that bound ratios, if all ratios are 1: each step makes one update, with
+ * the weights that played. They are found by comparing the loss with the one that has the setting's default.
+ */
+function idleLossSettings(recipe: Recipe, policy: string): string[] {
+  const { epochs, miniBatches } = recipe.policies[policy] as Recipe['policies'][string];
+  // A server may sample with other rounding than it trains with.
+  const samplesElsewhere = samplerOfModel(recipe, policy) !== undefined || 'url' in backendOfModel(recipe, policy);
+  if (epochs * miniBatches > 1 || stalenessOf(recipe.rollout) > 0 || samplesElsewhere) return [];
+  const settings = lossSettings(recipe, policy);
+  const { schema } = recipe.lists.losses.find(({ type }) => type === settings.type) ?? {};
+  const own = Object.entries(schema?.shape ?? {}).filter(([name]) => name !== 'type');
+  const named = (changes: object) => lossNamed({ ...settings, ...changes }, recipe.lists.ownLosses);
+  const idle = own.filter(([name, choice]) => {
+    const byDefault = (choice as z.ZodType).safeParse(undefined).data;
+    const given = (settings as Readonly<Record<string, unknown>>)[name];
+    return (
+      !isDeepStrictEqual(given, byDefault) &&
+      isDeepStrictEqual(onPolicy(named({})), onPolicy(named({ [name]: byDefault })))
+    );
+  });
+  if (idle.length === 0) return [];
+  const names = idle.map(([name]) => `${lossPath(recipe, policy)}.${name}`).join(', ');
+  return [
+    `each step makes one update with the weights that played, so all ratios are 1, and ${names} changes nothing: choose ` +
+      `policies.${policy}.epochs or policies.${policy}.miniBatches above 1, or leave it out`,
+  ];
+}
+
+/** A warning if the episodes of a task in an evaluation are alike, because each agent takes the most probable token. */
+function equalSamples(agents: Recipe['agents'], evaluation: Recipe['evaluation'], assign: Recipe['assign']): string[] {
+  const { samples, samplesDuring = samples } = evaluation;
+  const several = samples > 1 ? 'samples' : samplesDuring > 1 ? 'samplesDuring' : undefined;
+  const mayDiffer = Object.values(assign).some((entry) => typeof entry !== 'string' && DIFFERING.includes(entry.type));
+  const areGreedy = (of: (agent: string) => Pick<Sampling, 'temperature' | 'topK'>) =>
+    Object.keys(agents)
+      .map(of)
+      .every(({ temperature, topK }) => isGreedy(temperature) || topK === 1);
+  const greedy =
+    areGreedy((agent) => evaluationSampling({ agents, evaluation }, agent)) &&
+    // A run that trains like that learns nothing, and says so itself.
+    !areGreedy((agent) => (agents[agent] as Recipe['agents'][string]).sampling);
+  if (several === undefined || mayDiffer || !greedy) return [];
+  return [
+    `evaluation.${several} is ${Math.max(samples, samplesDuring)}, but each agent takes the most probable ` +
+      'token in evaluations, so the episodes of a task are alike unless the team or its tools differ by chance: choose 1, ' +
+      'or a temperature above 0',
+  ];
+}
+
+/** Frozen models that may answer one prompt in several ways, whatever the settings say. */
+const DIFFERING: readonly string[] = ['text', 'pool'];
