@@ -30,11 +30,14 @@ export {
   type WorldErrorCode,
 } from './core/errors.js';
 export {
-  copyWithSources,
+  asWritten,
+  compactJson,
+  copyWithSource,
   exactJson,
-  jsonOf,
   NumberText,
   parseExactly,
+  parseWithBigInts,
+  parseWithSource,
   parseWithSources,
 } from './core/exact-json.js';
 export { faultsError, issuesText, parseAt, requireKnownKeys, shown, suggestion } from './core/validation/explain.js';

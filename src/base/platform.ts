@@ -2,7 +2,7 @@
 export { currentScope, runInScope, type Scope } from './platform/async-scopes.js';
 export { cacheDirectory, type Environment, removeStale } from './platform/cache-directory.js';
 export { commandText } from './platform/command-text.js';
-export { type EntryPlace, type FileEntry, JsonSplitter, jsonRows } from './platform/formats/json-rows.js';
+export { type EntryPlace, type FileEntry, JsonSplitter, jsonRows, strictValue } from './platform/formats/json-rows.js';
 export { readArchive, writeArchive } from './platform/formats/tar-archive.js';
 export { codeOf, flushDirectory, moveFile, nodeFiles, TEMPORARY, temporaryName } from './platform/node-files.js';
 export { nodeHost } from './platform/node-host.js';

@@ -1,15 +1,29 @@
 /** Random JSON schemas with values, small enough that about half of the values fit. */
 import fc from 'fast-check';
+import { exactJson, NumberText } from '../../src/base/core/exact-json.js';
 
+/** Texts, since JSON.parse rounds integers above 2^53. */
 export interface Pair {
-  readonly schema: Readonly<Record<string, unknown>>;
-  /** A text, since JSON.parse rounds integers above 2^53. */
+  readonly schema: string;
   readonly value: string;
 }
 
+type Schema = Readonly<Record<string, unknown>>;
+
 const names = fc.constantFrom('a', 'b', 'c');
 const texts = fc.constantFrom('', 'a', 'ab', 'abc', 'é', '😀', '7', '2026-11-27');
-const numbers = fc.oneof(fc.integer({ min: -3, max: 6 }), fc.constantFrom(0.5, 1.5, -2.25, 1e30));
+/** Numbers that a double rounds, or nearly: integers around 2^53, and other spellings. */
+const written = fc
+  .constantFrom(
+    ...['9007199254740992', '9007199254740993', '9007199254740994', '-9007199254740993', '27021597764222979'],
+    ...['9007199254740992.0', '1e16', '10000000000000001', '1e400', '-0', '0.0', '2.0', '0.5000000000000000001'],
+  )
+  .map((digits) => new NumberText(digits));
+const numbers = fc.oneof(
+  { arbitrary: fc.integer({ min: -3, max: 6 }), weight: 3 },
+  { arbitrary: fc.constantFrom(0.5, 1.5, -2.25, 1e30), weight: 2 },
+  { arbitrary: written, weight: 2 },
+);
 const scalars = fc.oneof(texts, numbers, fc.boolean(), fc.constant(null));
 
 const { value: values } = fc.letrec<{ value: unknown }>((tie) => ({
@@ -45,7 +59,7 @@ const operands: Readonly<Record<string, Operands>> = {
   maximum: only(numbers),
   exclusiveMinimum: only(numbers),
   exclusiveMaximum: only(numbers),
-  multipleOf: only(fc.constantFrom(1, 2, 0.5, 3)),
+  multipleOf: only(fc.constantFrom(1, 2, 0.5, 3, new NumberText('9007199254740993'))),
   minLength: only(sizes),
   maxLength: only(sizes),
   pattern: only(patterns),
@@ -87,7 +101,7 @@ const NOT_OF_DRAFT_7 = ['prefixItems', 'dependentRequired', 'dependentSchemas', 
 /** The keywords of the pairs, and one for each way to name a schema. */
 export const paired: ReadonlySet<string> = new Set([...Object.keys(operands), ...Object.keys(ofDraft7), '$ref']);
 
-function schemasOf(rows: Readonly<Record<string, Operands>>, definitions: string): fc.Arbitrary<Pair['schema']> {
+function schemasOf(rows: Readonly<Record<string, Operands>>, definitions: string): fc.Arbitrary<Schema> {
   const definitionNames = ['x', 'y/~z', 'ü'];
   const pointers = definitionNames.map((name) => {
     const escaped = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'));
@@ -126,6 +140,9 @@ const schemas = fc.oneof(
 
 /** The same pairs for the same seed. */
 export function randomPairs(count: number, seed: number): Pair[] {
-  const pairs = fc.tuple(schemas, values).map(([schema, value]) => ({ schema, value: JSON.stringify(value) }));
+  const pairs = fc.tuple(schemas, values).map(([schema, value]) => ({
+    schema: exactJson(schema),
+    value: exactJson(value),
+  }));
   return fc.sample(pairs, { numRuns: count, seed });
 }

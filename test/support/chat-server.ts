@@ -6,6 +6,8 @@ import { afterEach } from 'vitest';
 interface Asked {
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
+  /** The body as it was sent. */
+  readonly text: string;
   readonly body: {
     readonly model: string;
     readonly messages: readonly { readonly role: string; readonly content: string }[];
@@ -30,7 +32,7 @@ export async function chatServer(handler: Handler) {
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
-    const ask = { url: request.url ?? '', headers: request.headers, body: JSON.parse(body) };
+    const ask = { url: request.url ?? '', headers: request.headers, text: body, body: JSON.parse(body) };
     requests.push(ask);
     handler(ask, response, requests.length - 1);
   });

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { copyWithSources, exactJson, jsonOf, NumberText, parseExactly, parseWithSources } from './exact-json.js';
+import {
+  copyWithSource,
+  exactJson,
+  NumberText,
+  parseExactly,
+  parseWithSource,
+  parseWithSources,
+} from './exact-json.js';
 
 const digits = fc
   .tuple(
@@ -70,14 +77,16 @@ describe('JSON whose objects remember how they were written', () => {
   ])('%s', (written) => {
     const text = `{"x": [1.0], "input": ${written.replaceAll(':', ' :\n ')}, "input2": {"y": 2.0}}`;
     expect(parseWithSources(text, keys)).toEqual(JSON.parse(text));
-    expect(jsonOf(inputOf(text))).toBe(written);
-    const copy = copyWithSources({ input: inputOf(text) }, 'input');
-    expect([copy.input, jsonOf(copy.input)]).toEqual([inputOf(text), written]);
+    expect(exactJson(inputOf(text))).toBe(written);
+    expect(exactJson({ list: [inputOf(text)] })).toBe(`{"list":[${written}]}`);
+    const copy = copyWithSource(inputOf(text));
+    expect([copy, exactJson(copy)]).toEqual([inputOf(text), written]);
+    expect(exactJson(parseWithSource(written.replaceAll(',', ',  ')))).toBe(written);
   });
 
   it('and others are written as ever', () => {
-    expect(jsonOf(inputOf('{"input": {"b": 1, "a": "\\u00e9"}}'))).toBe('{"b":1,"a":"é"}');
-    expect(jsonOf({ a: 1 })).toBe('{"a":1}');
+    expect(exactJson(inputOf('{"input": {"b": 1, "a": "\\u00e9"}}'))).toBe('{"b":1,"a":"é"}');
+    expect(exactJson({ a: 1 })).toBe('{"a":1}');
     expect(() => parseWithSources('{"input": 1.0', keys)).toThrow(SyntaxError);
   });
 

@@ -2,7 +2,7 @@
 
 import { APIError, OpenAI } from 'openai';
 import { z } from 'zod';
-import { AnswerError, issuesText, reasonOf } from '../../base/errors.js';
+import { AnswerError, exactJson, issuesText, reasonOf } from '../../base/errors.js';
 import { excerpt, Secret, waitMs } from '../../base/host.js';
 import type { Message } from '../../base/nouns.js';
 import { webRequest } from '../../base/platform.js';
@@ -62,10 +62,11 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
       ...body,
     };
     const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
-    const answer: unknown = await client.chat.completions.create(
-      { ...sent, model, messages: messages.map(wireMessage) },
-      { signal: AbortSignal.any([signal]) }, // a new signal, since the client does not remove its listener
-    );
+    const answer: unknown = await client.post('/chat/completions', {
+      body: exactJson({ ...sent, model, messages: messages.map(wireMessage) }), // the client would round integers
+      headers: { 'content-type': 'application/json' },
+      signal: AbortSignal.any([signal]), // a new signal, since the client does not remove its listener
+    });
     return utterance(answer);
   };
 

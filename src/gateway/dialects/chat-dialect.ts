@@ -1,6 +1,6 @@
 /** Chat completions, as OpenAI defines them and as vLLM extends them by token ids. */
 import { z } from 'zod';
-import { DialectError } from '../../base/errors.js';
+import { DialectError, exactJson } from '../../base/errors.js';
 import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
@@ -181,7 +181,7 @@ async function* stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>)
   yield { data: '[DONE]' };
 }
 
-const event = (data: object): StreamEvent => ({ data: JSON.stringify(data) });
+const event = (data: object): StreamEvent => ({ data: exactJson(data) });
 
 const headOf = (object: string, id: string, model: string) => ({ id, object, created: epochSeconds(), model });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { dialectContract } from '../../../test/contracts/dialect.js';
-import { jsonOf } from '../../base/core/exact-json.js';
+import { exactJson } from '../../base/core/exact-json.js';
 import { messagesDialect } from './messages-dialect.js';
 import { modelApp } from './model-app.js';
 import { parsedBody } from './request-body.js';
@@ -208,7 +208,7 @@ describe('numbers of calls and schemas', () => {
     ], "tools": [{"name": "f", "input_schema": ${schema}}]}`;
     const { messages, tools = [] } = messagesDialect.read(parsedBody(body), () => undefined);
     expect(messages.flatMap(({ toolCalls = [] }) => toolCalls)[0]?.arguments).toBe(input);
-    expect(tools.map(({ parameters }) => jsonOf(parameters))).toEqual([schema]);
+    expect(tools.map(({ parameters }) => exactJson(parameters))).toEqual([schema]);
   });
 
   it('keep their digits in an answer too', async () => {

@@ -1,7 +1,7 @@
 /** Anthropic's messages. */
 import { z } from 'zod';
 import type { DialectError } from '../../base/errors.js';
-import { isObject, jsonOf, parseExactly } from '../../base/errors.js';
+import { exactJson, isObject, parseWithSource } from '../../base/errors.js';
 import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import { wholeDeltas } from './answer-parts.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
@@ -159,7 +159,7 @@ const isError = (each: Block) => each.type === 'tool_result' && each.is_error ==
 const callOf = ({ id, name, input }: Extract<Block, { type: 'tool_use' }>): ToolCall => ({
   id,
   name,
-  arguments: jsonOf(input),
+  arguments: exactJson(input),
 });
 
 const STOP_REASONS = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' } as const;
@@ -187,7 +187,7 @@ const shell = (id: string, model: string) => ({
 /** The arguments of a call as the object that they are, with all digits of its numbers: `exactJson` writes them. */
 function inputOf({ arguments: text }: ToolCall): unknown {
   try {
-    return parseExactly(text);
+    return parseWithSource(text);
   } catch {
     return {}; // the reply of a user's own server need not be JSON
   }
@@ -255,7 +255,7 @@ async function* stream({ model }: ModelRequest, deltas: AsyncIterable<ModelDelta
 
 const event = (type: string, fields: object): StreamEvent => ({
   event: type,
-  data: JSON.stringify({ type, ...fields }),
+  data: exactJson({ type, ...fields }),
 });
 
 const ERROR_TYPES: Readonly<Record<number, string>> = {

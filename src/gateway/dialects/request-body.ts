@@ -37,8 +37,8 @@ export async function bodyBytes({ headers, body }: Request, most: number): Promi
   return bytes;
 }
 
-/** Keys of objects that models read as they were written: arguments of calls, and schemas of tools. */
-const EXACT = new Set(['input', 'input_schema', 'parameters']);
+/** Keys of objects that models read as they were written: arguments of calls, and schemas of tools and answers. */
+const EXACT = new Set(['input', 'input_schema', 'parameters', 'schema']);
 
 /** @throws DialectError if the body is not JSON, or is nested too deep for recursion */
 export function parsedBody(text: string): unknown {

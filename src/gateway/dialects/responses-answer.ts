@@ -1,5 +1,5 @@
 /** The answers of the responses interface: the object, and the events by which a stream builds it up. */
-import type { DialectError } from '../../base/errors.js';
+import { type DialectError, exactJson } from '../../base/errors.js';
 import type { ToolCall } from '../../base/nouns.js';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
 import type { ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
@@ -112,7 +112,7 @@ export async function* responseEvents(
   let open: { readonly type: Spoken; text: string } | undefined;
   const event = (type: string, fields: object): StreamEvent => ({
     event: type,
-    data: JSON.stringify({ type, ...fields, sequence_number: count++ }),
+    data: exactJson({ type, ...fields, sequence_number: count++ }),
   });
   const added = (item: OutputItem) => event('response.output_item.added', { output_index: index, item });
   const done = (item: OutputItem) => event('response.output_item.done', { output_index: index++, item });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { damageOf, type FileDigest, jsonOf, linesOf } from '../../base/disk.js';
-import { isObject, RunError } from '../../base/errors.js';
+import { exactJson, isObject, parseWithSources, RunError } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import {
   type Episode,
@@ -169,7 +169,7 @@ export async function removeEpisodesAfter(files: Files, directory: string, step:
 
 function lineOf(episode: StoredEpisode): string | undefined {
   try {
-    return JSON.stringify(withValues(episode, plain));
+    return exactJson(withValues(episode, plain));
   } catch {
     // One of the team's values cannot be read because a getter or a `toJSON` throws, or a field that is not the team's
     // has a value that JSON lacks. The rest is kept.
@@ -199,6 +199,16 @@ function plain(value: unknown): unknown {
   return text === undefined ? value : JSON.parse(text);
 }
 
+/** The value of a line, whose schemas of tools keep their digits; undefined if it is no JSON. */
+function readLine(line: string): unknown {
+  try {
+    return parseWithSources(line, SCHEMAS);
+  } catch {
+    return undefined;
+  }
+}
+const SCHEMAS = new Set(['parameters']);
+
 /**
  * Reads a file of `writeEpisodes`, or its first episodes. An incomplete last line is omitted.
  * @throws RunError with file and line
@@ -211,7 +221,7 @@ export async function readEpisodes(
   const episodes: StoredEpisode[] = [];
   for await (const line of linesOf(files, path)) {
     if (episodes.length === most) break;
-    const episode = jsonOf(line);
+    const episode = readLine(line);
     if (!isObject(episode))
       throw new RunError(`${path}:${episodes.length + 1}: expected an episode as one JSON object`);
     episodes.push(episode as unknown as StoredEpisode);

@@ -1,5 +1,5 @@
 /** The schemas that agents must keep to in play, written into demonstrations whose traces do not have them. */
-import { fitsJsonSchema } from '../../base/errors.js';
+import { exactJson, fitsJsonSchema } from '../../base/errors.js';
 import type { JsonSchema, Message, Turn } from '../../base/nouns.js';
 import { demandedSchema, redemanded, undemanded } from '../../teams/rollout.js';
 import type { DemonstrationRow } from './demonstration-rows.js';
@@ -31,7 +31,7 @@ export class PlayedPrompts {
     for (const { agent, messages } of turns) {
       const prompt = promptOf(messages);
       const known = this.#played.get(agent) ?? [];
-      if (!known.some((other) => JSON.stringify(other) === JSON.stringify(prompt))) known.push(prompt);
+      if (!known.some((other) => exactJson(other) === exactJson(prompt))) known.push(prompt);
       this.#played.set(agent, known);
     }
   }
@@ -75,7 +75,7 @@ function promptOf(messages: readonly Message[]): PlayedPrompt {
 
 /** The different schemas of these prompts; of several those that the answer keeps to. */
 function fitting(prompts: readonly PlayedPrompt[], answer: Message | undefined): (JsonSchema | undefined)[] {
-  const schemas = [...new Map(prompts.map(({ schema }) => [JSON.stringify(schema), schema])).values()];
+  const schemas = [...new Map(prompts.map(({ schema }) => [exactJson(schema), schema])).values()];
   if (schemas.length < 2 || answer === undefined || answer.toolCalls !== undefined) return schemas;
   const kept = schemas.filter((schema) => schema !== undefined && fitsJsonSchema(answer.content, schema));
   return kept.length > 0 ? kept : schemas.filter((schema) => schema === undefined);

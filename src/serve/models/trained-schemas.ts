@@ -1,5 +1,6 @@
 /** The schemas that agents answered with in training: requests without them are other prompts. */
 import { join } from 'node:path';
+import { exactJson } from '../../base/errors.js';
 import type { Files } from '../../base/host.js';
 import type { JsonSchema } from '../../base/nouns.js';
 import { EPISODES, readEpisodes } from '../../method/store.js';
@@ -26,7 +27,7 @@ export async function trainedSchemas(files: Files, from: string): Promise<Readon
     const system = messages.find(({ role }) => role === 'system');
     const schema = system && demandedSchema(system.content);
     const ofAgent = schemas.get(agent) ?? new Map<string, JsonSchema | undefined>();
-    schemas.set(agent, ofAgent.set(JSON.stringify(schema) ?? '', schema));
+    schemas.set(agent, ofAgent.set(exactJson(schema), schema));
   }
   return new Map(
     [...schemas].flatMap(([agent, ofAgent]) => {

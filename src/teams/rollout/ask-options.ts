@@ -1,5 +1,5 @@
-import { copyWithSources, isObject } from '../../base/errors.js';
-import type { JsonSchema, ToolChoice, Turn } from '../../base/nouns.js';
+import { copyWithSource, isObject } from '../../base/errors.js';
+import type { JsonSchema, Tool, ToolChoice, Turn } from '../../base/nouns.js';
 import { toolFormat } from '../../engine/tool-calls.js';
 import type { Agent } from '../team/agent.js';
 import type { AskOptions } from '../team/team.js';
@@ -73,14 +73,16 @@ export function checkedOptions({ name, agent, policy }: AgentSpeaker, options: F
     kept: {
       ...(observation === undefined ? {} : { observation }),
       ...(envStep === undefined ? {} : { envStep }),
-      ...(names.length === 0 ? {} : { tools: tools.map((tool) => copyWithSources(tool, 'parameters')) }),
+      ...(names.length === 0 ? {} : { tools: tools.map(copyOf) }),
       ...(ignored.length === 0 ? {} : { ignored }),
     },
     toolChoice: names.length === 0 ? undefined : toolChoice,
     maxTokens,
-    responseSchema: responseSchema === undefined ? undefined : structuredClone(responseSchema),
+    responseSchema: responseSchema === undefined ? undefined : copyWithSource(responseSchema),
   };
 }
+
+const copyOf = (tool: Tool): Tool => ({ ...structuredClone(tool), parameters: copyWithSource(tool.parameters) });
 
 /** The beginning of a response that must call a tool; else empty. */
 export function openingOf({ tools: format }: Agent, toolChoice: ToolChoice | undefined): string {

@@ -1,4 +1,4 @@
-import { ArgumentError, isObject, jsonObject } from '../../base/errors.js';
+import { ArgumentError, exactJson, isObject, jsonObject, parseWithSource } from '../../base/errors.js';
 import { type JsonSchema, type Message, system, user } from '../../base/nouns.js';
 import { endOfJson } from '../../engine/tool-calls.js';
 
@@ -28,7 +28,7 @@ export function promptMessages(
 
 /** The messages with the line that demands a response of this schema. */
 function demanding(messages: readonly Message[], responseSchema: JsonSchema): Message[] {
-  const demand = isAnyObject(responseSchema) ? ANY_DEMAND : DEMAND + JSON.stringify(responseSchema);
+  const demand = isAnyObject(responseSchema) ? ANY_DEMAND : DEMAND + exactJson(responseSchema);
   const [first, ...rest] = messages;
   return first?.role === 'system'
     ? [{ ...first, content: `${first.content}\n${demand}` }, ...rest]
@@ -61,7 +61,8 @@ export function demandedSchema(prompt: string): JsonSchema | undefined {
   const place = prompt.indexOf(DEMAND);
   const start = place + DEMAND.length;
   if (place < 0) return prompt.includes(ANY_DEMAND) ? { type: 'object' } : undefined;
-  return jsonObject(prompt.slice(start, endOfJson(prompt, start)));
+  const text = prompt.slice(start, endOfJson(prompt, start));
+  return jsonObject(text) === undefined ? undefined : (parseWithSource(text) as JsonSchema);
 }
 
 /** Whether any object fits: `response_format: { type: 'json_object' }`, and AI SDK's `json` without a schema. */

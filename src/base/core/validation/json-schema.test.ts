@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { paired } from '../../../../test/schemas/pairs.js';
 import { ArgumentError } from '../errors.js';
+import { exactJson, parseExactly, parseWithSource } from '../exact-json.js';
 import type { JsonSchema } from '../message.js';
 import { fitsJsonSchema, fitsSchema, schemaKeywords } from './json-schema.js';
 
@@ -9,7 +10,8 @@ import { fitsJsonSchema, fitsSchema, schemaKeywords } from './json-schema.js';
 const stored = readFileSync(new URL('../../../../test/schemas/verdicts.jsonl', import.meta.url), 'utf8')
   .trim()
   .split('\n')
-  .map((line) => JSON.parse(line) as [JsonSchema, string, boolean]);
+  .map((line) => parseExactly(line) as [unknown, string, boolean])
+  .map(([schema, value, verdict]) => [parseWithSource(exactJson(schema)) as JsonSchema, value, verdict] as const);
 
 describe('a JSON schema', () => {
   it('is read as jsonschema reads it', () => {

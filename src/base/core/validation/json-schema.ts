@@ -5,6 +5,7 @@
 import { RE2JS } from 're2js';
 import { z } from 'zod';
 import { ArgumentError } from '../errors.js';
+import { asWritten, parseWithBigInts } from '../exact-json.js';
 import type { JsonSchema } from '../message.js';
 import { isObject, jsonValue } from './objects.js';
 
@@ -24,12 +25,14 @@ const [MATCH_STEPS, COMPILE_STEPS] = [4, 50];
  * other documents, and patterns that need backtracking restrict nothing.
  * @throws ArgumentError if the check takes too many steps
  */
-export const fitsSchema = (value: unknown, schema: JsonSchema): boolean => new SchemaCheck(schema).fits(value, schema);
+export function fitsSchema(value: unknown, schema: JsonSchema): boolean {
+  const written = asWritten(schema);
+  return new SchemaCheck(written).fits(value, written);
+}
 
-/** Whether a text is JSON that fits a schema. @throws ArgumentError if the check takes too many steps */
+/** Whether a text is JSON that fits a schema, integers of any size included. @throws ArgumentError if the check takes too many steps */
 export function fitsJsonSchema(text: string, schema: JsonSchema): boolean {
-  const value = jsonValue(text);
-  return value !== undefined && fitsSchema(value, schema);
+  return jsonValue(text) !== undefined && fitsSchema(parseWithBigInts(text), schema);
 }
 
 type Keyword = (value: unknown, operand: unknown, schema: Record<string, unknown>, check: SchemaCheck) => boolean;
@@ -37,14 +40,17 @@ type Keyword = (value: unknown, operand: unknown, schema: Record<string, unknown
 /** A value that a schema accepts only because a part of the schema cannot be read is `unknown`. */
 type Verdict = 'fits' | 'unfit' | 'unknown';
 
-const isNumber = (value: unknown): value is number => typeof value === 'number';
+/** JavaScript compares numbers with bigints by their values. */
+const isNumber = (value: unknown): value is number | bigint => typeof value === 'number' || typeof value === 'bigint';
 const isText = (value: unknown): value is string => typeof value === 'string';
 const listOf = (operand: unknown): readonly unknown[] => (Array.isArray(operand) ? operand : []);
 const tableOf = (operand: unknown): Record<string, unknown> => (isObject(operand) ? operand : {});
 
+type Comparison = (size: number | bigint, limit: number | bigint) => boolean;
+
 /** A keyword that restricts the values for which `measure` gives a number. */
 const compared =
-  (measure: (value: unknown) => number | undefined, holds: (size: number, limit: number) => boolean): Keyword =>
+  <Size extends number | bigint>(measure: (value: unknown) => Size | undefined, holds: Comparison): Keyword =>
   (value, limit) => {
     const size = isNumber(limit) ? measure(value) : undefined;
     return size === undefined || !isNumber(limit) || holds(size, limit);
@@ -62,22 +68,24 @@ function lengthOf(value: unknown): number | undefined {
   return length;
 }
 
-const atLeast = (size: number, limit: number) => size >= limit;
-const atMost = (size: number, limit: number) => size <= limit;
+const atLeast: Comparison = (size, limit) => size >= limit;
+const atMost: Comparison = (size, limit) => size <= limit;
+
+const isWhole = (value: unknown) => typeof value === 'bigint' || Number.isInteger(value);
 
 /** Decimal fractions such as 0.01 are not exact, and neither are quotients by them. */
-function isMultiple(value: number, divisor: number): boolean {
+const isMultiple: Comparison = (value, divisor) => {
   if (divisor <= 0) return true;
-  if (Number.isInteger(value) && Number.isInteger(divisor)) return value % divisor === 0;
-  const quotient = value / divisor;
+  if (isWhole(value) && isWhole(divisor)) return BigInt(value) % BigInt(divisor) === 0n;
+  const quotient = Number(value) / Number(divisor);
   return Math.abs(quotient - Math.round(quotient)) <= 1e-12 * Math.max(1, Math.abs(quotient));
-}
+};
 
 const types: Readonly<Record<string, (value: unknown) => boolean>> = {
   null: (value) => value === null,
   boolean: (value) => typeof value === 'boolean',
   number: isNumber,
-  integer: Number.isInteger,
+  integer: isWhole,
   string: isText,
   array: Array.isArray,
   object: isObject,
@@ -338,6 +346,7 @@ class SchemaCheck {
     this.step();
     if (Array.isArray(one) && Array.isArray(other))
       return one.length === other.length && one.every((each, i) => this.equal(each, other[i]));
+    if (isNumber(one) && isNumber(other)) return one >= other && one <= other; // of bigints and numbers
     if (!isObject(one) || !isObject(other)) return one === other;
     const names = Object.keys(one);
     return (
@@ -350,6 +359,7 @@ class SchemaCheck {
   textOf(value: unknown): string {
     this.step();
     if (Array.isArray(value)) return `[${value.map((each) => this.textOf(each)).join()}]`;
+    if (isWhole(value)) return String(BigInt(value as number | bigint));
     if (!isObject(value)) return JSON.stringify(value) ?? '';
     const names = Object.keys(value).sort();
     return `{${names.map((name) => `${JSON.stringify(name)}:${this.textOf(value[name])}`).join()}}`;

@@ -49,7 +49,7 @@ export class JsonSplitter {
   #blankLines = 0;
 
   /** @param parse Reads the text of an entry. Default: as JSON, with an error that names the line */
-  constructor(file: string, parse: (text: string) => unknown = strictValue) {
+  constructor(file: string, parse: (text: string) => unknown = (text) => strictValue(text)) {
     this.#file = file;
     this.#parse = parse;
   }
@@ -79,10 +79,11 @@ export class JsonSplitter {
   }
 }
 
-function strictValue(text: string): unknown {
+/** The value of a text of JSON. @throws SyntaxError if it is none, or nested too deep */
+export function strictValue(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   if (nestsTooDeep(text)) throw new SyntaxError(`expected values nested at most ${DEEPEST} deep, got ${excerpt(text)}`);
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch (error) {
     throw new SyntaxError(`expected JSON, got ${excerpt(text)} (${messageOf(error)})`);
   }

@@ -1,5 +1,5 @@
 /** Messages and tools in the form that chat templates of Hugging Face expect. */
-import { jsonObject, jsonOf } from '../../../base/errors.js';
+import { exactJson, jsonObject } from '../../../base/errors.js';
 import { randomKey } from '../../../base/math.js';
 import type { Message, Tool } from '../../../base/nouns.js';
 import { readJson } from '../jinja/json.js';
@@ -32,5 +32,5 @@ export function templateMessage({ role, content, toolCalls = [], toolCallId, nam
 /** A tool whose schema has its numbers and the order of its keys as a client wrote them. */
 export const templateTool = ({ name, description = '', parameters }: Tool) => ({
   type: 'function',
-  function: { name, description, parameters: readJson(jsonOf(parameters)) },
+  function: { name, description, parameters: readJson(exactJson(parameters)) },
 });

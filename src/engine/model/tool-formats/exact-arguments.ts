@@ -1,10 +1,17 @@
-/** JSON in calls, whose numbers keep the digits that a model or a program wrote. */
-import { isObject, jsonValue, parseExactly } from '../../../base/errors.js';
+/** Arguments of calls as JSON texts: numbers keep the digits that a model or a program wrote, and keys their order. */
+import { compactJson, jsonValue } from '../../../base/errors.js';
+import { jsonMembers } from './json-object.js';
 
-/** The value of a JSON text, with numbers whose digits could change as texts; undefined if it is no JSON. */
-export const exactValue = (text: string): unknown => (jsonValue(text) === undefined ? undefined : parseExactly(text));
+/** A text of JSON without white space; undefined if it is no JSON. */
+export const exactText = (text: string): string | undefined =>
+  jsonValue(text) === undefined ? undefined : compactJson(text);
 
-/** The same of an object; undefined for other values. */
-export function exactObject(text: string): Record<string, unknown> | undefined {
-  return isObject(jsonValue(text)) ? (parseExactly(text) as Record<string, unknown>) : undefined;
+/** The values of an object's text by name, each as `exactText`; undefined for other texts. */
+export function exactMembers(text: string): Map<string, string> | undefined {
+  const members = jsonMembers(text);
+  return members && new Map([...members].map(([name, value]) => [name, compactJson(value)]));
 }
+
+/** The text of an object with these texts of values. */
+export const objectText = (members: Iterable<readonly [name: string, value: string]>): string =>
+  `{${Array.from(members, ([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;

@@ -1,4 +1,4 @@
-import { fitsSchema, jsonObject } from '../../../base/errors.js';
+import { fitsJsonSchema, jsonObject } from '../../../base/errors.js';
 import type { Tool } from '../../../base/nouns.js';
 import { hermes } from './hermes.js';
 import { llama } from './llama.js';
@@ -47,6 +47,5 @@ export function isCallOf(
   tools: readonly Tool[],
 ): boolean {
   const tool = tools.find((each) => each.name === name);
-  const values = jsonObject(text);
-  return tool !== undefined && values !== undefined && fitsSchema(values, tool.parameters);
+  return tool !== undefined && jsonObject(text) !== undefined && fitsJsonSchema(text, tool.parameters);
 }

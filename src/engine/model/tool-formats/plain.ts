@@ -1,6 +1,6 @@
-import { exactJson, isObject } from '../../../base/errors.js';
+import { isObject } from '../../../base/errors.js';
 import type { Tool } from '../../../base/nouns.js';
-import { exactObject, exactValue } from './exact-arguments.js';
+import { exactMembers, exactText, objectText } from './exact-arguments.js';
 import { propertiesOf } from './schema-properties.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
 
@@ -31,7 +31,7 @@ export const plain: ToolFormat = {
       const values = tool && valuesAt(text, CALL.lastIndex);
       const object = values && argumentsOf(values.texts, tool);
       if (name === undefined || object === undefined) return undefined;
-      calls.push({ name, arguments: exactJson(object) });
+      calls.push({ name, arguments: object });
       at = values?.end ?? at;
       while (/\s/.test(text.charAt(at))) at++;
     }
@@ -77,40 +77,46 @@ function endOfValue(text: string, start: number): number {
   return text.length;
 }
 
-/** The arguments of a list of values; undefined if one of them is not a value, or there are too many. */
-function argumentsOf(texts: readonly string[], { parameters }: Tool): Record<string, unknown> | undefined {
+/** The arguments of a list of values as JSON; undefined if one of them is not a value, or there are too many. */
+function argumentsOf(texts: readonly string[], { parameters }: Tool): string | undefined {
   const [first = ''] = texts;
-  if (texts.length === 1 && first.startsWith('{')) return exactObject(first);
+  if (texts.length === 1 && first.startsWith('{')) {
+    const members = exactMembers(first);
+    return members && objectText(members);
+  }
   const properties = Object.entries(propertiesOf(parameters));
   if (texts.length > properties.length) return undefined;
   const values = texts.map((text, i) => {
     const isText = isTextual(properties[i]?.[1]);
-    return isText && !text.startsWith('"') ? text : exactValue(text);
+    return isText && !text.startsWith('"') ? JSON.stringify(text) : exactText(text);
   });
-  if (values.includes(undefined)) return undefined;
-  return Object.fromEntries(values.map((value, i) => [properties[i]?.[0], value]));
+  const members = values.flatMap((value, i) =>
+    value === undefined ? [] : [[properties[i]?.[0] ?? '', value] as const],
+  );
+  return members.length < values.length ? undefined : objectText(members);
 }
 
 const isTextual = (schema: unknown) => isObject(schema) && schema.type === 'string';
 
 /** The values of a call in the shortest form that reads as them. */
 function valuesOf({ name, arguments: text }: WrittenCall, tools: readonly Tool[]): string {
-  const values = exactObject(text);
+  const values = exactMembers(text);
   if (values === undefined) return text;
   const properties = Object.entries(propertiesOf(tools.find((tool) => tool.name === name)?.parameters ?? {}));
-  const count = Object.keys(values).length;
+  const count = values.size;
   const first = properties.slice(0, count);
-  const inOrder = first.length === count && first.every(([property]) => Object.hasOwn(values, property));
-  const written = first.map(([property, schema]) => valueText(values[property], schema));
+  const inOrder = first.length === count && first.every(([property]) => values.has(property));
+  const written = first.map(([property, schema]) => valueText(values.get(property) ?? '', schema));
   const [only] = written;
   return !inOrder || written.includes(undefined) || (count === 1 && only?.startsWith('{'))
-    ? exactJson(values)
+    ? objectText(values)
     : written.join(',');
 }
 
-/** A value in its shortest form; undefined if it would read as a text. */
-function valueText(value: unknown, schema: unknown): string | undefined {
-  if (!isTextual(schema)) return exactJson(value);
-  if (typeof value !== 'string') return undefined;
-  return BARE.test(value) ? value : JSON.stringify(value);
+/** The JSON of a value in its shortest form; undefined if it would read as a text. */
+function valueText(json: string, schema: unknown): string | undefined {
+  if (!isTextual(schema)) return json;
+  if (!json.startsWith('"')) return undefined;
+  const value: string = JSON.parse(json);
+  return BARE.test(value) ? value : json;
 }

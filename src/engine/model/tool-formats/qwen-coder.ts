@@ -1,6 +1,6 @@
-import { exactJson, isObject, ownValue } from '../../../base/errors.js';
+import { isObject, ownValue } from '../../../base/errors.js';
 import type { JsonSchema, Tool } from '../../../base/nouns.js';
-import { exactObject, exactValue } from './exact-arguments.js';
+import { exactMembers, exactText, objectText } from './exact-arguments.js';
 import { propertiesOf } from './schema-properties.js';
 import { blockOpening, blocksOf, callsInBlocks } from './tagged-blocks.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
@@ -24,12 +24,12 @@ function callOfBlock(block: string, tools: readonly Tool[]): WrittenCall | undef
   const [, name = '', body = ''] = FUNCTION.exec(block) ?? [];
   const tool = tools.find((each) => each.name === name);
   const values = tool && valuesIn(body, tool.parameters);
-  return values && { name, arguments: exactJson(values) };
+  return values && { name, arguments: objectText(values) };
 }
 
-function valuesIn(body: string, schema: JsonSchema): Record<string, unknown> | undefined {
+function valuesIn(body: string, schema: JsonSchema): Map<string, string> | undefined {
   const properties = propertiesOf(schema);
-  const entries = new Map<string, unknown>();
+  const entries = new Map<string, string>();
   let at = 0;
   for (PARAMETER.lastIndex = 0; at < body.trimEnd().length; at = PARAMETER.lastIndex) {
     const [, name = '', text = ''] = PARAMETER.exec(body) ?? [];
@@ -37,19 +37,22 @@ function valuesIn(body: string, schema: JsonSchema): Record<string, unknown> | u
     if (name === '' || entries.has(name) || value === undefined) return undefined;
     entries.set(name, value);
   }
-  return Object.fromEntries(entries);
+  return entries;
 }
 
-function parameterValue(text: string, schema: unknown): unknown {
+/** The JSON of a value. */
+function parameterValue(text: string, schema: unknown): string | undefined {
   const type = isObject(schema) ? schema.type : undefined;
-  if (type === 'string') return text;
-  const value = type === 'boolean' ? exactValue(text.toLowerCase()) : exactValue(text); // templates write True
-  return type === undefined || (Array.isArray(type) && type.includes('string')) ? (value ?? text) : value;
+  if (type === 'string') return JSON.stringify(text);
+  const value = exactText(type === 'boolean' ? text.toLowerCase() : text); // templates write True
+  const isText = type === undefined || (Array.isArray(type) && type.includes('string'));
+  return isText ? (value ?? JSON.stringify(text)) : value;
 }
 
 function blockOfCall({ name, arguments: text }: WrittenCall): string {
-  const parameters = Object.entries(exactObject(text) ?? {}).map(
-    ([key, value]) => `<parameter=${key}>\n${typeof value === 'string' ? value : exactJson(value)}\n</parameter>\n`,
+  const parameters = Array.from(
+    exactMembers(text) ?? [],
+    ([key, json]) => `<parameter=${key}>\n${json.startsWith('"') ? JSON.parse(json) : json}\n</parameter>\n`,
   );
   return `<function=${name}>\n${parameters.join('')}</function>`;
 }

@@ -1,5 +1,6 @@
 /** The messages that request a system prompt from a language model, and the reading of its answer. */
 
+import { exactJson } from '../../../base/errors.js';
 import { excerpt } from '../../../base/host.js';
 import { type Episode, type JsonSchema, jsonText, type Message, successOf, system, user } from '../../../base/nouns.js';
 import type { Utterance } from '../../../engine/contract.js';
@@ -51,7 +52,7 @@ export function proposalMessages({
   );
   const added = Object.entries(demands).map(
     ([name, schema]) =>
-      `A program adds the demand for JSON of this schema to the prompt of '${name}'; do not repeat it: ${JSON.stringify(schema)}`,
+      `A program adds the demand for JSON of this schema to the prompt of '${name}'; do not repeat it: ${exactJson(schema)}`,
   );
   const before = tried
     .filter((one) => one.agent === agent)

@@ -1,6 +1,6 @@
 /** Counts a run's tokens and memory before it starts: writes no file, starts no backend, calls no model. */
 
-import { fitsJsonSchema, HubError, isObject } from '../../../base/errors.js';
+import { exactJson, fitsJsonSchema, HubError, isObject, parseExactly } from '../../../base/errors.js';
 import type { Phase } from '../../../base/host.js';
 import { mean } from '../../../base/math.js';
 import type { Episode, Turn } from '../../../base/nouns.js';
@@ -224,7 +224,7 @@ function rehearsed({ tokenizer, context }: KnownModel): PlayableHandle {
   let turn = 0;
   const jsonFor = (prompt: readonly number[]) => {
     const schema = demandedSchema(tokenizer.decode(prompt));
-    const json = schema === undefined ? undefined : JSON.stringify(exampleOf(schema, turn++));
+    const json = schema === undefined ? undefined : exactJson(exampleOf(parseExactly(exactJson(schema)), turn++));
     return json !== undefined && schema !== undefined && fitsJsonSchema(json, schema) ? json : undefined;
   };
   return {
@@ -266,7 +266,10 @@ function exampleOf(schema: unknown, turn: number): unknown {
       return 'x'.repeat(Math.min(1000, Number(minLength)));
     case 'number':
     case 'integer':
-      return Math.max(0, Number(schema.minimum ?? 0), Number(exclusiveMinimum) + 1);
+      return [schema.minimum, Number(exclusiveMinimum) + 1].reduce<unknown>(
+        (most, bound) => (Number(bound ?? 0) > Number(most) ? bound : most),
+        0,
+      );
     case 'boolean':
       return turn % 2 === 0;
     default:

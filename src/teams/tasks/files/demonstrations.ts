@@ -4,11 +4,21 @@ import { closeSync, createReadStream, fstatSync, openSync, readSync, type Stats 
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { z } from 'zod';
-import { type FilePlace, issuesText, jsonValue, RecipeError, shown, TaskError } from '../../../base/errors.js';
+import {
+  exactJson,
+  type FilePlace,
+  isObject,
+  issuesText,
+  jsonValue,
+  parseWithSources,
+  RecipeError,
+  shown,
+  TaskError,
+} from '../../../base/errors.js';
 import { excerpt } from '../../../base/host.js';
 import type { RandomStream } from '../../../base/math.js';
-import type { Message, Split, TaskSet, TaskSource, Tool, Trace } from '../../../base/nouns.js';
-import type { EntryPlace, FileEntry } from '../../../base/platform.js';
+import type { JsonSchema, Message, Split, TaskSet, TaskSource, Tool, Trace } from '../../../base/nouns.js';
+import { type EntryPlace, type FileEntry, strictValue } from '../../../base/platform.js';
 import { isHeldOut } from '../split.js';
 import { fileRows, textChunks } from './file-rows.js';
 
@@ -47,7 +57,7 @@ const row = z
         z.strictObject({
           name: z.string().min(1),
           description: z.string().optional(),
-          parameters: z.record(z.string(), z.unknown()),
+          parameters: z.custom<JsonSchema>(isObject, 'expected a JSON schema'), // a copy would forget its digits
         }),
       )
       .optional(),
@@ -56,6 +66,10 @@ const row = z
   .refine(({ prompt, messages }) => (prompt === undefined) !== (messages === undefined), {
     error: 'expected either prompt or messages',
   });
+
+/** The value of a row's JSON, whose schemas of tools are written as in the file. */
+const rowOf = (text: string) => strictValue(text, (json) => parseWithSources(json, SCHEMAS));
+const SCHEMAS = new Set(['parameters']);
 
 /** Rows of a file, by their numbers. Rows of a large file are read when they are asked for. */
 interface Rows {
@@ -143,7 +157,7 @@ async function readRows(file: string, version: string, agent: string | undefined
   const held: Trace[] = [];
   const places: BytePlace[] = [];
   const numbers: number[] = [];
-  const rows: AsyncGenerator<Row> = isHeld ? fileRows(file, { format: 'json' }) : linesOf(file);
+  const rows: AsyncGenerator<Row> = isHeld ? fileRows(file, { format: 'json', parse: rowOf }) : linesOf(file);
   for await (const { place, value, bytes } of rows) {
     const trace = traceOf(value, agent, { file, ...place });
     numbers.push(numbers.length);
@@ -162,7 +176,7 @@ function divided(rows: Rows): Omit<Demonstrations, 'version'> {
   };
   for (const number of rows.numbers) {
     const trace = rows.at(number);
-    const text = JSON.stringify(trace);
+    const text = exactJson(trace);
     hash.update(`${text}\n`);
     const side = isHeldOut(text, HELD_OUT) ? sides.heldOut : sides.learnt;
     side.numbers.push(number);
@@ -195,9 +209,8 @@ async function* linesOf(file: string): AsyncGenerator<Row> {
     pieces = [];
     const text = textOf(whole, { file, line });
     if (text.trim() === '') return;
-    const value = jsonValue(text);
-    if (value === undefined) throw new TaskError(`expected JSON, got ${excerpt(text)}`, { file, line });
-    yield { place: { line }, value, bytes };
+    if (jsonValue(text) === undefined) throw new TaskError(`expected JSON, got ${excerpt(text)}`, { file, line });
+    yield { place: { line }, value: rowOf(text), bytes };
   };
   for await (const chunk of createReadStream(resolve(file)) as AsyncIterable<Buffer>) {
     let begin = 0;
@@ -233,7 +246,7 @@ function storedRow(
       throw new TaskError('the demonstrations have changed since they were read', { file });
     const bytes = Buffer.alloc(length);
     readSync(handle, bytes, 0, length, offset);
-    return traceOf(JSON.parse(textOf(bytes, { file, line })), agent, { file, line });
+    return traceOf(rowOf(textOf(bytes, { file, line })), agent, { file, line });
   } finally {
     closeSync(handle);
   }

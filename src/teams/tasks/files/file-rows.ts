@@ -22,6 +22,8 @@ export interface FileRowOptions {
   readonly format?: FileFormat | null | undefined;
   /** The delimiter of a CSV file's columns; by default a comma, in `.tsv` a tab. */
   readonly delimiter?: string | null | undefined;
+  /** Reads the text of an entry of JSON, instead of `JSON.parse`. */
+  readonly parse?: ((text: string) => unknown) | undefined;
 }
 
 /** The format of a file by its extension: `.csv`, `.tsv`, `.parquet`; all others are JSON. */
@@ -36,19 +38,19 @@ export function formatOf(file: string): FileFormat {
  * group of a Parquet file. Relative paths start at the working directory.
  * @throws TaskError naming the file and the line or row
  */
-export function fileRows(file: string, { format, delimiter }: FileRowOptions = {}): AsyncGenerator<FileEntry> {
+export function fileRows(file: string, { format, delimiter, parse }: FileRowOptions = {}): AsyncGenerator<FileEntry> {
   switch (format ?? formatOf(file)) {
     case 'csv':
       return csvRows(file, delimiter ?? (extname(file).toLowerCase() === '.tsv' ? '\t' : ','));
     case 'parquet':
       return parquetRows(file);
     case 'json':
-      return jsonFileRows(file);
+      return jsonFileRows(file, parse);
   }
 }
 
-async function* jsonFileRows(file: string): AsyncGenerator<FileEntry> {
-  const splitter = new JsonSplitter(file);
+async function* jsonFileRows(file: string, parse?: FileRowOptions['parse']): AsyncGenerator<FileEntry> {
+  const splitter = new JsonSplitter(file, parse);
   for await (const text of textChunks(file)) yield* splitter.push(text);
   yield* splitter.end();
 }
