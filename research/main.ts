@@ -34,6 +34,7 @@ const QUOTING = [
   'docs/neighbours.md',
   'docs/paper.md',
   'docs/real-models.md',
+  'docs/research/answers.md',
   'docs/the-paper.md',
 ].map((name) => join(root, name));
 
