@@ -4,17 +4,13 @@
  */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { EvaluationEvent } from '../../src/base/core/events.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
 import { choiceTable } from '../../src/engine/model/model-spec.js';
-import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
-import { howToMove, unmovedAgents } from '../../src/runs/analysis/trouble.js';
-import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { oneOf } from '../../src/teams/team/parsers.js';
 import { defineTeam, type Reward, type Team } from '../../src/teams/team/team.js';
-import { createRun, eventsOf, temporaryRoot } from '../support/tiny-run.js';
+import { saidIn } from '../support/said-in-run.js';
+import { temporaryRoot } from '../support/tiny-run.js';
 
 const root = temporaryRoot();
 const LETTERS = ['a', 'b', 'c', 'd'] as const;
@@ -78,8 +74,8 @@ function teamOf({ play, reward, solver = {}, two }: Planted): Team {
   }) as unknown as Team;
 }
 
-/** Runs a case. @returns What is said, in order: codes of warnings, `end` for the end of a run, `unmoved` */
-async function saidBy(planted: Planted) {
+/** Runs a case. */
+function saidBy(planted: Planted) {
   const { policy, training, length = 1 } = planted;
   const team = teamOf(planted);
   const model = choiceTable({ choices: [...LETTERS], features: LETTERS.map(featureOf), length });
@@ -101,24 +97,7 @@ async function saidBy(planted: Planted) {
     },
     evaluation: { every: 30, tasks: 4, samples: 2 },
   };
-  const recipe = resolveRecipe(defineRecipe(input as RecipeInput));
-  const run = await createRun(root, recipe);
-  const ended = await executeRun(recipe, run, nodeHost({ threads: 1 })).then(
-    () => [],
-    (error: Error) => [{ code: 'end', message: error.message }],
-  );
-  const events = await eventsOf(run);
-  const warnings = events.flatMap((event) => (event.type === 'warning' ? [event] : []));
-  const steps = events.filter((event) => event.type === 'step');
-  const started = events.find((event) => event.type === 'run.started');
-  const last = events.findLast((event): event is typeof event & EvaluationEvent => event.type === 'evaluation');
-  const unmoved = unmovedAgents(steps, { headline: 'score', last }).map((line) => {
-    return { code: 'unmoved', message: `${line}. ${howToMove(steps, started)}` };
-  });
-  return {
-    said: [...warnings, ...ended, ...unmoved].map(({ code, message }) => ({ code, message })),
-    success: [steps[0]?.success ?? 0, steps.at(-1)?.success ?? 0] as const,
-  };
+  return saidIn(root, input as RecipeInput);
 }
 
 const tooHard =
@@ -225,7 +204,27 @@ const cases: Readonly<Record<string, Planted>> = {
     training: long,
     ...byChance,
     policy: { optimizer: { type: 'sgd', learningRate: 0.01 } },
-    said: { unmoved: /see whether the reward depends on what it writes, or on chance/ },
+    said: { unmoved: /hardly moves\. Its reward looks like chance: .*\(\d+ %\)\. Look at the team's reward/ },
+  },
+  'rewards by chance alone, two agents': {
+    slow: true,
+    training: long,
+    two: true,
+    play: async ({ solver, checker }, question, chance) => {
+      const { text } = await solver(question);
+      await checker(featureOf(text));
+      return { one: Number(chance < 0.5) };
+    },
+    reward: (_, { one }) => one as number,
+    policy: { optimizer: { type: 'sgd', learningRate: 0.01 } },
+    said: { unmoved: /Its reward looks like chance/ },
+  },
+  'a learning rate far too low, rewards partly by chance': {
+    slow: true,
+    training: { steps: 40 },
+    ...lottery,
+    policy: { optimizer: { type: 'adamw', learningRate: 1e-6 } },
+    said: { unmoved: /learning rate is too low/ },
   },
   'rewards by chance alone, at a learning rate that moves': { slow: true, training: long, ...byChance, said: {} },
   'a reward that is always 0': { ...reward(0), said: { 'nothing-learnt': tooHard } },

@@ -266,6 +266,14 @@ describe('a setting without effect in the recipe', () => {
     ),
   );
 
+  it('is warned about: a policy without a reward', () => {
+    const said = (...overrides: string[]) =>
+      weakSettings(choiceRecipe({}, overrides)).map(({ message }) => message.split(':')[0]);
+    const message = "the policy 'first' learns from no reward, because agents.first.rewardWeight is 0";
+    expect(said('agents.first.rewardWeight=0')).toEqual([message]);
+    expect(said('agents.first.rewardWeight=0.1')).toEqual([]);
+  });
+
   const corrected = 'loss.importanceCorrection={"cap":3}';
   it.each([
     ['clip', ['loss.clip=0.1'], /all ratios are 1, and loss\.clip changes nothing/],

@@ -213,6 +213,13 @@ export const agentMeasures: readonly AgentMeasure[] = [
     ...share,
   },
   {
+    key: 'chance',
+    title: 'chance in the rewards',
+    hint: 'The variance of rewards of equal texts, over that of all texts of a task; near 1, the text decides nothing.',
+    of: (agent) => agent.health?.chance,
+    ...fromZero,
+  },
+  {
     key: 'penalty-only',
     title: 'groups that differ by penalties alone',
     hint: 'They teach only the format.',

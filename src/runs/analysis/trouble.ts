@@ -151,10 +151,24 @@ const CLIPPED = 100;
 /** AdamW and its kind divide gradients by their size, so that only gradients near their epsilon count as clipped. */
 const NEAR_EPSILON = 1e-6;
 
+/** From this share of chance on, the reward does not depend on the texts. With a right answer at odds of 3 to 1 it is 0.9. */
+const CHANCE = 0.95;
+
+/** The smallest share of chance in an agent's rewards, over the run. NaN if no step has it. */
+function leastChance(steps: readonly Pick<Step, 'agents'>[]): number {
+  const agents = steps.flatMap((step) => Object.entries(step.agents ?? {}));
+  const trained = agents.filter(([, { frozen }]) => frozen !== true);
+  const shares = [...new Set(trained.map(([name]) => name))].map((name) => {
+    const measured = finite(trained.flatMap(([agent, { health }]) => (agent === name ? (health?.chance ?? []) : [])));
+    return measured.length === 0 ? Number.NaN : mean(measured);
+  });
+  return Math.min(...shares);
+}
+
 type Learning = Pick<RunStarted, 'learning'>;
 
 /** Advice about agents that have not moved. @param started The first event of the run */
-export function howToMove(steps: readonly Pick<Step, 'policies'>[], started: Learning = {}): string {
+export function howToMove(steps: readonly Pick<Step, 'policies' | 'agents'>[], started: Learning = {}): string {
   const { policies = {} } = steps.at(-1) ?? {};
   const advice = Object.entries(policies).flatMap(([name, { klCoefficient = 0 }]) => {
     const { optimizer, clipNorm = 0, entropyCoefficient = 0 } = started.learning?.[name] ?? {};
@@ -171,7 +185,13 @@ export function howToMove(steps: readonly Pick<Step, 'policies'>[], started: Lea
       ];
     return [];
   });
-  return `The policy hardly moves. ${advice[0] ?? TOO_SLOW}`;
+  const chance = leastChance(steps);
+  const cause =
+    chance > CHANCE
+      ? `Its reward looks like chance: rewards of equal texts vary as much as those of different texts ` +
+        `(${percent(chance, 0)}). Look at the team's reward and its judge.`
+      : TOO_SLOW;
+  return `The policy hardly moves. ${advice[0] ?? cause}`;
 }
 
 const LESS = 'try a hundredth of it.';

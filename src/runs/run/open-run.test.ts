@@ -9,7 +9,7 @@ import { resolveRecipe } from '../composition/resolve-recipe.js';
 import { planRun } from '../studies/plan/dry-run.js';
 import { probeRecipe } from '../studies/plan/probe/probe-recipe.js';
 import { evaluate, train } from './api.js';
-import { prepareTasks } from './open-run.js';
+import { leakedTasks, prepareTasks } from './open-run.js';
 
 const root = temporaryRoot();
 
@@ -122,13 +122,27 @@ describe('tasks that were read with warnings', () => {
 
   it('are not called both training and test tasks if the file is divided, or if there are two', async () => {
     const rows = [1, 2, 3, 4].map((n) => `{"question":"${n}+1","answer":"2","part":"${n < 3 ? 'train' : 'test'}"}`);
-    const [file, copy] = [join(root, 'divided.jsonl'), join(root, 'copy.jsonl')];
-    for (const path of [file, copy]) writeFileSync(path, rows.join('\n'));
-    const divided = [jsonl(file, { split: 'part' }), { train: jsonl(file), test: jsonl(copy) }];
+    const [file, other] = [join(root, 'divided.jsonl'), join(root, 'other.jsonl')];
+    writeFileSync(file, rows.join('\n'));
+    writeFileSync(other, '{"question":"5+1","answer":"6"}');
+    const divided = [jsonl(file, { split: 'part' }), { train: jsonl(file), test: jsonl(other) }];
     for (const [i, tasks] of divided.entries()) {
       const definition = tinyDefinition({ tasks, training: { steps: 1, tasksPerStep: 2, groupSize: 2 } });
       const { events } = await train(definition, { run: join(root, `divided-${i}`), threads: 1 });
       expect(events.filter((event) => event.type === 'warning' && event.code === 'tasks')).toEqual([]);
     }
+  });
+
+  it('are counted if a task of the test file is a training task too, under any id', async () => {
+    const rowsOf = (numbers: readonly number[], id: string) =>
+      numbers.map((n) => `{"id":"${id}${n}","answer":"${n + 1}","question":"${n}+1"}`).join('\n');
+    const [file, test] = [join(root, 'learnt.jsonl'), join(root, 'test.jsonl')];
+    writeFileSync(file, rowsOf([1, 2, 3, 4], 'a'));
+    writeFileSync(test, rowsOf([4, 1, 5], 'b'));
+    const tasks = { train: jsonl(file), test: jsonl(test) };
+    const recipe = resolveRecipe(tinyDefinition({ tasks, training: { tasksPerStep: 2 } }));
+    const message = '2 of 3 evaluated tasks are training tasks too, such as b4, so scores say less about new tasks';
+    expect(leakedTasks(recipe, await prepareTasks(recipe))).toEqual([message]);
+    expect((await planRun(recipe, await prepareTasks(recipe))).notes).toContain(message);
   });
 });

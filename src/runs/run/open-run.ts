@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { unlessAborted } from '../../base/async.js';
 import { contentHash } from '../../base/disk.js';
-import { messageOf, RunError } from '../../base/errors.js';
+import { isObject, messageOf, RunError } from '../../base/errors.js';
 import type { Host } from '../../base/host.js';
-import { fittedSet, type LoadOptions, type TaskSet, user } from '../../base/nouns.js';
+import { fittedSet, type LoadOptions, type Task, type TaskSet, user } from '../../base/nouns.js';
 import { queueExecutor } from '../../cluster/queue.js';
 import type { ModelHandle, OwnWeights, PolicyHandle, TextBackend, WeightsSpec } from '../../engine/contract.js';
 import { backendIdentity } from '../../engine/contract.js';
@@ -13,6 +13,7 @@ import { type OpenRollouts, openRollouts } from '../../gateway/rollouts.js';
 import {
   backendNamed,
   backendsOf,
+  evaluationTasks,
   firstWeights,
   loadTasks,
   type OpenRun,
@@ -114,6 +115,36 @@ export function undividedFile({ train, test }: Recipe['tasks']): string[] {
   ];
 }
 
+/** A warning if tasks of files are training tasks and evaluated tasks too. */
+export function leakedTasks(
+  { tasks: sources, evaluation }: Pick<Recipe, 'tasks' | 'evaluation'>,
+  tasks: Tasks,
+): string[] {
+  const undivided = undividedFile(sources);
+  const areFiles = [sources.train, sources.test].every(({ settings }) => typeof settings?.file === 'string');
+  if (undivided.length > 0 || !areFiles) return undivided;
+  if (!(tasks.train.size <= MOST_COMPARED)) return [];
+  const known = new Set(Array.from({ length: tasks.train.size }, (_, i) => contentOf(tasks.train.at(i))));
+  const evaluated = evaluationTasks(tasks.test, evaluation.tasks);
+  const leaked = evaluated.filter((task) => known.has(contentOf(task)));
+  const [first] = leaked;
+  return first === undefined
+    ? []
+    : [
+        `${leaked.length} of ${evaluated.length} evaluated tasks are training tasks too, such as ${first.id}, so scores say less about new tasks`,
+      ];
+}
+
+/** In larger sets of training tasks nobody looks for the evaluated ones. */
+const MOST_COMPARED = 200_000;
+
+/** What a task asks, whatever its name. */
+function contentOf({ data }: Task): string {
+  if (!isObject(data)) return JSON.stringify(data) ?? '';
+  const { id: _, split: __, ...rest } = data;
+  return JSON.stringify(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 export interface OpenRunOptions {
   /** For a resumed run: the commits of models on hubs at its start. */
   readonly commits?: Commits | undefined;
@@ -184,7 +215,7 @@ export async function openRun(
     const placeOf = (model: string) => backendIdentity(backendOfModel(recipe, model));
     const trained = trainedModels(recipe, { assignment, backends, weights, policies }, placeOf);
     const warnings = [
-      ...[...taskWarnings(tasks), ...(purpose === 'training' ? undividedFile(recipe.tasks) : [])].map((message) => ({
+      ...[...taskWarnings(tasks), ...(purpose === 'training' ? leakedTasks(recipe, tasks) : [])].map((message) => ({
         code: 'tasks',
         message,
       })),

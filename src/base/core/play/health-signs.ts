@@ -20,6 +20,11 @@ export interface AgentHealth {
   readonly duplicates: number;
   /** The share of the agent's invalid turns that got a positive advantage. */
   readonly rewardedInvalid: number;
+  /**
+   * The share of chance in the agent's rewards: the variance of the rewards of equal texts of a task, over the variance
+   * of all of its rewards of that task. 0: the text decides; 1: it decides nothing. Absent if texts hardly repeat.
+   */
+  readonly chance?: number;
   /** The agent's groups by their outcomes, judged by its reward. */
   readonly groups: GroupKinds;
 }

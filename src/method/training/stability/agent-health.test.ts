@@ -86,3 +86,19 @@ it('ignores the penalties of a frozen agent', () => {
   const kinds = groupKinds([{ task: { id: 'a', data: {} }, episodes: [episode(0), episode(0.5)] }]);
   expect(kinds).toEqual({ allRight: 1, allWrong: 0, mixed: 0, penaltyOnly: 0 });
 });
+
+describe('the share of chance in rewards', () => {
+  const texts = ['p', 'p', 'p', 'q', 'q', 'q'];
+  const earned = (...rewards: number[]) => health(...rewards.map((reward, i) => ({ text: texts[i] ?? '', reward }))).chance;
+
+  it('is 0 if the text decides, and about 1 or more if equal texts differ as much as others', () => {
+    expect(earned(1, 1, 1, 0, 0, 0)).toBe(0);
+    // Of texts: 4 squares of 1/3 and 2 of 2/3, over 4 degrees of freedom; of the task: 6 squares of 1/2, over 5.
+    expect(earned(1, 0, 0, 1, 1, 0)).toBeCloseTo(8 / 6 / 4 / (1.5 / 5), 12);
+  });
+
+  it('is absent if all earn the same, and if texts hardly repeat', () => {
+    expect(earned(1, 1, 1, 1, 1, 1)).toBeUndefined();
+    expect(earned(1, 0, 1, 0)).toBeUndefined();
+  });
+});

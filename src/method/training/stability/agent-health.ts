@@ -9,6 +9,7 @@ import {
   successOf,
   type Turn,
   trainedTurns,
+  turnReward,
 } from '../../../base/nouns.js';
 import { costOfCalls } from '../../../teams/rollout.js';
 import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
@@ -30,8 +31,10 @@ export function agentHealth(turns: readonly PlayedTurn[], weights?: PartWeights)
     agent in episode.score.agents ? 0 : costOfCalls(episode, weights);
   const invalid = turns.filter(({ turn }) => !turn.valid);
   const groups = grouped(turns, ({ episode }) => episode.task.id);
+  const share = chance(groups);
   return {
     duplicates: duplicates(turns),
+    ...(share === undefined ? {} : { chance: share }),
     rewardedInvalid: mean(invalid.map(({ advantage }) => (best(advantage) > 0 ? 1 : 0))),
     groups: kindsOf(
       groups,
@@ -58,6 +61,29 @@ function duplicates(turns: readonly PlayedTurn[]): number {
     return siblings.filter(({ turn }) => (writers.get(turn.text) as Set<Episode>).size > 1);
   });
   return repeated.length / Math.max(1, turns.length);
+}
+
+/** With fewer repeated texts in a step their variance says nothing. */
+const FEWEST_REPEATED = 4;
+
+/** @param groups The agent's turns of each task */
+function chance(groups: readonly (readonly PlayedTurn[])[]): number | undefined {
+  const texts = groups.flatMap((turns) => grouped(turns, ({ turn }) => turn.text));
+  const [ofTexts, ofTasks] = [pooledVariance(texts), pooledVariance(groups)];
+  if (ofTexts.freedom < FEWEST_REPEATED || !(ofTasks.variance > 0)) return undefined;
+  return ofTexts.variance / ofTasks.variance;
+}
+
+/** The mean variance of rewards within groups, by degrees of freedom: the turns of each group but one. */
+function pooledVariance(groups: readonly (readonly PlayedTurn[])[]): { variance: number; freedom: number } {
+  let [squares, freedom] = [0, 0];
+  for (const turns of groups) {
+    const rewards = turns.map(({ episode, turn }) => turnReward(episode, turn));
+    const centre = mean(rewards);
+    squares += rewards.reduce((sum, reward) => sum + (reward - centre) ** 2, 0);
+    freedom += turns.length - 1;
+  }
+  return { variance: squares / freedom, freedom };
 }
 
 /**

@@ -7,6 +7,7 @@ import { type AnyLoss, correctionOf, lossKind, lossNamed } from '../../../engine
 import { loneEpisodes } from '../../../method/advantage.js';
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
 import {
+  assignmentOf,
   backendOfModel,
   estimatorOf,
   evaluationSampling,
@@ -42,6 +43,7 @@ export function weakSettings(recipe: Recipe): RunWarning[] {
             "that all succeed or all fail: set training.filter.score to 'success' to drop them",
         ]),
     ...loneEpisodeNotes(recipe),
+    ...unheardPolicies(recipe),
     ...Object.keys(policies).flatMap((policy) => idleLossSettings(recipe, policy)),
     ...equalSamples(agents, recipe.evaluation, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
@@ -54,6 +56,20 @@ export function weakSettings(recipe: Recipe): RunWarning[] {
           ];
     }),
   ].map((message) => ({ code: 'settings', message }));
+}
+
+/** A warning for each policy whose agents all have a `rewardWeight` of 0, so that no reward reaches it. */
+function unheardPolicies(recipe: Recipe): string[] {
+  return assignmentOf(recipe).models.flatMap(({ name, agents }) => {
+    const ofAgents = agents.flatMap((agent) => recipe.agents[agent]?.rewardWeight ?? []);
+    if (recipe.policies[name] === undefined || ofAgents.length === 0 || ofAgents.some((weight) => weight !== 0))
+      return [];
+    const weights = agents.map((agent) => `agents.${agent}.rewardWeight`).join(', ');
+    return [
+      `the policy '${name}' learns from no reward, because ${weights} is 0: choose a weight above 0, or leave it as it is ` +
+        `with frozen(...) in assign`,
+    ];
+  });
 }
 
 /** A warning if a step plays one episode of a task, and the estimator compares the episodes of a task. */

@@ -44,7 +44,7 @@ import { judgesOf } from '../../../teams/tasks.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { weakSettings } from '../../run/checks/weak-settings.js';
 import { type BackendModels, modelPlaces, modelsByBackend } from '../../run/open-backends.js';
-import { fittedTasks, prepareTasks, taskWarnings, undividedFile } from '../../run/open-run.js';
+import { fittedTasks, leakedTasks, prepareTasks, taskWarnings } from '../../run/open-run.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
 
 /** Tasks of the rehearsal, each played once, and demonstrations that are counted. */
@@ -143,7 +143,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
     notes: [
       ...taskWarnings(tasks),
-      ...undividedFile(recipe.tasks),
+      ...leakedTasks(recipe, tasks),
       ...weakSettings(recipe).map(({ message }) => message),
       ...rehearsal,
       ...missingNotes(recipe, models),
