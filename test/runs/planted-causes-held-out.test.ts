@@ -1,5 +1,5 @@
 // @module-tag verify
-/** The advice of planted-causes.test.ts on a team that it was not written for: a seller names a price, a buyer answers. */
+/** The advice of planted-causes.test.ts on another team: a seller names a price, and a buyer answers. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { choiceTable } from '../../src/engine/model/model-spec.js';

@@ -1,4 +1,4 @@
-/** Each word, switch and member of a union of a recipe changes what is learnt, or is refused, or has its reason here. */
+/** Each word, switch and member of a union of a recipe changes what is learnt, is refused, or has its reason here. */
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { tinyDecoder } from '../../src/engine/model/model-spec.js';

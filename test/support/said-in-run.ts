@@ -7,7 +7,7 @@ import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { executeRun } from '../../src/runs/run/execute-run.js';
 import { createRun, eventsOf } from './tiny-run.js';
 
-/** @returns What is said, in order: codes of warnings, `end` for the end of a run, `unmoved`; and the first and last success */
+/** @returns What is said, in order: warnings, `end` for the end of a run, `unmoved`; and the first and last success */
 export async function saidIn(root: string, input: RecipeInput) {
   const recipe = resolveRecipe(defineRecipe(input));
   const run = await createRun(root, recipe);

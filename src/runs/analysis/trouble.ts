@@ -151,7 +151,8 @@ const CLIPPED = 100;
 /** AdamW and its kind divide gradients by their size, so that only gradients near their epsilon count as clipped. */
 const NEAR_EPSILON = 1e-6;
 
-/** From this share of chance on, the reward does not depend on the texts. With a right answer at odds of 3 to 1 it is 0.9. */
+/** From this share of chance on, the reward hardly depends on the texts. If a right text of four wins in 70 % and
+ * others in 30 %, it is 0.88. */
 const CHANCE = 0.95;
 
 /** The smallest share of chance in an agent's rewards, over the run. NaN if no step has it. */

@@ -116,16 +116,13 @@ export function undividedFile({ train, test }: Recipe['tasks']): string[] {
 }
 
 /** A warning if tasks of files are training tasks and evaluated tasks too. */
-export function leakedTasks(
-  { tasks: sources, evaluation }: Pick<Recipe, 'tasks' | 'evaluation'>,
-  tasks: Tasks,
-): string[] {
+export function leakedTasks(sources: Recipe['tasks'], tasks: Tasks, count: number): string[] {
   const undivided = undividedFile(sources);
   const areFiles = [sources.train, sources.test].every(({ settings }) => typeof settings?.file === 'string');
   if (undivided.length > 0 || !areFiles) return undivided;
   if (!(tasks.train.size <= MOST_COMPARED)) return [];
   const known = new Set(Array.from({ length: tasks.train.size }, (_, i) => contentOf(tasks.train.at(i))));
-  const evaluated = evaluationTasks(tasks.test, evaluation.tasks);
+  const evaluated = evaluationTasks(tasks.test, count);
   const leaked = evaluated.filter((task) => known.has(contentOf(task)));
   const [first] = leaked;
   return first === undefined
@@ -215,7 +212,10 @@ export async function openRun(
     const placeOf = (model: string) => backendIdentity(backendOfModel(recipe, model));
     const trained = trainedModels(recipe, { assignment, backends, weights, policies }, placeOf);
     const warnings = [
-      ...[...taskWarnings(tasks), ...(purpose === 'training' ? leakedTasks(recipe, tasks) : [])].map((message) => ({
+      ...[
+        ...taskWarnings(tasks),
+        ...(purpose === 'training' ? leakedTasks(recipe.tasks, tasks, recipe.evaluation.tasks) : []),
+      ].map((message) => ({
         code: 'tasks',
         message,
       })),

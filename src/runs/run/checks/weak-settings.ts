@@ -4,10 +4,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { isGreedy, type Sampling } from '../../../engine/contract.js';
 import { type AnyLoss, correctionOf, lossKind, lossNamed } from '../../../engine/loss.js';
-import { loneEpisodes } from '../../../method/advantage.js';
+import { loneEpisodes, type OpenEstimator } from '../../../method/advantage.js';
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
 import {
-  assignmentOf,
   backendOfModel,
   estimatorOf,
   evaluationSampling,
@@ -20,10 +19,27 @@ import {
 /** Runs of fewer updates are trials, in which the default of `warmupSteps` is not reached. */
 const FEW_UPDATES = 10;
 
+/** The parts of a recipe that are looked at. */
+type Settings = Pick<
+  Recipe,
+  | 'agents'
+  | 'policies'
+  | 'training'
+  | 'evaluation'
+  | 'advantage'
+  | 'loss'
+  | 'lists'
+  | 'assign'
+  | 'rollout'
+  | 'backend'
+  | 'sampler'
+>;
+
 /** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
-export function weakSettings(recipe: Recipe): RunWarning[] {
+export function weakSettings(recipe: Settings): RunWarning[] {
   const { agents, policies, training } = recipe;
-  const { type, penalties } = estimatorOf(recipe);
+  const estimator = estimatorOf(recipe);
+  const { type, penalties } = estimator;
   const set = (key: 'invalidPenalty' | 'callCost' | 'tokenCost') =>
     Object.entries(agents).flatMap(([agent, settings]) => (settings[key] > 0 ? [`agents.${agent}.${key}`] : []));
   const costs = [...set('callCost'), ...set('tokenCost')];
@@ -42,9 +58,18 @@ export function weakSettings(recipe: Recipe): RunWarning[] {
           `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
             "that all succeed or all fail: set training.filter.score to 'success' to drop them",
         ]),
-    ...loneEpisodeNotes(recipe),
-    ...unheardPolicies(recipe),
-    ...Object.keys(policies).flatMap((policy) => idleLossSettings(recipe, policy)),
+    ...(training.groupSize > 1 ? [] : loneEpisodeNotes(estimator, Object.keys(agents))),
+    ...unheardPolicies(agents, Object.keys(policies), recipe.assign),
+    ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
+      // A server may sample with other rounding than it trains with.
+      const samplesElsewhere = samplerOfModel(recipe, name) !== undefined || 'url' in backendOfModel(recipe, name);
+      if (epochs * miniBatches > 1 || stalenessOf(recipe.rollout) > 0 || samplesElsewhere) return [];
+      return idleLossSettings(lossSettings(recipe, name), recipe.lists).map(
+        (setting) =>
+          `each step makes one update with the weights that played, so all ratios are 1, and ${lossPath(recipe, name)}.` +
+          `${setting} changes nothing: choose policies.${name}.epochs or policies.${name}.miniBatches above 1, or leave it out`,
+      );
+    }),
     ...equalSamples(agents, recipe.evaluation, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
@@ -59,11 +84,10 @@ export function weakSettings(recipe: Recipe): RunWarning[] {
 }
 
 /** A warning for each policy whose agents all have a `rewardWeight` of 0, so that no reward reaches it. */
-function unheardPolicies(recipe: Recipe): string[] {
-  return assignmentOf(recipe).models.flatMap(({ name, agents }) => {
-    const ofAgents = agents.flatMap((agent) => recipe.agents[agent]?.rewardWeight ?? []);
-    if (recipe.policies[name] === undefined || ofAgents.length === 0 || ofAgents.some((weight) => weight !== 0))
-      return [];
+function unheardPolicies(settings: Recipe['agents'], policies: readonly string[], assign: Recipe['assign']): string[] {
+  return policies.flatMap((name) => {
+    const agents = Object.keys(assign).filter((agent) => assign[agent] === name);
+    if (agents.length === 0 || agents.some((agent) => settings[agent]?.rewardWeight !== 0)) return [];
     const weights = agents.map((agent) => `agents.${agent}.rewardWeight`).join(', ');
     return [
       `the policy '${name}' learns from no reward, because ${weights} is 0: choose a weight above 0, or leave it as it is ` +
@@ -73,9 +97,8 @@ function unheardPolicies(recipe: Recipe): string[] {
 }
 
 /** A warning if a step plays one episode of a task, and the estimator compares the episodes of a task. */
-function loneEpisodeNotes(recipe: Pick<Recipe, 'agents' | 'training' | 'advantage' | 'lists'>): string[] {
-  const estimator = estimatorOf(recipe);
-  if (recipe.training.groupSize > 1 || !loneEpisodes(estimator, Object.keys(recipe.agents)).compares) return [];
+function loneEpisodeNotes(estimator: OpenEstimator, agents: readonly string[]): string[] {
+  if (!loneEpisodes(estimator, agents).compares) return [];
   const { singleton } = estimator.choices;
   const instead =
     singleton === undefined
@@ -100,18 +123,16 @@ function onPolicy(loss: AnyLoss): unknown {
 }
 
 /**
- * Warnings about settings of a policy's loss that bound ratios, if all ratios are 1: each step makes one update, with
- * the weights that played. They are found by comparing the loss with the one that has the setting's default.
+ * The settings of a loss that change nothing if all ratios are 1: each step makes one update, with the weights that
+ * played. They are found by comparing the loss with the one that has the setting's default.
  */
-function idleLossSettings(recipe: Recipe, policy: string): string[] {
-  const { epochs, miniBatches } = recipe.policies[policy] as Recipe['policies'][string];
-  // A server may sample with other rounding than it trains with.
-  const samplesElsewhere = samplerOfModel(recipe, policy) !== undefined || 'url' in backendOfModel(recipe, policy);
-  if (epochs * miniBatches > 1 || stalenessOf(recipe.rollout) > 0 || samplesElsewhere) return [];
-  const settings = lossSettings(recipe, policy);
-  const { schema } = recipe.lists.losses.find(({ type }) => type === settings.type) ?? {};
+function idleLossSettings(
+  settings: ReturnType<typeof lossSettings>,
+  { losses, ownLosses }: Pick<Recipe['lists'], 'losses' | 'ownLosses'>,
+): string[] {
+  const { schema } = losses.find(({ type }) => type === settings.type) ?? {};
   const own = Object.entries(schema?.shape ?? {}).filter(([name]) => name !== 'type');
-  const named = (changes: object) => lossNamed({ ...settings, ...changes }, recipe.lists.ownLosses);
+  const named = (changes: object) => lossNamed({ ...settings, ...changes }, ownLosses);
   const idle = own.filter(([name, choice]) => {
     const byDefault = (choice as z.ZodType).safeParse(undefined).data;
     const given = (settings as Readonly<Record<string, unknown>>)[name];
@@ -120,12 +141,7 @@ function idleLossSettings(recipe: Recipe, policy: string): string[] {
       isDeepStrictEqual(onPolicy(named({})), onPolicy(named({ [name]: byDefault })))
     );
   });
-  if (idle.length === 0) return [];
-  const names = idle.map(([name]) => `${lossPath(recipe, policy)}.${name}`).join(', ');
-  return [
-    `each step makes one update with the weights that played, so all ratios are 1, and ${names} changes nothing: choose ` +
-      `policies.${policy}.epochs or policies.${policy}.miniBatches above 1, or leave it out`,
-  ];
+  return idle.map(([name]) => name);
 }
 
 /** A warning if the episodes of a task in an evaluation are alike, because each agent takes the most probable token. */

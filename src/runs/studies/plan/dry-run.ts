@@ -143,7 +143,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
     notes: [
       ...taskWarnings(tasks),
-      ...leakedTasks(recipe, tasks),
+      ...leakedTasks(recipe.tasks, tasks, recipe.evaluation.tasks),
       ...weakSettings(recipe).map(({ message }) => message),
       ...rehearsal,
       ...missingNotes(recipe, models),
