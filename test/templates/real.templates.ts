@@ -101,6 +101,32 @@ function ours(source: string, { messages, tools, isThinking }: Conversation): st
   }
 }
 
+const EXPRESSIONS = 4000;
+/** Filters whose outputs are HTML, Python's own form of values, or random; and methods of bytes and tables of letters. */
+const REFUSED_ALONE = 0.05;
+
+describe.skipIf(program === '')('small expressions', () => {
+  it.each([9134, 9135])('have the output of jinja2, or are refused: seed %i', (seed) => {
+    const words = [fileURLToPath(new URL('expressions.py', import.meta.url)), `${seed}`, `${EXPRESSIONS}`];
+    const env = { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_VERBOSITY: 'error' };
+    const { status, stdout, stderr } = spawnSync(program, words, { encoding: 'utf8', maxBuffer: 2 ** 28, env });
+    if (status !== 0) throw new Error(`transformers failed: ${stderr.slice(-2000)}`);
+    const rows = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as [string, string | null]);
+    const plain = { messages: '[]', tools: 'null', isThinking: false };
+    const all = rows.map(([source, theirs]) => ({ source, theirs, ours: ours(source, plain) }));
+    const refused = all.filter(({ ours, theirs }) => ours === null && theirs !== null);
+    const accepted = all.filter(({ ours, theirs }) => ours !== null && theirs === null);
+    const differing = all.filter(({ ours, theirs }) => ours !== null && theirs !== null && ours !== theirs);
+    console.log(`${rows.length} expressions: ${differing.length} differ, ${refused.length} refused alone`);
+    expect(differing).toEqual([]);
+    expect(accepted.slice(0.01 * rows.length)).toEqual([]);
+    expect(refused.slice(REFUSED_ALONE * rows.length)).toEqual([]);
+  });
+});
+
 describe.skipIf(!isReady)('chat templates of real models', () => {
   it(`render ${CONVERSATIONS} conversations each as jinja2 does`, () => {
     const conversations = randomConversations(CONVERSATIONS, SEED);

@@ -5,7 +5,8 @@ import { percent } from './format-text.js';
 import { jsonStyle, writeJson } from './json.js';
 import { replaced } from './methods.js';
 import { calculate } from './operators.js';
-import { capitalize, splitLines, strip, titleWords } from './python-text.js';
+import { asciiDigits, capitalize, splitLines, strip, titleWords } from './python-text.js';
+import { fileSize, urlQuoted, withoutTags, wordWrapped } from './text-filters.js';
 import {
   Callable,
   compare,
@@ -144,7 +145,7 @@ function halfToEven(value: number): number {
 
 /** Python's `int` and `float` of a text; undefined if it is no number. */
 function parsedInteger(value: string, base: number): bigint | undefined {
-  const trimmed = strip(value, 'both').replace(/(?<=\w)_(?=\w)/g, '');
+  const trimmed = asciiDigits(strip(value, 'both')).replace(/(?<=\w)_(?=\w)/g, '');
   const [, sign = '', digits = ''] = /^([-+]?)(\w+)$/.exec(trimmed) ?? [];
   const prefix = { 2: '0b', 8: '0o', 16: '0x' }[base] ?? '';
   const bare = prefix !== '' && digits.toLowerCase().startsWith(prefix) ? digits.slice(2) : digits;
@@ -155,7 +156,7 @@ function parsedInteger(value: string, base: number): bigint | undefined {
 }
 
 function parsedFloat(value: string): number | undefined {
-  const trimmed = strip(value, 'both').replace(/(?<=\d)_(?=\d)/g, '');
+  const trimmed = asciiDigits(strip(value, 'both')).replace(/(?<=\d)_(?=\d)/g, '');
   if (/^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(trimmed)) return Number(trimmed);
   const [, sign, word] = /^([-+]?)(inf(?:inity)?|nan)$/i.exec(trimmed) ?? [];
   if (word === undefined) return undefined;
@@ -177,14 +178,17 @@ function bounded(characters: number, budget: Budget): number {
   return Math.max(0, characters);
 }
 
-function truncated(value: string, { args }: Call): string {
+function truncated(value: Value, { args }: Call): Value {
   const length = args.integer('length', 255);
   const end = args.text('end', '...');
-  const characters = points(value);
+  const isText = typeof value === 'string';
+  const characters = isText ? points(value) : [];
+  const size = isText ? characters.length : Number(lengthOf(value));
   const [least, leeway] = [points(end).length, args.integer('leeway', 5)];
   if (length < least) throw new Error(`truncate: expected a length of at least ${least}, got ${length}`);
   if (leeway < 0) throw new Error(`truncate: expected a leeway of at least 0, got ${leeway}`);
-  if (characters.length <= length + leeway) return value;
+  if (size <= length + leeway) return value;
+  if (!isText) throw new Error(`truncate: expected a text, got ${typeName(value)}`);
   const kept = characters.slice(0, length - least).join('');
   if (truthy(args.get('killwords'))) return kept + end;
   const space = kept.lastIndexOf(' ');
@@ -267,15 +271,25 @@ export const filters: Readonly<Record<string, Filter>> = {
   ],
   e: escapes,
   escape: escapes,
+  filesizeformat: [
+    ['binary'],
+    (value, { args }) => {
+      const bytes = isNumber(value) ? Number(value) : typeof value === 'string' ? parsedFloat(value) : undefined;
+      if (bytes === undefined) throw new Error(`filesizeformat: expected a number, got ${typeName(value)}`);
+      return fileSize(bytes, truthy(args.get('binary')));
+    },
+  ],
   first: [[], (value, call) => list(value, call)[0]],
   float: [
     ['default'],
     (value, { args }) => {
       const otherwise = args.has('default') ? args.get('default') : 0;
+      if (value === undefined) throw new Error('float: the value is undefined');
       if (isNumber(value)) return Number(value);
       return (typeof value === 'string' ? parsedFloat(value) : undefined) ?? otherwise;
     },
   ],
+  forceescape: escapes,
   format: [
     [],
     (value, call) => {
@@ -300,7 +314,13 @@ export const filters: Readonly<Record<string, Filter>> = {
       return groups.map(([, shown, items]) => new Group(shown, items));
     },
   ],
-  indent: [['width', 'first', 'blank'], (value, call) => indented(text(value, call), call)],
+  indent: [
+    ['width', 'first', 'blank'],
+    (value, call) => {
+      if (typeof value !== 'string') throw new Error(`indent: expected a text, got ${typeName(value)}`);
+      return indented(value, call);
+    },
+  ],
   int: [
     ['default', 'base'],
     (value, { args }) => {
@@ -369,6 +389,7 @@ export const filters: Readonly<Record<string, Filter>> = {
   replace: [
     ['old', 'new', 'count'],
     (value, call) => {
+      if (!call.args.has('old') || !call.args.has('new')) throw new Error('replace: expected two texts');
       const [old, by] = [text(call.args.get('old'), call), text(call.args.get('new'), call)];
       return replaced(text(value, call), old, by, call.args.integer('count', -1), call.budget);
     },
@@ -413,9 +434,14 @@ export const filters: Readonly<Record<string, Filter>> = {
   ],
   sort: [
     ['reverse', 'case_sensitive', 'attribute'],
-    (value, call) => sorted(list(value, call), keyFor(call), truthy(call.args.get('reverse')), call.budget),
+    (value, call) => {
+      const key = keyFor(call);
+      // Python compares lists of keys, so two that are undefined are equal.
+      return sorted(list(value, call), (item) => [key(item)], truthy(call.args.get('reverse')), call.budget);
+    },
   ],
   string: [[], (value, call) => text(value, call)],
+  striptags: [[], (value, call) => new Markup(call.budget.text(withoutTags(text(value, call))))],
   sum: [
     ['attribute', 'start'],
     (value, call) => {
@@ -440,7 +466,7 @@ export const filters: Readonly<Record<string, Filter>> = {
     },
   ],
   trim: [['chars'], (value, call) => strip(text(value, call), 'both', call.args.optionalText('chars'))],
-  truncate: [['length', 'killwords', 'end', 'leeway'], (value, call) => truncated(text(value, call), call)],
+  truncate: [['length', 'killwords', 'end', 'leeway'], (value, call) => truncated(value, call)],
   unique: [
     ['case_sensitive', 'attribute'],
     (value, call) => {
@@ -456,7 +482,33 @@ export const filters: Readonly<Record<string, Filter>> = {
     },
   ],
   upper: [[], (value, call) => text(value, call).toUpperCase()],
+  urlencode: [
+    [],
+    (value, call) => {
+      const { budget } = call;
+      if (typeof value === 'string' || !isIterable(value)) return budget.text(urlQuoted(text(value, call), false));
+      const pairs = isMap(value) ? [...value] : list(value, call).map((pair) => [...list(pair, call)]);
+      const quoted = pairs.map((pair) => {
+        if (pair.length !== 2) throw new Error('urlencode: expected pairs of a name and a value');
+        return pair.map((part) => urlQuoted(text(part, call), true)).join('=');
+      });
+      return budget.text(quoted.join('&'));
+    },
+  ],
   wordcount: [[], (value, call) => BigInt(text(value, call).match(/[\p{L}\p{N}_]+/gu)?.length ?? 0)],
+  wordwrap: [
+    ['width', 'break_long_words', 'wrapstring', 'break_on_hyphens'],
+    (value, { args, budget }) => {
+      if (typeof value !== 'string') throw new Error(`wordwrap: expected a text, got ${typeName(value)}`);
+      const wrapping = {
+        width: args.integer('width', 79),
+        end: args.optionalText('wrapstring') ?? '\n',
+        breaksWords: !args.has('break_long_words') || truthy(args.get('break_long_words')),
+        breaksAtHyphens: !args.has('break_on_hyphens') || truthy(args.get('break_on_hyphens')),
+      };
+      return wordWrapped(value, wrapping, budget);
+    },
+  ],
 };
 
 /** An entry of `groupby`: a pair that has names. */
@@ -481,12 +533,20 @@ export function groupAttribute(value: Value, name: string): Value {
 export const isIterable = (value: Value) => value instanceof Sequence || itemsOf(value) !== undefined;
 
 export function applyFilter(host: Host, name: string, value: Value, args: readonly Value[], named: Named): Value {
-  if (!Object.hasOwn(filters, name)) throw new Error(`there is no filter '${name}'`);
+  if (!Object.hasOwn(filters, name))
+    throw new Error(REFUSED.has(name) ? `drmas does not play the filter '${name}'` : `there is no filter '${name}'`);
+  if (value instanceof Markup && ESCAPED.has(name)) return value;
   const [parameters, run] = filters[name] ?? [[], () => undefined];
   const given = new Arguments(name, OPEN.has(name) ? undefined : parameters, args, named);
   const result = run(plain(value), { args: given, host, budget: host.budget });
   return value instanceof Markup && typeof result === 'string' && MARKUP.has(name) ? new Markup(result) : result;
 }
+
+/** Filters of jinja2 that write HTML, or random or Python's own values: no prompt has them. */
+const REFUSED = new Set(['pprint', 'random', 'urlize', 'xmlattr']);
+
+/** Filters that leave markup as it is. */
+const ESCAPED = new Set(['e', 'escape', 'safe']);
 
 /** Filters that return markup for markup. */
 const MARKUP = new Set(['capitalize', 'indent', 'lower', 'replace', 'string', 'title', 'trim', 'upper']);

@@ -3,7 +3,8 @@ import { Arguments } from './arguments.js';
 import type { Budget } from './budget.js';
 import { formatText } from './format-text.js';
 import { sliced } from './operators.js';
-import { capitalize, splitLines, strip, title, WORD } from './python-text.js';
+import { capitalize, caseFolded, splitLines, strip, title, UNPRINTABLE, WORD } from './python-text.js';
+import { withoutTabs } from './text-filters.js';
 import {
   Callable,
   equals,
@@ -170,7 +171,7 @@ const changed = (change: (text: string) => string): Method<string> => [
 
 const ofTexts: Readonly<Record<string, Method<string>>> = {
   capitalize: changed(capitalize),
-  casefold: changed((text) => text.toLowerCase().replaceAll('ß', 'ss')),
+  casefold: changed(caseFolded),
   center: aligned((missing, width) => Math.floor(missing / 2) + (missing & width & 1)),
   count: [
     ['sub', 'start', 'end'],
@@ -187,14 +188,26 @@ const ofTexts: Readonly<Record<string, Method<string>>> = {
     [],
     (self, { args, reach, budget }) => formatText(budget.text(self), args.rest, args.restNamed, reach, budget),
   ],
+  expandtabs: [['tabsize'], (self, { args, budget }) => withoutTabs(self, args.integer('tabsize', 8), budget)],
+  format_map: [
+    ['mapping'],
+    (self, { args, reach, budget }) => {
+      const mapping = args.get('mapping');
+      if (!isMap(mapping)) throw new Error(`format_map: expected a mapping, got ${typeName(mapping)}`);
+      const named = new Map([...mapping].map(([name, value]) => [String(name), value]));
+      return formatText(budget.text(self), [], named, reach, budget);
+    },
+  ],
   index: find(false, true),
   isalnum: all(/^[\p{L}\p{N}]+$/u),
   isalpha: all(/^\p{L}+$/u),
   isascii: all(/^[\0-\x7f]*$/),
   isdecimal: all(/^\p{Nd}+$/u),
   isdigit: all(/^[\p{Nd}²³¹⁰⁴-⁹₀-₉]+$/u),
+  isidentifier: all(/^[\p{XIDS}_]\p{XIDC}*$/u),
   islower: isCase((text) => text.toLowerCase()),
   isnumeric: all(/^\p{N}+$/u),
+  isprintable: [[], (self) => self.replaceAll('\\', '').search(UNPRINTABLE) < 0],
   isspace: [[], (self) => self !== '' && strip(self, 'both') === ''],
   istitle: [[], (self) => title(self) === self && self.toLowerCase() !== self.toUpperCase()],
   isupper: isCase((text) => text.toUpperCase()),

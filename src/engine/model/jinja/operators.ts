@@ -108,7 +108,8 @@ function power(base: bigint, exponent: bigint, budget: Budget): bigint {
 function floats(operator: string, left: number, right: number): number {
   const rest = () => {
     const remainder = left % right;
-    return remainder !== 0 && remainder < 0 !== right < 0 ? remainder + right : remainder;
+    if (remainder === 0) return right < 0 ? -0 : 0;
+    return remainder < 0 !== right < 0 ? remainder + right : remainder;
   };
   switch (operator) {
     case '+':
@@ -123,6 +124,8 @@ function floats(operator: string, left: number, right: number): number {
       return Math.floor((left - rest()) / right);
     default:
       if (left < 0 && !Number.isInteger(right)) throw new Error('a complex number is not supported');
+      if (!Number.isFinite(left ** right) && Number.isFinite(left) && Number.isFinite(right))
+        throw new Error('the result is too large');
       return left ** right;
   }
 }

@@ -25,6 +25,16 @@ function stripPoints(text: readonly string[], side: Side, goes: (character: stri
   return text.slice(start, end).join('');
 }
 
+/** A text with decimal digits of other scripts as ASCII, as Python's `int` and `float` read them. */
+export const asciiDigits = (text: string) =>
+  text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
+    // Digits stand in rows of ten, from 0 to 9.
+    const code = digit.codePointAt(0) ?? 0;
+    let first = code;
+    while (/\p{Nd}/u.test(String.fromCodePoint(first - 1))) first--;
+    return String((code - first) % 10);
+  });
+
 /** Python's `repr` of a float. */
 export function floatText(value: number): string {
   if (Number.isNaN(value)) return 'nan';
@@ -47,7 +57,7 @@ function fixedText(value: number, mantissa: string, exponent: number): string {
 
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\' };
 /** The characters that `repr` escapes: those that are not printable, except the space. */
-const UNPRINTABLE = /[\\\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+export const UNPRINTABLE = /[\\\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 
 /** Python's `repr` of a text. */
 export function quoted(text: string): string {
@@ -78,14 +88,34 @@ export function splitLines(text: string, keepEnds: boolean): string[] {
   return lines;
 }
 
+/** Letters that folding leaves as they are: the dotless i, and the capitals of Cherokee, to which it brings small ones. */
+const FOLDED = /[\u0131\u13a0-\u13f5]/;
+const CHEROKEE = /[\u13f8-\u13fd\uab70-\uabbf]/;
+
+/** Python's `str.casefold`. */
+export const caseFolded = (text: string) =>
+  text.replace(/[A-Z]|\P{ASCII}/gu, (character) => {
+    if (FOLDED.test(character)) return character;
+    if (CHEROKEE.test(character)) return character.toUpperCase();
+    return character.toLowerCase().toUpperCase().toLowerCase();
+  });
+
 /** Python's `str.capitalize`. */
 export function capitalize(text: string): string {
   const [first = ''] = text;
   return titleCase(first) + text.slice(first.length).toLowerCase();
 }
 
+/** The letters of two: capital, title case, small. */
+const DIGRAPHS = ['Ǆǅǆ', 'Ǉǈǉ', 'Ǌǋǌ', 'Ǳǲǳ'];
+/** Georgian has capitals, but no title case. */
+const GEORGIAN = /[\u10d0-\u10ff]/;
+
 /** The ligatures and the letters that have a title case of their own are few; `toUpperCase` writes them in capitals. */
 function titleCase(character: string): string {
+  const row = character === '' ? undefined : DIGRAPHS.find((letters) => letters.includes(character));
+  if (row !== undefined) return row[1] ?? '';
+  if (GEORGIAN.test(character)) return character;
   const upper = character.toUpperCase();
   const [first = ''] = upper;
   return first + upper.slice(first.length).toLowerCase();
@@ -98,10 +128,12 @@ export const title = (text: string) =>
     return titleCase(first) + word.slice(first.length).toLowerCase();
   });
 
+const WORD_BREAK = new RegExp(`([-({[<${SPACE}]+)`);
+
 /** jinja2's filter `title`, which keeps "It's". */
 export const titleWords = (text: string) =>
   text
-    .split(/([-\s({[<]+)/)
+    .split(WORD_BREAK)
     .map((word) => {
       const [first = ''] = word;
       return first.toUpperCase() + word.slice(first.length).toLowerCase();

@@ -2,7 +2,19 @@
 import type { Budget } from './budget.js';
 import { filters, isIterable } from './filters.js';
 import { calculate, contains } from './operators.js';
-import { Callable, compare, equals, isAttributes, isList, isMap, isNumber, Tuple, type Value } from './values.js';
+import {
+  Callable,
+  compare,
+  equals,
+  isAttributes,
+  isList,
+  isMap,
+  isNumber,
+  Sequence,
+  Tuple,
+  textOf,
+  type Value,
+} from './values.js';
 
 type Test = (value: Value, args: readonly Value[], budget: Budget) => boolean;
 
@@ -19,7 +31,8 @@ const less = ordered((order) => order < 0);
 const tests: Readonly<Record<string, Test>> = {
   '==': equal,
   boolean: (value) => typeof value === 'boolean',
-  callable: (value) => value instanceof Callable || (isAttributes(value) && value.call !== undefined),
+  callable: (value) =>
+    value === undefined || value instanceof Callable || (isAttributes(value) && value.call !== undefined),
   defined: (value) => value !== undefined,
   divisibleby: (value, [by], budget) => equals(rest(value, by, budget), 0n, budget),
   eq: equal,
@@ -37,7 +50,7 @@ const tests: Readonly<Record<string, Test>> = {
   iterable: isIterable,
   le: ordered((order) => order <= 0),
   lessthan: less,
-  lower: (value) => isCased(value, (text) => text.toLowerCase()),
+  lower: (value, _args, budget) => isCased(textOf(value, budget), (text) => text.toLowerCase()),
   lt: less,
   mapping: isMap,
   ne: (value, args, budget) => !equal(value, args, budget),
@@ -46,17 +59,21 @@ const tests: Readonly<Record<string, Test>> = {
   odd: (value, _args, budget) => equals(rest(value, 2n, budget), 1n, budget),
   sameas: (value, [other]) => value === other,
   sequence: (value) =>
-    value === undefined || typeof value === 'string' || isList(value) || isMap(value) || value instanceof Tuple,
+    value === undefined ||
+    typeof value === 'string' ||
+    isList(value) ||
+    isMap(value) ||
+    value instanceof Tuple ||
+    (value instanceof Sequence && value.kind === 'range'),
   string: (value) => typeof value === 'string',
   test: (value) => typeof value === 'string' && Object.hasOwn(tests, value),
   true: (value) => value === true,
   undefined: (value) => value === undefined,
-  upper: (value) => isCased(value, (text) => text.toUpperCase()),
+  upper: (value, _args, budget) => isCased(textOf(value, budget), (text) => text.toUpperCase()),
 };
 
-function isCased(value: Value, change: (text: string) => string): boolean {
-  return typeof value === 'string' && change(value) === value && value.toLowerCase() !== value.toUpperCase();
-}
+const isCased = (text: string, change: (text: string) => string) =>
+  change(text) === text && text.toLowerCase() !== text.toUpperCase();
 
 export function applyTest(name: string, value: Value, args: readonly Value[], budget: Budget): boolean {
   const test = Object.hasOwn(tests, name) ? tests[name] : undefined;

@@ -1,0 +1,235 @@
+"""Random expressions over the filters, tests and methods that jinja2's documentation lists, and their outputs.
+
+`python expressions.py SEED COUNT` writes lines of [template, output or null]. Left out are outputs that a prompt cannot
+depend on: addresses of objects, and the name of a class of Python.
+"""
+
+import datetime, json, random, sys
+import transformers.utils.chat_template_utils as utilities
+
+
+class Fixed(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return cls(2026, 11, 27, 0, 34, 37)
+
+
+utilities.datetime = Fixed
+draw = random.Random(int(sys.argv[1]))
+
+TEXTS = ["''", "'a'", "'aB c'", "'  x y\\t\\n'", "'Hello, World! it\\'s'", "'one-two  three'", "'äöß ÉÑ'", "'ﬁ Ǆ İ'",
+ "'😀 x'", "'a\\nb\\r\\nc\\x0bd\\u2028e'", "'<b>x &amp; y</b><!-- c --> <i'", "'12'", "'-3.5'", "' 7 '", "'0x1f'",
+ "'1_000'", "'1e3'", "'nan'", "'٣'", "'½'", "'a,b,,c'", "'%s-%d'", "'{0} {x}'", "'x'*3",
+ "'The quick brown fox jumps over the lazy dog, again-and-again'", "'http://a.b/c?d=e f&g=ü'", "'\\ufeffa'",
+ "'\\x1fa\\x1c'", "'A\\tb\\tc'", "'aaa bbb'"]
+NUMBERS = ['0', '1', '-1', '2', '7', '10', '255', '-7', '3.5', '-0.5', '0.1', '1e3', '1e16', '1e-7', '2.675',
+ '1234567890123456789012', '1.0', '2.5', '-2.5', '1000000', '1024']
+OTHERS = ['true', 'false', 'none', 'undefinedthing', '[]', '[1,2,3]', '[3,1,2]', "['b','a','C']", "[1,'a',none]",
+ '[[1,2],[3,4]]', '(1,2)', "('a',)", '{}', "{'a':1,'b':2}", "{'b':[1],'a':{'c':none}}", "{3:2,'x':true}",
+ "[{'n':'x','v':2},{'n':'y','v':1},{'n':'x','v':3}]", "[0,'',none,false,1]", 'range(5)', '[1.5,2]', "['a','A','b']",
+ '[true,1,1.0]', "'abc'|list", "[{'a':{'b':1}},{'a':{'b':0}}]", 'dict(a=1)']
+# Arguments by name; an empty list takes none.
+FILTERS = {'abs': [],
+ 'attr': ["'a'"],
+ 'batch': ['2', "3, 'x'", '1', '0', '2,none'],
+ 'capitalize': [],
+ 'center': ['10', '3', '-1'],
+ 'count': [],
+ 'd': ["'z'", "'z',true", "default_value='q'", "'', boolean=true"],
+ 'default': ["'z'", "'z',true"],
+ 'dictsort': ['', 'true', "false,'value'", "by='value', reverse=true"],
+ 'e': [],
+ 'escape': [],
+ 'filesizeformat': ['', 'true', 'binary=true'],
+ 'first': [],
+ 'float': ['', '1.5', 'default=2'],
+ 'forceescape': [],
+ 'format': ['1,2', "'a'", 'x=1', '*[1,2]'],
+ 'groupby': ["'n'", "'v'", '0', "'zz', default=1", "'a.b'"],
+ 'indent': ['', '2', '4,true', "'> '", '2, blank=true', 'width=3, first=true'],
+ 'int': ['', '5', '0,16', 'base=2', 'default=7'],
+ 'items': [],
+ 'join': ['', "', '", "', ', 'n'", "attribute='n'", "d='-'"],
+ 'last': [],
+ 'length': [],
+ 'list': [],
+ 'lower': [],
+ 'map': ["'upper'", "'string'", "attribute='n'", "attribute='q', default='w'", "'int'", "'default','x'",
+         "'join',','", "'replace','a','b'", "'first'", "'length'", "'tojson'", "'trim'"],
+ 'max': ['', 'true', "attribute='v'", 'case_sensitive=true'],
+ 'min': ['', 'true', "attribute='v'"],
+ 'reject': ["'odd'", "'none'", '', "'in',[1]", "'equalto',1", "'string'", "'defined'"],
+ 'rejectattr': ["'n'", "'n','equalto','x'", "'v','gt',1", "'zz','defined'"],
+ 'replace': ["'a','b'", "'a','b',1", "'','-'", "'x',1", "' ','_',count=1", "old='a',new='c'"],
+ 'reverse': [],
+ 'round': ['', '1', "0,'floor'", "0,'ceil'", "2,'common'", '-1', "method='ceil'", 'precision=2'],
+ 'safe': [],
+ 'select': ['', "'odd'", "'string'", "'divisibleby',2", "'gt',1", "'mapping'"],
+ 'selectattr': ["'n'", "'n','eq','x'", "'v','ne',1", "'a.b'"],
+ 'slice': ['2', "3,'x'", '1'],
+ 'sort': ['', 'true', "attribute='v'", "attribute='n,v'", 'reverse=true', 'case_sensitive=true', 'false,true'],
+ 'string': [],
+ 'striptags': [],
+ 'sum': ['', "attribute='v'", 'start=5', "'v',1"],
+ 'title': [],
+ 'tojson': ['', 'indent=2', 'indent=4', 'sort_keys=true', 'ensure_ascii=true', "separators=(',',':')", 'indent=0',
+            '2'],
+ 'trim': ['', "'a'", "'x '", "chars='b'"],
+ 'truncate': ['5', '10,true', "10,true,'..'", '255', "5,false,'…',0", 'length=8,leeway=0'],
+ 'unique': ['', 'true', "attribute='n'"],
+ 'upper': [],
+ 'urlencode': [],
+ 'wordcount': [],
+ 'wordwrap': ['10', '5,false', "10,true,'|'", "20,wrapstring='\\n>'", '10,break_on_hyphens=false', '79', '1',
+              'width=7,break_long_words=false']}
+TESTS = {'boolean': [],
+ 'callable': [],
+ 'defined': [],
+ 'divisibleby': ['2', '3', '0', '1.5'],
+ 'eq': ['1', "'a'", 'true'],
+ 'equalto': ['1'],
+ 'escaped': [],
+ 'even': [],
+ 'false': [],
+ 'float': [],
+ 'ge': ['1'],
+ 'greaterthan': ['1'],
+ 'gt': ['0', "'a'"],
+ 'in': ["[1,'a']", "'aB c'", "{'a':1}", '(1,2)', 'none'],
+ 'integer': [],
+ 'iterable': [],
+ 'le': ['2'],
+ 'lessthan': ['2'],
+ 'lower': [],
+ 'lt': ['2'],
+ 'mapping': [],
+ 'ne': ['1'],
+ 'none': [],
+ 'number': [],
+ 'odd': [],
+ 'sameas': ['none', 'true', '1'],
+ 'sequence': [],
+ 'string': [],
+ 'true': [],
+ 'undefined': [],
+ 'upper': [],
+ 'filter': [],
+ 'test': []}
+METHODS = {'capitalize': [''],
+ 'casefold': [''],
+ 'center': ['10', "5,'*'", "3,'ab'"],
+ 'count': ["'a'", "''", "'a',1", "'a',0,2"],
+ 'endswith': ["'a'", "'c'", "('a','c')", "'b',0,2"],
+ 'expandtabs': ['', '4', 'tabsize=2', '0'],
+ 'find': ["'a'", "'zz'", "'',1", "'c',-2", "'a',1,none"],
+ 'format': ['1', "'a',x=2", 'x=3', '1,2,3'],
+ 'format_map': ["{'x':1,'0':2}"],
+ 'index': ["'a'", "'zz'"],
+ 'isalnum': [''],
+ 'isalpha': [''],
+ 'isascii': [''],
+ 'isdecimal': [''],
+ 'isdigit': [''],
+ 'isidentifier': [''],
+ 'islower': [''],
+ 'isnumeric': [''],
+ 'isprintable': [''],
+ 'isspace': [''],
+ 'istitle': [''],
+ 'isupper': [''],
+ 'join': ["['a','b']", "'xyz'", '[1]', "('q',)", "{'a':1}"],
+ 'ljust': ['10', "5,'.'"],
+ 'lower': [''],
+ 'lstrip': ['', "'a'", "' \\n'", 'none'],
+ 'partition': ["' '", "','", "''"],
+ 'removeprefix': ["'a'", "'Hello'"],
+ 'removesuffix': ["'c'", "''"],
+ 'replace': ["'a','b'", "'a','b',1", "'','-'", "'a','b',-1"],
+ 'rfind': ["'a'", "' '"],
+ 'rindex': ["'a'"],
+ 'rjust': ['10', "4,'0'"],
+ 'rpartition': ["' '"],
+ 'rsplit': ['', "' '", 'none,1', "',',1", 'maxsplit=1'],
+ 'rstrip': ['', "'c'", "'\\n'"],
+ 'split': ['', "' '", 'none,1', "',',1", "','", "''", "' ',0", "sep='-'", 'maxsplit=1', "'\\n'"],
+ 'splitlines': ['', 'true', 'keepends=true'],
+ 'startswith': ["'a'", "('h','H')", "'B',1"],
+ 'strip': ['', "'a'", "'x \\n'", 'none'],
+ 'swapcase': [''],
+ 'title': [''],
+ 'upper': [''],
+ 'zfill': ['5', '0', '10']}
+OF_DICTS = {'get': ["'a'", "'zz'", "'zz',5", '1'],
+ 'items': [''],
+ 'keys': [''],
+ 'values': [''],
+ 'copy': [''],
+ 'pop': ["'a'"],
+ 'update': ['{}'],
+ 'setdefault': ["'a'"]}
+OF_LISTS = {'index': ['1', "'a'"], 'count': ['1', "'a'"], 'append': ['1'], 'copy': [''], 'pop': [''], 'sort': ['']}
+STATEMENTS = ['{% for x in VALUE %}{{ loop.index }}{{ loop.last }}{{ x }}{% else %}E{% endfor %}', '{% set y = VALUE %}{{ y }}',
+ '{% for a, b in (VALUE) %}{{ a }}{{ b }}{% endfor %}', '{% if VALUE %}T{% else %}F{% endif %}',
+ '{% for x in (VALUE)|sort %}{{ x }},{% endfor %}', "{{ 'VALUE|%r' % (VALUE) }}", '{{ [VALUE]|string }}',
+ "{{ {'k': VALUE} }}",
+ '{% for x in VALUE recursive %}{{ loop.depth }}{{ loop.previtem }}{{ loop.nextitem }}{% endfor %}']
+OPERATORS = "+ - * / // % ** ~ == != < > <= >= in and or".split() + ["not in"]
+SUBSCRIPTS = ["0", "-1", "1:", "::-1", ":2", "1:3", "::2", "5", "'a'", "-2:", "true", "1.0"]
+ODD_ARGUMENTS = ["0", "1", "2", "3", "5", "-1", "10", "none", "'x'", "1.5"]
+
+
+def value():
+    return draw.choice(draw.choices([TEXTS, NUMBERS, OTHERS], [4, 2, 4])[0])
+
+
+def filtered(subject):
+    name = draw.choice(list(FILTERS))
+    options = draw.choice([ODD_ARGUMENTS, [value()]]) if draw.random() < 0.12 else FILTERS[name] or [""]
+    given = draw.choice(options)
+    return f"({subject})|{name}({given})" if given else f"({subject})|{name}"
+
+
+def called(subject, methods):
+    name = draw.choice(list(methods))
+    return f"({subject}).{name}({draw.choice(methods[name])})"
+
+
+def tested():
+    name = draw.choice(list(TESTS))
+    given = f"({draw.choice(TESTS[name])})" if TESTS[name] else ""
+    return f"({value()}) is {draw.choice(['', 'not '])}{name}{given}"
+
+
+FORMS = [
+    (12, lambda: filtered(value())),
+    (4, lambda: filtered(filtered(value()))),
+    (6, lambda: called(draw.choice(TEXTS), METHODS)),
+    (2, lambda: filtered(called(draw.choice(TEXTS), METHODS))),
+    (2, lambda: called(draw.choice(OTHERS), draw.choice([OF_DICTS, OF_LISTS]))),
+    (3, tested),
+    (4, lambda: f"({value()}) {draw.choice(OPERATORS)} ({value()})"),
+    (2, lambda: f"({value()})[{draw.choice(SUBSCRIPTS)}]"),
+]
+
+
+def template():
+    if draw.random() < 0.04:
+        return draw.choice(STATEMENTS).replace("VALUE", value())
+    [form] = draw.choices([form for _, form in FORMS], [weight for weight, _ in FORMS])
+    expression = form()
+    written = draw.choices(["{{ %s }}", "{{ (%s)|tojson }}", "[{{ [%s]|string }}]"], [14, 3, 3])[0]
+    return written.replace("%s", expression)
+
+
+seen = set()
+while len(seen) < int(sys.argv[2]):
+    source = template()
+    if source in seen or ("**" in source and "1234567" in source):
+        continue
+    seen.add(source)
+    try:
+        output = utilities._compile_jinja_template(source).render(messages=[], tools=None, documents=None)
+    except Exception:
+        output = None
+    if output is None or not any(name in output.lower() for name in (" object at 0x", "method", "<generator", "markup(")):
+        print(json.dumps([source, output]))
