@@ -1,5 +1,5 @@
 /** The rows of task files: JSON, CSV and Parquet. */
-import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { extname, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -62,7 +62,7 @@ const isPacked = (bytes: Uint8Array | undefined) => bytes?.[0] === 0x1f && bytes
 /**
  * Reads the text of a file piece by piece, without its byte order mark. A relative path starts at the working
  * directory.
- * @throws TaskError naming the file if it cannot be read or is not UTF-8
+ * @throws TaskError naming the file if it cannot be read, is not UTF-8, or loses its content meanwhile. It may grow
  */
 export async function* textChunks(file: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -74,7 +74,17 @@ export async function* textChunks(file: string): AsyncGenerator<string> {
     }
   };
   try {
-    for await (const bytes of createReadStream(resolve(file), { highWaterMark: CHUNK_BYTES })) yield decode(bytes);
+    const handle = await open(resolve(file));
+    try {
+      const before = await handle.stat();
+      for await (const bytes of handle.createReadStream({ highWaterMark: CHUNK_BYTES, autoClose: false }))
+        yield decode(bytes);
+      const after = await handle.stat();
+      if (after.size < before.size || (after.size === before.size && after.mtimeMs !== before.mtimeMs))
+        throw new TaskError('has changed while it was read: type the command again when it is whole', { file });
+    } finally {
+      await handle.close();
+    }
   } catch (error) {
     if (error instanceof Error && 'syscall' in error)
       throw new TaskError(`cannot be read (${messageOf(error)})`, { file });

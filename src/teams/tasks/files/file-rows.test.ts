@@ -1,0 +1,36 @@
+import { appendFile, truncate, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { temporaryRoot } from '../../../../test/support/tiny-run.js';
+import { textChunks } from './file-rows.js';
+
+const root = temporaryRoot();
+const LINES = '{"a": 1}\n'.repeat(400_000); // several chunks
+
+/** The characters of a file, changed after its first chunk. */
+async function readDuring(name: string, change: (file: string) => Promise<void>): Promise<number> {
+  const file = join(root, name);
+  await writeFile(file, LINES);
+  let length = 0;
+  for await (const text of textChunks(file)) {
+    if (length === 0) await change(file);
+    length += text.length;
+  }
+  return length;
+}
+
+describe('a file that changes while it is read', () => {
+  it.each<[string, (file: string) => Promise<void>]>([
+    ['cut', (file) => truncate(file, 2_000_000)],
+    ['emptied', (file) => truncate(file)],
+    ['written anew', (file) => writeFile(file, LINES.replaceAll('1', '2'))],
+  ])('is refused if it is %s', async (name, change) => {
+    await expect(readDuring(name, change)).rejects.toThrow(/has changed while it was read/);
+  });
+
+  it('may grow, as a log does, and vanish', async () => {
+    const grown = await readDuring('grown', (file) => appendFile(file, '{"a": 3}\n'));
+    expect(grown).toBeGreaterThanOrEqual(LINES.length);
+    expect(await readDuring('gone', unlink)).toBe(LINES.length);
+  });
+});
