@@ -2,6 +2,7 @@
 import { percent } from '../../src/base/core/format.js';
 import { mean } from '../../src/base/core/statistics.js';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
+import { type Figure, figureText, type PlottedPoint, type Series } from '../../src/runs/analysis.js';
 import {
   type Comparison,
   curveScore,
@@ -17,7 +18,6 @@ import { jobsOf, type Part, type Regime } from './declaration.js';
 import { mechanismTable, noiseTable } from './mechanism.js';
 import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
-import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
 import { waitingFigure, waitingTable } from './waiting.js';
 import { distinct } from './work-through.js';
 

@@ -22,6 +22,24 @@ export function pairedInterval(differences: readonly number[], level = 0.95): Pa
   return { mean: centre, interval: { low: centre - half, high: centre + half, level } };
 }
 
+/**
+ * The one-sided p value of Student's t test that the mean of the values lies above a bound (Student 1908).
+ * @param values [n], one for each pair
+ * @param leastSpread The standard deviation is taken to be at least this: values on a coarse grid can be equal by
+ *   chance
+ * @returns 1 for fewer than two values, whose spread is not known
+ */
+export function oneSidedP(values: readonly number[], bound: number, leastSpread = 0): number {
+  const n = values.length;
+  if (n < 2) return 1;
+  const spread = Math.max(standardDeviation(values), leastSpread);
+  const distance = mean(values) - bound;
+  if (spread === 0) return distance > 0 ? 0 : 1;
+  const t = (distance * Math.sqrt(n)) / spread;
+  const tail = (1 - within(Math.atan(Math.abs(t) / Math.sqrt(n - 1)), n - 1)) / 2;
+  return Math.max(0, t > 0 ? tail : 1 - tail);
+}
+
 const MOST_EXACT_PAIRS = 24;
 
 /**
