@@ -64,6 +64,7 @@ export {
   boxed,
   defineTeam,
   integer,
+  type Limits,
   oneOf,
   type Parser,
   type PlayContext,

@@ -46,6 +46,7 @@ export {
   type AskOptions,
   defineTeam,
   type GroupRewardContext,
+  type Limits,
   type Metrics,
   type OnlyAgents,
   type PlayContext,

@@ -37,6 +37,7 @@ export {
   type Ask,
   type AskOptions,
   defineTeam,
+  type Limits,
   type PlayContext,
   type Reply,
   type Reward,

@@ -18,6 +18,7 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
   const frozen = Object.entries(recipe.assign).flatMap(([agent, entry]) => {
     if (typeof entry === 'string') return [];
     if (entry.type === 'text') return [`${agent}: ${entry.name}`];
+    if (entry.type === 'constant') return [`${agent}: the text ${JSON.stringify(entry.text)}`];
     if (entry.type === 'pool') {
       const { of, every, keep, draw } = entry;
       return [`${agent}: earlier versions of ${of}, one each ${every} steps, at most ${keep}, drawn ${draw}`];

@@ -30,6 +30,8 @@ export interface AssignedEndpoint {
 /** A function of the recipe with its settings. */
 export interface FunctionSpec extends TextModelSpec {
   readonly complete: CompleteText;
+  /** The text that it answers each time. */
+  readonly constant?: string;
 }
 
 export interface Assignment {
@@ -79,7 +81,14 @@ export function assignmentOf({ assign, policies, warmStart, functions = {} }: Re
     ...group,
     spec: { ...settings, complete: known[place] as CompleteText },
   }));
-  const endpoints = [...ofServers, ...ofFunctions].map(({ name, spec, agents }) => ({ name, endpoint: spec, agents }));
+  const constants = grouped(assign, (entry) => (entry.type === 'constant' ? entry : undefined)).map(
+    ({ spec: { text }, ...group }) => ({ ...group, spec: constantSpec(text) }),
+  );
+  const endpoints = [...ofServers, ...ofFunctions, ...constants].map(({ name, spec, agents }) => ({
+    name,
+    endpoint: spec,
+    agents,
+  }));
   const models = [...trained, ...frozen, ...pools];
   const random = frozen.filter(({ model }) => wholeModel(model).type === 'tiny-decoder' && !('from' in model));
   const warmStartedFrozen = warmStart === undefined ? [] : random;
@@ -98,6 +107,15 @@ export function assignmentOf({ assign, policies, warmStart, functions = {} }: Re
     speakerOf,
   };
 }
+
+/** A function that answers with one text, and reads and writes no tokens. */
+const constantSpec = (constant: string): FunctionSpec => ({
+  type: 'text',
+  name: `the text ${JSON.stringify(constant)}`,
+  concurrency: Number.MAX_SAFE_INTEGER,
+  constant,
+  complete: () => ({ text: constant, promptTokens: 0, responseTokens: 0 }),
+});
 
 interface AgentGroup<Spec> {
   /** The first of the agents. */

@@ -77,6 +77,8 @@ export interface RecipeInput<
    * agents one policy named `shared`. A map gives each agent the name of a policy, or a frozen model.
    */
   readonly assign?: Assign;
+  /** Limits of the team's loops, by the names that the team declares. Default: the team's own. */
+  readonly limits?: Readonly<Record<string, number>>;
   /** Settings of each policy, by its name. */
   readonly policies?: { readonly [P in PolicyName<T, Assign>]?: PolicySettings<Use> };
   /** Settings of each agent, by its name. */

@@ -1,6 +1,6 @@
 /**
- * Agents that never train: a model that is not updated, earlier versions of a policy, an endpoint of another server, or
- * a function.
+ * Agents that never train: a model that is not updated, earlier versions of a policy, an endpoint of another server, a
+ * function, or a constant text.
  */
 import { z } from 'zod';
 import { type EndpointOptions, endpointSchema, type TextModelOptions, textModelSchema } from '../../engine/backends.js';
@@ -35,9 +35,13 @@ export const frozenSchema = z.discriminatedUnion('type', [
   }),
   endpointSchema,
   textModelSchema,
+  z.strictObject({
+    type: z.literal('constant'),
+    text: z.string().describe('The text of each reply. It costs no tokens.'),
+  }),
 ]);
 
-/** The model, pool, endpoint or function of a frozen agent, without the function. */
+/** The model, pool, endpoint, function or text of a frozen agent, without the function. */
 export type FrozenSpec = z.output<typeof frozenSchema>;
 
 /** A pool of a recipe, with all defaults. */
@@ -61,7 +65,7 @@ export interface PoolOptions {
 /** The result of `pool`. */
 export type PoolInput = { readonly type: 'pool' } & PoolOptions;
 
-/** The result of `frozen`: a model, a pool, an endpoint or a function. */
+/** The result of `frozen`: a model, a pool, an endpoint, a function or a text. */
 export type FrozenInput =
   | {
       readonly type: 'frozen';
@@ -72,7 +76,12 @@ export type FrozenInput =
     }
   | PoolInput
   | ({ readonly type: 'endpoint' } & EndpointOptions)
-  | ({ readonly type: 'text' } & TextModelOptions);
+  | ({ readonly type: 'text' } & TextModelOptions)
+  | {
+      readonly type: 'constant';
+      /** The text of each reply. It costs no tokens. */
+      readonly text: string;
+    };
 
 /**
  * Declares an agent in `assign` that never trains.
@@ -84,6 +93,7 @@ export type FrozenInput =
  *   key comes from the environment (OPENAI_API_KEY) unless you give it, and drmas never writes it to disk.
  * - `{ complete }` is a function of yours, which gets messages and sampling settings and returns a text.
  * - A model of AI SDK, from any of its providers, is asked through its `doGenerate`.
+ * - `{ text }` is a constant: each reply is this text. So the team plays without the agent.
  *
  * An endpoint, a function or a provider may answer the same request differently, so a run with one is not reproducible
  * bit for bit.
@@ -100,10 +110,11 @@ export type FrozenInput =
  * ```
  */
 export function frozen(
-  model: ModelInput | PoolInput | EndpointOptions | TextModelOptions | AnyLanguageModel,
+  model: ModelInput | PoolInput | EndpointOptions | TextModelOptions | AnyLanguageModel | { readonly text: string },
   place: { readonly device?: PolicyInput['device'] } = {},
 ): FrozenInput {
   if ('of' in model) return model;
+  if ('text' in model) return { type: 'constant', text: model.text };
   if ('complete' in model) return { type: 'text', ...model };
   if ('specificationVersion' in model)
     return { type: 'text', name: `${model.provider}/${model.modelId}`, complete: completeWith(model) };

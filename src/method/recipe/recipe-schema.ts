@@ -110,10 +110,16 @@ export function assignmentMap(agents: readonly string[], assign: unknown) {
 }
 
 /**
- * The plain part of a recipe for a team with these agents, and with the policies of this assignment. The lists contain
- * the types that each section can name.
+ * The plain part of a recipe for a team with these agents and limits, and with the policies of this assignment. The
+ * lists contain the types that each section can name.
  */
-export function settingsSchema(lists: Lists, agents: readonly string[], policies: readonly string[], assign: unknown) {
+export function settingsSchema(
+  lists: Lists,
+  agents: readonly string[],
+  policies: readonly string[],
+  assign: unknown,
+  limits: readonly string[] = [],
+) {
   const sections = sectionsOf(lists);
   return z.strictObject({
     name: z
@@ -132,6 +138,10 @@ export function settingsSchema(lists: Lists, agents: readonly string[], policies
     ),
     policies: everyKey(policies, policySchema(sections)).describe('Settings of each policy, by its name.'),
     agents: everyKey(agents, agentSchema).describe('Settings of each agent, by its name.'),
+    limits: everyKey(limits, count)
+      .partial()
+      .optional()
+      .describe("Limits of the team's loops, by the names that the team declares. Default: the team's own."),
     advantage: sections.advantage
       .prefault(defaultChoices.advantage)
       .describe('The estimator. It turns rewards into advantages.'),

@@ -104,8 +104,8 @@ export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies
   return Object.fromEntries(
     Object.entries(assign).flatMap(([agent, speaker]) => {
       const policy = typeof speaker === 'object' && speaker.type === 'pool' ? speaker.of : speaker;
-      const priced = typeof policy === 'string' ? policies[policy] : policy.type === 'frozen' ? undefined : policy;
-      const price = priced?.price;
+      const priced = typeof policy === 'string' ? policies[policy] : policy;
+      const price = priced !== undefined && 'price' in priced ? priced.price : undefined;
       return price === undefined ? [] : [[agent, { train: 0, ...price }]];
     }),
   );

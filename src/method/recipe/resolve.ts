@@ -52,7 +52,7 @@ export interface ResolveOptions {
 export function resolveWith(standard: Lists, definition: RecipeDefinition, options: ResolveOptions): Recipe {
   const { team, tasks, use, sinks, assign: assigned, ...others } = definition.input;
   const { assign, functions } = withoutFunctions(assigned);
-  const written = assign === undefined ? others : { ...others, assign };
+  const given = assign === undefined ? others : { ...others, assign };
   const lists = withPlugins(standard, use);
   const keys = keyVariablesOf(lists);
   const overrides = (options.overrides ?? []).map((text) => parseOverride(text, keys));
@@ -64,7 +64,7 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   const ofTasks = (override: Override) => override.path[0] === 'tasks';
   const first = overrides.filter((override) => !inherits(override) && !ofTasks(override));
   const defaults = { name: options.name ?? team.name, ...defaultChoices };
-  const base = { ...defaults, ...plainPart(written, options.absolutePath) };
+  const base = { ...defaults, ...plainPart(given, options.absolutePath) };
   const applied = applyOverrides(base, first);
   const reassigned = first.some(({ path, value }) => path.join() === 'assign' && typeof value === 'string');
   const tree = withoutIdleWarmStart(reassigned ? withMovedPolicies(applied, agents) : applied);
@@ -76,18 +76,29 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   requireModels(changed, model);
   requireNoneRemoved(changed);
   checkFrozen(changed, options);
-  const schema = settingsSchema(lists, agents, policiesOf(changed.assign), changed.assign);
+  const schema = settingsSchema(
+    lists,
+    agents,
+    policiesOf(changed.assign),
+    changed.assign,
+    Object.keys(team.limits ?? {}),
+  );
   const settings = parseAt(schema, changed);
-  // The schema sees no key that `null` removed.
-  for (const { path } of [...removalsOfNothing(base, first), ...removalsOfNothing(complete, later)]) {
+  // The schema sees no key that `null` removed. An override may remove what an earlier one has set.
+  const written = applyOverrides(
+    complete,
+    later.filter(({ value }) => value !== null),
+  );
+  for (const { path } of [...removalsOfNothing(base, first), ...removalsOfNothing(written, later)]) {
     const tree = applyOverrides({ ...changed, model }, [{ path, value: 0 }]);
     requireNoneRemoved(tree);
     requireKnownKeys(schema.extend({ model: modelSchema.optional() }), tree);
   }
   checkLosses(settings, lists);
+  const { limits } = settings;
   return {
     ...settings,
-    team,
+    team: limits === undefined ? team : { ...team, limits: { ...team.limits, ...(limits as Record<string, number>) } },
     tasks: resolveTasks(tasks, overrides.filter(ofTasks)),
     code: options.code,
     lists,
@@ -104,7 +115,7 @@ function withoutIdleWarmStart({ warmStart, ...tree }: Plain): Plain {
 
 /** @throws RecipeError if the model of the recipe is one that is never trained */
 function checkTrainable(model: unknown): void {
-  if (isObject(model) && ['frozen', 'pool', 'endpoint', 'text'].includes(String(model.type)))
+  if (isObject(model) && ['frozen', 'pool', 'endpoint', 'text', 'constant'].includes(String(model.type)))
     throw new RecipeError(
       'it is the model to train, and a frozen model is never trained; freeze single agents with ' +
         "assign: { judge: frozen(...), solver: 'solver' }",

@@ -345,6 +345,175 @@ export interface PolicyInput {
         readonly train?: number | undefined;
       }
     | undefined;
+  /** Smaller models that `drmas shape` tries for this policy. Runs do not use them. There are none by default. */
+  readonly candidates?:
+    | readonly {
+        /** The smaller model. */
+        readonly model:
+          | {
+              readonly type: 'tiny-decoder';
+              /** The width of the residual stream, a multiple of 2 x `heads`. */
+              readonly width: number;
+              /** The number of layers. */
+              readonly layers: number;
+              /** The number of query heads. */
+              readonly heads: number;
+              /** The number of key/value heads, which divides `heads`. Default: `heads`. */
+              readonly kvHeads?: number | undefined;
+              /** The hidden width of the SwiGLU block. */
+              readonly feedForward: number;
+              /** The longest prompt and response together, in tokens. */
+              readonly context: number;
+              /** The base of the rotary angles. Default: 10000. */
+              readonly ropeBase?: number | undefined;
+              /**
+               * The standard deviation of the first embedding. Default: width^-1/2. The final norm makes up for it, so
+               * first logits have variance 1.
+               */
+              readonly embeddingDeviation?: number | undefined;
+              /** The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`). */
+              readonly tokenizer:
+                | {
+                    readonly type: 'symbols';
+                    /** The vocabulary: the id of a token is its position in this list. */
+                    readonly symbols: readonly string[];
+                    /** The symbol that ends a response. */
+                    readonly stop: string;
+                    /** The symbol that is put after a user's message. */
+                    readonly endOfUser: string;
+                    /** The symbol that is put after an assistant's message. */
+                    readonly endOfAssistant: string;
+                  }
+                | {
+                    readonly type: 'bytes';
+                  };
+            }
+          | {
+              readonly type: 'checkpoint';
+              /**
+               * A directory, a GGUF file, a model's name in Ollama or LM Studio, or `org/name[@revision]` on the hub. The
+               * first of these that exists wins. A path that begins with `./` or `../` is relative to the recipe's file;
+               * any other relative path starts at the working directory.
+               */
+              readonly path: string;
+              /**
+               * The chat template, for a base model that has none, or in place of the model's own: the text of a Jinja
+               * template, or the name of one: `plain` (suits every model), `chatml`, `llama3`.
+               */
+              readonly chatTemplate?: string | undefined;
+              /**
+               * Values of the chat template's variables, such as `{ enable_thinking: false }` for Qwen3. Text values have
+               * no quotes, backslashes, braces and percent signs.
+               */
+              readonly variables?: Readonly<Record<string, boolean | number | string>> | undefined;
+            }
+          | {
+              readonly type: 'choice-table';
+              /** The names to choose from. */
+              readonly choices: readonly string[];
+              /** The questions. Each has its own logits. By default the table has one row for every question. */
+              readonly features?: readonly string[] | undefined;
+              /** The choices of a response, 1 by default. In longer responses each choice depends on the previous one. */
+              readonly length?: number | undefined;
+            }
+          | {
+              readonly type: 'lora';
+              /** The whole model, which is not trained. */
+              readonly base:
+                | {
+                    readonly type: 'tiny-decoder';
+                    /** The width of the residual stream, a multiple of 2 x `heads`. */
+                    readonly width: number;
+                    /** The number of layers. */
+                    readonly layers: number;
+                    /** The number of query heads. */
+                    readonly heads: number;
+                    /** The number of key/value heads, which divides `heads`. Default: `heads`. */
+                    readonly kvHeads?: number | undefined;
+                    /** The hidden width of the SwiGLU block. */
+                    readonly feedForward: number;
+                    /** The longest prompt and response together, in tokens. */
+                    readonly context: number;
+                    /** The base of the rotary angles. Default: 10000. */
+                    readonly ropeBase?: number | undefined;
+                    /**
+                     * The standard deviation of the first embedding. Default: width^-1/2. The final norm makes up for it, so
+                     * first logits have variance 1.
+                     */
+                    readonly embeddingDeviation?: number | undefined;
+                    /** The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`). */
+                    readonly tokenizer:
+                      | {
+                          readonly type: 'symbols';
+                          /** The vocabulary: the id of a token is its position in this list. */
+                          readonly symbols: readonly string[];
+                          /** The symbol that ends a response. */
+                          readonly stop: string;
+                          /** The symbol that is put after a user's message. */
+                          readonly endOfUser: string;
+                          /** The symbol that is put after an assistant's message. */
+                          readonly endOfAssistant: string;
+                        }
+                      | {
+                          readonly type: 'bytes';
+                        };
+                  }
+                | {
+                    readonly type: 'checkpoint';
+                    /**
+                     * A directory, a GGUF file, a model's name in Ollama or LM Studio, or `org/name[@revision]` on the hub. The
+                     * first of these that exists wins. A path that begins with `./` or `../` is relative to the recipe's file;
+                     * any other relative path starts at the working directory.
+                     */
+                    readonly path: string;
+                    /**
+                     * The chat template, for a base model that has none, or in place of the model's own: the text of a Jinja
+                     * template, or the name of one: `plain` (suits every model), `chatml`, `llama3`.
+                     */
+                    readonly chatTemplate?: string | undefined;
+                    /**
+                     * Values of the chat template's variables, such as `{ enable_thinking: false }` for Qwen3. Text values have
+                     * no quotes, backslashes, braces and percent signs.
+                     */
+                    readonly variables?: Readonly<Record<string, boolean | number | string>> | undefined;
+                  };
+              /** The columns of A and rows of B. An adapter has this, or `from`. */
+              readonly rank?: number | undefined;
+              /** The adapter's share is scaled by alpha / rank. Default: `rank`. */
+              readonly alpha?: number | undefined;
+              /** The projections that are adapted. Default: all of them. */
+              readonly targets?: readonly ('q' | 'k' | 'v' | 'o' | 'gate' | 'up' | 'down')[] | undefined;
+              /**
+               * The directory of a saved adapter in PEFT's layout: from a run's checkpoint, an export or `peft`. The
+               * saved adapter has its own rank, alpha and targets.
+               */
+              readonly from?: string | undefined;
+            };
+        /**
+         * The price of a million tokens, in your currency. With a price, steps, evaluations and forecasts report
+         * their costs. There is no price by default.
+         */
+        readonly price?:
+          | {
+              /**
+               * The price of a million tokens of prompts.
+               * @default `0`
+               */
+              readonly read?: number | undefined;
+              /**
+               * The price of a million tokens of responses.
+               * @default `0`
+               */
+              readonly write?: number | undefined;
+              /**
+               * The price of a million tokens in updates, prompts and responses.
+               * @default `0`
+               */
+              readonly train?: number | undefined;
+            }
+          | undefined;
+      }[]
+    | undefined;
   /**
    * Passes over each step's samples.
    * @default `1`

@@ -108,12 +108,14 @@ function logStart(
     ),
   });
   for (const warning of warnings) log.emit({ type: 'warning', ...warning });
-  for (const { endpoint, agents } of assignment.endpoints)
+  for (const { endpoint, agents } of assignment.endpoints) {
+    if ('constant' in endpoint) continue;
     log.emit({
       type: 'warning',
       code: 'endpoint.nondeterministic',
       message: `${agents.join(', ')}: ${endpoint.type === 'text' ? endpoint.name : `${endpoint.model} at ${endpoint.url}`} may answer the same request differently; this run cannot be repeated bit for bit`,
     });
+  }
 }
 
 /** The data sets on hubs and the files of tasks, each once, with the files that both splits read. */

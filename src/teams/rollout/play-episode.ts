@@ -71,11 +71,11 @@ export async function playEpisode<Data>(
       return { task, sample, turns, outcome: rewards, score: noScore, ...running.kept };
     }
     const log = (name: string, value: unknown) => running.log.add(name, value);
-    const outcome = await perform('error', () => team.play({ task: data, ...adapted, random, signal, log })).catch(
-      (error: unknown) => {
-        throw ofAgents(error, turns, { team, settings: context.agents });
-      },
-    );
+    const outcome = await perform('error', () =>
+      team.play({ task: data, ...adapted, limits: team.limits ?? {}, random, signal, log }),
+    ).catch((error: unknown) => {
+      throw ofAgents(error, turns, { team, settings: context.agents });
+    });
     running.playReturned();
     checkReturned('play', outcome, maxOutcomeBytes);
     scoring = true;

@@ -71,13 +71,18 @@ export type Ask<Value = unknown> = (input: string | readonly Message[], options?
 
 type AgentValue<A> = A extends Agent<infer Value> ? Value : never;
 
-export interface PlayContext<Data, A extends Agents> extends EpisodeWays {
+/** The limits of a team's loops by name, such as `{ rounds: 4 }`. */
+export type Limits = Readonly<Record<string, number>>;
+
+export interface PlayContext<Data, A extends Agents, L extends Limits = Limits> extends EpisodeWays {
   /** Frozen: all episodes of the task share it. */
   readonly task: Data;
   /** The agents as functions. Replies arrive in the order of the calls, so that concurrent calls are reproducible. */
   readonly agents: { readonly [Name in keyof A]: Ask<AgentValue<A[Name]>> & AgentWays };
   /** The agents over HTTP, for programs in any language. It requires a `gateway` in the recipe. */
   readonly gateway: GatewayConnection;
+  /** The team's limits, as the recipe sets them. */
+  readonly limits: L;
   /** Random numbers for the team's decisions: a stream of this episode alone, equal in every repetition of the run. */
   readonly random: RandomStream;
   /** Fires when the episode is over: ended, failed, timed out or interrupted. */
@@ -176,6 +181,8 @@ export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unkno
   /** The schema that types and validates the data of a task. */
   readonly task: z.ZodType<Data>;
   readonly agents: A;
+  /** The limits of its loops, which a recipe may lower or raise. */
+  readonly limits?: Limits;
   /** Checks, before a run, what its episodes need. */
   prepare?(context: PrepareContext<Data>): Promise<void>;
   /** Plays one episode, as one async function. */
@@ -186,7 +193,13 @@ export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unkno
   metrics?(context: RewardContext<Data, Outcome, A>): Metrics | Promise<Metrics>;
 }
 
-export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>> {
+export interface TeamDefinition<
+  Data,
+  A extends Agents,
+  Outcome,
+  R extends Reward | Promise<Reward>,
+  L extends Limits = Limits,
+> {
   /** The team's name in logs and reports. Default 'team'. */
   readonly name?: string;
   /** The schema of a task's data: it types them here and checks them before a run. */
@@ -194,12 +207,17 @@ export interface TeamDefinition<Data, A extends Agents, Outcome, R extends Rewar
   /** The agents by name, each made by `agent`. */
   readonly agents: A;
   /**
+   * The limits of the loops in `play`, integers from 1 on by name, such as `{ rounds: 4 }`. `play` gets them as `limits`,
+   * and a recipe may set others (`limits.rounds=2`). `drmas shape` tries lower ones. Default: none.
+   */
+  readonly limits?: L;
+  /**
    * Checks, before a run opens its models, the services that episodes need, such as a retriever. If it rejects, the run
    * does not begin. Plans and dry runs do not call it, nor do runs whose episodes other machines play.
    */
   prepare?(context: PrepareContext<Data>): Promise<void>;
   /** Plays one episode and returns its outcome, which `reward` judges. */
-  play(context: PlayContext<Data, A>): Promise<Outcome>;
+  play(context: PlayContext<Data, A, NoInfer<L>>): Promise<Outcome>;
   /**
    * Computes the reward. Write it after `play` in the definition, so that TypeScript infers the type of `outcome`. A
    * team needs `reward`, `rewardGroup` or both.
@@ -241,6 +259,7 @@ const definitionSchema = z
         (agents) => Object.keys(agents).every((name) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)),
         'expected names that begin with a letter, followed by letters, digits, - and _',
       ),
+    limits: z.record(z.string().regex(/^[A-Za-z]\w*$/), z.int().min(1)).optional(),
     prepare: callable.optional(),
     play: callable,
     reward: callable.optional(),
@@ -271,10 +290,15 @@ const definitionSchema = z
  * });
  * ```
  */
-export function defineTeam<Data, A extends Agents, Outcome, R extends Reward | Promise<Reward>>(
-  definition: TeamDefinition<Data, A, Outcome, R>,
-): Team<Data, A, Outcome> {
+export function defineTeam<
+  Data,
+  A extends Agents,
+  Outcome,
+  R extends Reward | Promise<Reward>,
+  L extends Limits = Limits,
+>(definition: TeamDefinition<Data, A, Outcome, R, L>): Team<Data, A, Outcome> {
   const checked = definitionSchema.safeParse(definition);
   if (!checked.success) throw new ArgumentError(`defineTeam(...): ${issuesText(checked.error.issues)}`);
-  return { ...definition, name: definition.name ?? 'team' };
+  // A recipe may change the values of limits, but not their names, so `play` finds each limit that it declares.
+  return { ...(definition as unknown as Team<Data, A, Outcome>), name: definition.name ?? 'team' };
 }
