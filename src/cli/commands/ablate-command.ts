@@ -67,7 +67,7 @@ export const ablate = defineCommand({
 });
 
 /** Prints a line when a run starts, is evaluated or ends. */
-function viewOf({ stdout, environment }: CommandContext): AblationView {
+export function viewOf({ stdout, environment }: CommandContext): AblationView & { readonly width: number } {
   const screen = screenOf(stdout, environment);
   const { width } = screen;
   const status = new StatusLines(screen);
@@ -75,6 +75,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
   let steps = 0;
   const started = performance.now();
   return {
+    width,
     notify: (message) => say(...wrap(message, width)),
     onStart: (plan) => {
       steps = plan.runs[0]?.recipe.training.steps ?? 0;
