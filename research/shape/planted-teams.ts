@@ -1,10 +1,12 @@
 /**
  * Five small teams, four of them with a planted part that they do not need, and whether `drmas shape` names it; and how
- * much smaller the team of `shop` gets. The plan is research/plans/shape.md.
+ * much smaller the team of `shop` gets. The plans are research/plans/shape.md and, after it failed, shape-2.md.
  *
- *     DRMAS_KERNELS=native-avx2 npx tsx research/shape/planted-teams.ts [TEAM ...] >> research/results/shape.jsonl
- *     npx tsx research/shape/planted-teams.ts shop >> research/results/shape.jsonl
- *     npx tsx research/shape/planted-teams.ts --summary   (a table of the results; --page writes it to docs/shape.md)
+ *     DRMAS_KERNELS=native-avx2 npx tsx research/shape/planted-teams.ts [TEAM ...] >> research/results/shape-2.jsonl
+ *     npx tsx research/shape/planted-teams.ts shop >> research/results/shape-2.jsonl
+ *     npx tsx research/shape/planted-teams.ts --summary   (tables of the results; --page writes them to docs/shape.md)
+ *
+ * `--first` repeats the runs of the first plan, whose results are in shape.jsonl.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,13 +23,19 @@ type Letter = (typeof LETTERS)[number];
 const QUESTIONS = LETTERS.map((letter) => letter.toUpperCase());
 /** Prompts of second rounds, and prompts that no task uses. */
 const [AGAIN, SPARE] = [LETTERS.map((letter) => `${letter}!`), Array.from({ length: 60 }, (_, i) => `spare${i}`)];
-const [STUDIES, PAIRS, MARGIN] = [10, 5, 0.02];
+const [STUDIES, MARGIN] = [10, 0.02];
+/** What the plans differ in: the pairs of a study, and the number of the first study, which gives the seeds. */
+const PLANS = {
+  first: { results: 'shape.jsonl', pairs: 5, from: 1 },
+  second: { results: 'shape-2.jsonl', pairs: 10, from: 21 },
+} as const;
+type Plan = (typeof PLANS)[keyof typeof PLANS];
 
 /** Episodes of the last evaluation of a run. */
 const EPISODES = 64 * 3;
 const SHOP_PAIRS = 4;
 const SHOP = ['warmStart.steps=400', 'training.steps=20', 'evaluation.every=20', 'evaluation.tasks=128'];
-const RESULTS = join(import.meta.dirname, '../results/shape.jsonl');
+const resultsOf = ({ results }: Plan) => readFile(join(import.meta.dirname, '../results', results), 'utf8');
 const LEARNS = { optimizer: { learningRate: 0.7 }, warmupSteps: 0 } as const;
 
 const table = (features: readonly string[], choices: readonly string[] = LETTERS) =>
@@ -168,13 +176,13 @@ const recipeOf = (name: string, part: Part) =>
     evaluation: { every: 12, tasks: 64, samples: 3 },
   } as never);
 
-async function study(name: string, number: number) {
+async function study(name: string, number: number, { pairs }: Plan) {
   const { planted, part } = teams[name] as (typeof teams)[string];
   const folder = await mkdtemp(join(tmpdir(), 'drmas-shape-'));
   const began = performance.now();
   try {
     const result = await shapeTeam(thisProcess, recipeOf(name, part), {
-      ...{ margin: MARGIN, seeds: PAIRS, firstSeed: 1000 * number + 1, run: join(folder, 'study') },
+      ...{ margin: MARGIN, seeds: pairs, firstSeed: 1000 * number + 1, run: join(folder, 'study') },
       ...{ threads: 1, parallel: 1 },
     });
     return row(name, number, planted, result, began);
@@ -229,7 +237,7 @@ function holdsNow({ difference, p }: Row['variants'][number], variants: number):
 }
 
 /** The counts of the plan, from the stored results, as a table. */
-export function tableOf(results: string): string {
+function tableOf(results: string, { pairs }: Plan): string {
   const rows = results
     .split('\n')
     .filter((line) => line !== '')
@@ -244,15 +252,15 @@ export function tableOf(results: string): string {
     });
     const runs = average(own.map(({ variants }) => variants.reduce((sum, variant) => sum + variant.runs, 0)));
     const planned = own[0]?.variants.length ?? 0;
-    const pairs = team === 'shop' ? SHOP_PAIRS : PAIRS;
+    const each = team === 'shop' ? SHOP_PAIRS : pairs;
     const cells = [
       `\`${team}\``,
-      own[0]?.planted ?? 'nothing',
+      own[0]?.planted ?? 'all of it is needed',
       `${own.filter(({ right }) => right).length} of ${own.length}`,
       `${own.filter(({ right, chosen, variants }) => right && variants.every((one) => one.name !== chosen || holdsNow(one, variants.length))).length} of ${own.length}`,
       picked.length === 0 ? '' : percent(average(picked.map(({ share }) => share))),
       picked.length === 0 ? '' : (100 * average(picked.map(({ difference }) => difference))).toFixed(1),
-      `${runs.toFixed(1)} of ${planned * pairs}`,
+      `${runs.toFixed(1)} of ${planned * each}`,
     ];
     return `| ${cells.join(' | ')} |`;
   });
@@ -264,19 +272,22 @@ export function tableOf(results: string): string {
 }
 
 const words = process.argv.slice(2);
+const plan = words.includes('--first') ? PLANS.first : PLANS.second;
 /** Studies of a trial have seeds of their own, and are not in the results. */
-const numbers = words.includes('--trial') ? [0] : Array.from({ length: STUDIES }, (_, i) => i + 1);
+const numbers = words.includes('--trial') ? [0] : Array.from({ length: STUDIES }, (_, i) => plan.from + i);
 const named = words.filter((word) => word in teams);
-if (words.includes('--summary')) console.log(tableOf(await readFile(RESULTS, 'utf8')));
+if (words.includes('--summary'))
+  for (const one of Object.values(PLANS)) console.log(tableOf(await resultsOf(one), one));
 else if (words.includes('--page')) {
   const page = join(import.meta.dirname, '../../docs/shape.md');
-  const text = await readFile(page, 'utf8');
-  const filled = text.replace(
-    /(<!-- results -->\n)[\s\S]*?(<!-- end -->)/,
-    `$1${tableOf(await readFile(RESULTS, 'utf8'))}\n$2`,
-  );
-  await writeFile(page, filled);
+  let text = await readFile(page, 'utf8');
+  for (const [name, one] of Object.entries(PLANS)) {
+    const marked = new RegExp(`(<!-- results: ${name} -->\\n)[\\s\\S]*?(<!-- end -->)`);
+    const filled = tableOf(await resultsOf(one), one);
+    text = text.replace(marked, (_, before: string, after: string) => `${before}${filled}\n${after}`);
+  }
+  await writeFile(page, text);
 } else if (words.includes('shop')) console.log(JSON.stringify(await shopStudy()));
 else
   for (const name of named.length > 0 ? named : Object.keys(teams))
-    for (const number of numbers) console.log(JSON.stringify(await study(name, number)));
+    for (const number of numbers) console.log(JSON.stringify(await study(name, number, plan)));
