@@ -31,7 +31,7 @@ import { temporaryRoot } from './support/tiny-run.js';
 
 const root = temporaryRoot();
 
-/** Numbers that JavaScript writes otherwise. Floats are left out: templates of Hugging Face write them as Python does. */
+/** Numbers that JavaScript writes otherwise. Floats are out: Hugging Face's templates write them as Python does. */
 const NUMBERS = ['9007199254740993', '-9223372036854775807', '123456789012345678901234567890', '5.0'];
 
 /** A JSON schema that has a number under each keyword that takes one, and keys that are whole numbers. */

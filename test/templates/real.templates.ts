@@ -102,7 +102,7 @@ function ours(source: string, { messages, tools, isThinking }: Conversation): st
 }
 
 const EXPRESSIONS = 4000;
-/** Filters whose outputs are HTML, Python's own form of values, or random; and methods of bytes and tables of letters. */
+/** Filters whose outputs are HTML, Python's own form of values, or random; methods of bytes and tables of letters. */
 const REFUSED_ALONE = 0.05;
 
 describe.skipIf(program === '')('small expressions', () => {

@@ -112,7 +112,7 @@ function written(key: string, given: unknown): string | undefined {
   if (Array.isArray(given) && given.every((item) => typeof item !== 'object' || item === null))
     return JSON.stringify(given);
   if (Array.isArray(given)) return `[${given.map((item, i) => written(`${i}`, item) ?? 'null').join(',')}]`;
-  if (Object.prototype.toString.call(given) !== '[object Object]') return JSON.stringify(given); // a boxed number or text
+  if (Object.prototype.toString.call(given) !== '[object Object]') return JSON.stringify(given); // boxed
   const entries = Object.entries(given).flatMap(([name, item]) => {
     const json = written(name, item);
     return json === undefined ? [] : `${JSON.stringify(name)}:${json}`;
@@ -147,7 +147,7 @@ export function compactJson(text: string): string {
   return compacted(text);
 }
 
-/** The text of valid JSON without white space. Remembers the text of objects of a value under keys that are asked for. */
+/** The text of valid JSON without white space. Remembers the text of objects under keys that are asked for. */
 function compacted(text: string, value?: unknown, isKept: (key: string) => boolean = () => false): string {
   const next = tokensOf(text);
   const read = (token: string, parsed: unknown): string => {

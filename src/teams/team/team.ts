@@ -207,7 +207,7 @@ export interface TeamDefinition<
   /** The agents by name, each made by `agent`. */
   readonly agents: A;
   /**
-   * The limits of the loops in `play`, integers from 1 on by name, such as `{ rounds: 4 }`. `play` gets them as `limits`,
+   * Limits of the loops in `play`, integers from 1 on by name, such as `{ rounds: 4 }`. `play` gets them as `limits`,
    * and a recipe may set others (`limits.rounds=2`). `drmas shape` tries lower ones. Default: none.
    */
   readonly limits?: L;

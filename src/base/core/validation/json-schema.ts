@@ -30,7 +30,10 @@ export function fitsSchema(value: unknown, schema: JsonSchema): boolean {
   return new SchemaCheck(written).fits(value, written);
 }
 
-/** Whether a text is JSON that fits a schema, integers of any size included. @throws ArgumentError if the check takes too many steps */
+/**
+ * Whether a text is JSON that fits a schema, integers of any size included.
+ * @throws ArgumentError if the check takes too many steps
+ */
 export function fitsJsonSchema(text: string, schema: JsonSchema): boolean {
   return jsonValue(text) !== undefined && fitsSchema(parseWithBigInts(text), schema);
 }

@@ -97,7 +97,7 @@ interface Typed {
   readonly threads?: number;
 }
 
-/** The request of a new study, or of one that resumes. @throws RecipeError if a flag cannot change in a resumed study */
+/** The request of a new study, or of one that resumes. @throws RecipeError if a flag cannot change then */
 async function requested(
   source: string,
   typed: Typed,

@@ -88,7 +88,7 @@ export function splitLines(text: string, keepEnds: boolean): string[] {
   return lines;
 }
 
-/** Letters that folding leaves as they are: the dotless i, and the capitals of Cherokee, to which it brings small ones. */
+/** Letters that folding leaves: the dotless i, and the capitals of Cherokee, to which it brings small ones. */
 const FOLDED = /[\u0131\u13a0-\u13f5]/;
 const CHEROKEE = /[\u13f8-\u13fd\uab70-\uabbf]/;
 

@@ -32,7 +32,7 @@ export interface Rule {
 }
 
 /**
- * The least standard deviation of a difference. Scores of few episodes are equal by chance, and scores near 1 are skewed,
+ * The least standard deviation of a difference. Few episodes give equal scores by chance, and scores near 1 are skewed,
  * so a small spread of a few pairs says too little. A score that loses the margin from 1 has at least the binomial
  * deviation, and no score is known better than to one episode.
  */
@@ -65,7 +65,7 @@ export function droppedAfter(differences: readonly number[], rule: Rule): number
 }
 
 /**
- * A non-inferiority test of each variant: Student's t over pairs against a loss of `margin`, with Holm's adjustment over
+ * A non-inferiority test of each variant: Student's t over pairs against a loss of `margin`, with Holm's adjustment for
  * all variants. The chosen one is the cheapest whose loss is shown to be below the margin, if it is cheaper than the
  * whole team: by its price, or at the same price by its trained parameters.
  */
