@@ -1,5 +1,5 @@
 /** What an estimator makes of tasks that are played once, found by trying it on a few turns. */
-import type { TurnRecord } from '../../../base/nouns.js';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import type { OpenEstimator } from '../define-estimator.js';
 import { TurnBatch } from '../turn-batch.js';
 

@@ -1,5 +1,5 @@
+import type { Episode, Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import type { Episode, Turn } from '../../../base/core/episode.js';
 import { agentHealth, groupKinds, type PlayedTurn } from './agent-health.js';
 
 interface Said {
@@ -89,7 +89,8 @@ it('ignores the penalties of a frozen agent', () => {
 
 describe('the share of chance in rewards', () => {
   const texts = ['p', 'p', 'p', 'q', 'q', 'q'];
-  const earned = (...rewards: number[]) => health(...rewards.map((reward, i) => ({ text: texts[i] ?? '', reward }))).chance;
+  const earned = (...rewards: number[]) =>
+    health(...rewards.map((reward, i) => ({ text: texts[i] ?? '', reward }))).chance;
 
   it('is 0 if the text decides, and about 1 or more if equal texts differ as much as others', () => {
     expect(earned(1, 1, 1, 0, 0, 0)).toBe(0);
