@@ -112,7 +112,8 @@ function written(key: string, given: unknown): string | undefined {
   if (Array.isArray(given) && given.every((item) => typeof item !== 'object' || item === null))
     return JSON.stringify(given);
   if (Array.isArray(given)) return `[${given.map((item, i) => written(`${i}`, item) ?? 'null').join(',')}]`;
-  if (Object.prototype.toString.call(given) !== '[object Object]') return JSON.stringify(given); // a boxed number or text
+  // A boxed number or text.
+  if (Object.prototype.toString.call(given) !== '[object Object]') return JSON.stringify(given);
   const entries = Object.entries(given).flatMap(([name, item]) => {
     const json = written(name, item);
     return json === undefined ? [] : `${JSON.stringify(name)}:${json}`;
