@@ -18,6 +18,8 @@ import {
   CATCH_UP_REPAIR_SEEDS,
   CATCH_UP_SEEDS,
   COLLAPSE_SEEDS,
+  DEFAULT_REGIMES,
+  DEFAULT_SEEDS,
   drawn,
   escalation,
   LEAGUE_SEEDS,
@@ -946,6 +948,22 @@ const trunk: Question = {
   ],
 };
 
+/** The default of the product, by evidence: research/plans/defaults.md. */
+const defaults: Question = {
+  id: 'defaults',
+  heading: 'A default by evidence',
+  asks: 'Is a running mean, or a shrunk one, a better default than the mean of the group?',
+  parts: DEFAULT_REGIMES.map((regime) =>
+    part(regime.id, `Three estimators: ${regime.dose?.label}`, {
+      regimes: [regime],
+      variants: [drmasBatchSingleton, ...[shrinkage, ema].map(withDefaultSingleton)],
+      baseline: drmas.id,
+      seeds: DEFAULT_SEEDS,
+      ranked: { pairs: DEFAULT_SEEDS.length },
+    }),
+  ),
+};
+
 /** Errors in the learning rates in use, as far as their sweeps are present. */
 export function wrongRates(results: Results): string[] {
   const parts = questions.flatMap((question) => question.parts);
@@ -1032,6 +1050,7 @@ export const questions: readonly Question[] = [
   losses,
   trunk,
   paper,
+  defaults,
 ];
 
 const primary = (question: string, part: string, regime: string, variant: string, other?: string): Primary => ({

@@ -6,6 +6,7 @@ import {
   CATCH_UP_REPAIR_SEEDS,
   CATCH_UP_SEEDS,
   COLLAPSE_SEEDS,
+  DEFAULT_SEEDS,
   LEAGUE_SEEDS,
   LEMMA_SEEDS,
   LOSS_SEEDS,
@@ -55,6 +56,7 @@ describe('the questions', () => {
       COLLAPSE_SEEDS,
       MECHANISM_SEEDS,
       TRUNK_SEEDS,
+      DEFAULT_SEEDS,
     ];
     expect(claimed.flat().filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
     for (const { seeds } of parts)

@@ -348,6 +348,31 @@ export const shipped = (recipe: string, agent: string): Regime => ({
   dose: { label: recipe, value: 0 },
 });
 
+/** Regimes of the choice of a default, in which three estimators are compared: research/plans/defaults.md. */
+export const DEFAULT_REGIMES: readonly Regime[] = [
+  { ...tunedRepair, learningRate: 1e-3, dose: { label: '`repair`, scored by its fixer', value: 0 } },
+  ...(
+    [
+      ['math', 'verifier'],
+      ['desk', 'router'],
+      ['shop', 'verifier'],
+    ] as const
+  ).map(([recipe, agent]) => shipped(recipe, agent)),
+  {
+    ...escalation('difficulties', { experts: 1 }, { label: 'tasks of two difficulties', value: 0 }),
+    recipe: 'research/regimes/difficulties.ts',
+    set: ['training.steps=100', 'training.tasksPerStep=16', 'training.groupSize=16', 'evaluation.every=20'],
+  },
+  ...SHARING_MODELS.filter(({ id }) => id === 'contexts-table').map((model) => ({
+    ...withSharing(model),
+    dose: { label: 'fast improvement: a table of choices', value: 0 },
+  })),
+  escalation('experts', { experts: 4 }, { label: 'four experts', value: 0 }),
+].map((regime) => ({ ...regime, id: `default-${regime.id}`, family: 'defaults' }));
+
+/** The ten pairs of the choice of a default, which nothing else uses. */
+export const DEFAULT_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 241 + index);
+
 const ofPaper = (id: string, of: Pick<Regime, 'recipe' | 'policies' | 'agent'> & Partial<Regime>): Regime => ({
   score: 'team',
   ...of,
