@@ -255,7 +255,7 @@ function tableOf(results: string, { pairs }: Plan): string {
     const each = team === 'shop' ? SHOP_PAIRS : pairs;
     const cells = [
       `\`${team}\``,
-      own[0]?.planted ?? 'all of it is needed',
+      own[0]?.planted ?? 'each part is needed',
       `${own.filter(({ right }) => right).length} of ${own.length}`,
       `${own.filter(({ right, chosen, variants }) => right && variants.every((one) => one.name !== chosen || holdsNow(one, variants.length))).length} of ${own.length}`,
       picked.length === 0 ? '' : percent(average(picked.map(({ share }) => share))),

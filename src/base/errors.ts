@@ -30,13 +30,11 @@ export {
   type WorldErrorCode,
 } from './core/errors.js';
 export {
-  asWritten,
   compactJson,
   copyWithSource,
   exactJson,
   NumberText,
   parseExactly,
-  parseWithBigInts,
   parseWithSource,
   parseWithSources,
 } from './core/exact-json.js';
