@@ -68,8 +68,10 @@ async function main(words: readonly string[]): Promise<number> {
   const waiting = names.flatMap((name) => parts[name] ?? []);
   let worst = 0;
   const lane = async () => {
-    for (let next = waiting.shift(); next !== undefined && worst === 0; next = waiting.shift())
-      worst = Math.max(worst, await run(next));
+    for (let next = waiting.shift(); next !== undefined && worst === 0; next = waiting.shift()) {
+      const code = await run(next); // `worst` may change meanwhile
+      worst = Math.max(worst, code);
+    }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, lane));
   return worst;

@@ -1,5 +1,5 @@
 /**
- * The team `escalation` on tasks of two difficulties: in half of the tickets the expert may try once, in the others four
+ * The team `escalation` on tasks of two difficulties: for half of the tickets the expert may try once, for others four
  * times, so a mean over all tasks lies between the means of both kinds. research/plans/defaults.md
  */
 import { defineRecipe, mix, type RecipeDefinition, type TaskSource } from 'drmas';

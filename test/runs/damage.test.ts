@@ -71,7 +71,7 @@ const changes: [string, string, Damage | 'gone'][] = [
   ['missing moments', `${last}/verifier/optimizer.safetensors`, 'gone'],
   ['another step in state.json', `${last}/state.json`, edited('"step":3', '"step":4')],
   ['another step in cursor.json', `${last}/cursor.json`, edited('"step":3', '"step":2')],
-  ['another number of bytes in cursor.json', `${last}/cursor.json`, edited(/"bytes":\d/, '"bytes":1')],
+  ['another number of bytes in cursor.json', `${last}/cursor.json`, edited('"bytes":', '"bytes":9')],
   ['a digest', `${last}/digests.json`, edited(/"sha256":"./, '"sha256":"g')],
   ['no digests', `${last}/digests.json`, 'gone'],
   ['a reference', 'references/solver/model.safetensors', flipped],
