@@ -21,8 +21,8 @@ export const search = {
     /** Guides come before references, and references before research. */
     boostDocument(id: string): number {
       if (/\/(lab-notes|decisions|research|project)\//.test(id)) return 0.1;
-      if (/\/(findings|creditbench|paper|the-paper|neighbours|benchmarks)\.html/.test(id)) return 0.2;
-      if (/\/reference\//.test(id)) return 0.4;
+      if (/\/(findings|creditbench|paper|the-paper|neighbours|benchmarks)\.html/.test(id)) return 0.15;
+      if (/\/(reference\/|referee\.html)/.test(id)) return 0.4;
       return /\/(getting-started|questions)\.html/.test(id) ? 1.5 : 1;
     },
   },
