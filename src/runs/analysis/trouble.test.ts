@@ -4,7 +4,7 @@ import type { Headline } from '../../base/core/evaluation.js';
 import type { AgentStep, Step } from '../../base/core/events.js';
 import { emptyLog, extendLog } from './run-log.js';
 import { incidentsOf } from './time-line.js';
-import { firstCrossings, patientZero, unmovedAgents } from './trouble.js';
+import { firstCrossings, howToMove, patientZero, unmovedAgents } from './trouble.js';
 
 /** Steps of two agents. A function of the step's number changes each. */
 function steps(
@@ -125,4 +125,9 @@ it('names agents whose policy has not moved, and none that learns, has nothing t
   expect(named(() => ({ frozen: true }))).toEqual([]);
   expect(named(() => ({}), 40, 0.99)).toEqual([]); // the run is solved
   expect(named(() => ({}), 40, 0.99, 'reward')).toHaveLength(1);
+});
+
+it('names chance only where an agent that learns had its chance measured', () => {
+  expect(howToMove([{ policies: {}, agents: {} }])).not.toMatch(/chance:/);
+  expect(howToMove([])).not.toMatch(/chance:/);
 });

@@ -151,8 +151,10 @@ const CLIPPED = 100;
 /** AdamW and its kind divide gradients by their size, so that only gradients near their epsilon count as clipped. */
 const NEAR_EPSILON = 1e-6;
 
-/** From this share of chance on, the reward hardly depends on the texts. If a right text of four wins in 70 % and
- * others in 30 %, it is 0.88. */
+/**
+ * From this share of chance on, the reward hardly depends on the texts. If a right text of four wins in 70 % and others
+ * in 30 %, it is 0.88.
+ */
 const CHANCE = 0.95;
 
 /** The smallest share of chance in an agent's rewards, over the run. NaN if no step has it. */
@@ -163,7 +165,7 @@ function leastChance(steps: readonly Pick<Step, 'agents'>[]): number {
     const measured = finite(trained.flatMap(([agent, { health }]) => (agent === name ? (health?.chance ?? []) : [])));
     return measured.length === 0 ? Number.NaN : mean(measured);
   });
-  return Math.min(...shares);
+  return shares.length === 0 ? Number.NaN : Math.min(...shares);
 }
 
 type Learning = Pick<RunStarted, 'learning'>;
