@@ -24,7 +24,7 @@ const QUESTIONS = LETTERS.map((letter) => letter.toUpperCase());
 /** Prompts of second rounds, and prompts that no task uses. */
 const [AGAIN, SPARE] = [LETTERS.map((letter) => `${letter}!`), Array.from({ length: 60 }, (_, i) => `spare${i}`)];
 const [STUDIES, MARGIN] = [10, 0.02];
-/** What the plans differ in: the pairs of a study, and the number of the first study, which gives the seeds. */
+/** The difference of the plans: the pairs of a study, and the number of the first study, which gives the seeds. */
 const PLANS = {
   first: { results: 'shape.jsonl', pairs: 5, from: 1 },
   second: { results: 'shape-2.jsonl', pairs: 10, from: 21 },

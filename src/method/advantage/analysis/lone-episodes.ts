@@ -1,4 +1,4 @@
-/** What an estimator makes of tasks that are played once, found by trying it on a few turns. */
+/** The advantages of tasks that are played once, found by trying an estimator on a few turns. */
 import type { TurnRecord } from '../../../base/nouns.js';
 import type { OpenEstimator } from '../define-estimator.js';
 import { TurnBatch } from '../turn-batch.js';

@@ -110,7 +110,7 @@ function loneEpisodeNotes(estimator: OpenEstimator, agents: readonly string[]): 
   ];
 }
 
-/** What a loss makes of a token that the weights that train have sampled, so that its ratio is 1. */
+/** The loss of a token that was sampled from the weights in training, so that its ratio is 1. */
 function onPolicy(loss: AnyLoss): unknown {
   const { token, aggregate, prepares } = lossKind(loss);
   if (prepares) return loss; // what it reads in the batch may depend on each of its settings

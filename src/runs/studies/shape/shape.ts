@@ -108,14 +108,13 @@ export async function shapeTeam(
   const tasks = await prepareTasks(base);
   const derived = teamVariants(base);
   const notes = [...derived.notes];
-  const teams: (TeamVariant & { readonly overrides: readonly string[]; readonly recipe: Recipe })[] = [];
+  const teams: (TeamVariant & Prepared & { readonly overrides: readonly string[] })[] = [];
   const isWanted = ({ name, cut }: TeamVariant) => cuts.includes(cut) && wanted?.includes(name) !== false;
   for (const variant of derived.variants.filter(isWanted)) {
     try {
       const overrides = overridesOf(variant, base, definition, set);
       const recipe = resolve(overrides);
-      await prepareTasks(recipe);
-      teams.push({ ...variant, overrides, recipe });
+      teams.push({ ...variant, overrides, recipe, tasks: await prepareTasks(recipe) });
     } catch (error) {
       notes.push(`${variant.name}: ${messageOf(error)}`);
     }
@@ -125,9 +124,9 @@ export async function shapeTeam(
   const episodes = Math.min(base.evaluation.tasks, tasks.test.size) * base.evaluation.samples;
   const rule: Rule = { margin, pairs: seeds, episodes };
   const warmStartSeed = options.warmStartSeed ?? base.warmStart?.seed;
-  const wholeSizes = await sizesOf(base);
+  const wholeSizes = await sizesOf({ recipe: base, tasks });
   const unit = unitOf(base, wholeSizes);
-  const sizes = await Promise.all(teams.map(({ recipe }) => sizesOf(recipe)));
+  const sizes = await Promise.all(teams.map(sizesOf));
   const oneRun = await forecast?.(base);
   const variants = Object.fromEntries([[WHOLE, []], ...teams.map(({ name, overrides }) => [name, overrides] as const)]);
   const { directory, runs } = await ablateIn(place, source, {
@@ -181,8 +180,10 @@ export async function shapeTeam(
   return shape;
 }
 
-const isOfGonePolicy = (override: string, { policies }: Recipe) =>
-  [/^\s*policies\.([^.=]+)/.exec(override)?.[1]].some((policy) => policy !== undefined && !(policy in policies));
+function isOfGonePolicy(override: string, { policies }: Recipe): boolean {
+  const policy = /^\s*policies\.([^.=]+)/.exec(override)?.[1];
+  return policy !== undefined && !(policy in policies);
+}
 
 /** The differences between a variant and the whole team in seeds from `first` to before `end`, up to the first gap. */
 function differencesOf(runs: readonly RunSummary[], variant: string, first: number, end: number): number[] {
@@ -197,14 +198,20 @@ function differencesOf(runs: readonly RunSummary[], variant: string, first: numb
   return differences;
 }
 
+/** A recipe whose tasks have been read. */
+interface Prepared {
+  readonly recipe: Recipe;
+  readonly tasks: Awaited<ReturnType<typeof prepareTasks>>;
+}
+
 /** The parameters of a recipe's models: those that train, and all of each agent's model if they are known. */
 interface Sizes {
   readonly trained: number;
   readonly ofAgent: Readonly<Record<string, number | undefined>>;
 }
 
-async function sizesOf(recipe: Recipe): Promise<Sizes> {
-  const { policies } = await planRun(recipe, await prepareTasks(recipe));
+async function sizesOf({ recipe, tasks }: Prepared): Promise<Sizes> {
+  const { policies } = await planRun(recipe, tasks);
   const trained = Object.values(policies).reduce((sum, plan) => sum + (plan?.trained ?? 0), 0);
   const agents = Object.entries(recipe.assign).map(([agent, entry]) => [
     agent,
